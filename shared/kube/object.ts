@@ -1,0 +1,77 @@
+// What Skerry knows of any Kubernetes object. Loose on purpose: typed model classes drop unknown fields and rewrite dates.
+import { z } from 'zod'
+
+const ownerReference = z.looseObject({ kind: z.string(), name: z.string(), uid: z.string() })
+
+const managedFieldsEntry = z.looseObject({
+  manager: z.string().optional(),
+  operation: z.string().optional(),
+  apiVersion: z.string().optional(),
+  time: z.string().optional(),
+  subresource: z.string().optional(),
+  fieldsV1: z.record(z.string(), z.unknown()).optional(),
+})
+export type ManagedFieldsEntry = z.infer<typeof managedFieldsEntry>
+
+export const k8sObjectSchema = z.looseObject({
+  apiVersion: z.string().min(1),
+  kind: z.string().min(1),
+  metadata: z.looseObject({
+    name: z.string().optional(),
+    generateName: z.string().optional(),
+    namespace: z.string().optional(),
+    uid: z.string().optional(),
+    resourceVersion: z.string().optional(),
+    generation: z.number().optional(),
+    creationTimestamp: z.string().nullish(),
+    deletionTimestamp: z.string().optional(),
+    finalizers: z.array(z.string()).optional(),
+    labels: z.record(z.string(), z.string()).optional(),
+    annotations: z.record(z.string(), z.string()).optional(),
+    ownerReferences: z.array(ownerReference).optional(),
+    managedFields: z.array(managedFieldsEntry).optional(),
+  }),
+})
+export type K8sObject = z.infer<typeof k8sObjectSchema>
+
+/** Which object, by API group (no version: an object keeps its identity across versions). `group` and `namespace` are '' for core kinds and
+ *  cluster-scoped objects. */
+export interface ObjectRef {
+  group: string
+  kind: string
+  namespace: string
+  name: string
+}
+
+export function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/')
+  return slash < 0 ? '' : apiVersion.slice(0, slash)
+}
+
+export function versionOf(apiVersion: string): string {
+  return apiVersion.slice(apiVersion.indexOf('/') + 1)
+}
+
+export function refOf(object: K8sObject): ObjectRef {
+  return {
+    group: groupOf(object.apiVersion),
+    kind: object.kind,
+    namespace: object.metadata.namespace ?? '',
+    name: object.metadata.name ?? '',
+  }
+}
+
+/** `group/kind/namespace/name`; the last four segments of an object's row id. No part can contain a slash in Kubernetes. */
+export const refKey = (ref: ObjectRef): string => `${ref.group}/${ref.kind}/${ref.namespace}/${ref.name}`
+
+export function parseRefKey(key: string): ObjectRef | null {
+  const [group, kind, namespace, name, ...rest] = key.split('/')
+  if (group === undefined || !kind || namespace === undefined || !name || rest.length > 0) return null
+  return { group, kind, namespace, name }
+}
+
+/** For people: `Deployment web/podinfo`, with the group only where the kind alone would be ambiguous to kubectl. */
+export function refText(ref: ObjectRef): string {
+  const name = ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`
+  return `${ref.kind} ${name}`
+}

@@ -1,0 +1,319 @@
+// Every error code that a person or a peer can meet, with its cause and remedy in one place. HTTP bodies are RFC 9457 problems made from it.
+import { z } from 'zod'
+
+interface ErrorEntry {
+  status: number
+  retryable: boolean
+  /** What is wrong, in words of somebody who never saw the code. */
+  cause: string
+  /** What to do next. */
+  remedy: string
+}
+
+const define = <const T extends Record<string, ErrorEntry>>(table: T) => table
+
+export const ERRORS = define({
+  bad_request: {
+    status: 400,
+    retryable: false,
+    cause: 'The request is not of the form that this route takes.',
+    remedy: 'Compare it with the OpenAPI document under /api/v1/openapi.json.',
+  },
+  invalid_resource: {
+    status: 422,
+    retryable: false,
+    cause: 'A resource has fields that are unknown, missing or of the wrong type.',
+    remedy: 'Mend the fields named in `problems` and apply again; nothing was changed.',
+  },
+  too_large: {
+    status: 413,
+    retryable: false,
+    cause: 'The body is larger than this route takes.',
+    remedy: 'Send it in smaller pieces; the limit is named in the detail.',
+  },
+  unauthorized: {
+    status: 401,
+    retryable: false,
+    cause: 'The request carries no credential, or one that is unknown or expired.',
+    remedy: 'Set SKERRY_TOKEN or --token to a valid API token.',
+  },
+  not_found: { status: 404, retryable: false, cause: 'There is nothing of that name.', remedy: 'List what there is with `skerry get`.' },
+  conflict: {
+    status: 409,
+    retryable: false,
+    cause: 'The resource changed since it was read.',
+    remedy: 'Read it again and repeat the change.',
+  },
+  in_use: {
+    status: 409,
+    retryable: false,
+    cause: 'Something else still refers to it.',
+    remedy: 'Delete or change what the detail names first.',
+  },
+  internal: {
+    status: 500,
+    retryable: true,
+    cause: 'The server met an error of its own.',
+    remedy: 'Try again; if it stays, read the server log at the time of the answer.',
+  },
+  unavailable: {
+    status: 503,
+    retryable: true,
+    cause: 'The other side is starting, stopping or overloaded.',
+    remedy: 'Nothing to do: it is tried again.',
+  },
+  too_many_requests: {
+    status: 429,
+    retryable: true,
+    cause: 'Too many requests at once.',
+    remedy: 'Nothing to do: it is tried again after the time named.',
+  },
+
+  join_token_unknown: {
+    status: 401,
+    retryable: false,
+    cause: 'The server knows no such join token.',
+    remedy: 'Make a new one with `skerry join-token create` and start the agent with it.',
+  },
+  join_token_expired: {
+    status: 401,
+    retryable: false,
+    cause: 'The join token has expired.',
+    remedy: 'Make a new one with `skerry join-token create` and start the agent with it.',
+  },
+  join_token_used_up: {
+    status: 401,
+    retryable: false,
+    cause: 'The join token was used as often as it allows.',
+    remedy: 'Make a new one with `skerry join-token create --uses N`.',
+  },
+  join_proof_invalid: {
+    status: 401,
+    retryable: false,
+    cause: 'The join request is not signed by the key that it brings.',
+    remedy: 'Start the agent with an empty state folder, so that it makes a new key.',
+  },
+  join_name_taken: {
+    status: 409,
+    retryable: false,
+    cause: 'A cluster of that name has joined already with another key.',
+    remedy: 'Choose another --cluster name, or remove the old one with `skerry delete cluster NAME`.',
+  },
+  server_key_mismatch: {
+    status: 502,
+    retryable: false,
+    cause: 'The server that answered does not hold the key whose fingerprint is in the join token.',
+    remedy: 'Check the server address; if it is right, something between agent and server is impersonating it.',
+  },
+  session_required: {
+    status: 401,
+    retryable: true,
+    cause: 'The request carries no valid session.',
+    remedy: 'Sign the nonce in the answer and ask for a session.',
+  },
+  cluster_unknown: {
+    status: 401,
+    retryable: false,
+    cause: 'The server knows no cluster with this key: it was removed.',
+    remedy: 'Join the cluster again with a new join token. What is applied stays applied meanwhile.',
+  },
+  revoked: {
+    status: 403,
+    retryable: false,
+    cause: 'This agent was revoked on the server.',
+    remedy: 'Join the cluster again with a new join token, or undo the revocation. What is applied stays applied meanwhile.',
+  },
+  superseded: {
+    status: 403,
+    retryable: false,
+    cause: 'A newer agent took over this cluster with the same key.',
+    remedy: 'Stop this agent; if it is the right one, stop the other and delete this one’s state folder.',
+  },
+  protocol_unsupported: {
+    status: 426,
+    retryable: false,
+    cause: 'Agent and server speak protocol versions that do not meet.',
+    remedy: 'Upgrade the older side. The agent goes on enforcing what it holds.',
+  },
+  must_refetch: {
+    status: 409,
+    retryable: true,
+    cause: 'The cursor cannot be answered by a delta.',
+    remedy: 'Nothing to do: the agent fetches everything into a new replica.',
+  },
+  bad_page: {
+    status: 502,
+    retryable: true,
+    cause: 'A page from the server failed its checks.',
+    remedy: 'Nothing to do: it is refetched. If it stays, look for a proxy that rewrites answers.',
+  },
+  bad_cursor: {
+    status: 400,
+    retryable: false,
+    cause: 'The cursor is not of the form dbId.term.dv.hash.',
+    remedy: 'Report this with the agent’s version.',
+  },
+  server_unreachable: {
+    status: 502,
+    retryable: true,
+    cause: 'The server could not be reached.',
+    remedy: 'Check address, network and proxy; the agent goes on enforcing what it holds.',
+  },
+
+  git_unreachable: {
+    status: 502,
+    retryable: true,
+    cause: 'The Git server could not be reached.',
+    remedy: 'Check spec.git.url and the network of the server; the last good revision stays.',
+  },
+  git_ref_not_found: {
+    status: 404,
+    retryable: true,
+    cause: 'The repository has no such branch or tag.',
+    remedy: 'Correct spec.git.ref, or push the branch.',
+  },
+  git_failed: {
+    status: 502,
+    retryable: true,
+    cause: 'Git answered with an error.',
+    remedy: 'Read the detail; the last good revision stays.',
+  },
+  webhook_signature: {
+    status: 401,
+    retryable: false,
+    cause: 'The webhook is not signed with this repository’s secret.',
+    remedy: 'Copy the secret from `skerry describe repository NAME --show-secret` into the forge.',
+  },
+
+  kube_unreachable: {
+    status: 502,
+    retryable: true,
+    cause: 'The Kubernetes API server could not be reached.',
+    remedy: 'Check that it runs; the agent tries again.',
+  },
+  kube_config: {
+    status: 500,
+    retryable: false,
+    cause: 'No usable Kubernetes credentials were found.',
+    remedy: 'Give --kubeconfig and --context, or run the agent inside the cluster with a ServiceAccount.',
+  },
+  disk_full: {
+    status: 507,
+    retryable: true,
+    cause: 'The data folder has no space left.',
+    remedy: 'Free some space; the agent goes on enforcing what it holds and recovers by itself.',
+  },
+  store_newer: {
+    status: 500,
+    retryable: false,
+    cause: 'The data folder was written by a newer version.',
+    remedy: 'Start that version or a newer one; downgrades are not possible.',
+  },
+  data_locked: {
+    status: 500,
+    retryable: false,
+    cause: 'Another process uses the data folder.',
+    remedy: 'Stop it, or choose another --data folder.',
+  },
+})
+
+export type ErrorCode = keyof typeof ERRORS
+
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
+
+export interface AppErrorData {
+  /** What was being done, in a few words: "pull", "apply resources". */
+  doing?: string
+  /** The particular case: names, places, limits. Never a secret, never an echo of a whole input. */
+  detail?: string
+  /** Paths and messages of several problems found at once. */
+  problems?: readonly Problem[]
+  retryAfterMs?: number
+  /** Further members of the problem body. */
+  extra?: Record<string, unknown>
+}
+
+/** One thing that is wrong in an input: where, and what was expected. */
+export const problemSchema = z.object({ path: z.string(), message: z.string() })
+export type Problem = z.infer<typeof problemSchema>
+
+/** An expected failure at an edge. Wrapped once, at the adapter, with what was being done. */
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly data: AppErrorData
+  constructor(code: ErrorCode, data: AppErrorData = {}, options?: { cause?: unknown }) {
+    super([data.doing, data.detail ?? ERRORS[code].cause].filter(Boolean).join(': '), options)
+    this.name = 'AppError'
+    this.code = code
+    this.data = data
+  }
+  get retryAfterMs(): number | undefined {
+    return this.data.retryAfterMs
+  }
+  get remedy(): string {
+    return ERRORS[this.code].remedy
+  }
+}
+
+/** Body of every answer that is not a success (RFC 9457), media type application/problem+json. Absent members: not known to the sender. */
+export const problemBodySchema = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int(),
+  code: z.string(),
+  detail: z.string().optional(),
+  remedy: z.string().optional(),
+  problems: z.array(problemSchema).optional(),
+  retryAfterMs: z.number().int().nonnegative().optional(),
+})
+export type ProblemBody = z.infer<typeof problemBodySchema>
+
+export function problemBody(error: AppError): ProblemBody {
+  const { status, cause, remedy } = ERRORS[error.code]
+  return {
+    type: `https://skerry.dev/errors/${error.code}`,
+    title: cause,
+    status,
+    code: error.code,
+    ...(error.data.detail === undefined ? {} : { detail: error.data.detail }),
+    remedy,
+    ...(error.data.problems === undefined ? {} : { problems: [...error.data.problems] }),
+    ...(error.data.retryAfterMs === undefined ? {} : { retryAfterMs: error.data.retryAfterMs }),
+    ...error.data.extra,
+  }
+}
+
+/** The AppError that a problem body of another process stands for; an unknown code falls back by status. */
+export function errorFromProblem(status: number, body: unknown, doing: string): AppError {
+  const parsed = problemBodySchema.safeParse(body)
+  const fallback: ErrorCode =
+    status === 401
+      ? 'unauthorized'
+      : status === 404
+        ? 'not_found'
+        : status === 429
+          ? 'too_many_requests'
+          : status >= 500
+            ? 'unavailable'
+            : 'bad_request'
+  if (!parsed.success) return new AppError(fallback, { doing, detail: `HTTP ${status}` })
+  const { code, detail, problems, retryAfterMs, title } = parsed.data
+  const {
+    type: _,
+    title: __,
+    status: ___,
+    remedy: ____,
+    code: _____,
+    detail: ______,
+    problems: _______,
+    retryAfterMs: ________,
+    ...extra
+  } = parsed.data
+  return new AppError(isErrorCode(code) ? code : fallback, {
+    doing,
+    detail: detail ?? title,
+    ...(problems === undefined ? {} : { problems }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    extra,
+  })
+}

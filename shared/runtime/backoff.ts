@@ -1,0 +1,15 @@
+import type { Random } from './random.ts'
+
+export interface BackoffLimits {
+  /** Ceiling of the first wait, ms. */
+  baseMs: number
+  /** Ceiling of every later wait, ms. */
+  capMs: number
+}
+
+/** Full jitter: uniform in [0, min(cap, base · 2^attempt)], so that ten thousand agents that lost a server together do not come back
+ *  together. `attempt` starts at 0. A `retryAfterMs` from the other side is a floor, and the jitter is spread after it (PL10). */
+export function backoffMs(attempt: number, limits: BackoffLimits, random: Random, retryAfterMs?: number): number {
+  const ceiling = Math.min(limits.capMs, limits.baseMs * 2 ** Math.min(attempt, 30))
+  return Math.round((retryAfterMs ?? 0) + random() * ceiling)
+}

@@ -1,0 +1,50 @@
+import { AppError } from '../protocol/error.ts'
+import { type BackoffLimits, backoffMs } from './backoff.ts'
+import type { Clock } from './clock.ts'
+import type { Logger } from './logger.ts'
+import type { Random } from './random.ts'
+
+export interface LoopOptions {
+  name: string
+  /** One turn. Resolves to continue at once; the turn itself waits for work. Throws to be retried after a backoff. */
+  turn: (signal: AbortSignal) => Promise<void>
+  /** Told of every failure before the wait, so that a state a person looks at can carry it. `null` after a turn that went well. */
+  onFailure?: (failure: { error: unknown; attempt: number; retryInMs: number } | null) => void
+  backoff: BackoffLimits
+  clock: Clock
+  random: Random
+  log: Logger
+  signal: AbortSignal
+}
+
+/** The only retry policy in Skerry: full jitter, capped, reset by success, ended by the signal. A short blip is logged at debug level, an
+ *  outage at warn: the level follows the wait. */
+export async function runLoop(options: LoopOptions): Promise<void> {
+  const { name, turn, onFailure, backoff, clock, random, log, signal } = options
+  let attempt = 0
+  while (!signal.aborted) {
+    try {
+      await turn(signal)
+      if (attempt > 0) log.info('loop recovered', { loop: name, attempts: attempt })
+      attempt = 0
+      onFailure?.(null)
+    } catch (error) {
+      if (signal.aborted) return
+      const retryAfterMs = error instanceof AppError ? error.retryAfterMs : undefined
+      const retryInMs = backoffMs(attempt, backoff, random, retryAfterMs)
+      const fields = { loop: name, attempt, retryInMs, error: describeError(error) }
+      if (retryInMs < 1000 && attempt < 3) log.debug('loop turn failed', fields)
+      else log.warn('loop turn failed', fields)
+      onFailure?.({ error, attempt, retryInMs })
+      attempt += 1
+      await clock.sleep(retryInMs, signal)
+    }
+  }
+}
+
+/** One line for logs and states: the message, and the causes behind it. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const cause = error.cause === undefined ? '' : ` (${describeError(error.cause)})`
+  return `${error.message}${cause}`
+}
