@@ -1,0 +1,39 @@
+// The port to the agent's replica: what this cluster shall be, held at the site. Rows and cursor change in one transaction (CU4); what is read from
+// it is a complete revision or nothing (RV1).
+import type { Position } from '../../shared/crdt/position.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+
+/** A service as its row says, with all its objects, their hash proven against the row's digest. */
+export interface DesiredRevision extends ServiceId {
+  row: ServiceRow
+  /** Row id → canonical JSON. Empty for a removal order. */
+  objects: ReadonlyMap<string, string>
+}
+
+export type ServiceRead =
+  | { kind: 'complete'; revision: DesiredRevision }
+  | { kind: 'incomplete'; why: string } // digest or row does not fit: the last complete revision stays in force
+  | { kind: 'absent' } // no row: nothing of it is ever pruned
+
+export type ApplyPageResult =
+  | { kind: 'applied'; position: Position; changedServices: ServiceId[] }
+  | { kind: 'discarded' } // an old answer, or one already applied (PL6)
+  | { kind: 'refused'; why: string } // failed a check: nothing changed, refetch (PL5)
+
+export interface Replica {
+  /** Null before the first page. */
+  position(): Position | null
+  /** Last signed epoch; a lower one is refused. */
+  epoch(): number
+  /** A verified page that continues `position()` merges into this file; a page without `from` (bootstrap) is built in a new file and renamed over it (PL8). `frames` is
+   *  the page's uncompressed NDJSON. */
+  applyPage(frames: Uint8Array): ApplyPageResult
+  services(): ServiceId[]
+  read(service: ServiceId): ServiceRead
+  /** Every live row, sorted by id: for tests and `skerry-agent status`. */
+  dump(): Array<readonly [id: string, doc: string]>
+  /** False when the file failed its check at opening: nothing is enforced from it until a bootstrap replaced it (RP1). */
+  verified(): boolean
+  close(): void
+}

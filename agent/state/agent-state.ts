@@ -1,0 +1,79 @@
+// The port to what the agent knows by itself and no server can give back: inventory, applied documents, outbox, identity counters. One plain SQLite
+// file with synchronous=FULL, so that a reported rev is never reused after a power loss.
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { StatusKind } from '../../shared/model/status.ts'
+
+/** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server confirmed the delete. */
+export interface InventoryEntry {
+  ref: ObjectRef
+  /** API version it was last applied with. */
+  apiVersion: string
+  /** Null: on paper only, not yet known to exist. */
+  uid: string | null
+  /** The document that drift heals to, canonical JSON as sent; null before the first apply. Kept whole: the replica may hold the next revision already. */
+  appliedDoc: string | null
+  /** Hash of the owned values that the API server returned for it. */
+  ownedHash: string | null
+  /** Digest of the revision in which it was last applied. */
+  digest: string | null
+}
+
+/** What a service has reached here. */
+export interface ServiceProgress {
+  digest: string
+  commit: string
+  atMs: number
+}
+export interface ServiceState {
+  applied: ServiceProgress | null
+  healthy: ServiceProgress | null
+}
+
+export interface OutboxRow {
+  kind: StatusKind
+  key: string
+  rev: number
+  /** Parsed; null removes the key on the server. */
+  doc: unknown
+}
+
+/** A join's result, kept with the replica on the disk. */
+export interface Identity {
+  clusterId: string
+  agentId: string
+  incarnation: number
+  serverKeys: string[]
+}
+
+export interface AgentState {
+  identity(): Identity | null
+  setIdentity(identity: Identity): void
+
+  services(): ServiceId[]
+  inventory(service: ServiceId): InventoryEntry[]
+  /** Who owns an object here, or null. Keyed by refKey. */
+  ownerOf(refKey: string): ServiceId | null
+  /** Adds refs that are not there yet, with nothing else known; one transaction. Refs that another service owns are returned and not taken. */
+  widenInventory(service: ServiceId, entries: ReadonlyArray<{ ref: ObjectRef; apiVersion: string }>): ObjectRef[]
+  recordApplied(service: ServiceId, entries: readonly InventoryEntry[]): void
+  narrowInventory(service: ServiceId, refs: readonly ObjectRef[]): void
+  serviceState(service: ServiceId): ServiceState
+  setServiceState(service: ServiceId, state: ServiceState): void
+  /** Removes the service with its inventory; only after a removal order was carried out. */
+  forgetService(service: ServiceId): void
+
+  /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). */
+  report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>): void
+  /** Oldest rev first. */
+  outbox(limit: number): OutboxRow[]
+  outboxDepth(): number
+  /** Acknowledged by the server: rows with rev ≤ ack leave the outbox, and the counter never falls below it. */
+  acknowledge(ack: number): void
+  /** Last reported document of a key, acknowledged or not. */
+  lastReported(kind: StatusKind, key: string): unknown
+  /** Runs after rows entered the outbox. */
+  onOutbox(listener: () => void): void
+
+  close(): void
+}

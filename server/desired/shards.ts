@@ -1,0 +1,37 @@
+// The port to the shard files: every cluster's desired rows in cr-sqlite, as its agent will pull them. Derived from the fleet store and
+// rebuildable from it; one db_version is one revision of one service in one cluster (CU6).
+import type { Position } from '../../shared/crdt/position.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { RefetchReason } from '../../shared/protocol/frames.ts'
+
+/** The whole of a service in a cluster. `serviceDoc: null` with no objects: nothing is left of it. */
+export interface ServiceRevision extends ServiceId {
+  clusterId: ClusterId
+  /** The cluster's transaction count in the fleet store (CU7). */
+  ordinal: number
+  /** Canonical JSON of the service row. */
+  serviceDoc: string | null
+  /** Row id → canonical JSON. */
+  objects: ReadonlyMap<string, string>
+}
+
+export type PullResult =
+  | { kind: 'page'; frames: Uint8Array; to: Position } // NDJSON, signed, uncompressed
+  | { kind: 'nothing_new' }
+  | { kind: 'refetch'; reason: RefetchReason }
+
+export interface Shards {
+  /** One transaction; rows of the service that are not in `objects` are deleted. No changed row, no transaction (RV4). Synchronous. Wakes the cluster's waiters
+   *  after commit. */
+  writeRevision(revision: ServiceRevision): { changed: boolean }
+  /** Greatest ordinal that the shard holds of a cluster; 0 for none. */
+  ordinal(clusterId: ClusterId): number
+  /** Forgets a removed cluster. */
+  removeCluster(clusterId: ClusterId): void
+  head(clusterId: ClusterId): Position
+  /** From the cursor (null: everything) to the head of one read transaction (PL1, PL2, PL7). */
+  pull(clusterId: ClusterId, cursor: Position | null): PullResult
+  /** Resolves as soon as the head is no longer `position`, else after `waitMs` or on abort. A hint only (PL10). */
+  waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void>
+  close(): void
+}

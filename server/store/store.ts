@@ -1,0 +1,260 @@
+// The port to the fleet store: the truth about everything that people wrote and agents reported. Each method is one atomic change or one read;
+// no transaction leaves the adapter, so nobody can use the wrong handle inside one. Integers stay below 2^53; times are ms since the epoch.
+import type { RemovalOrder, ServiceRow } from '../../shared/model/desired.ts'
+import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
+import type { StatusKind } from '../../shared/model/status.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+
+export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
+export type ResourceKind = (typeof RESOURCE_KINDS)[number]
+
+/** Cluster resources have project ''. */
+export interface ResourceKey {
+  kind: ResourceKind
+  project: string
+  name: string
+}
+
+export interface StoredResource extends ResourceKey {
+  uid: string
+  /** Grows with every change of spec (not of labels); 1 at creation. */
+  generation: number
+  /** Grows with every change; the ETag. */
+  version: number
+  labels: Labels
+  /** Canonical JSON of the parsed spec. */
+  spec: string
+  createdMs: number
+  updatedMs: number
+  /** Set while a deleted service's removal orders are still being carried out. */
+  deletingMs: number | null
+}
+
+export interface Page<T> {
+  items: T[]
+  /** Pass as `after` for the next page; null at the end. */
+  next: string | null
+}
+
+export interface RepositoryState {
+  /** Last commit that was read whole; null before the first. */
+  commit: string | null
+  fetchedMs: number | null
+  /** Set while the repository cannot be read; the last content stays in use. */
+  error: StoredError | null
+}
+
+export interface StoredError {
+  code: string
+  message: string
+  problems: Problem[]
+  sinceMs: number
+}
+
+/** Of the last render of a service. With an error, the last good revision stays in force. */
+export interface RenderState {
+  commit: string | null
+  /** Generation of the service's spec that was rendered. */
+  generation: number
+  digest: string | null
+  objectCount: number
+  renderedMs: number | null
+  error: StoredError | null
+}
+
+/** What one cluster shall have of one service. Rows with `doc: null` are tombstones: the service is gone there, the ordinal tells the shard. */
+export interface DesiredService extends ServiceId {
+  clusterId: ClusterId
+  /** Counts the cluster's shard transactions (CU7). */
+  ordinal: number
+  doc: ServiceRow | null
+  /** Content-store key of the rendered set (zstd NDJSON of [row id, doc]); null when there are no object rows. */
+  setSha: string | null
+  /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
+  placedBy: string
+}
+
+export interface JoinTokenRecord {
+  id: string
+  tokenHash: string
+  usesLeft: number
+  uses: number
+  labels: Labels
+  createdMs: number
+  expiresMs: number
+  createdBy: string
+}
+
+export interface AgentRecord {
+  agentId: AgentId
+  clusterId: ClusterId
+  clusterName: string
+  publicKey: string
+  recipient: string
+  incarnation: number
+  /** Grows with every rebuild, restore or re-join; signed into checkpoints (CU2a). */
+  epoch: number
+  revoked: boolean
+  joinedMs: number
+}
+
+export type JoinResult =
+  | { kind: 'joined'; agent: AgentRecord; repeated: boolean }
+  | { kind: 'token_unknown' }
+  | { kind: 'token_expired' }
+  | { kind: 'token_used_up' }
+  | { kind: 'name_taken' }
+
+export interface JoinInput {
+  tokenHash: string
+  clusterName: string
+  publicKey: string
+  recipient: string
+  clusterUid: string
+  nowMs: number
+  /** Fresh ids, used if the join makes a new cluster. */
+  clusterId: ClusterId
+  agentId: AgentId
+}
+
+export interface ClusterRecord {
+  clusterId: ClusterId
+  name: string
+  labels: Labels
+  revoked: boolean
+  joinedMs: number
+  /** Last request of its agent; kept with a coarseness of 10 s, so that polls write little. */
+  lastSeenMs: number | null
+  agentId: AgentId
+}
+
+export interface StatusEntry {
+  clusterId: ClusterId
+  kind: Exclude<StatusKind, 'event'>
+  key: string
+  rev: number
+  /** Parsed document; its schema is STATUS_SCHEMAS[kind]. */
+  doc: unknown
+  receivedMs: number
+}
+
+/** A row that passed its schema; `doc: null` removes. */
+export interface StatusWrite {
+  kind: StatusKind
+  key: string
+  rev: number
+  doc: unknown
+}
+
+export interface FleetEvent {
+  /** Position in the stream; resume strictly after it. */
+  id: number
+  atMs: number
+  type: 'Normal' | 'Warning'
+  reason: string
+  message: string
+  cluster: string | null
+  project: string | null
+  service: string | null
+  object: string | null
+}
+
+/** Something that waits for a person. `subject` is unique: opening it again replaces what it says. */
+export interface Confirmation {
+  /** Short, typed by people: 6 letters and digits. */
+  id: string
+  kind: 'remove_service' | 'leave_targets' | 'prune'
+  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `prune/<cluster id>/<project>/<name>`. */
+  subject: string
+  project: string
+  service: string
+  cluster: string | null
+  /** What exactly was refused; a yes is for this only: the digest of a revision, or of the sorted names. */
+  token: string
+  /** Exact names: clusters, or objects as `Kind namespace/name`; sorted. */
+  names: string[]
+  why: string
+  createdMs: number
+  confirmedMs: number | null
+  confirmedBy: string | null
+}
+
+export interface Store {
+  // Resources
+  applyResource(
+    key: ResourceKey,
+    change: { labels: Labels; spec: string; ifVersion?: number; nowMs: number },
+  ): Promise<{ kind: 'created' | 'configured' | 'unchanged'; resource: StoredResource } | { kind: 'conflict'; version: number | null }>
+  getResource(key: ResourceKey): Promise<StoredResource | null>
+  /** Ordered by project, then name. */
+  listResources(
+    kind: ResourceKind,
+    query: { project?: string; selector?: LabelSelector; limit: number; after?: string },
+  ): Promise<Page<StoredResource>>
+  /** A deleted service stays, marked, until its removal orders are done. */
+  markDeleting(key: ResourceKey, nowMs: number): Promise<boolean>
+  deleteResource(key: ResourceKey): Promise<boolean>
+
+  // Sources and renders
+  repositoryState(project: string, name: string): Promise<RepositoryState>
+  setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
+  renderState(id: ServiceId): Promise<RenderState>
+  setRenderState(id: ServiceId, state: RenderState): Promise<void>
+
+  // Desired state
+  desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
+  desiredOfService(id: ServiceId): Promise<DesiredService[]>
+  /** Takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4). Null doc: a tombstone. */
+  publish(row: Omit<DesiredService, 'ordinal'>): Promise<{ changed: boolean; ordinal: number }>
+  clusterOrdinals(): Promise<Map<ClusterId, number>>
+
+  // Clusters and agents
+  createJoinToken(record: JoinTokenRecord): Promise<void>
+  listJoinTokens(): Promise<JoinTokenRecord[]>
+  deleteJoinToken(id: string): Promise<boolean>
+  /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Name and key of a cluster that
+   *  was deleted are free again. */
+  join(input: JoinInput): Promise<JoinResult>
+  agent(agentId: AgentId): Promise<AgentRecord | null>
+  listAgents(): Promise<AgentRecord[]>
+  /** Returns the new incarnation. */
+  raiseIncarnation(agentId: AgentId): Promise<number>
+  raiseEpoch(clusterIds: readonly ClusterId[]): Promise<void>
+  listClusters(): Promise<ClusterRecord[]>
+  clusterByName(name: string): Promise<ClusterRecord | null>
+  markSeen(seen: ReadonlyMap<ClusterId, number>): Promise<void>
+  /** With agent, desired rows and statuses. */
+  deleteCluster(name: string): Promise<boolean>
+
+  // Status and events
+  /** PU2: only rows with a greater rev change anything. `complete`: PU4. Returns the greatest rev known of the cluster, and the keys that changed. */
+  upsertStatus(
+    clusterId: ClusterId,
+    rows: readonly StatusWrite[],
+    options: { complete: boolean; nowMs: number },
+  ): Promise<{ ack: number; changed: StatusWrite[] }>
+  listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; keyPrefix?: string }): Promise<StatusEntry[]>
+  deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
+  appendEvents(events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void>
+  /** Newest last. `after`: strictly after that id. */
+  listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
+
+  // What waits for a person
+  openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
+  confirmation(id: string): Promise<Confirmation | null>
+  confirmationFor(subject: string): Promise<Confirmation | null>
+  /** Open ones only, oldest first. */
+  listConfirmations(): Promise<Confirmation[]>
+  confirm(id: string, by: string, nowMs: number): Promise<Confirmation | null>
+  closeConfirmation(subject: string): Promise<void>
+
+  // People
+  createApiToken(record: { id: string; tokenHash: string; name: string; createdMs: number }): Promise<void>
+  apiTokenByHash(tokenHash: string): Promise<{ id: string; name: string } | null>
+  countApiTokens(): Promise<number>
+
+  close(): Promise<void>
+}
+
+export type { RemovalOrder }

@@ -1,0 +1,95 @@
+// The importer of cr-sqlite. Only writers of `desired` load it; every reader is a plain connection, which cannot write the table at all.
+import { dlopen, FFIType } from 'bun:ffi'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import libraryPath from '../../build/crsqlite.so' with { type: 'file' }
+import { type Database, type OpenOptions, openSqlite } from './sqlite.ts'
+
+export const CRSQLITE_VERSION = '0.16.3'
+
+const DESIRED_SCHEMA = `CREATE TABLE IF NOT EXISTS desired (
+  cluster TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL DEFAULT '', PRIMARY KEY (cluster, id)
+) WITHOUT ROWID`
+
+export interface CrdtDb {
+  db: Database
+  /** 32 hex digits. */
+  siteId: string
+  /** Call inside the transaction that writes the rows: it is the db_version they get (CU6). */
+  nextDbVersion(): number
+  /** `crsql_finalize` first: without it each close leaks descriptors and leaves the WAL behind. */
+  close(): void
+}
+
+/** Opens a file with the one replicated table `desired(cluster, id, doc)`, creating both if missing. `libraryDir`: a writable 0700 folder for
+ *  hosts that refuse to load code from memory. */
+export function openCrdtDb(path: string, options: OpenOptions & { libraryDir?: string } = {}): CrdtDb {
+  const db = openSqlite(path, options)
+  try {
+    loadCrsqlite(db, options.libraryDir)
+    db.run(DESIRED_SCHEMA)
+    db.run("SELECT crsql_as_crr('main', 'desired')") // the one-argument form fails with SQLITE_NOMEM
+  } catch (error) {
+    db.close()
+    throw error
+  }
+  const next = db.query<{ v: number }, []>('SELECT crsql_next_db_version() AS v')
+  const site = db.query<{ id: string }, []>('SELECT lower(hex(crsql_site_id())) AS id').get()
+  return {
+    db,
+    siteId: site?.id ?? '',
+    nextDbVersion: () => next.get()?.v ?? 0,
+    close() {
+      db.run('SELECT crsql_finalize()')
+      db.close()
+    },
+  }
+}
+
+let loadable: string | undefined
+
+/** From source the library is an ordinary file. In a compiled binary it lies in the executable, where the loader cannot see it: it goes through a
+ *  memory file, or, where the host refuses that (no FFI under a tight memory limit, noexec policies), through a file in `libraryDir`. */
+function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
+  const entryPoint = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
+  if (loadable !== undefined) return db.loadExtension(loadable, entryPoint)
+  const candidates = libraryPath.startsWith('/$bunfs') ? [memoryFile, () => dataFile(libraryDir)] : [() => libraryPath]
+  const failures: string[] = []
+  for (const candidate of candidates) {
+    try {
+      const path = candidate()
+      db.loadExtension(path, entryPoint)
+      loadable = path
+      return
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error))
+    }
+  }
+  throw new Error(`cr-sqlite cannot be loaded: ${failures.join('; ')}`)
+}
+
+function memoryFile(): string {
+  const libc = dlopen('libc.so.6', { memfd_create: { args: [FFIType.cstring, FFIType.u32], returns: FFIType.i32 } })
+  const [CLOEXEC, EXEC] = [1, 8]
+  const name = Buffer.from('crsqlite\0')
+  let fd = libc.symbols.memfd_create(name, CLOEXEC | EXEC)
+  if (fd < 0) fd = libc.symbols.memfd_create(name, CLOEXEC) // kernels before 6.3 do not know EXEC
+  if (fd < 0) throw new Error('memfd_create was refused')
+  const bytes = readFileSync(libraryPath)
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+  return `/proc/self/fd/${fd}`
+}
+
+function dataFile(dir: string | undefined): string {
+  if (dir === undefined) throw new Error('no folder was given for a copy on disk')
+  const bytes = readFileSync(libraryPath)
+  const path = join(dir, `crsqlite-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.so`)
+  if (!existsSync(path)) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    const staged = `${path}.${process.pid}`
+    writeFileSync(staged, bytes, { mode: 0o500 })
+    renameSync(staged, path)
+  }
+  return path
+}

@@ -1,0 +1,45 @@
+// The importer of bun:sqlite. One open function, because four of SQLite's and Bun's defaults are wrong for us.
+import { Database, type SQLQueryBindings, type Statement } from 'bun:sqlite'
+
+export type { Database, SQLQueryBindings, Statement }
+
+export interface OpenOptions {
+  readonly?: boolean
+  /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be rebuilt (CU5). */
+  synchronous?: 'FULL' | 'NORMAL' | 'OFF'
+}
+
+export const BUSY_TIMEOUT_MS = 5_000
+
+export function openSqlite(path: string, options: OpenOptions = {}): Database {
+  const db = options.readonly
+    ? new Database(path, { readonly: true, strict: true })
+    : new Database(path, { create: true, readwrite: true, strict: true })
+  db.run(`PRAGMA busy_timeout=${BUSY_TIMEOUT_MS}`) // Bun's default is 0
+  db.run('PRAGMA trusted_schema=OFF')
+  db.run('PRAGMA temp_store=MEMORY') // on a read-only root a spilling sort has no other place (SQLITE_IOERR_GETTEMPPATH)
+  if (!options.readonly) {
+    db.run('PRAGMA journal_mode=WAL')
+    db.run(`PRAGMA synchronous=${options.synchronous ?? 'FULL'}`)
+  }
+  return db
+}
+
+/** A write transaction. BEGIN IMMEDIATE, because a read that turns into a write loses to a faster writer (SQLITE_BUSY_SNAPSHOT). The type refuses a
+ *  promise: Bun would commit at the first await. */
+export function writeTransaction<T>(db: Database, work: () => T extends Promise<unknown> ? never : T): T {
+  return db.transaction(work as () => T).immediate() as T
+}
+
+/** One read snapshot over several statements. */
+export function readTransaction<T>(db: Database, work: () => T extends Promise<unknown> ? never : T): T {
+  return db.transaction(work as () => T).deferred() as T
+}
+
+/** True when SQLite could not write because the disk is full or refuses writes. */
+export function isDiskFull(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return (
+    code.startsWith('SQLITE_FULL') || code === 'ENOSPC' || /disk is full|no space left/i.test(error instanceof Error ? error.message : '')
+  )
+}

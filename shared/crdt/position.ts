@@ -1,0 +1,33 @@
+// CU1: where a replica is. Two positions with different dbIds cannot be compared (CU3); no wall clock is part of one.
+import { z } from 'zod'
+
+export const INTEGER_BOUND = 2 ** 53 - 1
+const dbId = z.string().regex(/^[0-9a-f]{32}$/)
+const hash = z.string().regex(/^[0-9a-f]{32}$/)
+const counter = z.number().int().min(0).max(INTEGER_BOUND)
+
+export const positionSchema = z.object({
+  /** 128 random bits given to a shard file when it is created, rebuilt, restored or compacted. */
+  dbId,
+  /** From the writer's lease; 1 while there is one server. */
+  term: counter,
+  /** Greatest tx_log.dv of this cluster; 0 for a cluster without rows (CU7). */
+  dv: counter,
+  /** Sum of row hashes, 32 hex digits. */
+  hash,
+})
+export type Position = z.infer<typeof positionSchema>
+
+/** As it rides in a query: `dbId.term.dv.hash`. */
+export const cursorText = (position: Position): string => `${position.dbId}.${position.term}.${position.dv}.${position.hash}`
+
+/** Null when the text is no cursor. */
+export function parseCursor(text: string): Position | null {
+  const [id, term, dv, sum, ...rest] = text.split('.')
+  if (rest.length > 0 || !/^\d{1,16}$/.test(term ?? '') || !/^\d{1,16}$/.test(dv ?? '')) return null
+  const parsed = positionSchema.safeParse({ dbId: id, term: Number(term), dv: Number(dv), hash: sum })
+  return parsed.success ? parsed.data : null
+}
+
+export const samePosition = (a: Position, b: Position): boolean =>
+  a.dbId === b.dbId && a.term === b.term && a.dv === b.dv && a.hash === b.hash

@@ -1,0 +1,47 @@
+// Rows of `desired`: what the server writes for a cluster and its agent enforces. An id's form is part of the protocol.
+import { z } from 'zod'
+import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
+import type { ServiceId } from './ids.ts'
+import { syncOptionsSchema } from './resources.ts'
+
+export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
+/** Every object row of a service begins with this, and nothing else does: names hold no slash. */
+export const objectRowPrefix = (id: ServiceId): string => `object/${id.project}/${id.service}/`
+export const objectRowId = (id: ServiceId, ref: ObjectRef): string => objectRowPrefix(id) + refKey(ref)
+
+export type RowId = { kind: 'service'; id: ServiceId } | { kind: 'object'; id: ServiceId; ref: ObjectRef } | { kind: 'other' }
+
+/** Rows of a kind this version does not know are kept and left alone: a newer server may have a use for them. */
+export function parseRowId(rowId: string): RowId {
+  const [kind, project, service, ...rest] = rowId.split('/')
+  if (!project || !service) return { kind: 'other' }
+  if (kind === 'service' && rest.length === 0) return { kind: 'service', id: { project, service } }
+  const ref = kind === 'object' ? parseRefKey(rest.join('/')) : null
+  return ref === null ? { kind: 'other' } : { kind: 'object', id: { project, service }, ref }
+}
+
+export const removalOrderSchema = z.object({
+  policy: z.enum(['prune', 'orphan']),
+  by: z.string(),
+  atMs: z.number().int(),
+  why: z.string(),
+})
+export type RemovalOrder = z.infer<typeof removalOrderSchema>
+
+/** Document of a `service/…` row. */
+export const serviceRowSchema = z.object({
+  /** The last commit that changed this revision's digest (RV2). */
+  commit: z.string(),
+  /** Set digest of the object rows of this revision (RV1). */
+  digest: z.string(),
+  count: z.number().int().nonnegative(),
+  /** Where its namespaced objects go by default; created if `sync.createNamespace`. */
+  namespace: z.string().optional(),
+  sync: syncOptionsSchema,
+  protect: z.boolean().default(false),
+  /** A person confirmed that this digest may prune past the guard. */
+  pruneConfirmed: z.string().optional(),
+  /** Set: the service goes. Its object rows are gone already, its inventory decides what is removed. */
+  removal: removalOrderSchema.optional(),
+})
+export type ServiceRow = z.infer<typeof serviceRowSchema>

@@ -1,0 +1,122 @@
+// The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come from here.
+// Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
+import { z } from 'zod'
+import { nameSchema } from './ids.ts'
+import { labelSelectorSchema, labelsSchema } from './labels.ts'
+
+export const API_VERSION = 'skerry.dev/v1'
+export const DEFAULT_PROJECT = 'default'
+
+const DURATION = /^([1-9][0-9]*)(ms|s|m|h|d)$/
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** `90s`, `10m`, `2h`, `7d`: a whole number and a unit. */
+export const durationSchema = z.string().regex(DURATION, 'expected a whole number with ms, s, m, h or d, such as 60s')
+export function durationMs(text: string): number {
+  const match = DURATION.exec(text)
+  return match ? Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? 0) : Number.NaN
+}
+
+const projectMetadata = z.strictObject({
+  name: nameSchema,
+  project: nameSchema.default(DEFAULT_PROJECT),
+  labels: labelsSchema.default({}),
+})
+const fleetMetadata = z.strictObject({ name: nameSchema, labels: labelsSchema.default({}) })
+
+const gitUrl = z
+  .string()
+  .max(2048)
+  .refine((text) => /^https?:\/\//.test(text) && URL.canParse(text), 'expected an http:// or https:// URL')
+  .refine(
+    (text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''),
+    'must not hold a user name or password: specs are shown to everyone who may read them',
+  )
+
+/** A path inside a tree: relative, forward slashes, no `..`; `.` is the root. */
+export const treePathSchema = z
+  .string()
+  .min(1)
+  .max(1024)
+  .refine(
+    (path) => !path.startsWith('/') && !path.includes('\\') && !path.split('/').includes('..'),
+    'expected a relative path without ".."',
+  )
+
+export const repositorySpecSchema = z.strictObject({
+  git: z.strictObject({ url: gitUrl, ref: z.string().min(1).max(255).default('main') }),
+  poll: durationSchema.default('60s').refine((text) => durationMs(text) >= 1_000, 'at least 1s'),
+})
+export type RepositorySpec = z.infer<typeof repositorySpecSchema>
+
+export const syncOptionsSchema = z.strictObject({
+  /** Objects that left the manifests are deleted; false keeps and reports them. */
+  prune: z.boolean().default(true),
+  /** `healthy`: prune once the new objects are healthy. `applied`: as soon as they are applied. */
+  pruneWhen: z.enum(['healthy', 'applied']).default('healthy'),
+  /** More than this part of a service's objects, and more than 5, waits for a person. */
+  maxPrunePercent: z.number().int().min(0).max(100).default(50),
+  /** What happens to a foreign change of a field that we own. */
+  drift: z.enum(['correct', 'report', 'pause']).default('correct'),
+  createNamespace: z.boolean().default(true),
+  /** Takes fields from other managers (Git wins). Off: a conflict is shown with the other manager's name. */
+  force: z.boolean().default(true),
+  /** Adopts objects that carry another owner's mark. */
+  takeover: z.boolean().default(false),
+  /** How long Progressing may last before it counts as Degraded. */
+  healthDeadline: durationSchema.default('10m'),
+})
+export type SyncOptions = z.infer<typeof syncOptionsSchema>
+
+export const serviceSpecSchema = z.strictObject({
+  source: z.strictObject({ repository: nameSchema, path: treePathSchema }),
+  targets: z.strictObject({
+    selector: labelSelectorSchema,
+    exclude: z.array(labelSelectorSchema).default([]),
+  }),
+  /** Given to namespaced objects that name none. Without it such objects are an error. */
+  namespace: nameSchema.optional(),
+  sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})),
+  /** What happens in a cluster when the service or the target goes. */
+  deletionPolicy: z.enum(['prune', 'orphan']).default('prune'),
+  /** Nothing of it is removed or pruned without a person. */
+  protect: z.boolean().default(false),
+})
+export type ServiceSpec = z.infer<typeof serviceSpecSchema>
+
+/** A cluster comes into being by joining; people write its labels. `revoked` stops its agent from syncing, what is applied stays. */
+export const clusterSpecSchema = z.strictObject({ revoked: z.boolean().default(false) })
+export type ClusterSpec = z.infer<typeof clusterSpecSchema>
+
+export const joinTokenSpecSchema = z.strictObject({
+  expires: durationSchema.default('1h'),
+  uses: z.number().int().min(1).max(10_000).default(1),
+  /** Given to every cluster that joins with it. */
+  labels: labelsSchema.default({}),
+})
+export type JoinTokenSpec = z.infer<typeof joinTokenSpecSchema>
+
+const head = { apiVersion: z.literal(API_VERSION) }
+export const repositorySchema = z.strictObject({
+  ...head,
+  kind: z.literal('Repository'),
+  metadata: projectMetadata,
+  spec: repositorySpecSchema,
+})
+export const serviceSchema = z.strictObject({ ...head, kind: z.literal('Service'), metadata: projectMetadata, spec: serviceSpecSchema })
+export const clusterSchema = z.strictObject({
+  ...head,
+  kind: z.literal('Cluster'),
+  metadata: fleetMetadata,
+  spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})),
+})
+
+/** What `skerry apply -f` takes. */
+export const applicableSchema = z.discriminatedUnion('kind', [repositorySchema, serviceSchema, clusterSchema])
+export type Applicable = z.infer<typeof applicableSchema>
+export type RepositoryResource = z.infer<typeof repositorySchema>
+export type ServiceResource = z.infer<typeof serviceSchema>
+export type ClusterResource = z.infer<typeof clusterSchema>
+
+/** Clusters belong to no project; their project is the empty string in keys and columns. */
+export const FLEET = ''
+export const projectOf = (resource: Applicable): string => ('project' in resource.metadata ? resource.metadata.project : FLEET)

@@ -1,0 +1,94 @@
+// What an agent says about its cluster: typed rows, one last state for each key. Enums that travel have a fallback, because the other side may be newer.
+import { z } from 'zod'
+
+export const SYNC_WORDS = ['Synced', 'OutOfSync', 'Unknown'] as const
+export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
+export type SyncWord = (typeof SYNC_WORDS)[number]
+export type HealthWord = (typeof HEALTH_WORDS)[number]
+
+const sync = z.enum(SYNC_WORDS).catch('Unknown')
+const health = z.enum(HEALTH_WORDS).catch('Unknown')
+/** CamelCase, stable: what tools match on. */
+const reason = z.string().max(128)
+/** For people, deterministic (sorted, counted): names the object, the cause in the API server's or the rule's words, and what to do next. */
+const message = z.string().max(4096)
+const ms = z.number().int().nonnegative()
+
+/** Key `<project>/<service>/<group>/<kind>/<namespace>/<name>`. */
+export const objectStatusSchema = z.object({ sync, health, reason, message, sinceMs: ms })
+export type ObjectStatus = z.infer<typeof objectStatusSchema>
+
+const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().max(64), atMs: ms })
+export const pruneRefusalSchema = z.object({
+  /** The revision's digest: a confirmation is for this one only. */
+  digest: z.string().max(64),
+  /** `Kind namespace/name`, sorted; `count` is the whole number when there are more than fit. */
+  names: z.array(z.string().max(512)).max(200),
+  count: z.number().int().nonnegative(),
+  ownedCount: z.number().int().nonnegative(),
+  why: message,
+})
+export type PruneRefusal = z.infer<typeof pruneRefusalSchema>
+
+/** Key `<project>/<service>`. Absent progress: never got that far. */
+export const serviceStatusSchema = z.object({
+  sync,
+  health,
+  reason,
+  message,
+  sinceMs: ms,
+  received: progressPoint.optional(),
+  applied: progressPoint.optional(),
+  healthy: progressPoint.optional(),
+  objectCount: z.number().int().nonnegative(),
+  healthyCount: z.number().int().nonnegative(),
+  /** Objects that need a person's yes before they are pruned. */
+  refusal: pruneRefusalSchema.optional(),
+  /** A removal order was carried out: nothing of this service is left in the cluster (policy prune), or it was let go (orphan). */
+  removed: z.boolean().optional(),
+})
+export type ServiceStatus = z.infer<typeof serviceStatusSchema>
+
+/** Key `cluster`. */
+export const clusterStatusSchema = z.object({
+  agentVersion: z.string().max(64),
+  kubernetesVersion: z.string().max(64),
+  /** UID of the kube-system namespace. */
+  clusterUid: z.string().max(64),
+  nodeCount: z.number().int().nonnegative().optional(),
+  /** States of the whole agent that a person should know: disk_full, kube_unreachable, superseded, … */
+  problems: z.array(z.object({ code: z.string().max(64), message, sinceMs: ms })).max(20),
+})
+export type ClusterStatus = z.infer<typeof clusterStatusSchema>
+
+/** Key as an object's. The newest drift of that object. */
+export const driftStatusSchema = z.object({
+  paths: z.array(z.string().max(512)).max(50),
+  manager: z.string().max(256),
+  action: z.enum(['healed', 'reported', 'contested', 'failed']).catch('reported'),
+  detectedMs: ms,
+  healedMs: ms.optional(),
+  count: z.number().int().positive(),
+})
+export type DriftStatus = z.infer<typeof driftStatusSchema>
+
+/** Key: `<atMs padded to 13 digits>-<counter>`; append-only, the server copies it into the event stream once (PU2). */
+export const eventStatusSchema = z.object({
+  atMs: ms,
+  type: z.enum(['Normal', 'Warning']).catch('Normal'),
+  reason,
+  message,
+  service: z.string().max(256).optional(),
+  object: z.string().max(512).optional(),
+})
+export type EventStatus = z.infer<typeof eventStatusSchema>
+
+export const STATUS_SCHEMAS = {
+  object: objectStatusSchema,
+  service: serviceStatusSchema,
+  cluster: clusterStatusSchema,
+  drift: driftStatusSchema,
+  event: eventStatusSchema,
+} as const
+export type StatusKind = keyof typeof STATUS_SCHEMAS
+export const isStatusKind = (kind: string): kind is StatusKind => Object.hasOwn(STATUS_SCHEMAS, kind)

@@ -1,0 +1,49 @@
+// POST join: a new agent shows a join token and proves that it holds the key it brings. The same token and key again give the same answer and
+// use nothing up, so a lost answer is repeated safely and a captured request is worth nothing without the private key.
+import { z } from 'zod'
+import { agentIdSchema, clusterIdSchema, nameSchema } from '../model/ids.ts'
+
+/** Raw 32-byte public keys, base64url without padding. */
+export const publicKeySchema = z.string().regex(/^[A-Za-z0-9_-]{43}$/)
+/** 64-byte Ed25519 signatures, base64url without padding. */
+export const signatureSchema = z.string().regex(/^[A-Za-z0-9_-]{86}$/)
+
+export const joinRequestSchema = z.object({
+  /** The secret part of the join token (see `parseJoinToken`). */
+  token: z.string().min(20).max(200),
+  /** What the cluster shall be called. */
+  cluster: nameSchema,
+  /** Ed25519; from now on identity is this key. */
+  publicKey: publicKeySchema,
+  /** X25519; what is sealed to the site will be sealed to it. */
+  recipient: publicKeySchema,
+  /** UID of the kube-system namespace (RP6). */
+  clusterUid: z.string().max(64),
+  agentVersion: z.string().max(64),
+  protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
+  /** Ed25519 over `joinProofBytes`. */
+  proof: signatureSchema,
+})
+export type JoinRequest = z.infer<typeof joinRequestSchema>
+
+export const joinAnswerSchema = z.object({
+  clusterId: clusterIdSchema,
+  agentId: agentIdSchema,
+  /** Grows when the agent's disk is lost; the newer of two agents with one key wins. */
+  incarnation: z.number().int().positive(),
+  /** The server's signing keys; the first one's fingerprint is in the join token. The agent pins them. */
+  serverKeys: z.array(publicKeySchema).min(1).max(8),
+  protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
+})
+export type JoinAnswer = z.infer<typeof joinAnswerSchema>
+
+/** What the join proof signs. */
+export const joinProofBytes = (tokenHash: string, publicKey: string, recipient: string, cluster: string): Uint8Array =>
+  new TextEncoder().encode(['skerry-join-v1', tokenHash, publicKey, recipient, cluster].join('\n'))
+
+/** Printed form: `skj.<secret>.<fingerprint of the server's key>`; only the secret goes to the server. */
+export const joinTokenText = (secret: string, fingerprint: string): string => `skj.${secret}.${fingerprint}`
+export function parseJoinToken(text: string): { secret: string; fingerprint: string } | null {
+  const match = /^skj\.([A-Za-z0-9_-]{20,200})\.([0-9a-f]{32})$/.exec(text.trim())
+  return match?.[1] !== undefined && match[2] !== undefined ? { secret: match[1], fingerprint: match[2] } : null
+}

@@ -1,0 +1,35 @@
+// POST status: rows of what happened, one last state for each key (PU5). `rev` = incarnation · 2^32 + counter, so that a lost disk never reuses a
+// number (PU1). A null document removes the key. Rows are taken or refused one by one (PU3).
+import { z } from 'zod'
+import { INTEGER_BOUND } from '../crdt/position.ts'
+import { STATUS_ROWS_MAX } from './routes.ts'
+
+export const REV_INCARNATION = 2 ** 32
+/** Above it, rev would pass 2^53. */
+export const INCARNATION_MAX = 2 ** 21 - 1
+
+export const statusRowSchema = z.object({
+  kind: z.string().min(1).max(32),
+  key: z.string().min(1).max(1_024),
+  rev: z.number().int().positive().max(INTEGER_BOUND),
+  doc: z.unknown(),
+})
+export type StatusRow = z.infer<typeof statusRowSchema>
+
+export const statusRequestSchema = z.object({
+  incarnation: z.number().int().positive().max(INCARNATION_MAX),
+  rows: z.array(statusRowSchema).max(STATUS_ROWS_MAX),
+  /** PU4: `rows` is everything there is: older rows of this cluster that are not among them are removed. Absent: false. */
+  complete: z.boolean().optional(),
+})
+export type StatusRequest = z.infer<typeof statusRequestSchema>
+
+export const REJECT_CODES = ['unknown_kind', 'bad_document', 'too_large', 'bad_rev'] as const
+export type RejectCode = (typeof REJECT_CODES)[number]
+
+export const statusAnswerSchema = z.object({
+  /** Greatest rev of this cluster that the server knows: the agent acknowledges its rows up to it and never counts below it. */
+  ack: z.number().int().nonnegative(),
+  reject: z.array(z.object({ key: z.string(), code: z.string() })),
+})
+export type StatusAnswer = z.infer<typeof statusAnswerSchema>
