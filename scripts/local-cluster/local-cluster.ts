@@ -258,7 +258,11 @@ async function runKubectl(files: ClusterFiles, folder: DataFolder, args: readonl
     stderr: 'pipe',
     env: { HOME: folder.path }, // its discovery cache
   })
-  const [output, errors, code] = await Promise.all([Bun.readableStreamToText(child.stdout), Bun.readableStreamToText(child.stderr), child.exited])
+  const [output, errors, code] = await Promise.all([
+    Bun.readableStreamToText(child.stdout),
+    Bun.readableStreamToText(child.stderr),
+    child.exited,
+  ])
   if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit code ${code}\n${errors}`)
   return output
 }
