@@ -1,0 +1,222 @@
+// AgentState in one plain SQLite file. Every method is one transaction; nothing here is replicated.
+import { type Database, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
+import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
+import { isStatusKind, type StatusKind } from '../../shared/model/status.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
+import { assert } from '../../shared/runtime/assert.ts'
+import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } from './agent-state.ts'
+
+const SCHEMA_VERSION = 1
+/** Unacknowledged events kept for a server that cannot be reached; the oldest go first. */
+export const OUTBOX_EVENTS_MAX = 1_000
+
+const SCHEMA = `
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE service (key TEXT PRIMARY KEY, applied TEXT, healthy TEXT) WITHOUT ROWID;
+CREATE TABLE inventory (
+  ref TEXT PRIMARY KEY, service TEXT NOT NULL, api_version TEXT NOT NULL, uid TEXT, applied_doc TEXT, owned_hash TEXT, digest TEXT
+) WITHOUT ROWID;
+CREATE INDEX inventory_service ON inventory (service);
+-- The last state of every key that was ever reported. acked: the server has it. A removed key leaves when its removal is acknowledged.
+CREATE TABLE outbox (kind TEXT NOT NULL, key TEXT NOT NULL, rev INTEGER NOT NULL, doc TEXT, acked INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+CREATE INDEX outbox_waiting ON outbox (rev) WHERE acked = 0;
+`
+
+interface InventoryRecord {
+  ref: string
+  api_version: string
+  uid: string | null
+  applied_doc: string | null
+  owned_hash: string | null
+  digest: string | null
+}
+
+export function openAgentState(path: string): AgentState {
+  const db = openSqlite(path, { synchronous: 'FULL' })
+  migrate(db)
+  const listeners: Array<() => void> = []
+  const statements = prepare(db)
+
+  const readMeta = (key: string): string | null => statements.readMeta.get(key)?.value ?? null
+  const writeMeta = (key: string, value: string) => statements.writeMeta.run(key, value)
+
+  const identity = (): Identity | null => {
+    const text = readMeta('identity')
+    return text === null ? null : (JSON.parse(text) as Identity)
+  }
+  /** Continues after the greater of what this file gave out and what the server says it knows, within the incarnation (PU1). */
+  const nextRev = (): number => {
+    const incarnation = identity()?.incarnation ?? 0
+    assert(incarnation <= INCARNATION_MAX, 'incarnation fits into a rev')
+    const rev = Math.max(Number(readMeta('rev') ?? 0), incarnation * REV_INCARNATION) + 1
+    writeMeta('rev', String(rev))
+    return rev
+  }
+
+  return {
+    identity,
+    setIdentity: (next) =>
+      writeTransaction(db, () => {
+        const grew = identity()?.incarnation !== next.incarnation
+        writeMeta('identity', JSON.stringify(next))
+        // A new incarnation outranks every rev of the one before: what was waiting is numbered anew, in its order.
+        if (grew) for (const row of statements.waiting.all(-1)) statements.renumber.run(nextRev(), row.kind, row.key)
+      }),
+
+    services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
+    inventory: (service) => statements.inventory.all(serviceKey(service)).map(entryOf),
+    ownerOf: (ref) => {
+      const owner = statements.owner.get(ref)?.service
+      return owner === undefined ? null : parseServiceKey(owner)
+    },
+    widenInventory: (service, entries) =>
+      writeTransaction(db, () => {
+        const key = serviceKey(service)
+        statements.addService.run(key)
+        const taken: ObjectRef[] = []
+        for (const { ref, apiVersion } of entries) {
+          const id = refKey(ref)
+          const added = statements.widen.run(id, key, apiVersion).changes
+          if (added === 0 && statements.owner.get(id)?.service !== key) taken.push(ref)
+        }
+        return taken
+      }),
+    recordApplied: (service, entries) =>
+      writeTransaction(db, () => {
+        for (const entry of entries) {
+          const { changes } = statements.record.run(
+            entry.apiVersion,
+            entry.uid,
+            entry.appliedDoc,
+            entry.ownedHash,
+            entry.digest,
+            refKey(entry.ref),
+            serviceKey(service),
+          )
+          assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
+        }
+      }),
+    narrowInventory: (service, refs) =>
+      writeTransaction(db, () => {
+        for (const ref of refs) statements.narrow.run(refKey(ref), serviceKey(service))
+      }),
+    serviceState: (service) => {
+      const row = statements.serviceState.get(serviceKey(service))
+      return {
+        applied: row?.applied ? (JSON.parse(row.applied) as ServiceState['applied']) : null,
+        healthy: row?.healthy ? (JSON.parse(row.healthy) as ServiceState['healthy']) : null,
+      }
+    },
+    setServiceState: (service, { applied, healthy }) => {
+      const text = (progress: ServiceState['applied']) => (progress === null ? null : JSON.stringify(progress))
+      statements.setServiceState.run(serviceKey(service), text(applied), text(healthy))
+    },
+    forgetService: (service) =>
+      writeTransaction(db, () => {
+        statements.forgetInventory.run(serviceKey(service))
+        statements.forgetService.run(serviceKey(service))
+      }),
+
+    report: (rows) => {
+      const changed = writeTransaction(db, () => {
+        let count = 0
+        for (const { kind, key, doc } of rows) {
+          const text = doc === null ? null : canonicalJson(doc)
+          const known = statements.reported.get(kind, key)
+          if (known === null ? text === null : known.doc === text) continue // PU6: nothing new, nothing written
+          statements.report.run(kind, key, nextRev(), text)
+          count += 1
+        }
+        if (count > 0) statements.boundEvents.run(OUTBOX_EVENTS_MAX)
+        return count
+      })
+      if (changed > 0) for (const listener of listeners) listener()
+    },
+    outbox: (limit) =>
+      statements.waiting.all(limit).map((row): OutboxRow => {
+        assert(isStatusKind(row.kind), 'the outbox holds known kinds')
+        return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : (JSON.parse(row.doc) as unknown) }
+      }),
+    outboxDepth: () => statements.depth.get()?.n ?? 0,
+    acknowledge: (ack) =>
+      writeTransaction(db, () => {
+        statements.forgetAcked.run(ack) // removed keys and events have no further use once the server has them
+        statements.ack.run(ack)
+        if (ack > Number(readMeta('rev') ?? 0)) writeMeta('rev', String(ack))
+      }),
+    lastReported: (kind, key) => {
+      const doc = statements.reported.get(kind, key)?.doc
+      return doc === null || doc === undefined ? null : (JSON.parse(doc) as unknown)
+    },
+    onOutbox: (listener) => void listeners.push(listener),
+    close: () => {
+      for (const statement of Object.values(statements)) statement.finalize()
+      db.close()
+    },
+  }
+}
+
+function migrate(db: Database): void {
+  const version = db.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
+  if (version > SCHEMA_VERSION) {
+    db.close()
+    throw new AppError('store_newer', { doing: 'open the agent state', detail: `schema ${version} is newer than ${SCHEMA_VERSION}` })
+  }
+  if (version === 0) {
+    writeTransaction(db, () => {
+      db.run(SCHEMA)
+      db.run(`PRAGMA user_version=${SCHEMA_VERSION}`)
+    })
+  }
+}
+
+function prepare(db: Database) {
+  const query = <Row, Params extends SQLQueryBindings[]>(sql: string) => db.prepare<Row, Params>(sql)
+  type Waiting = { kind: StatusKind; key: string; rev: number; doc: string | null }
+  return {
+    readMeta: query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?'),
+    writeMeta: query<never, [string, string]>(
+      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+    ),
+    services: query<{ key: string }, []>('SELECT key FROM service ORDER BY key'),
+    addService: query<never, [string]>('INSERT INTO service (key) VALUES (?) ON CONFLICT DO NOTHING'),
+    serviceState: query<{ applied: string | null; healthy: string | null }, [string]>('SELECT applied, healthy FROM service WHERE key = ?'),
+    setServiceState: query<never, [string, string | null, string | null]>(
+      'INSERT INTO service (key, applied, healthy) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET applied = excluded.applied, healthy = excluded.healthy',
+    ),
+    forgetService: query<never, [string]>('DELETE FROM service WHERE key = ?'),
+    inventory: query<InventoryRecord, [string]>(
+      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest FROM inventory WHERE service = ? ORDER BY ref',
+    ),
+    owner: query<{ service: string }, [string]>('SELECT service FROM inventory WHERE ref = ?'),
+    widen: query<never, [string, string, string]>(
+      'INSERT INTO inventory (ref, service, api_version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+    ),
+    record: query<never, [string, string | null, string | null, string | null, string | null, string, string]>(
+      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ? WHERE ref = ? AND service = ?',
+    ),
+    narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
+    forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),
+    reported: query<{ doc: string | null }, [string, string]>('SELECT doc FROM outbox WHERE kind = ? AND key = ?'),
+    report: query<never, [string, string, number, string | null]>(
+      'INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0',
+    ),
+    renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ? WHERE kind = ? AND key = ?'),
+    waiting: query<Waiting, [number]>('SELECT kind, key, rev, doc FROM outbox WHERE acked = 0 ORDER BY rev LIMIT ?'),
+    depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
+    forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
+    ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),
+    boundEvents: query<never, [number]>(
+      "DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT rev FROM outbox WHERE kind = 'event' ORDER BY rev DESC LIMIT 1 OFFSET ?)",
+    ),
+  }
+}
+
+function entryOf(row: InventoryRecord): InventoryEntry {
+  const ref = parseRefKey(row.ref)
+  assert(ref !== null, `the inventory holds well-formed refs, not ${row.ref}`)
+  return { ref, apiVersion: row.api_version, uid: row.uid, appliedDoc: row.applied_doc, ownedHash: row.owned_hash, digest: row.digest }
+}

@@ -1,0 +1,13 @@
+// Gives a commander command the flags of an option table.
+import { type Command, Option } from 'commander'
+import { envName, flagName, type OptionTable } from '../runtime/options.ts'
+
+export function addOptions(command: Command, table: OptionTable): Command {
+  for (const [name, entry] of Object.entries(table)) {
+    const value = entry.type === 'flag' ? '' : ` <${entry.placeholder ?? (entry.type === 'address' ? 'host:port' : entry.type)}>`
+    const facts = [entry.default === undefined ? '' : `default: ${entry.default}`, `env: ${envName(name)}`].filter(Boolean).join(', ')
+    const choices = entry.choices === undefined ? '' : ` One of ${entry.choices.join(', ')}.`
+    command.addOption(new Option(`${flagName(name)}${value}`, `${entry.help}${choices} (${facts})`))
+  }
+  return command
+}

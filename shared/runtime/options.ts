@@ -1,0 +1,69 @@
+// One table describes all options of a program: flags, environment names, help and checks derive from it. Whatever is wrong is told at once, by name.
+import type { Problem } from '../protocol/error.ts'
+
+type OptionType = 'text' | 'flag' | 'integer' | 'address'
+
+export interface OptionEntry {
+  type: OptionType
+  /** One sentence. */
+  help: string
+  default?: string
+  required?: boolean
+  choices?: readonly string[]
+  /** Shown for the value in `--help`: DIR, URL. */
+  placeholder?: string
+  /** Never printed, not even by a bad value's message. */
+  secret?: boolean
+}
+export type OptionTable = Record<string, OptionEntry>
+
+export type OptionValues<T extends OptionTable> = {
+  [K in keyof T]: T[K]['type'] extends 'flag'
+    ? boolean
+    : T[K]['type'] extends 'integer'
+      ? number | (T[K] extends { default: string } | { required: true } ? never : undefined)
+      : string | (T[K] extends { default: string } | { required: true } ? never : undefined)
+}
+
+/** `joinToken` → `--join-token`. */
+export const flagName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+/** `joinToken` → `SKERRY_JOIN_TOKEN`. */
+export const envName = (name: string): string => `SKERRY_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`
+
+/** A flag given on the command line wins over the environment, which wins over the default. */
+export function readOptions<const T extends OptionTable>(
+  table: T,
+  flags: Record<string, string | boolean | undefined>,
+  env: Record<string, string | undefined>,
+): { kind: 'options'; options: OptionValues<T> } | { kind: 'problems'; problems: Problem[] } {
+  const problems: Problem[] = []
+  const options: Record<string, unknown> = {}
+  for (const [name, entry] of Object.entries(table)) {
+    const given = flags[name] ?? env[envName(name)] ?? entry.default
+    const path = `${flagName(name)} (${envName(name)})`
+    if (entry.type === 'flag') {
+      options[name] = given === true || given === '1' || given === 'true'
+    } else if (given === undefined || given === '') {
+      if (entry.required) problems.push({ path, message: `is required: ${entry.help}` })
+    } else {
+      const shown = entry.secret ? '***' : JSON.stringify(given)
+      const wrong = checkValue(entry, String(given))
+      if (wrong === null) options[name] = entry.type === 'integer' ? Number(given) : String(given)
+      else problems.push({ path, message: `${wrong}, not ${shown}` })
+    }
+  }
+  return problems.length > 0 ? { kind: 'problems', problems } : { kind: 'options', options: options as OptionValues<T> }
+}
+
+function checkValue(entry: OptionEntry, value: string): string | null {
+  if (entry.choices !== undefined && !entry.choices.includes(value)) return `expected one of ${entry.choices.join(', ')}`
+  if (entry.type === 'integer' && !/^\d{1,9}$/.test(value)) return 'expected a whole number'
+  if (entry.type === 'address' && parseAddress(value) === null) return 'expected HOST:PORT, such as 0.0.0.0:8080 or [::1]:8080'
+  return null
+}
+
+export function parseAddress(text: string): { hostname: string; port: number } | null {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[^:\s]*):(\d{1,5})$/.exec(text)
+  if (!match || Number(match[2]) > 65_535) return null
+  return { hostname: (match[1] ?? '').replace(/^\[|\]$/g, '') || '0.0.0.0', port: Number(match[2]) }
+}

@@ -1,0 +1,138 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+
+const dirs: string[] = []
+const open = (dir = mkdtempSync(join(tmpdir(), 'skerry-state-'))) => {
+  dirs.push(dir)
+  return { dir, state: openAgentState(join(dir, 'agent.sqlite')) }
+}
+afterEach(() => {
+  for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true })
+})
+
+const web = { project: 'default', service: 'web' }
+const db = { project: 'default', service: 'db' }
+const ref = (name: string) => ({ group: '', kind: 'ConfigMap', namespace: 'web', name })
+const identity = { clusterId: 'c-0123456789abcdef', agentId: 'a-0123456789abcdef', incarnation: 1, serverKeys: ['k'] }
+const healthy = { sync: 'Synced', health: 'Healthy', reason: 'Applied', message: '', sinceMs: 1 }
+
+describe('inventory', () => {
+  test('IV1 an object is on paper before it is applied, and recording one that is not is a bug', () => {
+    const { state } = open()
+    expect(state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])).toEqual([])
+    expect(state.inventory(web)).toEqual([{ ref: ref('a'), apiVersion: 'v1', uid: null, appliedDoc: null, ownedHash: null, digest: null }])
+    const unknown = { ref: ref('b'), apiVersion: 'v1', uid: 'u', appliedDoc: '{}', ownedHash: 'h', digest: 'd' }
+    expect(() => state.recordApplied(web, [unknown])).toThrow('IV1')
+    state.recordApplied(web, [{ ...unknown, ref: ref('a') }])
+    expect(state.inventory(web)[0]?.uid).toBe('u')
+  })
+
+  test('IV2 an object that two services want stays with the first', () => {
+    const { state } = open()
+    state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])
+    expect(
+      state.widenInventory(db, [
+        { ref: ref('a'), apiVersion: 'v1' },
+        { ref: ref('b'), apiVersion: 'v1' },
+      ]),
+    ).toEqual([ref('a')])
+    expect(state.ownerOf('/ConfigMap/web/a')).toEqual(web)
+    state.narrowInventory(db, [ref('a')])
+    expect(state.ownerOf('/ConfigMap/web/a')).toEqual(web)
+    expect(state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])).toEqual([])
+  })
+
+  test('survives a restart; a forgotten service is gone whole', () => {
+    const { dir, state } = open()
+    state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])
+    state.setServiceState(web, { applied: { digest: 'd', commit: 'c', atMs: 5 }, healthy: null })
+    state.close()
+    const again = openAgentState(join(dir, 'agent.sqlite'))
+    expect(again.services()).toEqual([web])
+    expect(again.serviceState(web)).toEqual({ applied: { digest: 'd', commit: 'c', atMs: 5 }, healthy: null })
+    again.forgetService(web)
+    expect([again.services(), again.inventory(web), again.ownerOf('/ConfigMap/web/a')]).toEqual([[], [], null])
+  })
+})
+
+describe('outbox', () => {
+  test('PU5 the outbox keeps the last state of each key and is emptied only by acknowledgement', () => {
+    const { dir, state } = open()
+    state.setIdentity(identity)
+    state.report([{ kind: 'service', key: 'default/web', doc: { ...healthy, sinceMs: 1 } }])
+    state.report([{ kind: 'service', key: 'default/web', doc: { ...healthy, sinceMs: 2 } }])
+    state.report([{ kind: 'object', key: 'x', doc: healthy }])
+    state.close()
+    const again = openAgentState(join(dir, 'agent.sqlite'))
+    expect(again.outbox(10).map((row) => [row.kind, row.rev - REV_INCARNATION])).toEqual([
+      ['service', 2],
+      ['object', 3],
+    ])
+    again.acknowledge(REV_INCARNATION + 2)
+    expect(again.outbox(10).map((row) => row.kind)).toEqual(['object'])
+    again.acknowledge(REV_INCARNATION + 3)
+    expect(again.outboxDepth()).toBe(0)
+  })
+
+  test('PU6 the same document again writes nothing, also after it was acknowledged', () => {
+    const { state } = open()
+    let woken = 0
+    state.onOutbox(() => {
+      woken += 1
+    })
+    state.report([{ kind: 'object', key: 'x', doc: { b: 1, a: 2 } }])
+    state.acknowledge(state.outbox(1)[0]?.rev ?? 0)
+    state.report([{ kind: 'object', key: 'x', doc: { a: 2, b: 1 } }])
+    expect([state.outboxDepth(), woken]).toEqual([0, 1])
+    state.report([{ kind: 'object', key: 'never', doc: null }])
+    expect(state.outboxDepth()).toBe(0)
+  })
+
+  test('PU1 a rev never falls below what the server acknowledged, and a new incarnation outranks all of it', () => {
+    const { state } = open()
+    state.setIdentity(identity)
+    state.acknowledge(REV_INCARNATION + 500)
+    state.report([{ kind: 'object', key: 'x', doc: healthy }])
+    expect(state.outbox(1)[0]?.rev).toBe(REV_INCARNATION + 501)
+    state.setIdentity({ ...identity, incarnation: 2 })
+    expect(state.outbox(1)[0]?.rev).toBe(2 * REV_INCARNATION + 1)
+  })
+
+  test('a removed key is reported as null and leaves once the server has it', () => {
+    const { state } = open()
+    state.report([{ kind: 'object', key: 'x', doc: healthy }])
+    state.report([{ kind: 'object', key: 'x', doc: null }])
+    expect(state.outbox(10).map((row) => row.doc)).toEqual([null])
+    state.acknowledge(10)
+    expect(state.lastReported('object', 'x')).toBeNull()
+    state.report([{ kind: 'object', key: 'x', doc: null }])
+    expect(state.outboxDepth()).toBe(0)
+  })
+
+  test(`PU5 at most ${OUTBOX_EVENTS_MAX} events wait, the oldest go first, states are never dropped`, () => {
+    const { state } = open()
+    state.report([{ kind: 'service', key: 'default/web', doc: healthy }])
+    const event = (n: number) => ({ kind: 'event' as const, key: String(n), doc: { atMs: n, type: 'Normal', reason: 'R', message: 'm' } })
+    state.report(Array.from({ length: OUTBOX_EVENTS_MAX }, (_, n) => event(n)))
+    expect(state.outboxDepth()).toBe(OUTBOX_EVENTS_MAX + 1)
+    state.report([event(OUTBOX_EVENTS_MAX)])
+    const waiting = state.outbox(OUTBOX_EVENTS_MAX + 10)
+    expect(waiting.length).toBe(OUTBOX_EVENTS_MAX + 1)
+    expect(waiting.filter((row) => row.kind === 'event')[0]?.key).toBe('1')
+    expect(waiting.some((row) => row.kind === 'service')).toBe(true)
+  })
+})
+
+test('a state file of a newer version is refused and left as it is', () => {
+  const { dir, state } = open()
+  state.close()
+  const raw = openSqlite(join(dir, 'agent.sqlite'))
+  raw.run('PRAGMA user_version=99')
+  raw.close()
+  expect(() => openAgentState(join(dir, 'agent.sqlite'))).toThrow('newer')
+})

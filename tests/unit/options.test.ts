@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'bun:test'
+import { type OptionTable, parseAddress, readOptions } from '../../shared/runtime/options.ts'
+
+const table = {
+  data: { type: 'text', help: 'Data folder.', required: true },
+  listen: { type: 'address', help: 'Where to listen.', default: '127.0.0.1:8080' },
+  logLevel: { type: 'text', help: 'Log level.', default: 'info', choices: ['debug', 'info'] },
+  joinToken: { type: 'text', help: 'Join token.', secret: true, choices: ['x'] },
+  quiet: { type: 'flag', help: 'Say less.' },
+  limit: { type: 'integer', help: 'How many.' },
+} as const satisfies OptionTable
+
+describe('readOptions', () => {
+  test('a flag wins over the environment, the environment over the default', () => {
+    const read = readOptions(table, { data: '/flag' }, { SKERRY_DATA: '/env', SKERRY_LOG_LEVEL: 'debug', SKERRY_QUIET: '1' })
+    expect(read).toEqual({ kind: 'options', options: { data: '/flag', listen: '127.0.0.1:8080', logLevel: 'debug', quiet: true } })
+  })
+  test('everything wrong is told at once, by flag and environment name, and a secret is never echoed', () => {
+    const read = readOptions(table, { logLevel: 'loud', joinToken: 'hunter2', limit: '-1' }, {})
+    expect(read).toEqual({
+      kind: 'problems',
+      problems: [
+        { path: '--data (SKERRY_DATA)', message: 'is required: Data folder.' },
+        { path: '--log-level (SKERRY_LOG_LEVEL)', message: 'expected one of debug, info, not "loud"' },
+        { path: '--join-token (SKERRY_JOIN_TOKEN)', message: 'expected one of x, not ***' },
+        { path: '--limit (SKERRY_LIMIT)', message: 'expected a whole number, not "-1"' },
+      ],
+    })
+  })
+})
+
+test.each([
+  ['127.0.0.1:8080', { hostname: '127.0.0.1', port: 8080 }],
+  [':8080', { hostname: '0.0.0.0', port: 8080 }],
+  ['[::1]:0', { hostname: '::1', port: 0 }],
+  ['localhost:65536', null],
+  ['localhost', null],
+  ['', null],
+])('address %p', (text, expected) => expect(parseAddress(text)).toEqual(expected))
