@@ -53,7 +53,10 @@ let loadable: string | undefined
  *  memory file, or, where the host refuses that (no FFI under a tight memory limit, noexec policies), through a file in `libraryDir`. */
 function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
   const entryPoint = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
-  if (loadable !== undefined) return db.loadExtension(loadable, entryPoint)
+  if (loadable !== undefined) {
+    db.loadExtension(loadable, entryPoint)
+    return
+  }
   const candidates = libraryPath.startsWith('/$bunfs') ? [memoryFile, () => dataFile(libraryDir)] : [() => libraryPath]
   const failures: string[] = []
   for (const candidate of candidates) {

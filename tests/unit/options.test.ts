@@ -13,7 +13,7 @@ const table = {
 describe('readOptions', () => {
   test('a flag wins over the environment, the environment over the default', () => {
     const read = readOptions(table, { data: '/flag' }, { SKERRY_DATA: '/env', SKERRY_LOG_LEVEL: 'debug', SKERRY_QUIET: '1' })
-    expect(read).toEqual({ kind: 'options', options: { data: '/flag', listen: '127.0.0.1:8080', logLevel: 'debug', quiet: true } })
+    expect<unknown>(read).toEqual({ kind: 'options', options: { data: '/flag', listen: '127.0.0.1:8080', logLevel: 'debug', quiet: true } })
   })
   test('everything wrong is told at once, by flag and environment name, and a secret is never echoed', () => {
     const read = readOptions(table, { logLevel: 'loud', joinToken: 'hunter2', limit: '-1' }, {})
