@@ -197,6 +197,18 @@ export const ERRORS = define({
     cause: 'No usable Kubernetes credentials were found.',
     remedy: 'Give --kubeconfig and --context, or run the agent inside the cluster with a ServiceAccount.',
   },
+  kube_refused: {
+    status: 502,
+    retryable: true,
+    cause: 'The Kubernetes API server refused the agent’s credentials or rights.',
+    remedy: 'Check that the token or certificate is valid and bound to the rights that the detail names.',
+  },
+  kube_unsupported: {
+    status: 502,
+    retryable: true,
+    cause: 'What answered is no Kubernetes API server that Skerry can work with.',
+    remedy: 'Check the server address; Kubernetes 1.27 or newer is needed.',
+  },
   disk_full: {
     status: 507,
     retryable: true,
@@ -208,6 +220,12 @@ export const ERRORS = define({
     retryable: false,
     cause: 'The data folder was written by a newer version.',
     remedy: 'Start that version or a newer one; downgrades are not possible.',
+  },
+  data_unusable: {
+    status: 500,
+    retryable: false,
+    cause: 'The data folder cannot be made or written to.',
+    remedy: 'Give this user write access to it, or choose another --data folder.',
   },
   data_locked: {
     status: 500,

@@ -1,0 +1,142 @@
+// The Cluster port on a real API server: raw JSON both ways, server-side apply, watches that resume. Every refusal is a value; only `info` and
+// `discover`, without which nothing can begin, throw.
+import { z } from 'zod'
+import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { namesMissingObject } from './api-failure.ts'
+import type { ApiFailure, ApiResource, ApplyResult, Cluster, ClusterInfo, DeleteResult, Discovery, GetResult } from './cluster.ts'
+import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
+import type { KubeCredentials } from './kube-credentials.ts'
+import { createKubeHttp, type KubeAnswer, type KubeHttp } from './kube-http.ts'
+import { watchResource } from './kube-watch.ts'
+import { asObject } from './watch-stream.ts'
+
+/** Owner of what Skerry patches outside an apply, so that such a patch never mixes with the fields that Git owns. */
+export const MARKS_MANAGER = 'skerry-marks'
+
+export interface RestClusterDeps {
+  clock: Clock
+  random: Random
+  log: Logger
+  /** `skerry-agent/<version>`: audit logs tell our requests by it. */
+  userAgent: string
+}
+
+export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & { close(): void } {
+  const http = createKubeHttp(credentials, deps)
+
+  async function patch(
+    resource: ApiResource,
+    { namespace, name }: { namespace: string; name: string },
+    query: Record<string, string>,
+    body: { type: string; json: unknown },
+  ): Promise<ApplyResult> {
+    const path = `${objectPath(resource, namespace, name)}?${new URLSearchParams(query)}`
+    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body })
+    if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure }
+    const object = asObject(answer.body)
+    return object === null ? failed(unreadable(answer)) : { kind: 'applied', object, created: answer.status === 201 }
+  }
+
+  return {
+    info: () => readInfo(http),
+    discover: () => readDiscovery(http),
+
+    apply(resource, object, { force, dryRun }) {
+      const { name = '', namespace = '' } = object.metadata
+      const query = { fieldManager: FIELD_MANAGER, force: String(force), ...(dryRun ? { dryRun: 'All' } : {}) }
+      return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object })
+    },
+
+    mergePatch: (resource, ref, body) =>
+      patch(resource, ref, { fieldManager: MARKS_MANAGER }, { type: 'application/merge-patch+json', json: body }),
+
+    async get(resource, ref): Promise<GetResult> {
+      const answer = await http.request({ method: 'GET', path: objectPath(resource, ref.namespace, ref.name), plural: resource.plural })
+      if (answer.kind === 'failed') return isAbsent(answer) ? { kind: 'absent' } : failed(answer.failure)
+      const object = asObject(answer.body)
+      return object === null ? failed(unreadable(answer)) : { kind: 'found', object }
+    },
+
+    delete: (resource, ref, uid) => deleteObject(http, resource, ref, uid),
+    watch: (resource, options) => watchResource({ http, ...deps }, resource, options),
+    close: () => http.close(),
+  }
+}
+
+async function deleteObject(http: KubeHttp, resource: ApiResource, ref: ObjectRef, uid: string): Promise<DeleteResult> {
+  const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', preconditions: { uid } }
+  const path = objectPath(resource, ref.namespace, ref.name)
+  const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json } })
+  if (answer.kind === 'failed') {
+    if (isAbsent(answer)) return { kind: 'gone' }
+    // The only 409 that a delete with this one precondition can get: the name belongs to another object now.
+    return answer.failure.kind === 'conflict' && answer.failure.message.includes('UID in the precondition')
+      ? { kind: 'replaced' }
+      : failed(answer.failure)
+  }
+  const object = asObject(answer.body)
+  return object === null || isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }
+}
+
+/** Some kinds answer with a Status, some with the object as it was last, and those with work left to do with a deletionTimestamp. A pod that
+ *  was never started has one too, with nothing to wait for. */
+function isGone(object: K8sObject): boolean {
+  if (object.metadata.deletionTimestamp === undefined) return true
+  return finalizersOf(object).length === 0 && object.metadata['deletionGracePeriodSeconds'] === 0
+}
+
+/** Namespaces hold one of their finalizers in spec. */
+function finalizersOf(object: K8sObject): readonly string[] {
+  const inSpec = z.looseObject({ spec: z.looseObject({ finalizers: z.array(z.string()) }) }).safeParse(object)
+  const ofNamespace = object.apiVersion === 'v1' && object.kind === 'Namespace' && inSpec.success ? inSpec.data.spec.finalizers : []
+  return [...(object.metadata.finalizers ?? []), ...ofNamespace]
+}
+
+async function readInfo(http: KubeHttp): Promise<ClusterInfo> {
+  const [version, namespace] = await Promise.all([
+    http.request({ method: 'GET', path: '/version', plural: '' }),
+    http.request({ method: 'GET', path: '/api/v1/namespaces/kube-system', plural: 'namespaces' }),
+  ])
+  const doing = 'read version and identity of the cluster'
+  const parsedVersion = z.looseObject({ gitVersion: z.string() }).safeParse(bodyOf(version, doing))
+  const uid = asObject(bodyOf(namespace, doing))?.metadata.uid
+  if (!parsedVersion.success || uid === undefined)
+    throw new AppError('kube_unsupported', { doing, detail: 'the answers are not of Kubernetes' })
+  return { uid, version: parsedVersion.data.gitVersion }
+}
+
+async function readDiscovery(http: KubeHttp): Promise<Discovery> {
+  const doing = 'discover the served kinds'
+  const answers = await Promise.all(
+    ['/api', '/apis'].map((path) => http.request({ method: 'GET', path, plural: '', accept: DISCOVERY_ACCEPT })),
+  )
+  const discovery = parseDiscovery(answers.map((answer) => bodyOf(answer, doing)))
+  if (discovery === null) throw new AppError('kube_unsupported', { doing, detail: 'the server has no aggregated discovery' })
+  return discovery
+}
+
+function bodyOf(answer: KubeAnswer, doing: string): unknown {
+  if (answer.kind === 'answer') return answer.body
+  const { kind, reason, message, retryAfterMs } = answer.failure
+  const refused = kind === 'unauthorized' || kind === 'forbidden'
+  const code = reason === 'kube_config' ? 'kube_config' : refused ? 'kube_refused' : 'kube_unreachable'
+  throw new AppError(code, { doing, detail: message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
+}
+
+/** KA7 */
+const isAbsent = (answer: Extract<KubeAnswer, { kind: 'failed' }>): boolean =>
+  answer.failure.status === 404 && namesMissingObject(answer.body)
+
+const failed = (failure: ApiFailure): { kind: 'failed'; failure: ApiFailure } => ({ kind: 'failed', failure })
+
+const unreadable = ({ status }: { status: number }): ApiFailure => ({
+  kind: 'server_error',
+  status,
+  reason: 'Unreadable',
+  message: 'the answer holds no Kubernetes object',
+})
