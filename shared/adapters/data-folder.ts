@@ -1,0 +1,43 @@
+// The one folder a program may write to.
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { AppError } from '../protocol/error.ts'
+import { openSqlite } from './sqlite.ts'
+
+export interface DataFolder {
+  path: string
+  /** Lets another process in. The lock also ends with the process, however it ends. */
+  unlock(): void
+}
+
+/** Makes the folder (0700), takes it for this process alone, and changes into it: on a read-only root SQLite has no other place for temporary files. */
+export function openDataFolder(folder: string): DataFolder {
+  const path = resolve(folder)
+  try {
+    const made = mkdirSync(path, { recursive: true, mode: 0o700 })
+    if (made === undefined && (statSync(path).mode & 0o077) !== 0 && statSync(path).uid === process.getuid?.()) chmodSync(path, 0o700)
+    process.chdir(path)
+  } catch (error) {
+    throw new AppError(
+      'data_unusable',
+      { doing: 'open the data folder', detail: `${path}: ${error instanceof Error ? error.message : error}` },
+      { cause: error },
+    )
+  }
+  return { path, unlock: lock(path) }
+}
+
+/** An open exclusive transaction is a lock that the kernel takes back when the process dies; a pid file would stay. */
+function lock(path: string): () => void {
+  const db = openSqlite(join(path, 'lock.sqlite'), { synchronous: 'OFF' })
+  try {
+    db.run('PRAGMA busy_timeout=0')
+    db.run('PRAGMA journal_mode=DELETE')
+    db.run('PRAGMA locking_mode=EXCLUSIVE')
+    db.run('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    throw new AppError('data_locked', { doing: 'open the data folder', detail: `${path} is in use by another process` }, { cause: error })
+  }
+  return () => db.close()
+}

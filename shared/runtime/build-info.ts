@@ -1,0 +1,8 @@
+// What this program is made of. Version and commit are put in by scripts/build; a run from source says so.
+import packageJson from '../../package.json' with { type: 'json' }
+
+declare const SKERRY_VERSION: string
+declare const SKERRY_COMMIT: string
+
+export const VERSION: string = typeof SKERRY_VERSION === 'string' ? SKERRY_VERSION : `${packageJson.version}-dev`
+export const COMMIT: string = typeof SKERRY_COMMIT === 'string' ? SKERRY_COMMIT : 'source'
