@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { AppError } from '../protocol/error.ts'
-import { openSqlite } from './sqlite.ts'
+import { type Database, openSqlite } from './sqlite.ts'
 
 export interface DataFolder {
   path: string
@@ -27,17 +27,23 @@ export function openDataFolder(folder: string): DataFolder {
   return { path, unlock: lock(path) }
 }
 
+/** Open locks, held here because a collected handle would close and unlock. */
+const held = new Set<Database>()
+
 /** An open exclusive transaction is a lock that the kernel takes back when the process dies; a pid file would stay. */
 function lock(path: string): () => void {
-  const db = openSqlite(join(path, 'lock.sqlite'), { synchronous: 'OFF' })
+  let db: Database | undefined
   try {
-    db.run('PRAGMA busy_timeout=0')
-    db.run('PRAGMA journal_mode=DELETE')
-    db.run('PRAGMA locking_mode=EXCLUSIVE')
+    db = openSqlite(join(path, 'lock.sqlite'), { journal: 'DELETE', busyTimeoutMs: 0 })
     db.run('BEGIN EXCLUSIVE')
+    held.add(db)
   } catch (error) {
-    db.close()
+    db?.close()
     throw new AppError('data_locked', { doing: 'open the data folder', detail: `${path} is in use by another process` }, { cause: error })
   }
-  return () => db.close()
+  const handle = db
+  return () => {
+    held.delete(handle)
+    handle.close()
+  }
 }

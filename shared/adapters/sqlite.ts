@@ -7,6 +7,9 @@ export interface OpenOptions {
   readonly?: boolean
   /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be rebuilt (CU5). */
   synchronous?: 'FULL' | 'NORMAL' | 'OFF'
+  /** DELETE only for the lock file: a WAL cannot be locked whole. */
+  journal?: 'WAL' | 'DELETE'
+  busyTimeoutMs?: number
 }
 
 export const BUSY_TIMEOUT_MS = 5_000
@@ -15,11 +18,11 @@ export function openSqlite(path: string, options: OpenOptions = {}): Database {
   const db = options.readonly
     ? new Database(path, { readonly: true, strict: true })
     : new Database(path, { create: true, readwrite: true, strict: true })
-  db.run(`PRAGMA busy_timeout=${BUSY_TIMEOUT_MS}`) // Bun's default is 0
+  db.run(`PRAGMA busy_timeout=${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`) // Bun's default is 0
   db.run('PRAGMA trusted_schema=OFF')
   db.run('PRAGMA temp_store=MEMORY') // on a read-only root a spilling sort has no other place (SQLITE_IOERR_GETTEMPPATH)
   if (!options.readonly) {
-    db.run('PRAGMA journal_mode=WAL')
+    db.run(`PRAGMA journal_mode=${options.journal ?? 'WAL'}`)
     db.run(`PRAGMA synchronous=${options.synchronous ?? 'FULL'}`)
   }
   return db
