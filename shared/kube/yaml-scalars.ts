@@ -18,6 +18,7 @@ const NOT_FINITE = /^(\.(nan|NaN|NAN)|[-+]?\.(inf|Inf|INF))$/
 
 const INTEGER = /^([-+]?)(0[bB][01]+|0[oO]?[0-7]+|0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)$/
 const FLOAT = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
+const DOT_FLOAT = /^\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?$/
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
 const UINT64_MAX = 2n ** 64n - 1n
@@ -27,8 +28,8 @@ export function resolvePlainScalar(text: string): PlainScalar {
   if (word !== undefined) return { kind: 'value', value: word }
   if (NOT_FINITE.test(text)) return { kind: 'refused', why: `${text} is no number that JSON can hold; quote it if it is text` }
   const first = text.charAt(0)
-  // A leading dot goes straight to Go's ParseFloat, which takes no underscores.
-  if (first === '.') return FLOAT.test(text) ? floatOf(text, text) : { kind: 'value', value: text }
+  // A leading dot goes straight to Go's ParseFloat, which takes underscores between digits only.
+  if (first === '.') return DOT_FLOAT.test(text) ? floatOf(text.replaceAll('_', ''), text) : { kind: 'value', value: text }
   if (!/[-+0-9]/.test(first)) return { kind: 'value', value: text }
   const plain = text.replaceAll('_', '')
   const integer = integerOf(plain)

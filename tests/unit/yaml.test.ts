@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { parseYamlDocuments, toYaml, YAML_ALIASES_MAX } from '../../shared/adapters/yaml.ts'
+
+const parse = (text: string) => parseYamlDocuments(text, { file: 'a.yaml' })
+const values = (text: string) => parse(text).documents.map((document) => document.value)
+
+describe('documents', () => {
+  test('YM4 documents carry the line of their first node; empty and comment-only ones are skipped', () => {
+    const parsed = parse('# licence\n---\n# about\na: 1\n---\n# nothing\n---\n---\nnull\n--- {b: 2}\n...\n')
+    expect(parsed.documents).toEqual([
+      { value: { a: 1 }, line: 4 },
+      { value: { b: 2 }, line: 10 },
+    ])
+    expect(parsed.problems).toEqual([])
+  })
+  test('YM4 a mapping inside a document knows its line', () => {
+    const parsed = parse('kind: List\nitems:\n- a: 1\n- \n  b: 2\n')
+    const { items } = (parsed.documents[0]?.value ?? {}) as { items?: object[] }
+    expect(items?.map((item) => parsed.lineOf(item))).toEqual([3, 5])
+  })
+  test('YM4 byte order mark and CRLF are no content', () => {
+    expect(values('\ufeffa: b\r\nc: d\r\n---\r\ne: f\r\n')).toEqual([{ a: 'b', c: 'd' }, { e: 'f' }])
+  })
+})
+
+describe('refusals', () => {
+  test.each([
+    ['YM3 duplicate key', 'a: 1\nb: 2\na: 3\n', 'a.yaml:3:1', 'the key "a" appears twice in one mapping'],
+    ['YM3 duplicate after conversion', '1: a\n"1": b\n', 'a.yaml:2:2', 'the key "1" appears twice in one mapping'],
+    ['YM3 null key', 'x:\n  ~: 1\n', 'a.yaml:2:3', 'a key must not be null; quote it, or give it a name'],
+    ['YM3 list key', '? [a]\n: 1\n', 'a.yaml:1:3', 'a key must be text, not a mapping or a list'],
+    ['YM3 float key that Go would rewrite', '1e6: 1\n', 'a.yaml:1:1', 'quote the key 1e6: it is read as a number'],
+    ['YM3 __proto__', '__proto__: {a: 1}\n', 'a.yaml:1:1', 'the key "__proto__" is refused'],
+    ['YM3 infinity', 'a: .inf\n', 'a.yaml:1:4', '.inf is no number that JSON can hold; quote it if it is text'],
+    [
+      'YM3 an integer that would lose digits',
+      'a: 9007199254740993\n',
+      'a.yaml:1:4',
+      'the integer 9007199254740993 is beyond 2^53 and would lose digits; quote it if it is text',
+    ],
+    ['YM3 unknown tag', 'a: !Ref b\n', 'a.yaml:1:9', 'the tag !Ref has no meaning in a manifest'],
+    ['YM3 unknown anchor', 'a: *b\n', 'a.yaml:1:5', '*b refers to no anchor before it'],
+    [
+      'YM3 a late merge',
+      'x: &x {r: 1}\ny:\n  r: 2\n  <<: *x\n',
+      'a.yaml:4:3',
+      '<< comes after the key "r", which it holds too; put << first',
+    ],
+  ])('%s', (_, text, path, message) => expect(parse(text).problems).toEqual([{ path, message }]))
+
+  test('YM3 a syntax error leaves no document', () => {
+    const parsed = parse('a: 1\n---\nb: [1,\nc: }\n')
+    expect(parsed.documents).toEqual([])
+    expect(parsed.problems).toHaveLength(1)
+    expect(parsed.problems[0]?.path).toMatch(/^a\.yaml:4:/)
+  })
+  test('YM5 an alias bomb is refused before anything is built from it', () => {
+    const levels = Array.from({ length: 9 }, (_, n) => `l${n + 1}: &l${n + 1} [${Array(9).fill(`*l${n}`).join(', ')}]\n`).join('')
+    const problems = parse(`l0: &l0 x\n${levels}`).problems
+    expect(problems[0]?.message).toContain('nodes in one document')
+  })
+  test('YM5 aliases, depth and bytes have limits', () => {
+    expect(parse(`a: &a 1\nb: [${Array(YAML_ALIASES_MAX).fill('*a').join(', ')}]\n`).problems).toEqual([])
+    expect(
+      parse(
+        `a: &a 1\nb: [${Array(YAML_ALIASES_MAX + 1)
+          .fill('*a')
+          .join(', ')}]\n`,
+      ).problems,
+    ).toHaveLength(1)
+    expect(parse(`${'['.repeat(99)}${']'.repeat(99)}`).problems).toEqual([])
+    expect(parse(`${'['.repeat(200)}${']'.repeat(200)}`).problems).toHaveLength(1)
+    expect(parse(`a: ${'x'.repeat(17 * 1024 * 1024)}`).problems[0]?.message).toContain('16 MiB')
+  })
+})
+
+test('YM2 keys that are read as something else are warned about, with their line', () => {
+  const parsed = parse('a: 1\non: push\nb:\n  n: x\n  "y": z\n')
+  expect(parsed.documents[0]?.value).toEqual({ a: 1, true: 'push', b: { false: 'x', y: 'z' } })
+  expect(parsed.warnings.map((warning) => warning.path)).toEqual(['a.yaml:2:1', 'a.yaml:4:3'])
+})
+
+test('YM6 what toYaml writes is read back the same', () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.constantFrom(
+      'yes',
+      'n',
+      'on',
+      '0644',
+      '08',
+      '0o14',
+      '1_000',
+      '.5',
+      '1e3',
+      '~',
+      '',
+      ' ',
+      '<<',
+      '=',
+      '- a',
+      '#',
+      '2001-01-01',
+      'a: b',
+      '.inf',
+      '\n',
+      'x\n',
+    ),
+  )
+  const value = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 4 },
+      text,
+      fc.boolean(),
+      fc.constant(null),
+      fc.integer(),
+      fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e15, max: 1e15 }).map((number) => number + 0),
+      fc.array(tie('node'), { maxLength: 4 }),
+      fc.dictionary(
+        text.filter((key) => key !== '__proto__'),
+        tie('node'),
+        { maxKeys: 4 },
+      ),
+    ),
+  })).node
+  fc.assert(
+    fc.property(value, (node) => {
+      const input = JSON.parse(JSON.stringify({ node }))
+      const parsed = parse(toYaml(input))
+      expect(parsed.problems).toEqual([])
+      expect(parsed.documents.map((document) => document.value)).toEqual([input])
+    }),
+    { numRuns: 300 },
+  )
+})
