@@ -1,0 +1,224 @@
+// A server and agents as processes of their own, against real clusters on this machine: what the demo shows and what the end-to-end tests prove.
+// Everything goes through the doors that a user has: the two programs, their flags, the HTTP API.
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from './child-process.ts'
+import type { KubeCluster } from './local-cluster.ts'
+
+const root = resolve(import.meta.dir, '../..')
+
+/** `dist`: the compiled binaries, as users run them. `source`: from the working tree, without a build. */
+export type Programs = 'dist' | 'source'
+
+export interface CommandResult {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+export interface LocalAgent {
+  readonly name: string
+  readonly cluster: KubeCluster
+  readonly dataDir: string
+  readonly running: boolean
+  /** With the flags of its last start unless others are given. */
+  start(extraFlags?: readonly string[]): Promise<void>
+  /** SIGKILL: the power cord. */
+  kill(): Promise<void>
+  pid(): number
+  pause(): void
+  resume(): void
+  /** `skerry-agent status -o json`, of the running agent or from its disk. */
+  status(): Promise<AgentStatus>
+  log(): string
+}
+
+/** The part of the status that demo and tests look at. */
+export interface AgentStatus {
+  running: boolean
+  clusterId: string | null
+  link: {
+    state: string
+    bytesSent: number
+    bytesReceived: number
+    requests: number
+    error: { code: string; message: string } | null
+  } | null
+  enforcement: { state: string; message: string }
+  replica: { position: string | null; rows: number; verified: boolean } | null
+  outboxDepth: number
+  services: Array<{
+    name: string
+    status: { sync: string; health: string; message: string; reason: string; objectCount: number; healthyCount: number } | null
+  }>
+}
+
+export interface LocalFleet {
+  readonly serverUrl: string
+  readonly token: string
+  readonly dataDir: string
+  startServer(): Promise<void>
+  killServer(): Promise<void>
+  serverPid(): number
+  serverLog(): string
+  /** Runs the command line client; never throws for an exit code. */
+  skerry(args: readonly string[], options?: { stdin?: string }): Promise<CommandResult>
+  /** As `skerry`, but a failure throws with what it printed. Answers the standard output. */
+  run(args: readonly string[], options?: { stdin?: string }): Promise<string>
+  api<T>(path: string, init?: { method?: string; body?: unknown }): Promise<T>
+  /** A signed push event, as a forge sends it. */
+  webhook(repository: string, project?: string): Promise<void>
+  addAgent(options: { name: string; cluster: KubeCluster; joinToken: string; flags?: readonly string[] }): Promise<LocalAgent>
+  stop(): Promise<void>
+}
+
+export async function createLocalFleet(options: { programs?: Programs } = {}): Promise<LocalFleet> {
+  const programs = options.programs ?? (process.env['SKERRY_PROGRAMS'] === 'dist' ? 'dist' : 'source')
+  const program = (name: 'skerry' | 'skerry-agent'): string[] =>
+    programs === 'dist' ? [join(root, 'dist', name)] : [process.execPath, join(root, name === 'skerry' ? 'server' : 'agent', 'main.ts')]
+  const folder = createDataFolder('skerry-fleet')
+  const port = freePort()
+  const serverUrl = `http://127.0.0.1:${port}`
+  const tokenFile = join(folder.path, 'admin.token')
+  const serverLogPath = join(folder.path, 'server.log')
+  const dataDir = join(folder.path, 'server')
+  const agents: LocalAgent[] = []
+  let server: ChildProcess | undefined
+  let token = ''
+
+  const startServer = async () => {
+    const flags = ['server', '--data', dataDir, '--listen', `127.0.0.1:${port}`, '--admin-token-file', tokenFile]
+    const child = startChild([...program('skerry'), ...flags], serverLogPath)
+    server = child
+    await waitUntil('skerry server', async () => (await fetch(`${serverUrl}/readyz`, { keepalive: false })).ok, { child })
+    if (token === '') token = readFileSync(tokenFile, 'utf8').trim()
+  }
+  const killServer = async () => {
+    await server?.kill()
+    server = undefined
+  }
+  const skerry = async (args: readonly string[], { stdin }: { stdin?: string } = {}): Promise<CommandResult> => {
+    const env = { PATH: process.env['PATH'] ?? '', HOME: folder.path, SKERRY_SERVER: serverUrl, SKERRY_TOKEN: token, NO_COLOR: '1' }
+    const child = Bun.spawn([...program('skerry'), ...args], {
+      stdin: stdin === undefined ? 'ignore' : Buffer.from(stdin),
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env,
+    })
+    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    return { code, stdout, stderr }
+  }
+  const run = async (args: readonly string[], io?: { stdin?: string }) => {
+    const { code, stdout, stderr } = await skerry(args, io)
+    if (code !== 0) throw new Error(`skerry ${args.join(' ')}: exit code ${code}\n${stderr}${stdout}`)
+    return stdout
+  }
+  const api = async <T>(path: string, init: { method?: string; body?: unknown } = {}): Promise<T> => {
+    const response = await fetch(`${serverUrl}/api/v1${path}`, {
+      method: init.method ?? 'GET',
+      headers: { authorization: `Bearer ${token}`, ...(init.body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(init.body === undefined ? {} : { body: JSON.stringify(init.body) }),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${init.method ?? 'GET'} ${path}: HTTP ${response.status} ${text}`)
+    return (text === '' ? undefined : JSON.parse(text)) as T
+  }
+  const hooks = new Map<string, { url: string; secret: string }>()
+  const webhook = async (repository: string, project = 'default') => {
+    let hook = hooks.get(repository)
+    if (hook === undefined) {
+      hook = await api<{ url: string; secret: string }>(`/projects/${project}/repositories/${repository}/webhook`)
+      hooks.set(repository, hook)
+    }
+    const body = JSON.stringify({ ref: 'refs/heads/main' })
+    const signature = new Bun.CryptoHasher('sha256', hook.secret).update(body).digest('hex')
+    const headers = { 'content-type': 'application/json', 'x-hub-signature-256': `sha256=${signature}` }
+    const response = await fetch(new URL(hook.url, serverUrl), { method: 'POST', headers, body })
+    if (!response.ok) throw new Error(`webhook: HTTP ${response.status} ${await response.text()}`)
+  }
+  const addAgent: LocalFleet['addAgent'] = async ({ name, cluster, joinToken, flags = [] }) => {
+    const agent = createAgent({
+      name,
+      cluster,
+      dir: join(folder.path, name),
+      command: program('skerry-agent'),
+      serverUrl,
+      joinToken,
+      flags,
+    })
+    agents.push(agent)
+    await agent.start()
+    return agent
+  }
+  const stop = async () => {
+    await Promise.all(agents.map((agent) => agent.kill()))
+    await killServer()
+    await folder.remove()
+  }
+  return {
+    serverUrl,
+    get token() {
+      return token
+    },
+    dataDir,
+    startServer,
+    killServer,
+    serverPid: () => server?.pid ?? 0,
+    serverLog: () => (existsSync(serverLogPath) ? readFileSync(serverLogPath, 'utf8') : ''),
+    skerry,
+    run,
+    api,
+    webhook,
+    addAgent,
+    stop,
+  }
+}
+
+interface AgentOptions {
+  name: string
+  cluster: KubeCluster
+  dir: string
+  command: string[]
+  serverUrl: string
+  joinToken: string
+  flags: readonly string[]
+}
+
+function createAgent({ name, cluster, dir, command, serverUrl, joinToken, flags }: AgentOptions): LocalAgent {
+  const logPath = `${dir}.log`
+  let child: ChildProcess | undefined
+  const start = async (extraFlags: readonly string[] = flags) => {
+    await child?.kill()
+    const own = ['--data', dir, '--server', serverUrl, '--cluster', name, '--join-token', joinToken, '--kubeconfig', cluster.kubeconfigPath]
+    child = startChild([...command, 'run', ...own, ...extraFlags], logPath)
+  }
+  const status = async (): Promise<AgentStatus> => {
+    const asked = Bun.spawn([...command, 'status', '--data', dir, '-o', 'json'], {
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: { PATH: process.env['PATH'] ?? '' },
+    })
+    const [stdout, stderr, code] = await Promise.all([new Response(asked.stdout).text(), new Response(asked.stderr).text(), asked.exited])
+    if (code !== 0) throw new Error(`skerry-agent status: exit code ${code}\n${stderr}`)
+    return JSON.parse(stdout) as AgentStatus
+  }
+  return {
+    name,
+    cluster,
+    dataDir: dir,
+    get running() {
+      return child !== undefined && child.exitCode() === null
+    },
+    start,
+    kill: async () => {
+      await child?.kill()
+      child = undefined
+    },
+    pid: () => child?.pid ?? 0,
+    pause: () => child?.pause(),
+    resume: () => child?.resume(),
+    status,
+    log: () => (existsSync(logPath) ? readFileSync(logPath, 'utf8') : ''),
+  }
+}
