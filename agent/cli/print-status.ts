@@ -1,0 +1,71 @@
+// The text of `skerry-agent status`. Pure: a report in, lines out.
+import type { AgentReport } from '../report.ts'
+
+export function statusText(report: AgentReport, nowMs: number): string {
+  const { link, replica } = report
+  const lines: Array<[string, string]> = [
+    ['agent', report.running ? `running, version ${report.version}` : 'not running: this is what it last knew'],
+    [
+      'cluster',
+      report.clusterId === null ? 'not joined yet' : `${report.clusterId}, agent ${report.agentId}, incarnation ${report.incarnation}`,
+    ],
+    ['enforcement', `${report.enforcement.state}${report.enforcement.message === '' ? '' : `: ${report.enforcement.message}`}`],
+  ]
+  if (link !== null)
+    lines.push([
+      'server',
+      `${link.server} ${link.state} since ${age(nowMs - link.sinceMs)}, last contact ${link.lastContactMs === null ? 'never' : `${age(nowMs - link.lastContactMs)} ago`}`,
+    ])
+  if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
+  if (replica !== null) {
+    const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'
+    lines.push([
+      'replica',
+      replica.position === null
+        ? 'empty: nothing was received yet'
+        : `${replica.rows} rows, ${state}, position ${replica.position.split('.').slice(1, 3).join('.')}`,
+    ])
+  }
+  lines.push(['outbox', report.outboxDepth === 0 ? 'empty' : `${report.outboxDepth} rows wait for the server`])
+  const head = lines.map(([name, text]) => `${name.padEnd(12)} ${text}`)
+  return [...head, '', ...serviceTable(report)].join('\n')
+}
+
+function serviceTable(report: AgentReport): string[] {
+  if (report.services.length === 0) return ['No services: nothing targets this cluster yet.']
+  const rows = [['SERVICE', 'SYNC', 'HEALTH', 'OBJECTS', 'COMMIT', 'MESSAGE']]
+  for (const { name, status } of report.services) {
+    rows.push(
+      status === null
+        ? [name, 'Unknown', 'Unknown', '-', '-', 'received, not looked at yet']
+        : [
+            name,
+            status.sync,
+            status.health,
+            `${status.healthyCount}/${status.objectCount}`,
+            status.applied?.commit.slice(0, 8) ?? '-',
+            status.message.split('\n')[0] ?? '',
+          ],
+    )
+  }
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => Bun.stringWidth(row[column] ?? '')))) ?? []
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(cell))))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: the largest unit that fits. */
+export function age(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
+  const steps: Array<[number, string]> = [
+    [86_400_000, 'd'],
+    [3_600_000, 'h'],
+    [60_000, 'min'],
+    [1_000, 's'],
+  ]
+  for (const [unit, name] of steps) if (ms >= unit) return `${Math.floor(ms / unit)} ${name}`
+  return '0 s'
+}

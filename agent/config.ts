@@ -1,0 +1,32 @@
+// Every option of `skerry-agent run`.
+import type { OptionTable } from '../shared/runtime/options.ts'
+
+export const RUN_OPTIONS = {
+  data: {
+    type: 'text',
+    placeholder: 'DIR',
+    help: 'Folder for key, replica and state; must outlive restarts.',
+    default: '/var/lib/skerry-agent',
+  },
+  server: {
+    type: 'text',
+    placeholder: 'URL',
+    help: 'The Skerry server; only needed to join and to sync, never to enforce.',
+    required: true,
+  },
+  cluster: { type: 'text', placeholder: 'NAME', help: 'What this cluster is called in the fleet; used when it joins.' },
+  joinToken: { type: 'text', placeholder: 'TOKEN', help: 'From `skerry join-token create`; used once, at the first start.', secret: true },
+  joinTokenFile: { type: 'text', placeholder: 'FILE', help: 'A file that holds the join token.' },
+  kubeconfig: { type: 'text', placeholder: 'FILE', help: 'Kubernetes credentials; without it those of the pod are used.' },
+  context: { type: 'text', placeholder: 'NAME', help: 'Context of the kubeconfig; default its current one.' },
+  namespace: { type: 'text', placeholder: 'NAME', help: 'Where the agent keeps its claim.', default: 'skerry-system' },
+  wait: { type: 'integer', placeholder: 'SECONDS', help: 'Longest time that a poll stays open.', default: '55' },
+  probes: { type: 'address', help: 'Serves /healthz and /readyz there; off without it.' },
+  logLevel: {
+    type: 'text',
+    placeholder: 'LEVEL',
+    help: 'Least severe line that is logged.',
+    default: 'info',
+    choices: ['debug', 'info', 'warn', 'error'],
+  },
+} as const satisfies OptionTable

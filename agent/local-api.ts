@@ -1,0 +1,48 @@
+// What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. It takes no orders here yet.
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type AgentReport, agentReportSchema } from './report.ts'
+
+export const socketPath = (dataDir: string): string => join(dataDir, 'agent.sock')
+
+export interface LocalApi {
+  stop(): Promise<void>
+}
+
+/** `probes` without a port is off. Ready: the replica is verified and the claim is held. */
+export function serveLocalApi(dataDir: string, report: () => AgentReport, probes?: { hostname: string; port: number }): LocalApi {
+  const handle = (request: Request): Response => {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/healthz') return new Response('ok\n')
+    if (pathname === '/readyz') {
+      const { enforcement } = report()
+      return new Response(`${enforcement.state}\n`, { status: enforcement.state === 'enforcing' ? 200 : 503 })
+    }
+    return new Response('not found\n', { status: 404 })
+  }
+  rmSync(socketPath(dataDir), { force: true }) // left by a killed agent; the data folder's lock says that it is gone
+  const servers = [
+    Bun.serve({
+      unix: socketPath(dataDir),
+      fetch: (request) => (new URL(request.url).pathname === '/report' ? Response.json(report()) : handle(request)),
+    }),
+  ]
+  if (probes !== undefined)
+    servers.push(Bun.serve({ hostname: probes.hostname, port: probes.port, fetch: handle }) as (typeof servers)[number])
+  return {
+    stop: async () => {
+      await Promise.all(servers.map((server) => server.stop(true)))
+      rmSync(socketPath(dataDir), { force: true })
+    },
+  }
+}
+
+/** The report of the agent that runs on this data folder, or null when none does. */
+export async function askRunningAgent(dataDir: string): Promise<AgentReport | null> {
+  try {
+    const response = await fetch('http://agent/report', { unix: socketPath(dataDir), signal: AbortSignal.timeout(5_000) })
+    return agentReportSchema.parse(await response.json())
+  } catch {
+    return null
+  }
+}

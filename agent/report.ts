@@ -1,0 +1,69 @@
+// What `skerry-agent status` shows: everything this site knows by itself, with the server reachable or not.
+import { z } from 'zod'
+import { cursorText } from '../shared/crdt/position.ts'
+import { serviceKey } from '../shared/model/ids.ts'
+import { type ServiceStatus, serviceStatusSchema } from '../shared/model/status.ts'
+import type { Replica } from './replica/replica.ts'
+import type { AgentState } from './state/agent-state.ts'
+
+export const linkReportSchema = z.object({
+  server: z.string(),
+  /** In words: connected, unreachable, superseded, … */
+  state: z.string(),
+  sinceMs: z.number(),
+  lastContactMs: z.number().nullable(),
+  error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
+  bytesSent: z.number(),
+  bytesReceived: z.number(),
+  requests: z.number(),
+})
+export type LinkReport = z.infer<typeof linkReportSchema>
+
+export const agentReportSchema = z.object({
+  running: z.boolean(),
+  version: z.string(),
+  clusterId: z.string().nullable(),
+  agentId: z.string().nullable(),
+  incarnation: z.number().nullable(),
+  link: linkReportSchema.nullable(),
+  enforcement: z.object({ state: z.string(), message: z.string() }),
+  replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
+  outboxDepth: z.number(),
+  services: z.array(z.object({ name: z.string(), status: serviceStatusSchema.nullable() })),
+})
+export type AgentReport = z.infer<typeof agentReportSchema>
+
+export interface ReportParts {
+  running: boolean
+  version: string
+  state: AgentState
+  replica: Replica | null
+  link: LinkReport | null
+  enforcement: { state: string; message: string }
+}
+
+export function agentReport({ running, version, state, replica, link, enforcement }: ReportParts): AgentReport {
+  const identity = state.identity()
+  const position = replica?.position() ?? null
+  const names = new Set([...(replica?.services() ?? []), ...state.services()].map(serviceKey))
+  return {
+    running,
+    version,
+    clusterId: identity?.clusterId ?? null,
+    agentId: identity?.agentId ?? null,
+    incarnation: identity?.incarnation ?? null,
+    link,
+    enforcement,
+    replica:
+      replica === null
+        ? null
+        : { position: position && cursorText(position), epoch: replica.epoch(), rows: replica.dump().length, verified: replica.verified() },
+    outboxDepth: state.outboxDepth(),
+    services: [...names].sort().map((name) => ({ name, status: lastStatus(state, name) })),
+  }
+}
+
+function lastStatus(state: AgentState, key: string): ServiceStatus | null {
+  const parsed = serviceStatusSchema.safeParse(state.lastReported('service', key))
+  return parsed.success ? parsed.data : null
+}
