@@ -182,6 +182,7 @@ export interface Confirmation {
 
 export interface Store {
   // Resources
+  /** A Cluster that has not joined is a conflict with version null: clusters come into being by joining. */
   applyResource(
     key: ResourceKey,
     change: { labels: Labels; spec: string; ifVersion?: number; nowMs: number },
@@ -205,7 +206,7 @@ export interface Store {
   // Desired state
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
   desiredOfService(id: ServiceId): Promise<DesiredService[]>
-  /** Takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4). Null doc: a tombstone. */
+  /** Takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a tombstone. */
   publish(row: Omit<DesiredService, 'ordinal'>): Promise<{ changed: boolean; ordinal: number }>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
 
@@ -213,8 +214,9 @@ export interface Store {
   createJoinToken(record: JoinTokenRecord): Promise<void>
   listJoinTokens(): Promise<JoinTokenRecord[]>
   deleteJoinToken(id: string): Promise<boolean>
-  /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Name and key of a cluster that
-   *  was deleted are free again. */
+  /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Another token with a known key and
+   *  name is a re-join: same cluster, next incarnation and epoch. A revoked key is answered but stays revoked. A known key under another name is
+   *  `name_taken`. Name and key of a cluster that was deleted are free again. */
   join(input: JoinInput): Promise<JoinResult>
   agent(agentId: AgentId): Promise<AgentRecord | null>
   listAgents(): Promise<AgentRecord[]>
@@ -234,7 +236,8 @@ export interface Store {
     rows: readonly StatusWrite[],
     options: { complete: boolean; nowMs: number },
   ): Promise<{ ack: number; changed: StatusWrite[] }>
-  listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; keyPrefix?: string }): Promise<StatusEntry[]>
+  /** Ordered by key, then cluster id. */
+  listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   appendEvents(events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void>
   /** Newest last. `after`: strictly after that id. */

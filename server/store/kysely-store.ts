@@ -1,0 +1,46 @@
+// The fleet store over Kysely: the port's methods from one file for each area, each method one transaction or one read.
+import { Kysely } from 'kysely'
+import type { Random } from '../../shared/runtime/random.ts'
+import { migrate } from './migrations.ts'
+import { sqliteDialect } from './sqlite-dialect.ts'
+import type { Store } from './store.ts'
+import { createAgentStore } from './store-agents.ts'
+import { createDesiredStore } from './store-desired.ts'
+import { createPeopleStore } from './store-people.ts'
+import { createResourceStore } from './store-resources.ts'
+import { createStatusStore } from './store-status.ts'
+import type { Tables } from './tables.ts'
+
+export interface StoreOptions {
+  /** For uids and the short ids that people type; nothing secret comes from it. */
+  random: Random
+}
+
+/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
+export async function openSqliteStore(path: string, { random }: StoreOptions): Promise<Store> {
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) })
+  try {
+    await migrate(db)
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+  return createStore(db, random)
+}
+
+function createStore(db: Kysely<Tables>, random: Random): Store {
+  return {
+    ...createResourceStore(db, () => pick(random, '0123456789abcdef', 32)),
+    ...createDesiredStore(db),
+    ...createAgentStore(db),
+    ...createStatusStore(db),
+    ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
+    close: () => db.destroy(),
+  }
+}
+
+/** Without what is easily misread: 0 o 1 i l. */
+const CONFIRMATION_ALPHABET = '23456789abcdefghjkmnpqrstuvwxyz'
+
+const pick = (random: Random, alphabet: string, length: number): string =>
+  Array.from({ length }, () => alphabet[Math.floor(random() * alphabet.length)]).join('')

@@ -1,0 +1,260 @@
+// The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A released migration never changes
+// again; what it got wrong is mended by the next one. The schema builder keeps the statements the same on SQLite and PostgreSQL.
+import { type CreateTableBuilder, type Kysely, sql, type Transaction } from 'kysely'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Tables } from './tables.ts'
+
+export interface Migration {
+  version: number
+  up(trx: Transaction<Tables>): Promise<void>
+}
+
+type NewTable = CreateTableBuilder<string, string>
+type Column = [name: string, type: 'text' | 'bigint', options?: 'null']
+
+/** Every column is NOT NULL unless it says otherwise. */
+function createTable(trx: Transaction<Tables>, name: string, primaryKey: string[], columns: Column[]): NewTable {
+  let table: NewTable = trx.schema.createTable(name)
+  for (const [column, type, nullable] of columns) {
+    table = table.addColumn(column, type, (definition) => (nullable === 'null' ? definition : definition.notNull()))
+  }
+  return table.addPrimaryKeyConstraint(`${name}_pkey`, primaryKey as [string, ...string[]])
+}
+
+async function createResources(trx: Transaction<Tables>): Promise<void> {
+  await createTable(
+    trx,
+    'counters',
+    ['name'],
+    [
+      ['name', 'text'],
+      ['value', 'bigint'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'resources',
+    ['kind', 'project', 'name'],
+    [
+      ['kind', 'text'],
+      ['project', 'text'],
+      ['name', 'text'],
+      ['uid', 'text'],
+      ['generation', 'bigint'],
+      ['version', 'bigint'],
+      ['labels', 'text'],
+      ['spec', 'text'],
+      ['created_ms', 'bigint'],
+      ['updated_ms', 'bigint'],
+      ['deleting_ms', 'bigint', 'null'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'repository_states',
+    ['project', 'name'],
+    [
+      ['project', 'text'],
+      ['name', 'text'],
+      ['commit_id', 'text', 'null'],
+      ['fetched_ms', 'bigint', 'null'],
+      ['error', 'text', 'null'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'render_states',
+    ['project', 'service'],
+    [
+      ['project', 'text'],
+      ['service', 'text'],
+      ['commit_id', 'text', 'null'],
+      ['generation', 'bigint'],
+      ['digest', 'text', 'null'],
+      ['object_count', 'bigint'],
+      ['rendered_ms', 'bigint', 'null'],
+      ['error', 'text', 'null'],
+    ],
+  ).execute()
+}
+
+async function createClusters(trx: Transaction<Tables>): Promise<void> {
+  await createTable(
+    trx,
+    'clusters',
+    ['cluster_id'],
+    [
+      ['cluster_id', 'text'],
+      ['name', 'text'],
+      ['cluster_uid', 'text'],
+      ['epoch', 'bigint'],
+      ['ordinal', 'bigint'],
+      ['status_rev', 'bigint'],
+      ['status_floor', 'bigint'],
+      ['event_rev', 'bigint'],
+      ['joined_ms', 'bigint'],
+      ['last_seen_ms', 'bigint', 'null'],
+    ],
+  )
+    .addUniqueConstraint('clusters_name', ['name'])
+    .execute()
+  await createTable(
+    trx,
+    'agents',
+    ['agent_id'],
+    [
+      ['agent_id', 'text'],
+      ['cluster_id', 'text'],
+      ['public_key', 'text'],
+      ['recipient', 'text'],
+      ['join_token_hash', 'text'],
+      ['incarnation', 'bigint'],
+      ['joined_ms', 'bigint'],
+    ],
+  )
+    .addUniqueConstraint('agents_cluster', ['cluster_id'])
+    .addUniqueConstraint('agents_key', ['public_key'])
+    .execute()
+  await createTable(
+    trx,
+    'join_tokens',
+    ['id'],
+    [
+      ['id', 'text'],
+      ['token_hash', 'text'],
+      ['uses_left', 'bigint'],
+      ['uses', 'bigint'],
+      ['labels', 'text'],
+      ['created_ms', 'bigint'],
+      ['expires_ms', 'bigint'],
+      ['created_by', 'text'],
+    ],
+  )
+    .addUniqueConstraint('join_tokens_hash', ['token_hash'])
+    .execute()
+  await createTable(
+    trx,
+    'api_tokens',
+    ['id'],
+    [
+      ['id', 'text'],
+      ['token_hash', 'text'],
+      ['name', 'text'],
+      ['created_ms', 'bigint'],
+    ],
+  )
+    .addUniqueConstraint('api_tokens_hash', ['token_hash'])
+    .execute()
+}
+
+async function createFleetState(trx: Transaction<Tables>): Promise<void> {
+  await createTable(
+    trx,
+    'desired',
+    ['cluster_id', 'project', 'service'],
+    [
+      ['cluster_id', 'text'],
+      ['project', 'text'],
+      ['service', 'text'],
+      ['ordinal', 'bigint'],
+      ['doc', 'text', 'null'],
+      ['set_sha', 'text', 'null'],
+      ['placed_by', 'text'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'statuses',
+    ['cluster_id', 'kind', 'key'],
+    [
+      ['cluster_id', 'text'],
+      ['kind', 'text'],
+      ['key', 'text'],
+      ['rev', 'bigint'],
+      ['doc', 'text', 'null'],
+      ['received_ms', 'bigint'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'events',
+    ['id'],
+    [
+      ['id', 'bigint'],
+      ['at_ms', 'bigint'],
+      ['type', 'text'],
+      ['reason', 'text'],
+      ['message', 'text'],
+      ['cluster', 'text', 'null'],
+      ['project', 'text', 'null'],
+      ['service', 'text', 'null'],
+      ['object', 'text', 'null'],
+    ],
+  ).execute()
+  await createTable(
+    trx,
+    'confirmations',
+    ['id'],
+    [
+      ['id', 'text'],
+      ['kind', 'text'],
+      ['subject', 'text'],
+      ['project', 'text'],
+      ['service', 'text'],
+      ['cluster', 'text', 'null'],
+      ['token', 'text'],
+      ['names', 'text'],
+      ['why', 'text'],
+      ['created_ms', 'bigint'],
+      ['confirmed_ms', 'bigint', 'null'],
+      ['confirmed_by', 'text', 'null'],
+    ],
+  )
+    .addUniqueConstraint('confirmations_subject', ['subject'])
+    .execute()
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    async up(trx) {
+      await createResources(trx)
+      await createClusters(trx)
+      await createFleetState(trx)
+      await trx.schema.createIndex('desired_by_service').on('desired').columns(['project', 'service']).execute()
+      await trx.schema.createIndex('statuses_by_key').on('statuses').columns(['kind', 'key']).execute()
+      await trx.schema.createIndex('events_by_cluster').on('events').columns(['cluster', 'id']).execute()
+      await trx.schema.createIndex('events_by_service').on('events').columns(['project', 'service', 'id']).execute()
+      const counters = ['resource_version', 'event_id'] as const
+      await trx
+        .insertInto('counters')
+        .values(counters.map((name) => ({ name, value: 0 })))
+        .execute()
+    },
+  },
+]
+
+/** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. */
+export async function migrate(db: Kysely<Tables>, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+  await sql`create table if not exists meta (key text primary key, value text not null)`.execute(db)
+  const row = await db.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()
+  const held = Number(row?.value ?? 0)
+  const newest = migrations.at(-1)?.version ?? 0
+  if (held > newest) {
+    throw new AppError('store_newer', {
+      doing: 'open the fleet store',
+      detail: `it has schema ${held}, this version knows up to ${newest}`,
+    })
+  }
+  for (const migration of migrations.filter(({ version }) => version > held)) {
+    await db.transaction().execute(async (trx) => {
+      await migration.up(trx)
+      const value = String(migration.version)
+      await trx
+        .insertInto('meta')
+        .values({ key: 'schema', value })
+        .onConflict((on) => on.column('key').doUpdateSet({ value }))
+        .execute()
+    })
+  }
+}

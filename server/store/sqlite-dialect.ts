@@ -1,0 +1,57 @@
+// Kysely's own SqliteDialect over bun:sqlite. Kysely serialises everything on the one connection, so a transaction sees only itself; inside one, use
+// `trx` and never the outer handle: that waits for the connection it holds itself.
+import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
+import { type Database, isDiskFull, openSqlite, type SQLQueryBindings, type Statement } from '../../shared/adapters/sqlite.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+
+/** Prepared statements that are kept. Batches of unusual sizes push the oldest out. */
+const STATEMENTS_MAX = 200
+
+export function sqliteDialect(path: string): SqliteDialect {
+  const db = openSqlite(path, { synchronous: 'FULL' })
+  return new SqliteDialect({ database: shim(db) })
+}
+
+function shim(db: Database): SqliteDatabase {
+  const prepared = new Map<string, Statement>()
+  return {
+    prepare(text) {
+      // A read that turns into a write would lose to another process's write (SQLITE_BUSY_SNAPSHOT).
+      const sql = text === 'begin' ? 'begin immediate' : text
+      let statement = prepared.get(sql)
+      if (statement === undefined) {
+        statement = db.prepare(sql)
+        const oldest = prepared.size < STATEMENTS_MAX ? undefined : prepared.entries().next().value
+        if (oldest !== undefined) {
+          prepared.delete(oldest[0])
+          oldest[1].finalize()
+        }
+      } else prepared.delete(sql) // to the end: the map's order is by last use
+      prepared.set(sql, statement)
+      return adapt(statement)
+    },
+    close() {
+      for (const statement of prepared.values()) statement.finalize()
+      prepared.clear()
+      db.close(true)
+    },
+  }
+}
+
+function adapt(statement: Statement): SqliteStatement {
+  const bindings = (parameters: readonly unknown[]) => parameters as SQLQueryBindings[]
+  return {
+    reader: statement.columnNames.length > 0,
+    all: (parameters) => named(() => statement.all(...bindings(parameters))),
+    run: (parameters) => named(() => statement.run(...bindings(parameters))),
+    iterate: (parameters) => statement.iterate(...bindings(parameters)),
+  }
+}
+
+function named<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error }) : error
+  }
+}

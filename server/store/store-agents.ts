@@ -1,0 +1,258 @@
+// Join tokens, clusters and their agents. Labels and revocation of a cluster are its resource's; everything else of it is here.
+import type { Kysely, Transaction } from 'kysely'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
+import { nextNumber } from './counters.ts'
+import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
+import { readLabels, type Tables } from './tables.ts'
+
+type AgentStore = Pick<
+  Store,
+  | 'createJoinToken'
+  | 'listJoinTokens'
+  | 'deleteJoinToken'
+  | 'join'
+  | 'agent'
+  | 'listAgents'
+  | 'raiseIncarnation'
+  | 'raiseEpoch'
+  | 'listClusters'
+  | 'clusterByName'
+  | 'markSeen'
+  | 'deleteCluster'
+>
+
+/** A cluster's last-seen time is written again only when it is this much older. */
+export const SEEN_COARSENESS_MS = 10_000
+
+export function createAgentStore(db: Kysely<Tables>): AgentStore {
+  return {
+    createJoinToken: async (record) => {
+      await db.insertInto('join_tokens').values(fromJoinToken(record)).execute()
+    },
+    listJoinTokens: async () => {
+      const rows = await db.selectFrom('join_tokens').selectAll().orderBy('created_ms').orderBy('id').execute()
+      return rows.map(toJoinToken)
+    },
+    deleteJoinToken: async (id) => {
+      const { numDeletedRows } = await db.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow()
+      return numDeletedRows > 0n
+    },
+
+    join: (input) => db.transaction().execute((trx) => join(trx, input)),
+    agent: async (agentId) => {
+      const row = await agentRows(db).where('agents.agent_id', '=', agentId).executeTakeFirst()
+      return row === undefined ? null : toAgent(row)
+    },
+    listAgents: async () => (await agentRows(db).orderBy('clusters.name').execute()).map(toAgent),
+    raiseIncarnation: async (agentId) => {
+      const row = await db
+        .updateTable('agents')
+        .set((eb) => ({ incarnation: eb('incarnation', '+', 1) }))
+        .where('agent_id', '=', agentId)
+        .where('incarnation', '<', INCARNATION_MAX)
+        .returning('incarnation')
+        .executeTakeFirst()
+      if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
+      return row.incarnation
+    },
+    raiseEpoch: async (clusterIds) => {
+      if (clusterIds.length === 0) return
+      await db
+        .updateTable('clusters')
+        .set((eb) => ({ epoch: eb('epoch', '+', 1) }))
+        .where('cluster_id', 'in', clusterIds)
+        .execute()
+    },
+
+    listClusters: async () => (await clusterRows(db).orderBy('clusters.name').execute()).map(toCluster),
+    clusterByName: async (name) => {
+      const row = await clusterRows(db).where('clusters.name', '=', name).executeTakeFirst()
+      return row === undefined ? null : toCluster(row)
+    },
+    markSeen: (seen) =>
+      db.transaction().execute(async (trx) => {
+        for (const [clusterId, atMs] of seen) {
+          await trx
+            .updateTable('clusters')
+            .set({ last_seen_ms: atMs })
+            .where('cluster_id', '=', clusterId)
+            .where((eb) => eb.or([eb('last_seen_ms', 'is', null), eb('last_seen_ms', '<=', atMs - SEEN_COARSENESS_MS)]))
+            .execute()
+        }
+      }),
+    deleteCluster: (name) => db.transaction().execute((trx) => deleteClusterRows(trx, name)),
+  }
+}
+
+/** With agent, resource, desired rows, statuses and what waits for a person because of it. */
+export async function deleteClusterRows(trx: Transaction<Tables>, name: string): Promise<boolean> {
+  const cluster = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirst()
+  if (cluster === undefined) return false
+  const id = cluster.cluster_id
+  await trx.deleteFrom('resources').where('kind', '=', 'Cluster').where('project', '=', FLEET).where('name', '=', name).execute()
+  await trx.deleteFrom('confirmations').where('cluster', '=', name).execute()
+  await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
+  await trx.deleteFrom('statuses').where('cluster_id', '=', id).execute()
+  await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
+  await trx.deleteFrom('clusters').where('cluster_id', '=', id).execute()
+  return true
+}
+
+async function join(trx: Transaction<Tables>, input: JoinInput): Promise<JoinResult> {
+  const known = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
+  // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
+  // a person undoes a revocation, its sessions say so.
+  if (known !== undefined && known.name === input.clusterName) {
+    const agent = toAgent(known)
+    if (known.join_token_hash === input.tokenHash || agent.revoked) return { kind: 'joined', agent, repeated: true }
+  }
+  const token = await trx.selectFrom('join_tokens').selectAll().where('token_hash', '=', input.tokenHash).executeTakeFirst()
+  if (token === undefined) return { kind: 'token_unknown' }
+  if (input.nowMs >= token.expires_ms) return { kind: 'token_expired' }
+  if (token.uses_left <= 0) return { kind: 'token_used_up' }
+  if (known !== undefined && known.name !== input.clusterName) return { kind: 'name_taken' } // a key stands for one cluster
+  if (known === undefined) {
+    const taken = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
+    if (taken !== undefined) return { kind: 'name_taken' }
+  }
+  await trx
+    .updateTable('join_tokens')
+    .set({ uses_left: token.uses_left - 1 })
+    .where('id', '=', token.id)
+    .execute()
+  if (known === undefined) await insertCluster(trx, input, token.labels)
+  else await rejoin(trx, input, known.cluster_id)
+  const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()
+  return { kind: 'joined', agent: toAgent(row), repeated: false }
+}
+
+async function insertCluster(trx: Transaction<Tables>, input: JoinInput, labels: string): Promise<void> {
+  const { clusterId, agentId, clusterName: name, nowMs } = input
+  await trx
+    .insertInto('clusters')
+    .values({
+      cluster_id: clusterId,
+      name,
+      cluster_uid: input.clusterUid,
+      epoch: 1,
+      ordinal: 0,
+      status_rev: 0,
+      status_floor: 0,
+      event_rev: 0,
+      joined_ms: nowMs,
+      last_seen_ms: null,
+    })
+    .execute()
+  await trx
+    .insertInto('agents')
+    .values({
+      agent_id: agentId,
+      cluster_id: clusterId,
+      public_key: input.publicKey,
+      recipient: input.recipient,
+      join_token_hash: input.tokenHash,
+      incarnation: 1,
+      joined_ms: nowMs,
+    })
+    .execute()
+  await trx
+    .insertInto('resources')
+    .values({
+      kind: 'Cluster',
+      project: FLEET,
+      name,
+      uid: clusterId,
+      generation: 1,
+      version: await nextNumber(trx, 'resource_version'),
+      labels,
+      spec: canonicalJson(clusterSpecSchema.parse({})),
+      created_ms: nowMs,
+      updated_ms: nowMs,
+      deleting_ms: null,
+    })
+    .execute()
+}
+
+/** The same key with another token: the same cluster, whose labels people may have changed since. */
+async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: ClusterId): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set((eb) => ({ incarnation: eb('incarnation', '+', 1), recipient: input.recipient, join_token_hash: input.tokenHash }))
+    .where('public_key', '=', input.publicKey)
+    .execute()
+  await trx
+    .updateTable('clusters')
+    .set((eb) => ({ epoch: eb('epoch', '+', 1), cluster_uid: input.clusterUid }))
+    .where('cluster_id', '=', clusterId)
+    .execute()
+}
+
+const clusterRows = (db: Kysely<Tables>) =>
+  db
+    .selectFrom('clusters')
+    .innerJoin('agents', 'agents.cluster_id', 'clusters.cluster_id')
+    .innerJoin('resources', (on) => on.onRef('resources.name', '=', 'clusters.name').on('resources.kind', '=', 'Cluster'))
+    .select([
+      'clusters.cluster_id',
+      'clusters.name',
+      'clusters.joined_ms',
+      'clusters.last_seen_ms',
+      'resources.labels',
+      'resources.spec',
+      'agents.agent_id',
+    ])
+const agentRows = (db: Kysely<Tables>) =>
+  clusterRows(db).select(['agents.public_key', 'agents.recipient', 'agents.incarnation', 'agents.join_token_hash', 'clusters.epoch'])
+
+type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTakeFirstOrThrow']>>
+type AgentRow = Awaited<ReturnType<ReturnType<typeof agentRows>['executeTakeFirstOrThrow']>>
+
+const isRevoked = (spec: string): boolean => clusterSpecSchema.parse(JSON.parse(spec)).revoked
+
+const toCluster = (row: ClusterRow): ClusterRecord => ({
+  clusterId: row.cluster_id,
+  name: row.name,
+  labels: readLabels(row.labels),
+  revoked: isRevoked(row.spec),
+  joinedMs: row.joined_ms,
+  lastSeenMs: row.last_seen_ms,
+  agentId: row.agent_id,
+})
+
+const toAgent = (row: AgentRow): AgentRecord => ({
+  agentId: row.agent_id,
+  clusterId: row.cluster_id,
+  clusterName: row.name,
+  publicKey: row.public_key,
+  recipient: row.recipient,
+  incarnation: row.incarnation,
+  epoch: row.epoch,
+  revoked: isRevoked(row.spec),
+  joinedMs: row.joined_ms,
+})
+
+const fromJoinToken = (record: JoinTokenRecord): Tables['join_tokens'] => ({
+  id: record.id,
+  token_hash: record.tokenHash,
+  uses_left: record.usesLeft,
+  uses: record.uses,
+  labels: canonicalJson(record.labels),
+  created_ms: record.createdMs,
+  expires_ms: record.expiresMs,
+  created_by: record.createdBy,
+})
+
+const toJoinToken = (row: Tables['join_tokens']): JoinTokenRecord => ({
+  id: row.id,
+  tokenHash: row.token_hash,
+  usesLeft: row.uses_left,
+  uses: row.uses,
+  labels: readLabels(row.labels),
+  createdMs: row.created_ms,
+  expiresMs: row.expires_ms,
+  createdBy: row.created_by,
+})

@@ -1,0 +1,95 @@
+// What waits for a person, and the tokens that people come with.
+import type { Kysely } from 'kysely'
+import type { Confirmation, Store } from './store.ts'
+import { readNames, type Tables } from './tables.ts'
+
+type PeopleStore = Pick<
+  Store,
+  | 'openConfirmation'
+  | 'confirmation'
+  | 'confirmationFor'
+  | 'listConfirmations'
+  | 'confirm'
+  | 'closeConfirmation'
+  | 'createApiToken'
+  | 'apiTokenByHash'
+  | 'countApiTokens'
+>
+
+export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => string): PeopleStore {
+  const find = (column: 'id' | 'subject', value: string) =>
+    db.selectFrom('confirmations').selectAll().where(column, '=', value).executeTakeFirst()
+  const readBy = async (column: 'id' | 'subject', value: string) => {
+    const row = await find(column, value)
+    return row === undefined ? null : toConfirmation(row)
+  }
+  return {
+    openConfirmation: (confirmation) =>
+      db.transaction().execute(async (trx) => {
+        const { subject, token } = confirmation
+        const held = await trx.selectFrom('confirmations').selectAll().where('subject', '=', subject).executeTakeFirst()
+        // The same question keeps its id, its age and a yes that was given. Another one gets a new id: who typed the old id meant the old names.
+        const same = held !== undefined && held.token === token
+        const row: Tables['confirmations'] = {
+          ...fromConfirmation(confirmation),
+          id: same ? held.id : newConfirmationId(),
+          created_ms: same ? held.created_ms : confirmation.createdMs,
+          confirmed_ms: same ? held.confirmed_ms : null,
+          confirmed_by: same ? held.confirmed_by : null,
+        }
+        await trx
+          .insertInto('confirmations')
+          .values(row)
+          .onConflict((on) => on.column('subject').doUpdateSet(row))
+          .execute()
+        return toConfirmation(row)
+      }),
+    confirmation: (id) => readBy('id', id),
+    confirmationFor: (subject) => readBy('subject', subject),
+    listConfirmations: async () => {
+      const rows = await db
+        .selectFrom('confirmations')
+        .selectAll()
+        .where('confirmed_ms', 'is', null)
+        .orderBy('created_ms')
+        .orderBy('id')
+        .execute()
+      return rows.map(toConfirmation)
+    },
+    confirm: async (id, by, nowMs) => {
+      await db
+        .updateTable('confirmations')
+        .set({ confirmed_ms: nowMs, confirmed_by: by })
+        .where('id', '=', id)
+        .where('confirmed_ms', 'is', null)
+        .execute()
+      return readBy('id', id)
+    },
+    closeConfirmation: async (subject) => {
+      await db.deleteFrom('confirmations').where('subject', '=', subject).execute()
+    },
+
+    createApiToken: async ({ id, tokenHash, name, createdMs }) => {
+      await db.insertInto('api_tokens').values({ id, token_hash: tokenHash, name, created_ms: createdMs }).execute()
+    },
+    apiTokenByHash: async (tokenHash) =>
+      (await db.selectFrom('api_tokens').select(['id', 'name']).where('token_hash', '=', tokenHash).executeTakeFirst()) ?? null,
+    countApiTokens: async () => {
+      const row = await db
+        .selectFrom('api_tokens')
+        .select((eb) => eb.fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow()
+      return Number(row.count)
+    },
+  }
+}
+
+function fromConfirmation(value: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Omit<Tables['confirmations'], 'id'> {
+  const { createdMs, names, ...rest } = value
+  return { ...rest, names: JSON.stringify(names), created_ms: createdMs, confirmed_ms: null, confirmed_by: null }
+}
+
+function toConfirmation(row: Tables['confirmations']): Confirmation {
+  const { created_ms: createdMs, confirmed_ms: confirmedMs, confirmed_by: confirmedBy, names, ...rest } = row
+  return { ...rest, names: readNames(names), createdMs, confirmedMs, confirmedBy }
+}

@@ -1,0 +1,200 @@
+// Resources that people wrote, and what the last look at their sources brought.
+import type { Kysely } from 'kysely'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { matchesSelector } from '../../shared/model/labels.ts'
+import { nextNumber } from './counters.ts'
+import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
+import { deleteClusterRows } from './store-agents.ts'
+import { readError, readLabels, type Tables, writeError } from './tables.ts'
+
+type ResourceStore = Pick<
+  Store,
+  | 'applyResource'
+  | 'getResource'
+  | 'listResources'
+  | 'markDeleting'
+  | 'deleteResource'
+  | 'repositoryState'
+  | 'setRepositoryState'
+  | 'renderState'
+  | 'setRenderState'
+>
+
+/** Rows read at once while a selector is looked for. */
+const SCAN_ROWS = 500
+
+export function createResourceStore(db: Kysely<Tables>, newUid: () => string): ResourceStore {
+  return {
+    applyResource: (key, change) =>
+      db.transaction().execute(async (trx) => {
+        const held = await find(trx, key)
+        const expected = change.ifVersion
+        if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
+        const labels = canonicalJson(change.labels)
+        const { spec, nowMs } = change
+        if (held === undefined) {
+          if (key.kind === 'Cluster') return { kind: 'conflict', version: null } // a cluster comes into being by joining only
+          const row = {
+            ...key,
+            uid: newUid(),
+            generation: 1,
+            version: await nextNumber(trx, 'resource_version'),
+            labels,
+            spec,
+            created_ms: nowMs,
+            updated_ms: nowMs,
+            deleting_ms: null,
+          }
+          await trx.insertInto('resources').values(row).execute()
+          return { kind: 'created', resource: toResource(row) }
+        }
+        if (held.labels === labels && held.spec === spec) return { kind: 'unchanged', resource: toResource(held) }
+        const row = {
+          ...held,
+          labels,
+          spec,
+          generation: held.spec === spec ? held.generation : held.generation + 1,
+          version: await nextNumber(trx, 'resource_version'),
+          updated_ms: nowMs,
+        }
+        await whereKey(trx.updateTable('resources').set(row), key).execute()
+        return { kind: 'configured', resource: toResource(row) }
+      }),
+
+    getResource: async (key) => {
+      const row = await find(db, key)
+      return row === undefined ? null : toResource(row)
+    },
+
+    listResources: async (kind, query) => {
+      const items: StoredResource[] = []
+      let after = query.after === undefined ? undefined : splitCursor(query.after)
+      for (;;) {
+        let select = db.selectFrom('resources').selectAll().where('kind', '=', kind)
+        if (query.project !== undefined) select = select.where('project', '=', query.project)
+        if (after !== undefined) {
+          const { project, name } = after
+          select = select.where((eb) => eb.or([eb('project', '>', project), eb.and([eb('project', '=', project), eb('name', '>', name)])]))
+        }
+        const rows = await select.orderBy('project').orderBy('name').limit(SCAN_ROWS).execute()
+        for (const row of rows) {
+          const resource = toResource(row)
+          if (query.selector !== undefined && !matchesSelector(resource.labels, query.selector)) continue
+          const last = items.at(-1)
+          if (items.length === query.limit && last !== undefined) return page(items, `${last.project}/${last.name}`)
+          items.push(resource)
+        }
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < SCAN_ROWS) return page(items, null)
+        after = last
+      }
+    },
+
+    markDeleting: (key, nowMs) =>
+      db.transaction().execute(async (trx) => {
+        const held = await find(trx, key)
+        if (held === undefined) return false
+        if (held.deleting_ms !== null) return true
+        const version = await nextNumber(trx, 'resource_version')
+        await whereKey(trx.updateTable('resources').set({ deleting_ms: nowMs, updated_ms: nowMs, version }), key).execute()
+        return true
+      }),
+
+    deleteResource: (key) =>
+      db.transaction().execute(async (trx) => {
+        const { kind, project, name } = key
+        if (kind === 'Cluster') return deleteClusterRows(trx, name)
+        if (kind === 'Repository')
+          await trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name).execute()
+        else await trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name).execute()
+        const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
+        return numDeletedRows > 0n
+      }),
+
+    repositoryState: async (project, name) => {
+      const row = await db
+        .selectFrom('repository_states')
+        .selectAll()
+        .where('project', '=', project)
+        .where('name', '=', name)
+        .executeTakeFirst()
+      return { commit: row?.commit_id ?? null, fetchedMs: row?.fetched_ms ?? null, error: readError(row?.error ?? null) }
+    },
+
+    setRepositoryState: async (project, name, state) => {
+      const columns = { commit_id: state.commit, fetched_ms: state.fetchedMs, error: writeError(state.error) }
+      await db
+        .insertInto('repository_states')
+        .values({ project, name, ...columns })
+        .onConflict((on) => on.columns(['project', 'name']).doUpdateSet(columns))
+        .execute()
+    },
+
+    renderState: async ({ project, service }) => {
+      const row = await db
+        .selectFrom('render_states')
+        .selectAll()
+        .where('project', '=', project)
+        .where('service', '=', service)
+        .executeTakeFirst()
+      return {
+        commit: row?.commit_id ?? null,
+        generation: row?.generation ?? 0,
+        digest: row?.digest ?? null,
+        objectCount: row?.object_count ?? 0,
+        renderedMs: row?.rendered_ms ?? null,
+        error: readError(row?.error ?? null),
+      }
+    },
+
+    setRenderState: async ({ project, service }, state) => {
+      const columns = {
+        commit_id: state.commit,
+        generation: state.generation,
+        digest: state.digest,
+        object_count: state.objectCount,
+        rendered_ms: state.renderedMs,
+        error: writeError(state.error),
+      }
+      await db
+        .insertInto('render_states')
+        .values({ project, service, ...columns })
+        .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
+        .execute()
+    },
+  }
+}
+
+const find = (db: Kysely<Tables>, { kind, project, name }: ResourceKey) =>
+  db.selectFrom('resources').selectAll().where('kind', '=', kind).where('project', '=', project).where('name', '=', name).executeTakeFirst()
+
+interface Filterable {
+  where(column: 'kind' | 'project' | 'name', operator: '=', value: string): this
+}
+const whereKey = <T extends Filterable>(query: T, { kind, project, name }: ResourceKey): T =>
+  query.where('kind', '=', kind).where('project', '=', project).where('name', '=', name)
+
+function toResource(row: Tables['resources']): StoredResource {
+  const { kind, project, name, uid, generation, version, spec } = row
+  return {
+    kind,
+    project,
+    name,
+    uid,
+    generation,
+    version,
+    labels: readLabels(row.labels),
+    spec,
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
+    deletingMs: row.deleting_ms,
+  }
+}
+
+const page = <T>(items: T[], next: string | null): Page<T> => ({ items, next })
+
+/** `project/name`: neither part holds a slash. */
+function splitCursor(text: string): { project: string; name: string } {
+  const slash = text.indexOf('/')
+  return { project: text.slice(0, Math.max(slash, 0)), name: text.slice(slash + 1) }
+}

@@ -1,0 +1,127 @@
+// The tables of the fleet store as types, and the marshalling of their JSON columns. SQL names stay in server/store; everything outside speaks the
+// port. Integers are below 2^53 everywhere, so a PostgreSQL adapter may read its bigints as numbers.
+import { z } from 'zod'
+import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
+import type { StatusKind } from '../../shared/model/status.ts'
+import { problemSchema } from '../../shared/protocol/error.ts'
+import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './store.ts'
+
+export interface Tables {
+  /** One row: `schema`. */
+  meta: { key: string; value: string }
+  /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
+  counters: { name: 'resource_version' | 'event_id'; value: number }
+  resources: {
+    kind: ResourceKind
+    project: string
+    name: string
+    uid: string
+    generation: number
+    version: number
+    labels: string
+    spec: string
+    created_ms: number
+    updated_ms: number
+    deleting_ms: number | null
+  }
+  repository_states: { project: string; name: string; commit_id: string | null; fetched_ms: number | null; error: string | null }
+  render_states: {
+    project: string
+    service: string
+    commit_id: string | null
+    generation: number
+    digest: string | null
+    object_count: number
+    rendered_ms: number | null
+    error: string | null
+  }
+  desired: {
+    cluster_id: ClusterId
+    project: string
+    service: string
+    ordinal: number
+    doc: string | null
+    set_sha: string | null
+    placed_by: string
+  }
+  join_tokens: {
+    id: string
+    token_hash: string
+    uses_left: number
+    uses: number
+    labels: string
+    created_ms: number
+    expires_ms: number
+    created_by: string
+  }
+  /** Labels and revocation are not here: they are the Cluster resource's, which has one writer. */
+  clusters: {
+    cluster_id: ClusterId
+    name: string
+    cluster_uid: string
+    epoch: number
+    ordinal: number
+    /** Greatest status rev ever seen of the cluster. */
+    status_rev: number
+    /** Rev of the newest complete inventory: whatever is older and not in the table was removed by it. */
+    status_floor: number
+    /** Greatest rev that went into the event stream. */
+    event_rev: number
+    joined_ms: number
+    last_seen_ms: number | null
+  }
+  agents: {
+    agent_id: AgentId
+    cluster_id: ClusterId
+    public_key: string
+    recipient: string
+    join_token_hash: string
+    incarnation: number
+    joined_ms: number
+  }
+  /** `doc` null: removed by its agent. The row stays until the next complete inventory, so that a late copy of an older write is still recognised. */
+  statuses: {
+    cluster_id: ClusterId
+    kind: Exclude<StatusKind, 'event'>
+    key: string
+    rev: number
+    doc: string | null
+    received_ms: number
+  }
+  events: {
+    id: number
+    at_ms: number
+    type: FleetEvent['type']
+    reason: string
+    message: string
+    cluster: string | null
+    project: string | null
+    service: string | null
+    object: string | null
+  }
+  confirmations: {
+    id: string
+    kind: Confirmation['kind']
+    subject: string
+    project: string
+    service: string
+    cluster: string | null
+    token: string
+    names: string
+    why: string
+    created_ms: number
+    confirmed_ms: number | null
+    confirmed_by: string | null
+  }
+  api_tokens: { id: string; token_hash: string; name: string; created_ms: number }
+}
+
+const labels = z.record(z.string(), z.string())
+export const readLabels = (json: string): Record<string, string> => labels.parse(JSON.parse(json))
+
+const storedError = z.object({ code: z.string(), message: z.string(), problems: z.array(problemSchema), sinceMs: z.number() })
+export const readError = (json: string | null): StoredError | null => (json === null ? null : storedError.parse(JSON.parse(json)))
+export const writeError = (error: StoredError | null): string | null => (error === null ? null : JSON.stringify(error))
+
+const names = z.array(z.string())
+export const readNames = (json: string): string[] => names.parse(JSON.parse(json))

@@ -1,0 +1,97 @@
+// The contract on SQLite, and what only a file can show: migrations, a newer file, a kill.
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Kysely } from 'kysely'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
+import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
+import type { Tables } from '../../server/store/tables.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { storeContract } from './store.contract.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'skerry-store-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let files = 0
+const newPath = () => join(folder, `fleet-${files++}.db`)
+const open = (path: string) => openSqliteStore(path, { random: seededRandom(1) })
+
+storeContract('SQLite', () => open(newPath()))
+
+const openTables = (path: string) => new Kysely<Tables>({ dialect: sqliteDialect(path) })
+
+describe('migrations', () => {
+  const extra = {
+    version: (MIGRATIONS.at(-1)?.version ?? 0) + 1,
+    up: async (trx: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
+      await trx.schema.alterTable('api_tokens').addColumn('note', 'text').execute()
+    },
+  }
+
+  test('ST2 an older file is brought forward and keeps what it holds; a second run does nothing', async () => {
+    const path = newPath()
+    const store = await open(path)
+    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })
+    await store.close()
+    const db = openTables(path)
+    await migrate(db, [...MIGRATIONS, extra])
+    await migrate(db, [...MIGRATIONS, extra])
+    expect(await db.selectFrom('api_tokens').selectAll().execute()).toEqual([
+      { id: 't', token_hash: 'h', name: 'n', created_ms: 1, note: null } as Tables['api_tokens'],
+    ])
+    await db.destroy()
+  })
+
+  test('ST3 a file of a newer version is refused and left as it is', async () => {
+    const path = newPath()
+    const db = openTables(path)
+    await migrate(db, [...MIGRATIONS, extra])
+    await db.destroy()
+    await expect(open(path)).rejects.toMatchObject({ code: 'store_newer' })
+    const raw = openSqlite(path)
+    expect(raw.query("select value from meta where key = 'schema'").get()).toEqual({ value: String(extra.version) })
+    raw.close()
+  })
+
+  test('ST2 a migration that fails half-way leaves the schema before it', async () => {
+    const path = newPath()
+    const db = openTables(path)
+    const broken = {
+      version: extra.version,
+      up: async (trx: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
+        await extra.up(trx)
+        throw new Error('cut')
+      },
+    }
+    await expect(migrate(db, [...MIGRATIONS, broken])).rejects.toThrow('cut')
+    await migrate(db, [...MIGRATIONS, extra])
+    await db.destroy()
+  })
+})
+
+test('ST9 what a method answered survives kill -9', async () => {
+  const path = newPath()
+  const script = `
+    import { openSqliteStore } from ${JSON.stringify(join(import.meta.dir, '../../server/store/kysely-store.ts'))}
+    const store = await openSqliteStore(${JSON.stringify(path)}, { random: () => 0.5 })
+    for (let i = 0; ; i++) {
+      await store.applyResource({ kind: 'Service', project: 'p', name: 's' + i }, { labels: {}, spec: '{}', nowMs: i })
+      process.stdout.write(i + '\\n')
+    }`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+  let output = ''
+  for await (const chunk of child.stdout) {
+    output += new TextDecoder().decode(chunk)
+    if (output.split('\n').length > 20) break
+  }
+  child.kill('SIGKILL')
+  await child.exited
+  const answered = output.split('\n').slice(0, -1) // the last piece may be cut
+  const store = await open(path)
+  const held = await store.listResources('Service', { limit: 10_000 })
+  const names = new Set(held.items.map((item) => item.name))
+  expect(answered.filter((line) => !names.has(`s${line}`))).toEqual([])
+  await store.close()
+})

@@ -1,0 +1,170 @@
+// Status rows by rev, complete inventories, and events exactly once.
+import { expect, test } from 'bun:test'
+import type { StatusWrite } from '../../server/store/store.ts'
+import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
+
+const object = (name: string, rev: number, doc: unknown = { name, rev }): StatusWrite => ({
+  kind: 'object',
+  key: `p/s//Pod/n/${name}`,
+  rev,
+  doc,
+})
+const event = (rev: number, extra: Record<string, unknown> = {}): StatusWrite => ({
+  kind: 'event',
+  key: String(rev),
+  rev,
+  doc: { atMs: rev, type: 'Normal', reason: 'Applied', message: `event ${rev}`, service: 'p/s', ...extra },
+})
+const delta = { complete: false, nowMs: 100 }
+const complete = { complete: true, nowMs: 100 }
+
+export function statusContract({ store }: StoreHarness): void {
+  const names = async (kind: 'object' | 'service' | 'drift' = 'object') =>
+    (await store().listStatus({ clusterId: clusterId('a'), kind })).map((entry) => `${entry.key.split('/').at(-1)}@${entry.rev}`)
+
+  test('PU2 only a greater rev changes anything: duplicates, replays and reordering are no-ops', async () => {
+    const a = await joinCluster(store(), 'a')
+    const rows = [object('x', 5), object('y', 6)]
+    expect(await store().upsertStatus(a, rows, delta)).toEqual({ ack: 6, changed: rows })
+    expect(await store().upsertStatus(a, rows, { ...delta, nowMs: 999 })).toEqual({ ack: 6, changed: [] })
+    expect(await store().upsertStatus(a, [object('x', 4), object('z', 7)], delta)).toEqual({ ack: 7, changed: [object('z', 7)] })
+    expect(await names()).toEqual(['x@5', 'y@6', 'z@7'])
+    expect((await store().listStatus({ clusterId: a, kind: 'object' }))[0]).toEqual({
+      clusterId: a,
+      kind: 'object',
+      key: 'p/s//Pod/n/x',
+      rev: 5,
+      doc: { name: 'x', rev: 5 },
+      receivedMs: 100,
+    })
+  })
+
+  test('PU2 a late copy of an older write does not bring back what was removed', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('x', 1)], delta)
+    expect((await store().upsertStatus(a, [object('x', 2, null)], delta)).changed).toEqual([object('x', 2, null)])
+    expect(await names()).toEqual([])
+    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 2, changed: [] })
+    expect(await names()).toEqual([])
+    await store().upsertStatus(a, [object('x', 3)], delta)
+    expect(await names()).toEqual(['x@3'])
+  })
+
+  test('PU2 a key twice in one push ends at its greatest rev', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('x', 3), object('x', 2), object('x', 4, null), object('y', 1)], delta)
+    expect(await names()).toEqual(['y@1'])
+  })
+
+  test('PU4 a complete inventory removes what it does not name, of any kind but events', async () => {
+    const a = await joinCluster(store(), 'a')
+    const b = await joinCluster(store(), 'b')
+    await store().upsertStatus(b, [object('x', 1)], delta)
+    await store().upsertStatus(a, [object('x', 1), object('y', 2), { kind: 'service', key: 'p/s', rev: 3, doc: {} }, event(4)], delta)
+    const result = await store().upsertStatus(a, [object('x', 5)], complete)
+    expect(result.ack).toBe(5)
+    expect(result.changed).toEqual([object('x', 5), object('y', 5, null), { kind: 'service', key: 'p/s', rev: 5, doc: null }])
+    expect(await names()).toEqual(['x@5'])
+    expect(await names('service')).toEqual([])
+    expect(await store().listStatus({ clusterId: b, kind: 'object' })).toHaveLength(1)
+    expect(await store().listEvents({ limit: 10 })).toHaveLength(1)
+  })
+
+  test('PU4 an inventory that names a row with its old rev keeps it; a newer row is not touched by an older inventory', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('x', 1), object('new', 9)], delta)
+    await store().upsertStatus(a, [object('x', 1), object('y', 5)], complete)
+    expect(await names()).toEqual(['new@9', 'x@1', 'y@5'])
+  })
+
+  test('PU4 after it, a late copy from before it brings nothing back, and neither does the inventory itself', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('x', 1), object('y', 2)], delta)
+    await store().upsertStatus(a, [object('y', 3)], complete)
+    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 3, changed: [] })
+    await store().upsertStatus(a, [object('z', 4)], delta)
+    expect(await store().upsertStatus(a, [object('y', 3)], complete)).toEqual({ ack: 4, changed: [] })
+    expect(await names()).toEqual(['y@3', 'z@4'])
+  })
+
+  test('PU2 events enter the stream exactly once, in the order of their revs', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [event(3), event(2), object('x', 4)], delta)
+    await store().upsertStatus(a, [event(2), event(3), event(5, { object: 'Pod n/x', type: 'Warning' })], delta)
+    const events = await store().listEvents({ limit: 10 })
+    expect(events.map((item) => item.message)).toEqual(['event 2', 'event 3', 'event 5'])
+    expect(events[2]).toEqual({
+      id: events[2]?.id ?? 0,
+      atMs: 5,
+      type: 'Warning',
+      reason: 'Applied',
+      message: 'event 5',
+      cluster: 'cluster-a',
+      project: 'p',
+      service: 's',
+      object: 'Pod n/x',
+    })
+  })
+
+  test('PU2 a cluster that is gone takes nothing', async () => {
+    expect(await store().upsertStatus(clusterId('f'), [object('x', 1), event(2)], delta)).toEqual({ ack: 0, changed: [] })
+    expect(await store().listEvents({ limit: 10 })).toEqual([])
+  })
+
+  test('PU2 two thousand rows in one push, then the same as a complete inventory', async () => {
+    const a = await joinCluster(store(), 'a')
+    const rows = Array.from({ length: 2_000 }, (_, i) => object(`o${i}`, i + 1))
+    expect((await store().upsertStatus(a, rows, delta)).changed).toHaveLength(2_000)
+    const half = rows.filter((_, i) => i % 2 === 0).map((row) => ({ ...row, rev: row.rev + 5_000 }))
+    expect((await store().upsertStatus(a, half, complete)).changed).toHaveLength(2_000)
+    expect(await names()).toHaveLength(1_000)
+  })
+
+  test('ST4 statuses are found by exact key and by prefix, never by the beginning of another name', async () => {
+    const a = await joinCluster(store(), 'a')
+    const rows = ['p/web', 'p/web2', 'P/web', 'q/web'].map((key, i): StatusWrite => ({ kind: 'service', key, rev: i + 1, doc: {} }))
+    await store().upsertStatus(a, rows, delta)
+    const keys = async (query: { key?: string; keyPrefix?: string }) =>
+      (await store().listStatus({ kind: 'service', ...query })).map((entry) => entry.key)
+    expect(await keys({ key: 'p/web' })).toEqual(['p/web'])
+    expect(await keys({ keyPrefix: 'p/' })).toEqual(['p/web', 'p/web2'])
+    expect(await keys({ keyPrefix: 'p/web/' })).toEqual([])
+  })
+
+  test('ST6 what is forgotten of a service is its rows, its objects and its drift in that cluster', async () => {
+    const a = await joinCluster(store(), 'a')
+    const b = await joinCluster(store(), 'b')
+    const key = 'p/s/apps/Deployment/n/x'
+    const rows: StatusWrite[] = [
+      { kind: 'service', key: 'p/s', rev: 1, doc: {} },
+      { kind: 'object', key, rev: 2, doc: {} },
+      { kind: 'drift', key, rev: 3, doc: {} },
+      { kind: 'service', key: 'p/s2', rev: 4, doc: {} },
+      { kind: 'object', key: 'p/s2//Pod/n/x', rev: 5, doc: {} },
+    ]
+    await store().upsertStatus(a, rows, delta)
+    await store().upsertStatus(b, rows, delta)
+    await store().deleteStatusOfService(a, { project: 'p', service: 's' })
+    expect((await store().listStatus({ clusterId: a, kind: 'object' })).map((entry) => entry.key)).toEqual(['p/s2//Pod/n/x'])
+    expect((await store().listStatus({ clusterId: a, kind: 'service' })).map((entry) => entry.key)).toEqual(['p/s2'])
+    expect(await store().listStatus({ clusterId: a, kind: 'drift' })).toEqual([])
+    expect(await store().listStatus({ clusterId: b, kind: 'object' })).toHaveLength(2)
+  })
+
+  test('ST8 the stream is read by id: the newest at first, then strictly after', async () => {
+    const base = { type: 'Normal' as const, reason: 'R', object: null }
+    const places = [['a', 'p', 's'], ['b', 'p', 's'], [null, 'p', 't'], ['a', null, null], ['a', 'q', 's']] as const // biome-ignore format: a table
+    await store().appendEvents([])
+    await store().appendEvents(
+      places.map(([cluster, project, service], i) => ({ ...base, atMs: i, message: `m${i}`, cluster, project, service })),
+    )
+    const read = async (query: Omit<Parameters<ReturnType<StoreHarness['store']>['listEvents']>[0], 'limit'>, limit = 10) =>
+      (await store().listEvents({ ...query, limit })).map((item) => item.message)
+    const ids = (await store().listEvents({ limit: 10 })).map((item) => item.id)
+    expect(await read({}, 2)).toEqual(['m3', 'm4'])
+    expect(await read({ after: ids[1] ?? 0 }, 2)).toEqual(['m2', 'm3'])
+    expect(await read({ after: ids[4] ?? 0 })).toEqual([])
+    expect(await read({ cluster: 'a' })).toEqual(['m0', 'm3', 'm4'])
+    expect(await read({ project: 'p', service: 's' })).toEqual(['m0', 'm1'])
+  })
+}

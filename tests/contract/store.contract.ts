@@ -1,0 +1,283 @@
+// What every fleet store must do, whatever database is under it. Fixtures are tiny and named; ids are fixed so that a failure reads well.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { ResourceKey, Store } from '../../server/store/store.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
+import { agentContract } from './store-agents.contract.ts'
+import { statusContract } from './store-status.contract.ts'
+
+const repository = (name: string, project = 'default'): ResourceKey => ({ kind: 'Repository', project, name })
+const service = (name: string, project = 'default'): ResourceKey => ({ kind: 'Service', project, name })
+const write = (store: Store, key: ResourceKey, spec = '{}', labels: Record<string, string> = {}, nowMs = 1) =>
+  store.applyResource(key, { labels, spec, nowMs })
+
+export function storeContract(name: string, create: () => Promise<Store>): void {
+  describe(name, () => {
+    let store: Store
+    beforeEach(async () => {
+      store = await create()
+    })
+    afterEach(() => store.close())
+    const harness: StoreHarness = { store: () => store }
+
+    describe('resources', () => resourceContract(harness))
+    describe('sources', () => sourceContract(harness))
+    describe('desired', () => desiredContract(harness))
+    describe('clusters and agents', () => agentContract(harness))
+    describe('status and events', () => statusContract(harness))
+    describe('people', () => peopleContract(harness))
+  })
+}
+
+function resourceContract({ store }: StoreHarness): void {
+  test('ST1 created, unchanged, configured: generation counts specs, version counts every change', async () => {
+    const created = await write(store(), repository('apps'), '{"a":1}', { x: 'y' }, 5)
+    expect(created).toMatchObject({ kind: 'created', resource: { generation: 1, createdMs: 5, updatedMs: 5, labels: { x: 'y' } } })
+    const again = await write(store(), repository('apps'), '{"a":1}', { x: 'y' }, 9)
+    if (created.kind === 'conflict') throw new Error('conflict')
+    expect(again).toEqual({ kind: 'unchanged', resource: created.resource })
+    const labelled = await write(store(), repository('apps'), '{"a":1}', { x: 'z' }, 10)
+    expect(labelled).toMatchObject({
+      kind: 'configured',
+      resource: { generation: 1, createdMs: 5, updatedMs: 10, uid: created.resource.uid },
+    })
+    const changed = await write(store(), repository('apps'), '{"a":2}', { x: 'z' }, 11)
+    expect(changed).toMatchObject({ kind: 'configured', resource: { generation: 2 } })
+    if (labelled.kind === 'conflict' || changed.kind === 'conflict') throw new Error('conflict')
+    expect(labelled.resource.version).toBeGreaterThan(created.resource.version)
+    expect(changed.resource.version).toBeGreaterThan(labelled.resource.version)
+    expect(await store().getResource(repository('apps'))).toEqual(changed.resource)
+  })
+
+  test('ST1 a change with the wrong version changes nothing, with the right one it is taken', async () => {
+    const created = await write(store(), repository('apps'))
+    if (created.kind === 'conflict') throw new Error('conflict')
+    const { version } = created.resource
+    const change = { labels: {}, spec: '{"b":1}', nowMs: 2 }
+    expect(await store().applyResource(repository('apps'), { ...change, ifVersion: version + 1 })).toEqual({ kind: 'conflict', version })
+    expect((await store().getResource(repository('apps')))?.spec).toBe('{}')
+    expect(await store().applyResource(repository('apps'), { ...change, ifVersion: version })).toMatchObject({ kind: 'configured' })
+    expect(await store().applyResource(repository('none'), { ...change, ifVersion: 1 })).toEqual({ kind: 'conflict', version: null })
+  })
+
+  test('ST1 a version is never given again, so an old ETag cannot match a resource that was made anew', async () => {
+    const first = await write(store(), repository('apps'))
+    await store().deleteResource(repository('apps'))
+    const second = await write(store(), repository('apps'))
+    if (first.kind === 'conflict' || second.kind === 'conflict') throw new Error('conflict')
+    expect(second.resource.version).toBeGreaterThan(first.resource.version)
+    expect(second.resource.uid).not.toBe(first.resource.uid)
+  })
+
+  test('ST1 kind, project and name together are the key', async () => {
+    await write(store(), repository('web'), '{"r":1}')
+    await write(store(), service('web'), '{"s":1}')
+    await write(store(), service('web', 'other'), '{"o":1}')
+    expect((await store().getResource(service('web')))?.spec).toBe('{"s":1}')
+    expect(await store().deleteResource(service('web'))).toBe(true)
+    expect(await store().deleteResource(service('web'))).toBe(false)
+    expect(await store().getResource(service('web'))).toBeNull()
+    expect((await store().getResource(repository('web')))?.spec).toBe('{"r":1}')
+    expect((await store().getResource(service('web', 'other')))?.spec).toBe('{"o":1}')
+  })
+
+  test('ST4 pages are ordered by project and name, and together hold everything once', async () => {
+    for (const [project, name] of [['b', 'a'], ['a', 'z'], ['a', 'm'], ['a', 'b-c'], ['a', 'b']] as const) await write(store(), service(name, project)) // biome-ignore format: a table
+    await write(store(), repository('a', 'a'))
+    const seen: string[] = []
+    let after: string | undefined
+    for (let pages = 0; pages < 10; pages++) {
+      const page = await store().listResources('Service', { limit: 2, ...(after === undefined ? {} : { after }) })
+      seen.push(...page.items.map((item) => `${item.project}/${item.name}`))
+      if (page.next === null) break
+      expect(page.items).toHaveLength(2)
+      after = page.next
+    }
+    expect(seen).toEqual(['a/b', 'a/b-c', 'a/m', 'a/z', 'b/a'])
+  })
+
+  test('ST4 exactly one page has no next one', async () => {
+    await write(store(), service('a'))
+    await write(store(), service('b'))
+    expect((await store().listResources('Service', { limit: 2 })).next).toBeNull()
+    expect((await store().listResources('Service', { limit: 1 })).next).not.toBeNull()
+  })
+
+  test('ST4 selector and project narrow before the limit counts', async () => {
+    for (let i = 0; i < 20; i++) await write(store(), service(`s${10 + i}`), '{}', { even: String(i % 2 === 0) })
+    await write(store(), service('s00', 'other'), '{}', { even: 'true' })
+    const selector = { matchLabels: { even: 'true' } }
+    const first = await store().listResources('Service', { project: 'default', selector, limit: 4 })
+    expect(first.items.map((item) => item.name)).toEqual(['s10', 's12', 's14', 's16'])
+    const rest = await store().listResources('Service', { project: 'default', selector, limit: 50, after: first.next ?? '' })
+    expect(rest.items.map((item) => item.name)).toEqual(['s18', 's20', 's22', 's24', 's26', 's28'])
+    expect(rest.next).toBeNull()
+  })
+
+  test('ST1 a service that is being deleted stays, marked, and keeps the first time', async () => {
+    await write(store(), service('web'))
+    expect(await store().markDeleting(service('web'), 7)).toBe(true)
+    expect(await store().markDeleting(service('web'), 9)).toBe(true)
+    expect((await store().getResource(service('web')))?.deletingMs).toBe(7)
+    expect(await store().markDeleting(service('none'), 7)).toBe(false)
+  })
+
+  test('ST5 a cluster that never joined cannot be written', async () => {
+    expect(await write(store(), { kind: 'Cluster', project: '', name: 'ghost' })).toEqual({ kind: 'conflict', version: null })
+    expect(await store().clusterByName('ghost')).toBeNull()
+  })
+}
+
+function sourceContract({ store }: StoreHarness): void {
+  const error = { code: 'git_unreachable', message: 'no route', problems: [{ path: 'a.yaml:3', message: 'bad' }], sinceMs: 4 }
+
+  test('ST1 repository state: empty at first, kept whole, forgotten with the repository', async () => {
+    await write(store(), repository('apps'))
+    expect(await store().repositoryState('default', 'apps')).toEqual({ commit: null, fetchedMs: null, error: null })
+    const state = { commit: 'abc', fetchedMs: 3, error }
+    await store().setRepositoryState('default', 'apps', state)
+    expect(await store().repositoryState('default', 'apps')).toEqual(state)
+    await store().setRepositoryState('default', 'apps', { ...state, error: null })
+    expect(await store().repositoryState('default', 'apps')).toEqual({ ...state, error: null })
+    await store().deleteResource(repository('apps'))
+    expect((await store().repositoryState('default', 'apps')).commit).toBeNull()
+  })
+
+  test('ST1 render state: empty at first, kept whole, forgotten with the service', async () => {
+    const id = { project: 'default', service: 'web' }
+    await write(store(), service('web'))
+    const empty = { commit: null, generation: 0, digest: null, objectCount: 0, renderedMs: null, error: null }
+    expect(await store().renderState(id)).toEqual(empty)
+    const state = { commit: 'abc', generation: 2, digest: 'd', objectCount: 12, renderedMs: 3, error }
+    await store().setRenderState(id, state)
+    expect(await store().renderState(id)).toEqual(state)
+    await store().deleteResource(service('web'))
+    expect(await store().renderState(id)).toEqual(empty)
+  })
+}
+
+const serviceRow = (digest: string) => ({
+  commit: 'abc',
+  digest,
+  count: 1,
+  sync: {
+    prune: true,
+    pruneWhen: 'healthy' as const,
+    maxPrunePercent: 50,
+    drift: 'correct' as const,
+    createNamespace: true,
+    force: true,
+    takeover: false,
+    healthDeadline: '10m',
+  },
+  protect: false,
+})
+
+function desiredContract({ store }: StoreHarness): void {
+  const web = (clusterId: ClusterId, digest: string | null, placedBy = 'p') => ({
+    clusterId,
+    project: 'default',
+    service: 'web',
+    doc: digest === null ? null : serviceRow(digest),
+    setSha: digest === null ? null : `sha-${digest}`,
+    placedBy,
+  })
+
+  test('CU7 ordinals count the transactions of one cluster', async () => {
+    const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
+    expect(await store().publish(web(a, 'one'))).toEqual({ changed: true, ordinal: 1 })
+    expect(await store().publish({ ...web(a, 'one'), service: 'api' })).toEqual({ changed: true, ordinal: 2 })
+    expect(await store().publish(web(b, 'one'))).toEqual({ changed: true, ordinal: 1 })
+    expect(await store().publish(web(a, 'two'))).toEqual({ changed: true, ordinal: 3 })
+    expect(await store().clusterOrdinals()).toEqual(new Map([[a, 3], [b, 1]])) // biome-ignore format: a table
+    expect((await store().desiredInCluster(a)).map((row) => [row.service, row.ordinal])).toEqual([['api', 2], ['web', 3]]) // biome-ignore format: a table
+    expect((await store().desiredOfService({ project: 'default', service: 'web' })).map((row) => row.clusterId)).toEqual([a, b])
+    expect((await store().desiredInCluster(b))[0]).toEqual({ ...web(b, 'one'), ordinal: 1 })
+  })
+
+  test('RV4 publishing the same again takes no ordinal, and neither does another placement of the same', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().publish(web(a, 'one'))
+    expect(await store().publish(web(a, 'one'))).toEqual({ changed: false, ordinal: 1 })
+    expect(await store().publish(web(a, 'one', 'other selector'))).toEqual({ changed: false, ordinal: 1 })
+    expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 1, placedBy: 'other selector' })
+  })
+
+  test('CU7 a tombstone keeps its ordinal; a tombstone of nothing is nothing', async () => {
+    const a = await joinCluster(store(), 'a')
+    expect(await store().publish(web(a, null))).toEqual({ changed: false, ordinal: 0 })
+    await store().publish(web(a, 'one'))
+    expect(await store().publish(web(a, null))).toEqual({ changed: true, ordinal: 2 })
+    expect(await store().publish(web(a, null))).toEqual({ changed: false, ordinal: 2 })
+    expect(await store().desiredInCluster(a)).toEqual([{ ...web(a, null), ordinal: 2 }])
+    expect(await store().publish(web(a, 'back'))).toEqual({ changed: true, ordinal: 3 })
+  })
+
+  test('CU7 many at once still count without a gap', async () => {
+    const a = await joinCluster(store(), 'a')
+    const rows = Array.from({ length: 40 }, (_, i) => ({ ...web(a, 'one'), service: `s${i}` }))
+    const results = await Promise.all(rows.map((row) => store().publish(row)))
+    expect(results.map((result) => result.ordinal).sort((x, y) => x - y)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1))
+  })
+
+  test('ST6 nothing is published to a cluster that is gone', async () => {
+    expect(await store().publish(web(clusterId('f'), 'one'))).toEqual({ changed: false, ordinal: 0 })
+    expect(await store().desiredInCluster(clusterId('f'))).toEqual([])
+  })
+}
+
+function peopleContract({ store }: StoreHarness): void {
+  const question = {
+    kind: 'remove_service' as const,
+    subject: 'remove_service/default/web',
+    project: 'default',
+    service: 'web',
+    cluster: null,
+    token: 'digest-1',
+    names: ['a', 'b'],
+    why: '2 of 2 clusters',
+    createdMs: 10,
+  }
+
+  test('ST7 a question keeps its id and its answer while it asks the same', async () => {
+    const opened = await store().openConfirmation(question)
+    expect(opened).toMatchObject({ ...question, confirmedMs: null, confirmedBy: null })
+    expect(opened.id).toMatch(/^[0-9a-z]{6}$/)
+    expect(await store().listConfirmations()).toEqual([opened])
+    expect(await store().confirm(opened.id, 'ada', 20)).toMatchObject({ confirmedMs: 20, confirmedBy: 'ada' })
+    expect(await store().confirm(opened.id, 'bob', 30)).toMatchObject({ confirmedMs: 20, confirmedBy: 'ada' })
+    expect(await store().listConfirmations()).toEqual([])
+    const again = await store().openConfirmation({ ...question, createdMs: 40 })
+    expect(again).toMatchObject({ id: opened.id, createdMs: 10, confirmedBy: 'ada' })
+    expect(await store().confirmationFor(question.subject)).toEqual(again)
+  })
+
+  test('ST7 another question of the same subject gets a new id and no answer: an old id cannot confirm new names', async () => {
+    const first = await store().openConfirmation(question)
+    await store().confirm(first.id, 'ada', 20)
+    const second = await store().openConfirmation({ ...question, token: 'digest-2', names: ['a', 'b', 'c'], createdMs: 30 })
+    expect(second.id).not.toBe(first.id)
+    expect(second).toMatchObject({ names: ['a', 'b', 'c'], createdMs: 30, confirmedMs: null })
+    expect(await store().confirm(first.id, 'ada', 40)).toBeNull()
+    expect(await store().confirmation(first.id)).toBeNull()
+    expect(await store().listConfirmations()).toEqual([second])
+  })
+
+  test('ST7 oldest first; closing forgets', async () => {
+    const late = await store().openConfirmation({ ...question, subject: 'prune/x', createdMs: 50 })
+    const early = await store().openConfirmation({ ...question, subject: 'prune/y', createdMs: 5 })
+    expect((await store().listConfirmations()).map((item) => item.id)).toEqual([early.id, late.id])
+    await store().closeConfirmation('prune/y')
+    await store().closeConfirmation('prune/y')
+    expect((await store().listConfirmations()).map((item) => item.id)).toEqual([late.id])
+    expect(await store().confirmationFor('prune/y')).toBeNull()
+  })
+
+  test('AP1 API tokens are found by hash only', async () => {
+    expect(await store().countApiTokens()).toBe(0)
+    await store().createApiToken({ id: 't1', tokenHash: 'h1', name: 'admin', createdMs: 1 })
+    expect(await store().countApiTokens()).toBe(1)
+    expect(await store().apiTokenByHash('h1')).toEqual({ id: 't1', name: 'admin' })
+    expect(await store().apiTokenByHash('h2')).toBeNull()
+  })
+}
