@@ -178,6 +178,24 @@ export const ERRORS = define({
     cause: 'Git answered with an error.',
     remedy: 'Read the detail; the last good revision stays.',
   },
+  source_refused: {
+    status: 422,
+    retryable: false,
+    cause: 'The folder holds something that is not read, or more than is read.',
+    remedy: 'Change what the detail names and push; the last good revision stays.',
+  },
+  no_manifests: {
+    status: 422,
+    retryable: false,
+    cause: 'The path holds no manifests at that commit.',
+    remedy: 'Correct spec.source.path, or push the manifests. To remove a service, delete it: an empty folder removes nothing.',
+  },
+  render_failed: {
+    status: 422,
+    retryable: false,
+    cause: 'The manifests have errors.',
+    remedy: 'Mend the places named in `problems` and push; the last good revision stays.',
+  },
   webhook_signature: {
     status: 401,
     retryable: false,

@@ -1,0 +1,220 @@
+// The importer of isomorphic-git: a Source over smart HTTP with a bare folder of its own. The first fetch is shallow, later ones bring only what is new; packs
+// that pile up are dropped by fetching afresh into a new folder.
+import fs from 'node:fs'
+import { readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import git from 'isomorphic-git'
+import type { HttpClient } from 'isomorphic-git/http/web'
+import { AppError } from '../../shared/protocol/error.ts'
+import { createGitHttp, type Fetcher } from './git-http.ts'
+import {
+  pathSegments,
+  SOURCE_FILE_BYTES_MAX,
+  SOURCE_FILES_MAX,
+  SOURCE_PATH_LENGTH_MAX,
+  SOURCE_TREE_BYTES_MAX,
+  type Source,
+  type SourceFile,
+} from './source.ts'
+
+export interface GitSourceOptions {
+  url: string
+  /** Branch, tag, `refs/…`, or a full commit id. */
+  ref: string
+  /** Belongs to this source alone; made when it is missing. */
+  dir: string
+  fetcher: Fetcher
+  timeoutMs?: number
+  /** Packs after which everything is fetched afresh. */
+  packsMax?: number
+}
+
+const COMMIT_ID = /^[0-9a-f]{40}$/
+/** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
+const LOCAL_REF = 'refs/skerry/head'
+const PACKS_MAX = 50
+
+export function createGitSource(options: GitSourceOptions): Source {
+  return new GitSource(options)
+}
+
+class GitSource implements Source {
+  private readonly options: GitSourceOptions
+  private readonly http: HttpClient
+  /** `main (git.example.com)`: what messages name. */
+  private readonly place: string
+
+  constructor(options: GitSourceOptions) {
+    this.options = options
+    this.http = createGitHttp(options.fetcher, options.timeoutMs)
+    this.place = `${options.ref} of ${options.url}`
+  }
+
+  async head(): Promise<string> {
+    const { ref, url } = this.options
+    if (COMMIT_ID.test(ref)) return ref
+    return this.guarded('look up', async () => {
+      // A branch wins over a tag of the same name, as it does in `git clone --branch`.
+      for (const prefix of candidates(ref)) {
+        const found = await git.listServerRefs({ http: this.http, url, prefix, protocolVersion: 2, peelTags: true })
+        const match = found.find((candidate) => candidate.ref === prefix)
+        if (match !== undefined) return match.peeled ?? match.oid
+      }
+      throw this.refNotFound()
+    })
+  }
+
+  async fetch(): Promise<string> {
+    const { dir, ref } = this.options
+    return this.guarded('fetch', async () => {
+      if (COMMIT_ID.test(ref) && (await this.has(ref))) return ref
+      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) {
+        const fresh = `${dir}.new`
+        await rm(fresh, { recursive: true, force: true })
+        const commit = await this.fetchInto(fresh)
+        await rm(dir, { recursive: true, force: true })
+        await rename(fresh, dir)
+        return commit
+      }
+      return this.fetchInto(dir)
+    })
+  }
+
+  private async fetchInto(gitdir: string): Promise<string> {
+    const { url, ref } = this.options
+    const pinned = COMMIT_ID.test(ref)
+    if (!fs.existsSync(join(gitdir, 'HEAD'))) {
+      await git.init({ fs, gitdir, bare: true })
+      await git.addRemote({ fs, gitdir, remote: 'origin', url })
+    }
+    const known = await git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
+    const result = await git.fetch({
+      fs,
+      http: this.http,
+      gitdir,
+      url,
+      remote: 'origin',
+      ref: LOCAL_REF,
+      // A commit id names no ref of the other side: all branches are fetched whole, and it must be on one of them.
+      ...(pinned ? { remoteRef: 'HEAD', singleBranch: false, tags: true } : { remoteRef: ref, singleBranch: true, tags: false }),
+      ...(known === null && !pinned ? { depth: 1 } : {}),
+    })
+    if (result.fetchHead === null) throw this.refNotFound()
+    if (pinned && !(await hasCommit(gitdir, ref))) throw this.refNotFound()
+    // readCommit follows an annotated tag to its commit.
+    const { oid } = await git.readCommit({ fs, gitdir, oid: pinned ? ref : result.fetchHead })
+    await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: oid, force: true })
+    return oid
+  }
+
+  has(commit: string): Promise<boolean> {
+    return hasCommit(this.options.dir, commit)
+  }
+
+  async treeId(commit: string, path: string): Promise<string | null> {
+    return this.guarded(`read ${path}`, () => this.findTree(commit, path, {}))
+  }
+
+  async readTree(commit: string, path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>> {
+    return this.guarded(`read ${path}`, async () => {
+      const cache = {}
+      const tree = await this.findTree(commit, path, cache)
+      const found: Array<{ path: string; oid: string }> = []
+      if (tree !== null) await this.listTree(tree, pathSegments(path).join('/'), wanted, cache, found)
+      const files = new Map<string, SourceFile>()
+      let total = 0
+      for (const { path: file, oid } of found.sort((a, b) => (a.path < b.path ? -1 : 1))) {
+        const { blob } = await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })
+        total += blob.byteLength
+        if (blob.byteLength > SOURCE_FILE_BYTES_MAX) throw refused(`${file} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
+        if (total > SOURCE_TREE_BYTES_MAX)
+          throw refused(`the manifests under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
+        files.set(file, { oid, bytes: blob })
+      }
+      return files
+    })
+  }
+
+  private async findTree(commit: string, path: string, cache: object): Promise<string | null> {
+    const gitdir = this.options.dir
+    let { oid } = await git.readTree({ fs, gitdir, oid: commit, cache })
+    for (const segment of pathSegments(path)) {
+      const { tree } = await git.readTree({ fs, gitdir, oid, cache })
+      const entry = tree.find((candidate) => candidate.path === segment)
+      if (entry === undefined) return null
+      if (entry.type !== 'tree') throw refused(`${path} is ${kindOf(entry)}, not a folder`)
+      oid = entry.oid
+    }
+    return oid
+  }
+
+  private async listTree(
+    oid: string,
+    folder: string,
+    wanted: (path: string) => boolean,
+    cache: object,
+    found: Array<{ path: string; oid: string }>,
+  ): Promise<void> {
+    const { tree } = await git.readTree({ fs, gitdir: this.options.dir, oid, cache })
+    for (const entry of tree) {
+      const path = folder === '' ? entry.path : `${folder}/${entry.path}`
+      if (path.length > SOURCE_PATH_LENGTH_MAX) throw refused(`a path under ${folder} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
+      const kind = kindOf(entry)
+      if (kind === 'a link' || kind === 'a submodule')
+        throw refused(`${path} is ${kind}: only files of the repository itself are read; put a copy there`)
+      if (kind === 'a folder') {
+        // A folder is asked for with a slash at its end, so that a whole one can be left out.
+        if (wanted(`${path}/`)) await this.listTree(entry.oid, path, wanted, cache, found)
+      } else if (wanted(path)) {
+        found.push({ path, oid: entry.oid })
+        if (found.length > SOURCE_FILES_MAX) throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${folder}`)
+      }
+    }
+  }
+
+  /** Errors of isomorphic-git become ours, once. */
+  private async guarded<T>(doing: string, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      throw error instanceof AppError ? error : this.translate(doing, error)
+    }
+  }
+
+  private translate(doing: string, error: unknown): AppError {
+    const code = errorCode(error)
+    if (code === 'NotFoundError' && (doing === 'fetch' || doing === 'look up')) return this.refNotFound(error)
+    const detail = `${doing}: ${this.place}: ${error instanceof Error ? error.message : String(error)}`
+    return new AppError('git_failed', { detail }, { cause: error })
+  }
+
+  private refNotFound(cause?: unknown): AppError {
+    const { ref, url } = this.options
+    const what = COMMIT_ID.test(ref) ? 'commit that a branch or tag leads to' : 'branch or tag'
+    return new AppError('git_ref_not_found', { detail: `${url} has no ${what} ${ref}` }, { cause })
+  }
+}
+
+const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+
+const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+function kindOf(entry: { type: string; mode: string }): 'a file' | 'a folder' | 'a link' | 'a submodule' {
+  if (entry.type === 'commit') return 'a submodule'
+  if (entry.type === 'tree') return 'a folder'
+  return entry.mode === '120000' ? 'a link' : 'a file'
+}
+
+const candidates = (ref: string): string[] =>
+  ref.startsWith('refs/') || ref === 'HEAD' ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
+
+const hasCommit = (gitdir: string, oid: string): Promise<boolean> =>
+  git.readCommit({ fs, gitdir, oid }).then(
+    () => true,
+    () => false,
+  )
+
+async function countPacks(gitdir: string): Promise<number> {
+  const names = await readdir(join(gitdir, 'objects', 'pack')).catch(() => [])
+  return names.filter((name) => name.endsWith('.pack')).length
+}
