@@ -58,3 +58,28 @@ export function keepMark(annotations: Record<string, string> | undefined): strin
   }
   return null
 }
+
+/** How other tools mark what they own. An object with such a mark is adopted only with `takeover: true`. */
+const OTHER_OWNERS: ReadonlyArray<readonly [owner: string, place: 'labels' | 'annotations', key: string]> = [
+  ['Argo CD', 'annotations', 'argocd.argoproj.io/tracking-id'],
+  ['Argo CD', 'labels', 'argocd.argoproj.io/instance'],
+  ['Flux', 'labels', 'kustomize.toolkit.fluxcd.io/name'],
+  ['Flux', 'labels', 'helm.toolkit.fluxcd.io/name'],
+  ['Helm', 'annotations', 'meta.helm.sh/release-name'],
+  ['Fleet', 'annotations', 'objectset.rio.cattle.io/id'],
+  ['Plural', 'annotations', 'config.k8s.io/owning-inventory'],
+]
+
+interface Marked {
+  labels?: Record<string, string> | undefined
+  annotations?: Record<string, string> | undefined
+}
+
+/** `Argo CD (argocd.argoproj.io/tracking-id: …)`, or null when no other tool claims it. */
+export function otherOwner(metadata: Marked): string | null {
+  for (const [owner, place, key] of OTHER_OWNERS) {
+    const value = metadata[place]?.[key]
+    if (value !== undefined && value !== '') return `${owner} (${key}: ${value})`
+  }
+  return null
+}

@@ -1,0 +1,82 @@
+// What the API server says about who owns which field: reading `fieldsV1`, the set of paths of one managedFields entry. Keys are `f:<field>`,
+// `k:<key fields of a list item>`, `v:<value of a set>`, `i:<index>` and `.` for the thing itself; an empty node owns its whole value.
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
+import type { K8sObject, ManagedFieldsEntry } from '../../shared/kube/object.ts'
+
+export type FieldsNode = Record<string, unknown>
+
+const isNode = (value: unknown): value is FieldsNode => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+export const isOwnEntry = (entry: ManagedFieldsEntry): boolean =>
+  entry.manager === FIELD_MANAGER && entry.operation === 'Apply' && (entry.subresource ?? '') === ''
+
+/** Our Apply entry, or null when the object has none. */
+export const ownEntry = (object: K8sObject): ManagedFieldsEntry | null => object.metadata.managedFields?.find(isOwnEntry) ?? null
+
+/** DR1: names the values at the paths that we own, and the paths themselves: one of both changed, or the hash is the same. '' when we own
+ *  nothing. Short: it is held for every object. */
+export function ownedHash(object: K8sObject): string {
+  const owned = ownEntry(object)?.fieldsV1
+  return owned === undefined ? '' : sha256Hex(canonicalJson(project(object, owned))).slice(0, 32)
+}
+
+/** The value cut down to the owned paths. */
+function project(value: unknown, node: FieldsNode): unknown {
+  const keys = Object.keys(node)
+  if (keys.length === 0) return value ?? null
+  const result: Record<string, unknown> = {}
+  for (const key of keys) {
+    const child = node[key]
+    if (key === '.' || !isNode(child)) continue
+    const member = childOf(value, key)
+    result[key] = member === undefined ? null : project(member, child)
+  }
+  return result
+}
+
+/** The member of a map or list that one fieldsV1 key stands for. */
+export function childOf(value: unknown, key: string): unknown {
+  const name = key.slice(2)
+  switch (key.slice(0, 2)) {
+    case 'f:':
+      return isNode(value) && Object.hasOwn(value, name) ? value[name] : undefined
+    case 'k:':
+      return Array.isArray(value) ? value.find((item) => hasKeyFields(item, name)) : undefined
+    case 'v:':
+      return Array.isArray(value) ? value.find((item) => JSON.stringify(item) === name) : undefined
+    case 'i:':
+      return Array.isArray(value) ? value[Number(name)] : undefined
+    default:
+      return undefined
+  }
+}
+
+/** A key field that the item leaves out counts as met: the API server fills it with its default (a port's protocol). */
+export function hasKeyFields(item: unknown, keyJson: string): boolean {
+  if (!isNode(item)) return false
+  let keyFields: unknown
+  try {
+    keyFields = JSON.parse(keyJson)
+  } catch {
+    return false
+  }
+  return isNode(keyFields) && Object.entries(keyFields).every(([name, value]) => item[name] === undefined || item[name] === value)
+}
+
+/** The node under `key`, or undefined. */
+export function childNode(node: FieldsNode | undefined, key: string): FieldsNode | undefined {
+  const child = node?.[key]
+  return isNode(child) ? child : undefined
+}
+
+/** Does this entry own anything at `path` (fieldsV1 keys from the root)? */
+export function ownsPath(fields: FieldsNode | undefined, path: readonly string[]): boolean {
+  let node = fields
+  for (const key of path) {
+    node = childNode(node, key)
+    if (node === undefined) return false
+    if (Object.keys(node).length === 0) return true
+  }
+  return node !== undefined
+}

@@ -1,0 +1,53 @@
+// A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a real API server; what is
+// put in are the marks by which an object of ours is known again.
+import type { ServiceId } from '../model/ids.ts'
+import { SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
+import { groupOf, type K8sObject, refOf } from './object.ts'
+
+/** Set by the API server. A resourceVersion would answer 409 for ever, a uid "immutable", managedFields 400. */
+const SERVER_METADATA = [
+  'uid',
+  'resourceVersion',
+  'managedFields',
+  'creationTimestamp',
+  'generation',
+  'selfLink',
+  'deletionTimestamp',
+] as const
+
+/** RC1: status, server-set metadata and nulls leave, a Secret's stringData becomes data. The input is not touched. */
+export function cleanObject(object: K8sObject): K8sObject {
+  const { status: _status, ...rest } = withoutNulls(object) as K8sObject
+  const metadata: Record<string, unknown> = { ...rest.metadata }
+  for (const field of SERVER_METADATA) delete metadata[field]
+  const cleaned = { ...rest, metadata } as K8sObject
+  return cleaned.kind === 'Secret' && groupOf(cleaned.apiVersion) === '' ? encodeStringData(cleaned) : cleaned
+}
+
+/** RC2: the label that watches select by, and the annotation that says whose object this is, in which cluster, and under which name. */
+export function markObject(object: K8sObject, clusterId: string, { project, service }: ServiceId): K8sObject {
+  const { metadata } = object
+  const labels = { ...metadata.labels, [SERVICE_LABEL]: serviceLabel(project, service) }
+  const annotations = { ...metadata.annotations, [TRACKING_ANNOTATION]: trackingValue(clusterId, project, service, refOf(object)) }
+  return { ...object, metadata: { ...metadata, labels, annotations } }
+}
+
+/** A null in a map of strings would arrive as "". Items of lists stay: taking one out would move the others. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (value === null || typeof value !== 'object') return value
+  const result: Record<string, unknown> = {}
+  for (const [key, member] of Object.entries(value)) {
+    if (member !== null && member !== undefined) result[key] = withoutNulls(member)
+  }
+  return result
+}
+
+/** Applied as stringData we would own `f:stringData` alone: keys removed from Git would stay, and edits of `data` would be nobody's drift. */
+function encodeStringData(secret: K8sObject): K8sObject {
+  const { stringData, data, ...rest } = secret
+  if (stringData === null || typeof stringData !== 'object') return secret
+  const encoded: Record<string, unknown> = { ...(data as Record<string, unknown> | undefined) }
+  for (const [key, text] of Object.entries(stringData)) encoded[key] = Buffer.from(String(text), 'utf8').toString('base64')
+  return { ...rest, data: encoded } as K8sObject
+}

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'bun:test'
+import { describeDrift } from '../../agent/reconcile/drift.ts'
+import { isNewer, liveObjectOf, ownerOf } from '../../agent/reconcile/live-object.ts'
+import { ownedHash } from '../../agent/reconcile/owned-fields.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+
+const OWN = {
+  'f:metadata': { 'f:labels': { 'f:app': {}, 'f:skerry.dev/service': {} } },
+  'f:spec': {
+    'f:replicas': {},
+    'f:template': {
+      'f:spec': {
+        'f:containers': {
+          'k:{"name":"web"}': {
+            '.': {},
+            'f:name': {},
+            'f:image': {},
+            'f:ports': { 'k:{"containerPort":80,"protocol":"TCP"}': { '.': {}, 'f:containerPort': {} } },
+          },
+        },
+      },
+    },
+  },
+}
+type Fields = Record<string, unknown>
+const container = { name: 'web', image: 'web:1', ports: [{ containerPort: 80 }] }
+const applied = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'web', namespace: 'web', labels: { app: 'web', 'skerry.dev/service': 'p.s' } },
+  spec: { replicas: 2, template: { spec: { containers: [container] } } },
+} as K8sObject
+
+interface Change {
+  own?: Fields | null
+  replicas?: number
+  image?: string
+  labels?: Record<string, string>
+  extra?: Fields
+  sidecar?: boolean
+  others?: Fields[]
+}
+function live({ own = OWN, replicas = 2, image = 'web:1', labels = {}, extra = {}, sidecar = false, others = [] }: Change): K8sObject {
+  const ours = own === null ? [] : [{ manager: 'skerry', operation: 'Apply', time: '2026-01-01T00:00:00Z', fieldsV1: own }]
+  const containers = [
+    { ...container, image, ports: [{ containerPort: 80, protocol: 'TCP' }], resources: {} },
+    ...(sidecar ? [{ name: 'proxy' }] : []),
+  ]
+  return {
+    ...applied,
+    metadata: {
+      ...applied.metadata,
+      uid: 'u',
+      resourceVersion: '7',
+      labels: { ...applied.metadata.labels, ...labels },
+      managedFields: [...ours, ...others],
+    },
+    spec: { replicas, template: { spec: { containers } } },
+    ...extra,
+  } as K8sObject
+}
+const without = (cut: (copy: typeof OWN) => void): Fields => {
+  const copy = structuredClone(OWN)
+  cut(copy)
+  return copy
+}
+const update = (manager: string, fieldsV1: Fields, time = '2026-01-02T00:00:00Z', subresource?: string) => ({
+  manager,
+  operation: 'Update',
+  time,
+  fieldsV1,
+  ...(subresource ? { subresource } : {}),
+})
+
+const SCALED = live({
+  replicas: 5,
+  own: without((copy) => Reflect.deleteProperty(copy['f:spec'], 'f:replicas')),
+  others: [update('kubectl', { 'f:spec': { 'f:replicas': {} } }, '2026-01-02T00:00:00Z', 'scale')],
+})
+const IMAGE_PATH = { 'f:spec': { 'f:template': { 'f:spec': { 'f:containers': { 'k:{"name":"web"}': { 'f:image': {} } } } } } }
+const IMAGE_SET = live({
+  image: 'web:2',
+  own: without((copy) => Reflect.deleteProperty(copy['f:spec']['f:template']['f:spec']['f:containers']['k:{"name":"web"}'], 'f:image')),
+  others: [update('kubectl-set', IMAGE_PATH), update('kube-controller-manager', { 'f:status': {} }, '2026-01-03T00:00:00Z', 'status')],
+})
+
+describe('DR1 the hash of what we own', () => {
+  const before = ownedHash(live({}))
+  test.each([
+    ['status of others', live({ extra: { status: { replicas: 2 } } }), 'same'],
+    ['an injected sidecar and defaults', live({ sidecar: true }), 'same'],
+    ['a label of others', live({ labels: { theirs: 'x' } }), 'same'],
+    ['another entry in managedFields', live({ others: [update('kubectl', { 'f:metadata': {} })] }), 'same'],
+    ['a value at a path we own', live({ image: 'web:2' }), 'changed'],
+    ['a path that left our entry', SCALED, 'changed'],
+    ['an entry that is gone', live({ own: null }), 'changed'],
+  ] as const)('DR1 %s: %s', (_, object, expected) => expect(ownedHash(object) === before ? 'same' : 'changed').toBe(expected))
+  test('DR1 nothing owned is the empty hash', () => expect(ownedHash(live({ own: null }))).toBe(''))
+})
+
+describe('DR2 a drift names paths and rival', () => {
+  test.each([
+    ['kubectl scale', SCALED, ['.spec.replicas'], 'kubectl (scale)'],
+    [
+      'kubectl set image; the status writer came later and is not the rival',
+      IMAGE_SET,
+      ['.spec.template.spec.containers[{"name":"web"}].image'],
+      'kubectl-set',
+    ],
+    [
+      'a label removed: nobody holds it, the latest writer did it',
+      live({
+        own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:app')),
+        others: [update('old', {}, '2026-01-01T00:00:00Z'), update('kubectl-label', {}, '2026-01-02T00:00:00Z')],
+      }),
+      ['.metadata.labels.app'],
+      'kubectl-label',
+    ],
+    [
+      'a label with a slash in its name',
+      live({ own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:skerry.dev/service')) }),
+      ['.metadata.labels["skerry.dev/service"]'],
+      '',
+    ],
+    ['nothing of ours is left', live({ own: null }), ['.metadata', '.spec'], ''],
+    ['all is ours still', live({}), [], ''],
+  ] as const)('DR2 %s', (_, object, paths, manager) => expect(describeDrift(applied, object)).toEqual({ paths: [...paths], manager }))
+
+  test('DR3 no value of a Secret is in it', () => {
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data: { password: 'aHVudGVyMg==' } } as K8sObject
+    const changed = {
+      ...secret,
+      data: { password: 'c3dvcmRmaXNo' },
+      metadata: { name: 's', managedFields: [update('eve', { 'f:data': { 'f:password': {} } })] },
+    } as K8sObject
+    const text = JSON.stringify(describeDrift(secret, changed))
+    expect(text).toContain('.data.password')
+    expect(text).not.toMatch(/aHVudGVyMg|c3dvcmRmaXNo/)
+  })
+})
+
+test.each([
+  ['9', '10', false],
+  ['10', '9', true],
+  ['10', '10', false],
+  ['11', '10', true],
+] as const)('RC6 resource version %s is newer than %s: %p', (a, b, newer) => expect(isNewer(a, b)).toBe(newer))
+
+test('RC3 a tracking mark that names another object was copied, and counts as none', () => {
+  const mark = (value: string) =>
+    ({ ...applied, metadata: { ...applied.metadata, annotations: { 'skerry.dev/tracking': value } } }) as K8sObject
+  expect(ownerOf(mark('c-1/p/s:apps/Deployment/web/web')).kind).toBe('service')
+  expect(ownerOf(mark('c-1/p/s:apps/Deployment/web/other')).kind).toBe('none')
+  const helm = { ...applied, metadata: { ...applied.metadata, annotations: { 'meta.helm.sh/release-name': 'web' } } } as K8sObject
+  expect(ownerOf(helm)).toEqual({ kind: 'other', name: 'Helm (meta.helm.sh/release-name: web)' })
+})
+
+test('a live object keeps no document', () => expect(JSON.stringify(liveObjectOf(live({}), 0)).length).toBeLessThan(300))
