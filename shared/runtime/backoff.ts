@@ -1,3 +1,4 @@
+// How long to wait before the next try. Pure: the random number comes in.
 import type { Random } from './random.ts'
 
 export interface BackoffLimits {

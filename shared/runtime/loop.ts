@@ -1,3 +1,4 @@
+// The one retry policy: every loop of server and agent runs in runLoop, so waiting, backing off and stopping are written once.
 import { AppError } from '../protocol/error.ts'
 import { type BackoffLimits, backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'

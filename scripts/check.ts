@@ -1,0 +1,111 @@
+// Runs the stages of scripts/check one after the other, says how each went and how long it took, and shows the output of those that failed.
+// A failed stage does not stop the later ones: CI should tell everything at once.
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { addCounts, type Counts, countsLine, countsOf, NO_COUNTS } from './check-report.ts'
+
+type Stage =
+  /** Passes by its exit code alone. */
+  | { kind: 'command'; name: string; command: string[]; fast: boolean }
+  /** Test files of one folder, in one process, or each in its own because they start clusters. */
+  | { kind: 'tests'; name: string; folder: string; eachAlone: boolean; timeoutMs: number; fast: boolean }
+
+const MINUTE_MS = 60_000
+const STAGES: readonly Stage[] = [
+  { kind: 'command', name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings'], fast: true },
+  { kind: 'command', name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fast: true },
+  { kind: 'command', name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], fast: true },
+  { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
+  { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
+  { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, timeoutMs: 5 * MINUTE_MS, fast: false },
+  { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
+  { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
+  { kind: 'tests', name: 'end to end', folder: 'tests/e2e', eachAlone: true, timeoutMs: 10 * MINUTE_MS, fast: false },
+]
+
+const root = join(import.meta.dir, '..')
+const say = (text: string) => process.stdout.write(text)
+const seconds = (sinceMs: number) => `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`
+
+interface Outcome {
+  exitCode: number
+  output: string
+}
+
+async function run(command: string[], timeoutMs: number): Promise<Outcome> {
+  const child = Bun.spawn(['sh', '-c', 'exec "$@" 2>&1', 'sh', ...command], {
+    cwd: root,
+    stdin: 'ignore',
+    stdout: 'pipe',
+    timeout: timeoutMs,
+  })
+  const output = await Bun.readableStreamToText(child.stdout)
+  const exitCode = await child.exited
+  return {
+    exitCode,
+    output: child.signalCode === null ? output : `${output}\nended by ${child.signalCode}, allowed were ${timeoutMs} ms\n`,
+  }
+}
+
+function showFailure({ output }: Outcome): void {
+  const lines = output.trimEnd().split('\n')
+  const shown = lines.slice(-400)
+  if (shown.length < lines.length) say(`  | … ${lines.length - shown.length} lines before\n`)
+  for (const line of shown) say(`  | ${line}\n`)
+}
+
+const testFiles = (folder: string): string[] =>
+  readdirSync(join(root, folder))
+    .filter((file) => file.endsWith('.test.ts'))
+    .sort()
+    .map((file) => `./${folder}/${file}`)
+
+async function runTests(name: string, files: string[], timeoutMs: number): Promise<Counts> {
+  const started = performance.now()
+  const reports = mkdtempSync(join(tmpdir(), 'skerry-check-'))
+  try {
+    const report = join(reports, 'report.xml')
+    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs)
+    const file = Bun.file(report)
+    const counts = countsOf((await file.exists()) ? await file.text() : null, outcome.exitCode)
+    say(`check: ${name}: ${countsLine(counts)}, ${seconds(started)}\n`)
+    if (counts.failed > 0) showFailure(outcome)
+    return counts
+  } finally {
+    rmSync(reports, { recursive: true, force: true })
+  }
+}
+
+async function runStage(stage: Stage): Promise<Counts> {
+  if (stage.kind === 'tests') {
+    const files = testFiles(stage.folder)
+    if (!stage.eachAlone) return files.length === 0 ? NO_COUNTS : runTests(stage.name, files, stage.timeoutMs)
+    let counts = NO_COUNTS
+    for (const file of files) {
+      const name = `${stage.name}: ${file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)}`
+      counts = addCounts(counts, await runTests(name, [file], stage.timeoutMs))
+    }
+    return counts
+  }
+  const started = performance.now()
+  const outcome = await run(stage.command, 15 * MINUTE_MS)
+  say(`check: ${stage.name}: ${outcome.exitCode === 0 ? 'ok' : 'FAILED'}, ${seconds(started)}\n`)
+  if (outcome.exitCode === 0) return NO_COUNTS
+  showFailure(outcome)
+  return { ...NO_COUNTS, failed: 1 }
+}
+
+const args = process.argv.slice(2)
+if (args.some((arg) => arg !== '--fast')) {
+  process.stderr.write(`check: unknown argument in: ${args.join(' ')}; there is only --fast\n`)
+  process.exit(2)
+}
+const started = performance.now()
+let total = NO_COUNTS
+for (const stage of STAGES) {
+  if (args.includes('--fast') && !stage.fast) continue
+  total = addCounts(total, await runStage(stage))
+}
+say(`check: all stages after ${seconds(started)}\n${countsLine(total)}\n`)
+process.exit(total.failed > 0 ? 1 : 0)

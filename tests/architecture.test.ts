@@ -1,0 +1,274 @@
+// Which part may know which: every rule with its reason, which is what a failure prints.
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { importsOf, linesMatching, productFiles, ROOT, type SourceFile, typeScriptFiles, withoutComments } from './support/source-files.ts'
+
+const inFolder = (folder: string) => (path: string) => path.startsWith(`${folder}/`)
+const list =
+  (...paths: string[]) =>
+  (path: string) =>
+    paths.includes(path)
+type Where = (path: string) => boolean
+
+/** Fails with the reason and the offenders, one a line. */
+function expectNone(offenders: string[], reason: string): void {
+  expect(offenders.length === 0 ? '' : `${reason}\n  ${offenders.join('\n  ')}\n`).toBe('')
+}
+
+interface Layer {
+  from: string
+  never: readonly string[]
+  reason: string
+}
+
+const LAYERS: readonly Layer[] = [
+  { from: 'shared', never: ['server', 'agent'], reason: 'shared/ is what both sides agree on; it knows neither' },
+  {
+    from: 'server',
+    never: ['agent'],
+    reason: 'server and agent are two programs of different versions; they meet only in shared/protocol',
+  },
+  {
+    from: 'agent',
+    never: ['server'],
+    reason: 'server and agent are two programs of different versions; they meet only in shared/protocol',
+  },
+  ...['shared', 'server', 'agent'].map((from) => ({ from, never: ['scripts', 'tests'], reason: 'the product does not know its tools' })),
+]
+
+test.each(LAYERS.map((layer) => [`${layer.from} never imports ${layer.never.join(' or ')}`, layer] as const))('%s', (_, layer) => {
+  const offenders = productFiles
+    .filter(({ path }) => inFolder(layer.from)(path))
+    .flatMap((file) => importsOf(file).map(({ target }) => ({ path: file.path, target })))
+    .filter(({ target }) => layer.never.some((folder) => target?.startsWith(`${folder}/`)))
+  expectNone(
+    offenders.map(({ path, target }) => `${path} imports ${target}`),
+    layer.reason,
+  )
+})
+
+test('the command line of the server imports only shared and itself', () => {
+  const offenders = productFiles
+    .filter(({ path }) => path.startsWith('server/cli/'))
+    .flatMap((file) => importsOf(file).flatMap(({ target }) => (target?.startsWith('server/') ? [{ path: file.path, target }] : [])))
+    .filter(({ target }) => !target.startsWith('server/cli/'))
+  expectNone(
+    offenders.map(({ path, target }) => `${path} imports ${target}`),
+    'the CLI talks HTTP to a server that may be of another version; what it needs to know of it is in shared/',
+  )
+})
+
+interface Library {
+  name: string
+  importers: Where
+  reason: string
+}
+
+const LIBRARIES: readonly Library[] = [
+  {
+    name: 'bun:sqlite',
+    importers: list('shared/adapters/sqlite.ts'),
+    reason: 'its defaults (no busy timeout, trusted schema, temp files) are wrong for us; one open function sets them',
+  },
+  { name: 'bun:ffi', importers: list('shared/adapters/crdt-db.ts'), reason: 'only loading cr-sqlite out of the binary needs it' },
+  {
+    name: 'isomorphic-git',
+    importers: (path) => path.startsWith('server/ingest/git-'),
+    reason: 'the git CLI or another library may replace it',
+  },
+  {
+    name: 'js-yaml',
+    importers: list('shared/adapters/yaml.ts'),
+    reason: 'two parsers for manifests would disagree; kubectl’s scalar rules live there',
+  },
+  { name: 'kysely', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
+  {
+    name: 'elysia',
+    importers: (path) => path === 'server/app.ts' || inFolder('server/http')(path),
+    reason: 'routes parse, call and answer; nothing further in knows HTTP',
+  },
+  {
+    name: '@elysiajs/openapi',
+    importers: (path) => path === 'server/app.ts' || inFolder('server/http')(path),
+    reason: 'routes parse, call and answer; nothing further in knows HTTP',
+  },
+  {
+    name: '@kubernetes/client-node',
+    importers: list('agent/cluster/kubeconfig.ts'),
+    reason: 'its transport ignores the cluster CA under Bun and its models lose fields: it only loads kubeconfigs',
+  },
+  { name: 'pino', importers: list('shared/adapters/pino-logger.ts'), reason: 'everything else logs through the Logger interface' },
+  {
+    name: 'commander',
+    importers: (path) => ['server/cli/', 'agent/cli/', 'shared/adapters/'].some((folder) => path.startsWith(folder)),
+    reason: 'options become one typed object at the door',
+  },
+  {
+    name: '@commander-js/extra-typings',
+    importers: (path) => ['server/cli/', 'agent/cli/', 'shared/adapters/'].some((folder) => path.startsWith(folder)),
+    reason: 'options become one typed object at the door',
+  },
+  { name: 'zod', importers: () => true, reason: 'schemas stand beside the types they make' },
+]
+
+const packageOf = (specifier: string) =>
+  specifier.startsWith('@') ? specifier.split('/').slice(0, 2).join('/') : (specifier.split('/')[0] ?? '')
+
+test('each outside library is imported by its one home', () => {
+  const offenders: string[] = []
+  for (const file of productFiles) {
+    for (const { specifier, target } of importsOf(file)) {
+      if (target !== null || specifier.startsWith('node:') || specifier === 'bun') continue
+      const name = packageOf(specifier)
+      const library = LIBRARIES.find((entry) => entry.name === name)
+      if (!library) offenders.push(`${file.path} imports ${specifier}: list it here, with its one importer and why`)
+      else if (!library.importers(file.path)) offenders.push(`${file.path} imports ${specifier}: ${library.reason}`)
+    }
+  }
+  expectNone(offenders, 'an upgrade or a replacement of a library has to be one file')
+})
+
+test('every dependency in package.json is in the table above, so that it has a home and a reason', () => {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { dependencies: Record<string, string> }
+  const known = new Set([...LIBRARIES.map(({ name }) => name), '@vlcn.io/crsqlite'])
+  expectNone(
+    Object.keys(dependencies).filter((name) => !known.has(name)),
+    'a dependency nobody may import is one too many (@vlcn.io/crsqlite is built, not imported)',
+  )
+})
+
+// Decisions: all they need comes in, sorted data goes out. What is impure in the same folder, because it belongs to the same subject, is named.
+const PURE_FOLDERS = ['shared/protocol', 'shared/crdt', 'shared/kube', 'shared/model', 'server/fleet', 'server/render', 'agent/reconcile']
+const ACTING_FILES: Readonly<Record<string, string>> = {
+  'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
+  'agent/reconcile/reconcile-pass.ts': 'one pass of the loop',
+  'agent/reconcile/execute.ts': 'acts on the cluster through its port',
+}
+const pureFiles = productFiles.filter(({ path }) => PURE_FOLDERS.some((folder) => inFolder(folder)(path)) && !(path in ACTING_FILES))
+
+test('pure folders import no adapter, no file system, no network, no process', () => {
+  const harmless = new Set(['node:crypto', 'node:buffer'])
+  const offenders = pureFiles.flatMap((file) =>
+    importsOf(file)
+      .filter(({ specifier, target, typeOnly }) => {
+        if (typeOnly) return false
+        if (target === null) return specifier !== 'zod' && !harmless.has(specifier)
+        return target.includes('/adapters/')
+      })
+      .map(({ specifier }) => `${file.path} imports ${specifier}`),
+  )
+  expectNone(offenders, 'a decision that does I/O cannot be tested by a table nor simulated a million times')
+})
+
+test('pure folders do not wait', () => {
+  const offenders = pureFiles.flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\bawait\b|\basync\b/))
+  expectNone(
+    offenders,
+    'a decision takes what it needs as arguments and answers at once; whoever awaits belongs to ACTING_FILES above, with a reason',
+  )
+})
+
+interface Global {
+  what: string
+  pattern: RegExp
+  allowed: Where
+  instead: string
+}
+
+const mains = list('server/main.ts', 'agent/main.ts')
+const GLOBALS: readonly Global[] = [
+  {
+    what: 'the clock',
+    pattern: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b/,
+    allowed: list('shared/runtime/clock.ts'),
+    instead: 'take a Clock (or nowMs): a default would be forgotten once, in the test that then fails once a month',
+  },
+  {
+    what: 'timers',
+    pattern: /\bset(Timeout|Interval)\(|\bBun\.sleep\b/,
+    allowed: list('shared/runtime/clock.ts', 'shared/runtime/watchdog.ts'),
+    instead: 'take a Clock and its sleep: it ends with the signal, and the simulation can move it',
+  },
+  {
+    what: 'randomness',
+    pattern: /\bMath\.random\b/,
+    allowed: list('shared/runtime/random.ts'),
+    instead: 'take a Random, so that a seed repeats a run',
+  },
+  {
+    what: 'the environment',
+    pattern: /\bprocess\.env\b|\bBun\.env\b|\bimport\.meta\.env\b/,
+    allowed: mains,
+    instead: 'an option of the binary’s option table; only main.ts reads the environment',
+  },
+  {
+    what: 'the end of the process',
+    pattern: /\bprocess\.(exit|abort|kill)\(/,
+    allowed: (path) => mains(path) || /^(server|agent)\/cli\//.test(path),
+    instead: 'return or throw; only mains and commands decide about exit codes',
+  },
+]
+
+test.each(GLOBALS.map((entry) => [`nothing but its home touches ${entry.what}`, entry] as const))(
+  '%s',
+  (_, { pattern, allowed, instead }) => {
+    const offenders = productFiles
+      .filter(({ path }) => !allowed(path))
+      .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, pattern))
+    expectNone(offenders, instead)
+  },
+)
+
+test('no file imports itself through others', () => {
+  const edges = new Map(
+    typeScriptFiles.map(
+      (file) => [file.path, importsOf(file).flatMap(({ target, typeOnly }) => (target && !typeOnly ? [target] : []))] as const,
+    ),
+  )
+  const done = new Set<string>()
+  const cycles: string[] = []
+  const visit = (path: string, above: readonly string[]): void => {
+    if (above.includes(path)) cycles.push([...above.slice(above.indexOf(path)), path].join(' → '))
+    if (done.has(path) || above.includes(path)) return
+    for (const next of edges.get(path) ?? []) visit(next, [...above, path])
+    done.add(path)
+  }
+  for (const path of edges.keys()) visit(path, [])
+  expectNone(cycles, 'two files that need each other are one file, or lack a third')
+})
+
+test('relative imports name a file that exists, with its ending', () => {
+  const paths = new Set(typeScriptFiles.map(({ path }) => path))
+  const offenders = typeScriptFiles.flatMap((file) =>
+    importsOf(file).flatMap(({ target, specifier }) =>
+      target && /\.tsx?$/.test(target) && !paths.has(target) ? [`${file.path}: ${specifier}`] : [],
+    ),
+  )
+  const endless = typeScriptFiles.flatMap((file) =>
+    importsOf(file).flatMap(({ target, specifier }) =>
+      target && !/\.(tsx?|json|so|css|html)$/.test(target) ? [`${file.path}: ${specifier}`] : [],
+    ),
+  )
+  expectNone([...offenders, ...endless], 'an import says which file it means')
+})
+
+test('no barrels and no rooms without a subject', () => {
+  const isBarrel = ({ path, text }: SourceFile) => {
+    const code = withoutComments(text).trim()
+    return !path.startsWith('tests/') && code !== '' && code.replace(/^export (type )?(\*|\{[^}]*\}) from '[^']+'\n?/gm, '').trim() === ''
+  }
+  const nameless = /(^|\/)(utils?|helpers?|common|misc|index)(\.|\/)/
+  expectNone(
+    typeScriptFiles.filter((file) => isBarrel(file) || nameless.test(file.path)).map(({ path }) => path),
+    'import from the file that has it; a file called utils or helpers is a decision not taken',
+  )
+})
+
+test('the tables above name files that exist', () => {
+  const paths = new Set(productFiles.map(({ path }) => path))
+  expectNone(
+    Object.keys(ACTING_FILES).filter((path) => !paths.has(path)),
+    'an exception for a file that is gone hides the next one',
+  )
+})

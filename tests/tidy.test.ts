@@ -1,0 +1,160 @@
+// What a number or a pattern can judge. Every rule prints its reason; a file is never split or a word changed only to please this test.
+import { expect, test } from 'bun:test'
+import {
+  linesMatching,
+  repositoryFiles,
+  type SourceFile,
+  typeScriptFiles,
+  withoutComments,
+  withoutStrings,
+} from './support/source-files.ts'
+
+const LINES_MAX = 500
+const isLockFile = ({ path }: SourceFile) => /(^|\/)(bun\.lock|Cargo\.lock|go\.sum|go\.mod|LICENSE)$/.test(path)
+const isGenerated = ({ path }: SourceFile) => path === 'scripts/cr-sqlite/bindings.rs'
+const handWritten = repositoryFiles.filter((file) => !isLockFile(file) && !isGenerated(file))
+const thisFile = ({ path }: SourceFile) => path === 'tests/tidy.test.ts'
+const code = typeScriptFiles.filter((file) => !thisFile(file)).map((file) => ({ ...file, text: withoutComments(file.text) }))
+// Without what stands in strings: a test may hold a program for another process as text.
+const bareCode = code.map((file) => ({ ...file, text: withoutStrings(file.text) }))
+const tests = typeScriptFiles.filter(({ path }) => /\.test\.ts$|\.contract\.ts$/.test(path))
+
+function expectNone(offenders: string[], reason: string): void {
+  expect(offenders.length === 0 ? '' : `${reason}\n  ${offenders.join('\n  ')}\n`).toBe('')
+}
+
+interface Pattern {
+  name: string
+  files: readonly SourceFile[]
+  pattern: RegExp
+  reason: string
+}
+
+// Words are put together here where this file itself would match them.
+const registries = ['npmjs', 'yarnpkg', 'crates', 'golang', 'pypi', 'pythonhosted', 'debian', 'maven'].join('|')
+const PATTERNS: readonly Pattern[] = [
+  {
+    name: 'no `any`',
+    files: code,
+    pattern: /\bas any\b|:\s*any\b(?!['"`])|<any\b|\bany\[\]/,
+    reason: 'unknown and a schema at the door say what is known; any says nothing and spreads',
+  },
+  {
+    name: 'no console',
+    files: bareCode,
+    pattern: /\bconsole\.\w+\(/,
+    reason: 'logs go through Logger as fields, output of commands and scripts through process.stdout',
+  },
+  {
+    name: 'no test runs alone',
+    files: tests,
+    pattern: /\b(test|describe|it)\.only\b/,
+    reason: 'a forgotten .only switches off all other tests of its file',
+  },
+  {
+    name: 'no plans in the tree',
+    files: handWritten.filter((file) => !thisFile(file)),
+    pattern: /\b(FIXME|TODO|XXX|HACK)\b/,
+    reason: 'what is left to do is an issue; what is wrong is mended or said in the present tense',
+  },
+  {
+    name: 'unit tests do not sleep',
+    files: bareCode.filter(({ path }) => path.startsWith('tests/unit/') || path.startsWith('tests/sim/')),
+    pattern: /\bBun\.sleep\b|\bsetTimeout\(|\bsetInterval\(/,
+    reason: 'time is a Clock that the test moves; a sleep is slow when it works and flaky when it does not',
+  },
+  {
+    name: 'no package registry is named',
+    files: repositoryFiles.filter((file) => !/(Cargo\.lock|go\.sum|go\.mod)$/.test(file.path)),
+    pattern: new RegExp(`https?://[\\w.-]*\\b(${registries})\\b[\\w.-]*\\.(org|com|io|net)\\b`),
+    reason: 'everybody has their own mirror, set in their own client',
+  },
+  {
+    name: 'no path of somebody’s machine',
+    files: repositoryFiles,
+    pattern: /(?<![\w.-])\/(work|root|home|Users)\/(?!\$|\{)[\w.-]+/,
+    reason: 'it exists on one machine only',
+  },
+  {
+    name: 'no default export and no non-null `!`',
+    files: code.filter(({ path }) => !path.endsWith('.d.ts')),
+    pattern: /^export default\b|[\w\])]!(\.|\[|\)|,|;|$)/,
+    reason: 'an import has one name everywhere; a value that may be missing is asked for',
+  },
+]
+
+test.each(PATTERNS.map((entry) => [entry.name, entry] as const))('%s', (_, { files, pattern, reason }) => {
+  expectNone(
+    files.flatMap((file) => linesMatching(file, pattern)),
+    reason,
+  )
+})
+
+test(`no file written by hand has more than ${LINES_MAX} lines`, () => {
+  const long = handWritten.flatMap(({ path, text }) => {
+    const lines = text.split('\n').length - 1
+    return lines > LINES_MAX ? [`${path}: ${lines}`] : []
+  })
+  expectNone(long, 'every god file once had 500 lines and a good reason for the next fifty; a split gives both halves a name')
+})
+
+test('every file of the product and its scripts opens with what it is for', () => {
+  const silent = handWritten.filter(({ path, text }) => /^(shared|server|agent|scripts)\/.*\.tsx?$/.test(path) && !opensWithComment(text))
+  expectNone(
+    silent.map(({ path }) => path),
+    'a reader wants one to five lines on what the file is for and what it must never do',
+  )
+})
+
+/** Its first line is a comment, or what comes right after the imports is: in a file of one export that sentence says it all. */
+function opensWithComment(text: string): boolean {
+  const comment = /^(\/\/|\/\*|#!)/
+  const afterImports = text.replace(/^import\b[^'"]*['"][^'"]+['"][^\n]*\n/gm, '').trimStart()
+  return comment.test(text) || comment.test(afterImports)
+}
+
+const RULE_ID = '[A-Z]{2}\\d+[a-z]?'
+
+/** The ids that SPEC defines: at the head of a list item or table row. */
+function ruleIds(spec: string): string[] {
+  return [...spec.matchAll(new RegExp(`^(?:[-*] |\\| )\\**(${RULE_ID})\\**[ |:]`, 'gm'))].map((match) => match[1] ?? '')
+}
+
+/** The ids that test names begin with, with their file. A name may begin with several: `CU1 CU4 …`, `PL3, PL6: …`. */
+function quotedIds(): { id: string; path: string }[] {
+  return tests.flatMap(({ path, text }) =>
+    [...withoutComments(text).matchAll(new RegExp(`(['"\`])((?:${RULE_ID}[,:]? ?)+)(?=\\s*\\S)`, 'g'))].flatMap((match) =>
+      [...(match[2] ?? '').matchAll(new RegExp(RULE_ID, 'g'))].map(([id]) => ({ id, path })),
+    ),
+  )
+}
+
+const spec = repositoryFiles.find(({ path }) => path === 'shared/SPEC.md')?.text ?? ''
+
+test('no rule id stands twice in SPEC', () => {
+  const ids = ruleIds(spec)
+  expect(ids.length).toBeGreaterThan(0)
+  expectNone(
+    ids.filter((id, index) => ids.indexOf(id) !== index),
+    'an id names one rule for ever',
+  )
+})
+
+test('every rule of SPEC has a test whose name begins with its id', () => {
+  const quoted = new Set(quotedIds().map(({ id }) => id))
+  expectNone(
+    ruleIds(spec).filter((id) => !quoted.has(id)),
+    'a rule that nothing checks is a wish',
+  )
+})
+
+test('no test quotes a rule that SPEC does not have', () => {
+  const known = new Set(ruleIds(spec))
+  const prefixes = new Set([...known].map((id) => id.slice(0, 2)))
+  // Another prefix is somebody's word (a kind, a unit), not a rule: only ids that look like ours are judged.
+  const unknown = quotedIds().filter(({ id }) => prefixes.has(id.slice(0, 2)) && !known.has(id))
+  expectNone(
+    unknown.map(({ id, path }) => `${path} quotes ${id}`),
+    'write the rule first; ids are never invented in a test',
+  )
+})
