@@ -1,0 +1,27 @@
+// A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are one file in the content store.
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { z } from 'zod'
+import { AppError } from '../../shared/protocol/error.ts'
+import { PAGE_BYTES_MAX, ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+
+const lineSchema = z.tuple([z.string(), z.string()])
+
+export function encodeRenderedSet(objects: ReadonlyMap<string, string>): Uint8Array {
+  const lines = [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map((row) => `${JSON.stringify(row)}\n`)
+  return zstdCompressSync(Buffer.from(lines.join('')))
+}
+
+export function decodeRenderedSet(bytes: Uint8Array): Map<string, string> {
+  const text = zstdDecompressSync(bytes, { maxOutputLength: PAGE_BYTES_MAX }).toString()
+  const lines = text.split('\n').slice(0, -1)
+  return new Map(lines.map((line) => lineSchema.parse(JSON.parse(line))))
+}
+
+/** A row past the limits would be refused by the agent with its whole page, and again at every try: it must not get into a shard. */
+export function checkRowSizes(rows: Iterable<readonly [id: string, doc: string]>): void {
+  for (const [id, doc] of rows) {
+    const limit =
+      Buffer.byteLength(id) > ROW_ID_BYTES_MAX ? ROW_ID_BYTES_MAX : Buffer.byteLength(doc) > ROW_DOC_BYTES_MAX ? ROW_DOC_BYTES_MAX : null
+    if (limit !== null) throw new AppError('too_large', { doing: 'publish', detail: `${id.slice(0, 200)} is larger than ${limit} bytes` })
+  }
+}

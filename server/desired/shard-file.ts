@@ -1,0 +1,226 @@
+// One shard file and its only writer. No fsync anywhere (CU5): the fleet store has everything that is in here, and after an unclean stop the file
+// is either proven whole or made anew under another dbId.
+import { existsSync, rmSync } from 'node:fs'
+import { type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import type { Position } from '../../shared/crdt/position.ts'
+import { addHash, EMPTY_HASH, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
+import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
+import { assert } from '../../shared/runtime/assert.ts'
+import type { ShardOrigin } from './shard-reader.ts'
+import type { ServiceRevision } from './shards.ts'
+
+const TABLES = `
+CREATE TABLE IF NOT EXISTS tx_log (
+  dv INTEGER PRIMARY KEY, cluster TEXT NOT NULL, ordinal INTEGER NOT NULL, term INTEGER NOT NULL, hash TEXT NOT NULL, count INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS tx_log_cluster ON tx_log (cluster, dv);
+CREATE TABLE IF NOT EXISTS cluster_ordinal (cluster TEXT PRIMARY KEY, ordinal INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta (db_id TEXT NOT NULL, term INTEGER NOT NULL, origin TEXT NOT NULL) STRICT;`
+
+// The WHERE is load-bearing: an update that changes nothing would still raise cr-sqlite's version in memory (RV4).
+const UPSERT = `INSERT INTO desired (cluster, id, doc) VALUES ($cluster, $id, $doc)
+ON CONFLICT (cluster, id) DO UPDATE SET doc = excluded.doc WHERE doc IS NOT excluded.doc`
+
+const SERVICE_ROWS = `SELECT id, doc FROM desired WHERE cluster = $cluster AND (id = $service OR (id >= $from AND id < $below))`
+
+export interface ShardFile {
+  /** The new head, or null when the revision is what the file holds already. */
+  write(revision: ServiceRevision): Position | null
+  head(clusterId: string): Position
+  ordinal(clusterId: string): number
+  removeCluster(clusterId: string): void
+  readonly siteId: string
+  readonly origin: ShardOrigin
+  close(): void
+}
+
+export interface OpenShardFile {
+  path: string
+  /** 32 hex digits, fresh at each call. */
+  newDbId(): string
+  /** The last stop was not clean: trust nothing before it is checked. */
+  suspect: boolean
+  libraryDir?: string
+}
+
+/** `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
+export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
+  const { path, suspect } = options
+  const existed = existsSync(path)
+  const damage = existed && suspect ? firstDamage(options) : null
+  if (damage !== null) for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+  return { file: createShardFile(options, existed && damage === null ? null : damage === null ? 'created' : 'rebuilt'), rebuilt: damage }
+}
+
+function firstDamage(options: OpenShardFile): string | null {
+  try {
+    const crdt = openCrdtDb(options.path, openOptions(options))
+    try {
+      return findDamage(crdt.db)
+    } finally {
+      crdt.close()
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** What quick_check, the row hashes and the clocks say against the log; null when everything fits. */
+export function findDamage(db: Database): string | null {
+  const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()
+  if (check?.quick_check !== 'ok') return `quick_check: ${check?.quick_check ?? 'no answer'}`
+  const tables = db
+    .query<{ n: number }, []>("SELECT count(*) AS n FROM sqlite_master WHERE name IN ('tx_log', 'meta', 'cluster_ordinal')")
+    .get()
+  if (tables?.n !== 3) return 'its tables are missing'
+  if (db.query('SELECT 1 FROM meta').get() === null) return 'it has no identity'
+
+  const sums = new Map<string, { hash: bigint; count: number }>()
+  for (const row of db.query<{ cluster: string; id: string; doc: string }, []>('SELECT cluster, id, doc FROM desired').iterate()) {
+    const sum = sums.get(row.cluster) ?? { hash: 0n, count: 0 }
+    sums.set(row.cluster, { hash: addHash(sum.hash, rowHash(row.id, row.doc)), count: sum.count + 1 })
+  }
+  const heads = db.query<{ cluster: string; hash: string; count: number; dv: number }, []>(
+    'SELECT cluster, hash, count, max(dv) AS dv FROM tx_log GROUP BY cluster',
+  )
+  for (const { cluster, hash, count } of heads.all()) {
+    const sum = sums.get(cluster) ?? { hash: 0n, count: 0 }
+    if (hashText(sum.hash) !== hash || sum.count !== count) return `rows of ${cluster} differ from its log`
+    sums.delete(cluster)
+  }
+  if (sums.size > 0) return 'it holds rows of a cluster without a log'
+  const clocks = db.query<{ n: number }, []>(`
+    SELECT (SELECT count(*) FROM desired) - (SELECT count(*) FROM desired__crsql_clock c
+      JOIN desired__crsql_pks p ON p.__crsql_key = c.key JOIN desired d ON d.cluster = p.cluster AND d.id = p.id
+      JOIN tx_log t ON t.dv = c.db_version AND t.cluster = p.cluster WHERE c.col_name = 'doc') AS n`)
+  return clocks.get()?.n === 0 ? null : 'row clocks differ from the rows'
+}
+
+const openOptions = ({ libraryDir }: OpenShardFile) =>
+  libraryDir === undefined ? ({ synchronous: 'OFF' } as const) : ({ synchronous: 'OFF', libraryDir } as const)
+
+function createShardFile(options: OpenShardFile, fresh: ShardOrigin | null): ShardFile {
+  const crdt = openCrdtDb(options.path, openOptions(options))
+  crdt.db.run(TABLES)
+  if (fresh !== null) crdt.db.query('INSERT INTO meta (db_id, term, origin) VALUES (?, 1, ?)').run(options.newDbId(), fresh)
+  return new CrdtShardFile(crdt)
+}
+
+class CrdtShardFile implements ShardFile {
+  readonly siteId: string
+  readonly origin: ShardOrigin
+  readonly #crdt: CrdtDb
+  readonly #dbId: string
+  readonly #term: number
+  readonly #statements
+
+  constructor(crdt: CrdtDb) {
+    this.#crdt = crdt
+    this.siteId = crdt.siteId
+    const meta = crdt.db
+      .query<{ dbId: string; term: number; origin: ShardOrigin }, []>('SELECT db_id AS dbId, term, origin FROM meta')
+      .get()
+    assert(meta, 'a shard file has an identity')
+    this.#dbId = meta.dbId
+    this.#term = meta.term
+    this.origin = meta.origin
+    this.#statements = prepare(crdt.db)
+  }
+
+  write(revision: ServiceRevision): Position | null {
+    const { clusterId: cluster, ordinal } = revision
+    const { rows, upsert, remove, log, seen } = this.#statements
+    return writeTransaction(this.#crdt.db, () => {
+      if (ordinal > this.ordinal(cluster)) seen.run({ cluster, ordinal })
+      const prefix = objectRowPrefix(revision)
+      const service = serviceRowId(revision)
+      const held = new Map(rows.all({ cluster, service, from: prefix, below: `${prefix.slice(0, -1)}0` }).map(({ id, doc }) => [id, doc]))
+      const changes = diffRows(held, wantedRows(revision))
+      if (changes.length === 0) return null
+
+      const before = this.#headRow(cluster)
+      const dv = this.#crdt.nextDbVersion() // CU6
+      let { sum, count } = { sum: parseHash(before.hash), count: before.count }
+      for (const { id, doc } of changes) {
+        const old = held.get(id)
+        if (old !== undefined) sum = removeHash(sum, rowHash(id, old))
+        if (doc === null) remove.run({ cluster, id })
+        else upsert.run({ cluster, id, doc })
+        if (doc !== null) sum = addHash(sum, rowHash(id, doc))
+        count += (doc === null ? 0 : 1) - (old === undefined ? 0 : 1)
+      }
+      const hash = hashText(sum)
+      log.run({ dv, cluster, ordinal, term: this.#term, hash, count })
+      return { dbId: this.#dbId, term: this.#term, dv, hash }
+    })
+  }
+
+  head(clusterId: string): Position {
+    const { dv, term, hash } = this.#headRow(clusterId)
+    return { dbId: this.#dbId, term, dv, hash }
+  }
+
+  ordinal(clusterId: string): number {
+    return this.#statements.ordinal.get({ cluster: clusterId })?.ordinal ?? 0
+  }
+
+  /** Ids of clusters are never used again, so that nobody can miss the tombstones which are dropped here too. */
+  removeCluster(clusterId: string): void {
+    const { db } = this.#crdt
+    writeTransaction(db, () => {
+      db.query('DELETE FROM desired WHERE cluster = ?').run(clusterId)
+      db.query('DELETE FROM desired__crsql_clock WHERE key IN (SELECT __crsql_key FROM desired__crsql_pks WHERE cluster = ?)').run(
+        clusterId,
+      )
+      db.query('DELETE FROM desired__crsql_pks WHERE cluster = ?').run(clusterId)
+      db.query('DELETE FROM tx_log WHERE cluster = ?').run(clusterId)
+      db.query('DELETE FROM cluster_ordinal WHERE cluster = ?').run(clusterId)
+    })
+  }
+
+  close(): void {
+    for (const statement of Object.values(this.#statements)) statement.finalize()
+    this.#crdt.db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.#crdt.close()
+  }
+
+  #headRow(cluster: string) {
+    return this.#statements.head.get({ cluster }) ?? { dv: 0, term: this.#term, hash: EMPTY_HASH, count: 0 }
+  }
+}
+
+function prepare(db: Database) {
+  return {
+    rows: db.prepare<{ id: string; doc: string }, { cluster: string; service: string; from: string; below: string }>(SERVICE_ROWS),
+    upsert: db.prepare<null, { cluster: string; id: string; doc: string }>(UPSERT),
+    remove: db.prepare<null, { cluster: string; id: string }>('DELETE FROM desired WHERE cluster = $cluster AND id = $id'),
+    log: db.prepare<null, { dv: number; cluster: string; ordinal: number; term: number; hash: string; count: number }>(
+      'INSERT INTO tx_log (dv, cluster, ordinal, term, hash, count) VALUES ($dv, $cluster, $ordinal, $term, $hash, $count)',
+    ),
+    head: db.prepare<{ dv: number; term: number; hash: string; count: number }, { cluster: string }>(
+      'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster ORDER BY dv DESC LIMIT 1',
+    ),
+    ordinal: db.prepare<{ ordinal: number }, { cluster: string }>('SELECT ordinal FROM cluster_ordinal WHERE cluster = $cluster'),
+    seen: db.prepare<null, { cluster: string; ordinal: number }>(
+      'INSERT INTO cluster_ordinal (cluster, ordinal) VALUES ($cluster, $ordinal) ON CONFLICT DO UPDATE SET ordinal = excluded.ordinal',
+    ),
+  }
+}
+
+function wantedRows(revision: ServiceRevision): Map<string, string> {
+  const rows = new Map(revision.objects)
+  if (revision.serviceDoc !== null) rows.set(serviceRowId(revision), revision.serviceDoc)
+  return rows
+}
+
+/** What must change, sorted by id; `doc: null` deletes. */
+export function diffRows(
+  held: ReadonlyMap<string, string>,
+  wanted: ReadonlyMap<string, string>,
+): Array<{ id: string; doc: string | null }> {
+  const changes: Array<{ id: string; doc: string | null }> = []
+  for (const id of held.keys()) if (!wanted.has(id)) changes.push({ id, doc: null })
+  for (const [id, doc] of wanted) if (held.get(id) !== doc) changes.push({ id, doc })
+  return changes.sort((a, b) => (a.id < b.id ? -1 : 1))
+}

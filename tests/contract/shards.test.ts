@@ -1,0 +1,322 @@
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkRowSizes, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
+import { shardOf } from '../../server/desired/shard-files.ts'
+import { openShardReader, refetchReason } from '../../server/desired/shard-reader.ts'
+import type { Shards } from '../../server/desired/shards.ts'
+import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import type { Position } from '../../shared/crdt/position.ts'
+import { EMPTY_HASH, hashOfRows } from '../../shared/crdt/row-hash.ts'
+import { serviceRowId } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { type Row, rowSchema } from '../../shared/protocol/frames.ts'
+import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { CLUSTER, clusterNumber, DB, NEIGHBOUR, newId, objectRows, openTestShards, revision, tempDir, WEB } from '../support/sync-kit.ts'
+
+interface ParsedPage {
+  hello: { from: Position | null; to: Position; epoch: number }
+  rows: Row[]
+  txs: Array<{ dv: number; n: number }>
+  checkpoint: { to: Position; count: number }
+}
+
+function page(shards: Shards, cluster: ClusterId, cursor: Position | null): ParsedPage {
+  const pulled = shards.pull(cluster, cursor)
+  if (pulled.kind !== 'page') throw new Error(`expected a page, got ${JSON.stringify(pulled)}`)
+  const frames = Buffer.from(pulled.frames)
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  return {
+    hello: frames[0],
+    rows: frames.filter((frame) => Array.isArray(frame)).map((frame) => rowSchema.parse(frame)),
+    txs: frames.filter((frame) => frame.t === 'tx'),
+    checkpoint: frames.at(-1),
+  }
+}
+
+const open = () => openTestShards(tempDir()).shards
+
+test('CU1 CU7 a cluster without rows is at a valid position that later deltas continue', () => {
+  const shards = open()
+  const start = page(shards, CLUSTER, null)
+  expect(start.hello.to).toMatchObject({ dv: 0, hash: EMPTY_HASH })
+  expect(start.checkpoint.count).toBe(0)
+  expect(shards.pull(CLUSTER, start.hello.to)).toEqual({ kind: 'nothing_new' })
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  expect(page(shards, CLUSTER, start.hello.to).rows.map(([id]) => id)).toEqual(['object/shop/web//ConfigMap/default/a', 'service/shop/web'])
+  shards.close()
+})
+
+test('CU2 the head carries the sum over the live rows, kept row by row', () => {
+  const shards = open()
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1', b: '2' }))
+  shards.writeRevision(revision(CLUSTER, DB, 2, { a: '1' }))
+  shards.writeRevision(revision(CLUSTER, WEB, 3, { b: '3' }))
+  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { a: '9' }))
+  const all = page(shards, CLUSTER, null)
+  expect(all.hello.to.hash).toBe(hashOfRows(all.rows.map(([id, doc]) => [id, doc ?? ''])))
+  expect(all.checkpoint.count).toBe(4)
+  shards.close()
+})
+
+test('CU6 RV2 a revision is one db_version of one cluster, also between writes to a neighbour in the same file', () => {
+  const { shards } = openTestShards(tempDir(), { shardCount: 1 })
+  const dvs = [
+    [CLUSTER, 1, '1'],
+    [NEIGHBOUR, 1, '1'],
+    [CLUSTER, 2, '2'],
+  ] as const
+  const seen = dvs.map(([cluster, ordinal, value]) => {
+    shards.writeRevision(revision(cluster, WEB, ordinal, { a: value, b: value }))
+    return shards.head(cluster).dv
+  })
+  expect(seen).toEqual([1, 2, 3])
+  expect(page(shards, CLUSTER, null).txs).toEqual([{ t: 'tx', dv: 3, n: 3 }] as never)
+  shards.close()
+})
+
+test('CU6 RV4 writing the same revision again changes no row, no version and no log, and a restart hands no version out twice', () => {
+  const dir = tempDir()
+  const first = openTestShards(dir).shards
+  expect(first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))).toEqual({ changed: true })
+  const head = first.head(CLUSTER)
+  expect(first.writeRevision(revision(CLUSTER, WEB, 2, { a: '1' }))).toEqual({ changed: false })
+  expect(first.head(CLUSTER)).toEqual(head)
+  first.close()
+  const second = openTestShards(dir).shards
+  expect(second.head(CLUSTER)).toEqual(head)
+  second.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  expect(second.head(CLUSTER).dv).toBe(head.dv + 1)
+  expect(page(second, CLUSTER, head).rows).toHaveLength(2)
+  second.close()
+})
+
+test('CU7 the ordinal is remembered, also of a revision that changed no row', () => {
+  const dir = tempDir()
+  const first = openTestShards(dir).shards
+  expect(first.ordinal(CLUSTER)).toBe(0)
+  first.writeRevision(revision(CLUSTER, WEB, 3, { a: '1' }))
+  first.writeRevision(revision(CLUSTER, WEB, 4, { a: '1' }))
+  first.close()
+  const second = openTestShards(dir).shards
+  expect(second.ordinal(CLUSTER)).toBe(4)
+  expect(second.ordinal(NEIGHBOUR)).toBe(0)
+  second.close()
+})
+
+test('PL2 the join on clock, keys and base says of every row what crsql_changes says', () => {
+  const dir = tempDir()
+  const { shards } = openTestShards(dir, { shardCount: 1 })
+  const steps: Array<[ClusterId, Record<string, string> | null]> = [
+    [CLUSTER, { a: '1', b: '1', c: '1' }],
+    [NEIGHBOUR, { a: 'theirs' }],
+    [CLUSTER, { a: '2', c: '1' }], // b deleted
+    [CLUSTER, { a: '2', b: '2', c: '1' }], // b inserted again
+    [CLUSTER, { a: '2', b: '3' }], // and updated; c deleted
+    [NEIGHBOUR, null],
+    [CLUSTER, { a: '2', b: '3', d: '' }],
+  ]
+  const cursors: Position[] = [shards.head(CLUSTER)]
+  steps.forEach(([cluster, objects], index) => {
+    shards.writeRevision(revision(cluster, WEB, index + 1, objects))
+    cursors.push(shards.head(CLUSTER))
+  })
+  shards.close()
+
+  const path = join(dir, 'shard-00.db')
+  const oracle = openCrdtDb(path)
+  const reader = openShardReader(path)
+  for (const cursor of cursors) {
+    const read = reader.read(CLUSTER, cursor)
+    const rows = read.kind === 'rows' ? read.rows : []
+    // Whole-row events of live rows say nothing that the cell does not.
+    const expected = oracle.db
+      .query<{ id: string; val: string | null; cv: number; cl: number; dv: number; seq: number }, [string, number]>(
+        `SELECT p.id AS id, x.val AS val, x.col_version AS cv, x.cl AS cl, x.db_version AS dv, x.seq AS seq
+         FROM crsql_changes x JOIN desired__crsql_pks p ON crsql_pack_columns(p.cluster, p.id) = x.pk
+         WHERE p.cluster = ? AND x.db_version > ? AND (x.cid = 'doc' OR x.cl % 2 = 0) ORDER BY x.db_version, x.seq`,
+      )
+      .all(CLUSTER, cursor.dv)
+    expect(rows.map(({ id, doc, colVersion, cl, dv, seq }) => ({ id, val: doc, cv: colVersion, cl, dv, seq }))).toEqual(expected)
+  }
+  reader.close()
+  oracle.close()
+})
+
+test('PL1 a cursor is answered by a delta only if it once was a head of this very file', () => {
+  const shards = open()
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  const early = shards.head(CLUSTER)
+  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '2' }))
+  const head = shards.head(CLUSTER)
+  const answer = (cursor: Position) => {
+    const pulled = shards.pull(CLUSTER, cursor)
+    return pulled.kind === 'refetch' ? pulled.reason : pulled.kind
+  }
+  expect(answer(early)).toBe('page')
+  expect(answer(head)).toBe('nothing_new')
+  expect(answer({ ...head, dv: head.dv + 1 })).toBe('restored')
+  expect(answer({ ...head, term: 2 })).toBe('forked')
+  expect(answer({ ...head, hash: early.hash })).toBe('diverged')
+  expect(answer({ ...early, hash: head.hash })).toBe('diverged')
+  expect(answer({ ...head, dbId: newId() })).toBe('unknown')
+  expect(answer({ ...head, dv: 0 })).toBe('diverged')
+  shards.close()
+})
+
+const cursor = { dbId: 'd', term: 1, dv: 5, hash: 'h' }
+const shard = { dbId: 'd', origin: 'created', headDv: 9, known: { term: 1, hash: 'h' } } as const
+test.each([
+  ['PL1 known', {}, null],
+  ['PL1 another file', { dbId: 'e' }, 'unknown'],
+  ['PL1 another file, because this one was made anew', { dbId: 'e', origin: 'rebuilt' }, 'restored'],
+  ['PL1 exactly the head', { headDv: 5 }, null],
+  ['PL1 one past the head', { headDv: 4 }, 'restored'],
+  ['PL1 never a head of this cluster', { known: null }, 'unknown'],
+  ['PL1 another writer', { known: { term: 2, hash: 'h' } }, 'forked'],
+  ['PL1 other rows', { known: { term: 1, hash: 'i' } }, 'diverged'],
+] as const)('%s', (_, change, expected) => expect(refetchReason(cursor, { ...shard, ...change })).toBe(expected))
+
+test('PL7 a page holds rows of its cluster only', () => {
+  const { shards } = openTestShards(tempDir(), { shardCount: 1 })
+  const start = shards.head(CLUSTER)
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { mine: 'mine' }))
+  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { theirs: 'theirs' }))
+  shards.writeRevision(revision(NEIGHBOUR, WEB, 2, null))
+  for (const from of [null, start]) {
+    const pulled = shards.pull(CLUSTER, from)
+    expect(pulled.kind === 'page' && Buffer.from(pulled.frames).toString()).not.toContain('theirs')
+    expect(page(shards, CLUSTER, from).rows).toHaveLength(2)
+  }
+  shards.close()
+})
+
+test('PL10 a write wakes the waiters of its cluster and no others', async () => {
+  const shards = open()
+  const woken: string[] = []
+  const give = new AbortController()
+  const wait = (cluster: ClusterId, name: string) =>
+    shards.waitForChange(cluster, shards.head(cluster), 60_000, give.signal).then(() => woken.push(name))
+  const waits = [wait(CLUSTER, 'mine'), wait(CLUSTER, 'mine too'), wait(NEIGHBOUR, 'theirs')]
+  const stale = shards.head(CLUSTER)
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  await Promise.all(waits.slice(0, 2))
+  expect(woken.sort()).toEqual(['mine', 'mine too'])
+  await shards.waitForChange(CLUSTER, stale, 60_000, give.signal) // changed before it began to wait
+  give.abort()
+  await waits[2]
+  expect(woken).toContain('theirs')
+  shards.close()
+})
+
+test('CU5 after a clean stop a file is trusted and keeps its dbId', () => {
+  const dir = tempDir()
+  const first = openTestShards(dir).shards
+  const { dbId } = first.head(CLUSTER)
+  first.close()
+  const { shards, wasRebuilt } = openTestShards(dir)
+  expect(shards.head(CLUSTER).dbId).toBe(dbId)
+  expect(wasRebuilt(CLUSTER)).toBe(false)
+  shards.close()
+})
+
+test('CU5 after an unclean stop a whole file is kept, a damaged one is made anew under another dbId, alone', () => {
+  const dir = tempDir()
+  const first = openTestShards(dir).shards
+  const [inFirst, inSecond] = [0, 1].map((shard) =>
+    Array.from({ length: 50 }, (_, n) => clusterNumber(n)).find((id) => shardOf(id, 2) === shard),
+  )
+  if (inFirst === undefined || inSecond === undefined) throw new Error('both shards have clusters')
+  first.writeRevision(revision(inFirst, WEB, 1, { a: '1' }))
+  first.writeRevision(revision(inSecond, WEB, 1, { a: '1' }))
+  const [firstHead, secondHead] = [first.head(inFirst), first.head(inSecond)]
+  first.close()
+  writeFileSync(join(dir, 'in-use'), '') // as a killed process leaves it
+  const rogue = openCrdtDb(join(dir, 'shard-00.db'))
+  rogue.db.run("UPDATE desired SET doc = 'rogue'")
+  rogue.close()
+
+  const { shards, wasRebuilt } = openTestShards(dir)
+  expect([wasRebuilt(inFirst), wasRebuilt(inSecond)]).toEqual([true, false])
+  expect(shards.head(inSecond)).toEqual(secondHead)
+  expect(shards.head(inFirst)).toMatchObject({ dv: 0, hash: EMPTY_HASH })
+  expect(shards.ordinal(inFirst)).toBe(0)
+  expect(shards.pull(inFirst, firstHead)).toEqual({ kind: 'refetch', reason: 'restored' })
+  shards.close()
+})
+
+test.each([
+  ['CU5 a lost clock row', 'DELETE FROM desired__crsql_clock'],
+  ['CU5 a lost log', 'DELETE FROM tx_log'],
+  ['CU5 a log that says more', 'UPDATE tx_log SET count = count + 1'],
+  ['CU5 no identity', 'DELETE FROM meta'],
+  ['CU5 a missing table', 'DROP TABLE cluster_ordinal'],
+  ['CU5 bytes of another kind', null],
+])('%s is found after an unclean stop', (_, sql) => {
+  const dir = tempDir()
+  const first = openTestShards(dir, { shardCount: 1 }).shards
+  first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  const { dbId } = first.head(CLUSTER)
+  first.close()
+  writeFileSync(join(dir, 'in-use'), '')
+  if (sql === null) writeFileSync(join(dir, 'shard-00.db'), 'not a database')
+  else {
+    const db = openSqlite(join(dir, 'shard-00.db'))
+    db.run(sql)
+    db.close()
+  }
+  const { shards, wasRebuilt } = openTestShards(dir, { shardCount: 1 })
+  expect(wasRebuilt(CLUSTER)).toBe(true)
+  expect(shards.head(CLUSTER).dbId).not.toBe(dbId)
+  shards.close()
+})
+
+test('RP5 a removed cluster leaves nothing, and the file stays good for its neighbours', () => {
+  const dir = tempDir()
+  const { shards } = openTestShards(dir, { shardCount: 1 })
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { a: '1' }))
+  const head = shards.head(NEIGHBOUR)
+  shards.removeCluster(CLUSTER)
+  expect(shards.ordinal(CLUSTER)).toBe(0)
+  expect(page(shards, CLUSTER, null).rows).toEqual([])
+  shards.writeRevision(revision(NEIGHBOUR, WEB, 2, { a: '2' }))
+  expect(page(shards, NEIGHBOUR, head).rows).toHaveLength(2)
+  shards.close()
+  writeFileSync(join(dir, 'in-use'), '')
+  const again = openTestShards(dir, { shardCount: 1 })
+  expect(again.wasRebuilt(NEIGHBOUR)).toBe(false)
+  again.shards.close()
+})
+
+test('a rendered set comes out of the content store as it went in', () => {
+  const objects = objectRows(WEB, { b: 'ü\n"', a: '' })
+  expect([...decodeRenderedSet(encodeRenderedSet(objects))].sort()).toEqual([...objects].sort())
+  expect(encodeRenderedSet(objects)).toEqual(encodeRenderedSet(new Map([...objects].reverse())))
+  expect(decodeRenderedSet(encodeRenderedSet(new Map()))).toEqual(new Map())
+})
+
+test.each([
+  ['at the limits', 'i'.repeat(ROW_ID_BYTES_MAX), 'd'.repeat(ROW_DOC_BYTES_MAX), false],
+  ['an id one byte past', 'i'.repeat(ROW_ID_BYTES_MAX + 1), '', true],
+  ['a document one byte past', 'i', `ü${'d'.repeat(ROW_DOC_BYTES_MAX - 1)}`, true],
+])('PL5 rows are held to the limits before they are published: %s', (_, id, doc, refused) => {
+  const check = () => checkRowSizes([[id, doc]])
+  if (refused) expect(check).toThrow('larger than')
+  else expect(check).not.toThrow()
+})
+
+test('a service whose name begins like another keeps its rows', () => {
+  const shards = open()
+  const longer = { project: 'shop', service: 'web-2' }
+  shards.writeRevision(revision(CLUSTER, longer, 1, { a: '1' }))
+  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '1' }))
+  shards.writeRevision(revision(CLUSTER, WEB, 3, null))
+  expect(page(shards, CLUSTER, null).rows.map(([id]) => id)).toContain(serviceRowId(longer))
+  expect(page(shards, CLUSTER, null).rows).toHaveLength(2)
+  shards.close()
+})
