@@ -13,7 +13,7 @@ type Stage =
 
 const MINUTE_MS = 60_000
 const STAGES: readonly Stage[] = [
-  { kind: 'command', name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings'], fast: true },
+  { kind: 'command', name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings', '--colors=off'], fast: true },
   { kind: 'command', name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fast: true },
   { kind: 'command', name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], fast: true },
   { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
@@ -56,7 +56,7 @@ function showFailure({ output }: Outcome): void {
 }
 
 const testFiles = (folder: string): string[] =>
-  readdirSync(join(root, folder))
+  readdirSync(join(root, folder), { recursive: folder !== 'tests', encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .sort()
     .map((file) => `./${folder}/${file}`)

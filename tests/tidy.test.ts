@@ -98,6 +98,16 @@ test(`no file written by hand has more than ${LINES_MAX} lines`, () => {
   expectNone(long, 'every god file once had 500 lines and a good reason for the next fifty; a split gives both halves a name')
 })
 
+test('every test file belongs to a stage of scripts/check', () => {
+  const homeless = typeScriptFiles.filter(
+    ({ path }) => path.endsWith('.test.ts') && !/^tests\/([^/]+$|(unit|contract|sim|e2e)\/)/.test(path),
+  )
+  expectNone(
+    homeless.map(({ path }) => path),
+    'a test that nothing runs is worse than none',
+  )
+})
+
 test('every file of the product and its scripts opens with what it is for', () => {
   const silent = handWritten.filter(({ path, text }) => /^(shared|server|agent|scripts)\/.*\.tsx?$/.test(path) && !opensWithComment(text))
   expectNone(
