@@ -1,0 +1,212 @@
+// What the fake cluster serves and refuses: built-in kinds, kinds from CRDs, and the few validations that agents meet in practice, in the API
+// server's own words (the contract suite compares them with the real one).
+import { z } from 'zod'
+import type { ApiResource } from '../../agent/cluster/cluster.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { DuplicateItem, leavesOf } from './fake-field-sets.ts'
+
+/** A refusal as HTTP says it; the fake puts it through the same table as the real adapter. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly body: unknown
+  constructor(status: number, reason: string, message: string, details: Record<string, unknown> = {}) {
+    super(message)
+    this.status = status
+    this.body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, details, code: status }
+  }
+}
+
+const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+
+const kind = (group: string, version: string, name: string, plural: string, namespaced = true): ApiResource => ({
+  group,
+  version,
+  kind: name,
+  plural,
+  namespaced,
+  verbs: VERBS,
+})
+
+const RBAC = 'rbac.authorization.k8s.io'
+export const CRD_GROUP = 'apiextensions.k8s.io'
+export const APISERVICE_GROUP = 'apiregistration.k8s.io'
+
+export const BUILT_IN: readonly ApiResource[] = [
+  kind('', 'v1', 'Namespace', 'namespaces', false),
+  kind('', 'v1', 'Node', 'nodes', false),
+  kind('', 'v1', 'ConfigMap', 'configmaps'),
+  kind('', 'v1', 'Secret', 'secrets'),
+  kind('', 'v1', 'Service', 'services'),
+  kind('', 'v1', 'ServiceAccount', 'serviceaccounts'),
+  kind('', 'v1', 'Pod', 'pods'),
+  kind('', 'v1', 'PersistentVolume', 'persistentvolumes', false),
+  kind('', 'v1', 'PersistentVolumeClaim', 'persistentvolumeclaims'),
+  kind('', 'v1', 'ResourceQuota', 'resourcequotas'),
+  kind('', 'v1', 'LimitRange', 'limitranges'),
+  kind('apps', 'v1', 'Deployment', 'deployments'),
+  kind('apps', 'v1', 'StatefulSet', 'statefulsets'),
+  kind('apps', 'v1', 'DaemonSet', 'daemonsets'),
+  kind('apps', 'v1', 'ReplicaSet', 'replicasets'),
+  kind('batch', 'v1', 'Job', 'jobs'),
+  kind('batch', 'v1', 'CronJob', 'cronjobs'),
+  kind('autoscaling', 'v2', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers'),
+  kind('autoscaling', 'v1', 'HorizontalPodAutoscaler', 'horizontalpodautoscalers'),
+  kind('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets'),
+  kind('networking.k8s.io', 'v1', 'Ingress', 'ingresses'),
+  kind('networking.k8s.io', 'v1', 'NetworkPolicy', 'networkpolicies'),
+  kind('storage.k8s.io', 'v1', 'StorageClass', 'storageclasses', false),
+  kind('coordination.k8s.io', 'v1', 'Lease', 'leases'),
+  kind(RBAC, 'v1', 'Role', 'roles'),
+  kind(RBAC, 'v1', 'RoleBinding', 'rolebindings'),
+  kind(RBAC, 'v1', 'ClusterRole', 'clusterroles', false),
+  kind(RBAC, 'v1', 'ClusterRoleBinding', 'clusterrolebindings', false),
+  kind(CRD_GROUP, 'v1', 'CustomResourceDefinition', 'customresourcedefinitions', false),
+  kind(APISERVICE_GROUP, 'v1', 'APIService', 'apiservices', false),
+  kind('admissionregistration.k8s.io', 'v1', 'ValidatingWebhookConfiguration', 'validatingwebhookconfigurations', false),
+  kind('admissionregistration.k8s.io', 'v1', 'MutatingWebhookConfiguration', 'mutatingwebhookconfigurations', false),
+]
+
+const BUILT_IN_GROUPS = new Set(BUILT_IN.map(({ group }) => group))
+export const isCustom = (group: string): boolean => !BUILT_IN_GROUPS.has(group)
+
+/** Kinds whose spec has a generation; those of the core group mostly have none. */
+export const hasGeneration = (group: string): boolean => !['', RBAC, 'storage.k8s.io', 'coordination.k8s.io'].includes(group)
+
+const crdSchema = z.looseObject({
+  spec: z.looseObject({
+    group: z.string(),
+    scope: z.enum(['Namespaced', 'Cluster']),
+    names: z.looseObject({ plural: z.string(), kind: z.string() }),
+    versions: z.array(z.looseObject({ name: z.string(), served: z.boolean() })).min(1),
+  }),
+})
+
+/** The kinds that a CRD brings, or a 422 as the API server would give. */
+export function kindsOfCrd(object: K8sObject): ApiResource[] {
+  const parsed = crdSchema.safeParse(object)
+  if (!parsed.success) throw invalid(object, 'FieldValueRequired', 'spec', 'Required value')
+  const { group, scope, names, versions } = parsed.data.spec
+  if (object.metadata.name !== `${names.plural}.${group}`)
+    throw invalid(object, 'FieldValueInvalid', 'metadata.name', 'must be spec.names.plural+"."+spec.group')
+  return versions.flatMap(({ name, served }) => (served ? [kind(group, name, names.kind, names.plural, scope === 'Namespaced')] : []))
+}
+
+function invalid(object: K8sObject, reason: string, field: string, message: string): Refusal {
+  const { kind: kindName, apiVersion, metadata } = object
+  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : ''
+  const full = group === '' ? kindName : `${kindName}.${group}`
+  const details = { name: metadata.name, kind: kindName, ...(group === '' ? {} : { group }), causes: [{ reason, message, field }] }
+  return new Refusal(422, 'Invalid', `${full} "${metadata.name}" is invalid: ${field}: ${message}`, details)
+}
+
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/
+const DATA_KEY = /^[-._a-zA-Z0-9]+$/
+const FIELDS: Record<string, readonly string[]> = {
+  ConfigMap: ['apiVersion', 'kind', 'metadata', 'data', 'binaryData', 'immutable'],
+  Secret: ['apiVersion', 'kind', 'metadata', 'data', 'stringData', 'immutable', 'type'],
+}
+
+/** What the server refuses before it looks at the live object. Order as there: request, types, then validation after the merge. */
+export function checkPatch(object: K8sObject, resource: ApiResource): void {
+  const { metadata } = object
+  if (metadata.managedFields !== undefined) throw new Refusal(400, 'BadRequest', 'metadata.managedFields must be nil')
+  const typed = (where: string) =>
+    new Refusal(
+      500,
+      '',
+      `failed to create typed patch object (${metadata.namespace}/${metadata.name}; ${object.apiVersion}, Kind=${object.kind}): ${where}`,
+    )
+  if (resource.group === '') {
+    for (const field of Object.keys(object)) {
+      if (FIELDS[object.kind]?.includes(field) === false) throw typed(`.${field}: field not declared in schema`)
+    }
+    for (const [key, value] of Object.entries(recordAt(object, 'data'))) {
+      if (value !== null && typeof value !== 'string')
+        throw typed(`.data.${key}: expected string, got &value.valueUnstructured{Value:${value}}`)
+    }
+  }
+  try {
+    leavesOf(object, isCustom(resource.group))
+  } catch (error) {
+    throw error instanceof DuplicateItem ? typed(error.message) : error
+  }
+}
+
+/** Validation of the merged object. */
+export function checkObject(object: K8sObject, resource: ApiResource): void {
+  const name = object.metadata.name ?? ''
+  if (resource.group !== RBAC && !NAME.test(name))
+    throw invalid(
+      object,
+      'FieldValueInvalid',
+      'metadata.name',
+      `Invalid value: "${name}": a lowercase RFC 1123 subdomain must consist of …`,
+    )
+  if (object.kind === 'ConfigMap' || object.kind === 'Secret') {
+    for (const key of Object.keys(recordAt(object, 'data'))) {
+      if (!DATA_KEY.test(key))
+        throw invalid(object, 'FieldValueInvalid', `data[${key}]`, `Invalid value: "${key}": a valid config key must consist of …`)
+    }
+  }
+  if (resource.group === 'apps' && valueAt(object, ['spec', 'selector']) === undefined)
+    throw invalid(object, 'FieldValueRequired', 'spec.selector', 'Required value')
+}
+
+const IMMUTABLE: Record<string, ReadonlyArray<readonly [path: readonly string[], message: string]>> = {
+  Deployment: [[['spec', 'selector'], 'field is immutable']],
+  DaemonSet: [[['spec', 'selector'], 'field is immutable']],
+  StatefulSet: [
+    [['spec', 'selector'], "Forbidden: updates to statefulset spec for fields other than 'replicas', … are forbidden"],
+    [['spec', 'serviceName'], "Forbidden: updates to statefulset spec for fields other than 'replicas', … are forbidden"],
+    [['spec', 'volumeClaimTemplates'], "Forbidden: updates to statefulset spec for fields other than 'replicas', … are forbidden"],
+  ],
+  Job: [[['spec', 'template'], 'field is immutable']],
+  PersistentVolumeClaim: [[['spec'], 'Forbidden: spec is immutable after creation except …']],
+  RoleBinding: [[['roleRef'], 'cannot change roleRef']],
+  ClusterRoleBinding: [[['roleRef'], 'cannot change roleRef']],
+  Secret: [[['type'], 'field is immutable']],
+}
+
+export function checkImmutable(before: K8sObject, after: K8sObject): void {
+  for (const [path, message] of IMMUTABLE[after.kind] ?? []) {
+    if (canonicalJson(valueAt(before, path) ?? null) !== canonicalJson(valueAt(after, path) ?? null))
+      throw invalid(after, 'FieldValueInvalid', path.join('.'), message)
+  }
+  const frozen = before['immutable'] === true && (after.kind === 'Secret' || after.kind === 'ConfigMap')
+  if (frozen && canonicalJson(before['data'] ?? null) !== canonicalJson(after['data'] ?? null))
+    throw invalid(after, 'FieldValueForbidden', 'data', 'Forbidden: field is immutable when `immutable` is set')
+}
+
+export function checkIdentity(sent: K8sObject, live: K8sObject, resource: ApiResource): void {
+  const { uid, resourceVersion } = sent.metadata
+  if (resourceVersion !== undefined && resourceVersion !== live.metadata.resourceVersion)
+    throw new Refusal(
+      409,
+      'Conflict',
+      `Operation cannot be fulfilled on ${resource.plural} "${sent.metadata.name ?? live.metadata.name}": the object has been modified; please apply your changes to the latest version and try again`,
+    )
+  if (uid !== undefined && uid !== live.metadata.uid)
+    throw invalid(live, 'FieldValueInvalid', 'metadata.uid', `Invalid value: "${uid}": field is immutable`)
+}
+
+export const notFound = (plural: string, name: string): Refusal =>
+  new Refusal(404, 'NotFound', `${plural} "${name}" not found`, { name, kind: plural })
+export const notServed = (): Refusal => new Refusal(404, 'NotFound', 'the server could not find the requested resource')
+
+export function terminating(plural: string, name: string, namespace: string): Refusal {
+  const cause = { reason: 'NamespaceTerminating', message: `namespace ${namespace} is being terminated`, field: 'metadata.namespace' }
+  const message = `${plural} "${name}" is forbidden: unable to create new content in namespace ${namespace} because it is being terminated`
+  return new Refusal(403, 'Forbidden', message, { name, kind: plural, causes: [cause] })
+}
+
+export function valueAt(object: unknown, path: readonly string[]): unknown {
+  let value: unknown = object
+  for (const key of path) value = value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[key] : undefined
+  return value
+}
+
+function recordAt(object: K8sObject, key: string): Record<string, unknown> {
+  const value = object[key]
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+}

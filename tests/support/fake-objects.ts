@@ -1,0 +1,407 @@
+// The fake cluster's store: writes with all that they bring about (owners, generations, finalizers, namespaces, CRDs). Synchronous, so that
+// each request is one step; what the real cluster's controllers do a moment later happens here in a microtask.
+import type { ApiResource, Discovery } from '../../agent/cluster/cluster.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { groupOf, type K8sObject, type ManagedFieldsEntry, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import {
+  type FieldSet,
+  fromFieldsV1,
+  type Leaves,
+  leavesOf,
+  mergeApplied,
+  pathOf,
+  pathText,
+  toFieldsV1,
+  withoutFields,
+} from './fake-field-sets.ts'
+import {
+  APISERVICE_GROUP,
+  BUILT_IN,
+  CRD_GROUP,
+  checkIdentity,
+  checkImmutable,
+  checkObject,
+  checkPatch,
+  hasGeneration,
+  isCustom,
+  kindsOfCrd,
+  notFound,
+  notServed,
+  Refusal,
+  terminating,
+  valueAt,
+} from './fake-kube-kinds.ts'
+import type { FakeWatchLog } from './fake-watch-log.ts'
+
+export class FakeObjects {
+  revision = 1
+  readonly #byKey = new Map<string, K8sObject>()
+  readonly #served = new Map<string, ApiResource>()
+  readonly #clock: Clock
+  readonly #log: FakeWatchLog
+  readonly #uidPrefix: string
+  #uids = 0
+
+  constructor(clock: Clock, log: FakeWatchLog, uid = '00000000-0000-4000-8000-000000000000') {
+    this.#clock = clock
+    this.#log = log
+    this.#uidPrefix = uid.slice(0, 24)
+    for (const resource of BUILT_IN) this.#served.set(servedKey(resource), resource)
+    for (const name of ['kube-system', 'default']) this.#create(namespaceNamed(name), this.resourceOf(namespaceRef(name)))
+  }
+
+  identity = (): string => this.find(namespaceRef('kube-system'))?.metadata.uid ?? ''
+  serves = (resource: ApiResource): boolean => this.#served.has(servedKey(resource))
+  find = (ref: ObjectRef): K8sObject | null => this.#byKey.get(refKey(ref)) ?? null
+  all = (): K8sObject[] => [...this.#byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
+  /** Moves the revision without a change, as other objects' writes do. */
+  touch = (): number => ++this.revision
+
+  discovery(): Discovery {
+    const resources = [...this.#served.values()]
+    const groups = new Set(resources.map(({ group }) => group))
+    const aggregated = this.all().flatMap((object) =>
+      groupOf(object.apiVersion) === APISERVICE_GROUP && valueAt(object, ['spec', 'service']) !== undefined
+        ? [String(valueAt(object, ['spec', 'group']))]
+        : [],
+    )
+    return { resources, staleGroups: [...new Set(aggregated)].filter((group) => !groups.has(group)).sort() }
+  }
+
+  resourceOf({ group, kind }: ObjectRef): ApiResource {
+    for (const resource of this.#served.values()) if (resource.group === group && resource.kind === kind) return resource
+    throw notServed()
+  }
+
+  read(resource: ApiResource, ref: ObjectRef): K8sObject | null {
+    const object = this.find(ref)
+    return object === null ? null : { ...object, apiVersion: apiVersionOf(resource) }
+  }
+
+  apply(
+    resource: ApiResource,
+    sent: K8sObject,
+    { manager, force, dryRun }: { manager: string; force: boolean; dryRun: boolean },
+  ): { object: K8sObject; created: boolean } {
+    const applied = withoutNulls(sent)
+    if (applied.kind !== resource.kind || applied.apiVersion !== apiVersionOf(resource))
+      throw new Refusal(
+        400,
+        'BadRequest',
+        `the API version or kind in the data does not match the expected one (${apiVersionOf(resource)})`,
+      )
+    if (resource.namespaced !== Boolean(applied.metadata.namespace)) throw notServed()
+    checkPatch(applied, resource)
+    delete applied['status']
+    const live = this.find(refOf(applied))
+    if (live !== null) checkIdentity(applied, live, resource)
+    else this.#checkNamespace(resource, refOf(applied))
+
+    const custom = isCustom(resource.group)
+    const base = live ?? blank(applied)
+    const wanted = leavesOf(applied, custom)
+    const [others, ours] = splitOwners(base, manager, 'Apply')
+    const conflicts = findConflicts(others, wanted, leavesOf(base, custom))
+    if (conflicts.length > 0 && !force) throw conflictRefusal(conflicts)
+    const lost = new Set(conflicts.map(({ key }) => key))
+    const keptOwners = others.map(({ entry, fields }) => ({ entry, fields: new Set([...fields].filter((key) => !lost.has(key))) }))
+    const ownedByOthers = new Set(keptOwners.flatMap(({ fields }) => [...fields]))
+    const dropped = [...(ours?.fields ?? [])].filter((key) => !wanted.has(key) && !ownedByOthers.has(key))
+    const merged = withoutFields(mergeApplied(base, applied, custom), dropped, new Set([...ownedByOthers, ...wanted.keys()]))
+    const after = absorbStringData(withIdentity(merged, base))
+    checkObject(after, resource)
+    if (live !== null) checkImmutable(live, after)
+
+    const fields: FieldSet = new Set(wanted.keys())
+    const unchanged = live !== null && sameContent(live, after) && ours !== null && sameSet(ours.fields, fields) && lost.size === 0
+    if (unchanged) return { object: live, created: false }
+    after.metadata.managedFields = [
+      ...entryOf({ manager, operation: 'Apply', apiVersion: applied.apiVersion, fieldsV1: toFieldsV1(fields) }, this.#now()),
+      ...keptOwners.flatMap(({ entry, fields: kept }) => entryOf({ ...entry, fieldsV1: toFieldsV1(kept) }, entry.time ?? this.#now())),
+    ]
+    if (dryRun) return { object: after, created: live === null }
+    return live === null ? { object: this.#create(after, resource), created: true } : { object: this.#store(live, after), created: false }
+  }
+
+  /** Null: gone; else the finalizers that hold it. */
+  delete(ref: ObjectRef): readonly string[] | null {
+    const live = this.find(ref)
+    if (live === null) return null
+    const finalizers = finalizersOf(live)
+    if (finalizers.length === 0) {
+      this.#remove(live)
+      return null
+    }
+    if (live.metadata.deletionTimestamp === undefined) {
+      const after = structuredClone(live)
+      after.metadata.deletionTimestamp = this.#now()
+      after.metadata['deletionGracePeriodSeconds'] = 0
+      if (after.metadata.generation !== undefined) after.metadata.generation += 1
+      if (isNamespace(after)) after['status'] = { phase: 'Terminating' }
+      this.#store(live, after)
+      queueMicrotask(() => this.#finalizeNamespaces())
+    }
+    return finalizers
+  }
+
+  edit(manager: string, ref: ObjectRef, mutate: (object: K8sObject) => void, subresource?: string): K8sObject {
+    const live = this.find(ref)
+    const resource = this.resourceOf(ref)
+    if (live === null) this.#checkNamespace(resource, ref)
+    const before = live ?? blank(newObject(resource, ref))
+    const mutated = structuredClone(before)
+    mutate(mutated)
+    if (subresource !== 'status') restore(mutated, before, 'status')
+    const after = this.#owned(manager, before, withIdentity(mutated, before), subresource)
+    checkObject(after, resource)
+    if (live === null) return structuredClone(this.#create(after, resource))
+    checkImmutable(live, after)
+    return structuredClone(sameContent(live, after) ? live : this.#store(live, after))
+  }
+
+  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, manager: string): K8sObject {
+    const live = this.find(ref)
+    if (live === null) throw notFound(resource.plural, ref.name)
+    const patched = mergePatched(live, body) as K8sObject
+    checkIdentity(patched, live, resource)
+    const entries = valueAt(body, ['metadata', 'managedFields'])
+    restore(patched, live, 'status')
+    const after = this.#owned(manager, live, withIdentity(patched, live), undefined)
+    // Sent entries replace the live ones whole; the patch's own change is then tracked on top of them.
+    if (Array.isArray(entries)) after.metadata.managedFields = entries as ManagedFieldsEntry[]
+    checkObject(after, resource)
+    checkImmutable(live, after)
+    const same =
+      sameContent(live, after) && canonicalJson(live.metadata.managedFields ?? []) === canonicalJson(after.metadata.managedFields ?? [])
+    return same ? live : this.#store(live, after)
+  }
+
+  /** `after` with what changed moved into the manager's Update entry and out of everybody else's. */
+  #owned(manager: string, before: K8sObject, after: K8sObject, subresource: string | undefined): K8sObject {
+    const custom = isCustom(groupOf(after.apiVersion))
+    const part = subresource === 'status' ? 'status' : 'main'
+    const old = leavesOf(before, custom, part)
+    const now = leavesOf(after, custom, part)
+    const touched = new Set([...now].flatMap(([key, { value }]) => (old.get(key)?.value === value ? [] : [key])))
+    const removed = new Set([...old.keys()].filter((key) => !now.has(key)))
+    if (touched.size === 0 && removed.size === 0) return after
+    const [others, own] = splitOwners(before, manager, 'Update', subresource)
+    const fields = new Set([...(own?.fields ?? []), ...touched].filter((key) => !removed.has(key)))
+    const entry = { manager, operation: 'Update', apiVersion: after.apiVersion, ...(subresource === undefined ? {} : { subresource }) }
+    after.metadata.managedFields = [
+      ...others.flatMap(({ entry: other, fields: kept }) => {
+        const left = new Set([...kept].filter((key) => !touched.has(key) && !removed.has(key)))
+        return entryOf({ ...other, fieldsV1: toFieldsV1(left) }, other.time ?? this.#now())
+      }),
+      ...entryOf({ ...entry, fieldsV1: toFieldsV1(fields) }, this.#now()),
+    ]
+    return after
+  }
+
+  #checkNamespace(resource: ApiResource, ref: ObjectRef): void {
+    if (!resource.namespaced) return
+    const namespace = this.find(namespaceRef(ref.namespace))
+    if (namespace === null) throw notFound('namespaces', ref.namespace)
+    if (namespace.metadata.deletionTimestamp !== undefined) throw terminating(resource.plural, ref.name, ref.namespace)
+  }
+
+  #create(object: K8sObject, resource: ApiResource): K8sObject {
+    const created = structuredClone(object)
+    const { metadata } = created
+    this.#uids += 1
+    metadata.uid = `${this.#uidPrefix}${this.#uids.toString(16).padStart(12, '0')}`
+    metadata.creationTimestamp = this.#now()
+    if (hasGeneration(resource.group)) metadata.generation = 1
+    if (isNamespace(created)) {
+      metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name ?? '' }
+      Object.assign(created, { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } })
+    }
+    const stored = this.#put(null, created)
+    if (groupOf(created.apiVersion) === CRD_GROUP) this.#serveCrd(created)
+    return stored
+  }
+
+  #store(before: K8sObject, after: K8sObject): K8sObject {
+    if (after.metadata.deletionTimestamp !== undefined && finalizersOf(after).length === 0) {
+      this.#remove(after)
+      return after
+    }
+    if (after.metadata.generation !== undefined && specOf(before) !== specOf(after)) after.metadata.generation += 1
+    const stored = this.#put(before, after)
+    if (groupOf(after.apiVersion) === CRD_GROUP && specOf(before) !== specOf(after)) this.#serveCrd(after)
+    return stored
+  }
+
+  #put(before: K8sObject | null, after: K8sObject): K8sObject {
+    after.metadata.resourceVersion = String(this.touch())
+    this.#byKey.set(refKey(refOf(after)), after)
+    this.#log.record(this.revision, before, after)
+    return after
+  }
+
+  #remove(object: K8sObject): void {
+    this.#byKey.delete(refKey(refOf(object)))
+    this.#log.record(this.touch(), object, null)
+    if (groupOf(object.apiVersion) === CRD_GROUP) this.#unserveCrd(object)
+    queueMicrotask(() => this.#finalizeNamespaces())
+  }
+
+  /** The namespace controller: contents go first, then the namespace, unless finalizers hold either. */
+  #finalizeNamespaces(): void {
+    for (const namespace of this.all().filter((object) => isNamespace(object) && object.metadata.deletionTimestamp !== undefined)) {
+      const inside = () => this.all().filter(({ metadata }) => metadata.namespace === namespace.metadata.name)
+      for (const object of inside()) this.delete(refOf(object))
+      if (inside().length > 0 || valueAt(namespace, ['spec', 'finalizers']) === undefined) continue
+      const after = structuredClone(namespace)
+      delete after['spec']
+      this.#store(namespace, after)
+    }
+  }
+
+  #serveCrd(crd: K8sObject): void {
+    const kinds = kindsOfCrd(crd)
+    queueMicrotask(() => {
+      if (this.find(refOf(crd)) === null) return
+      for (const resource of kinds) this.#served.set(servedKey(resource), resource)
+      const conditions = ['NamesAccepted', 'Established'].map((type) => ({ type, status: 'True', reason: type, message: '' }))
+      this.edit('kube-apiserver', refOf(crd), (object) => Object.assign(object, { status: { conditions } }), 'status')
+    })
+  }
+
+  #unserveCrd(crd: K8sObject): void {
+    for (const resource of kindsOfCrd(crd)) {
+      this.#served.delete(servedKey(resource))
+      for (const object of this.all()) {
+        if (object.kind === resource.kind && groupOf(object.apiVersion) === resource.group) this.#remove(object)
+      }
+    }
+  }
+
+  #now = (): string => new Date(this.#clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+interface Owner {
+  entry: ManagedFieldsEntry
+  fields: FieldSet
+}
+
+/** Everybody else's entries, and the one of this manager, operation and subresource. */
+function splitOwners(object: K8sObject, manager: string, operation: string, subresource?: string): [others: Owner[], own: Owner | null] {
+  const owners = (object.metadata.managedFields ?? []).map((entry) => ({ entry, fields: fromFieldsV1(entry.fieldsV1 ?? {}) }))
+  const isOwn = ({ entry }: Owner) => entry.manager === manager && entry.operation === operation && entry.subresource === subresource
+  return [owners.filter((owner) => !isOwn(owner)), owners.find(isOwn) ?? null]
+}
+
+interface Conflict {
+  key: string
+  manager: ManagedFieldsEntry
+}
+
+function findConflicts(others: readonly Owner[], wanted: Leaves, live: Leaves): Conflict[] {
+  return others.flatMap(({ entry, fields }) =>
+    [...fields].flatMap((key) => {
+      const sent = wanted.get(key)
+      return sent !== undefined && live.get(key)?.value !== sent.value ? [{ key, manager: entry }] : []
+    }),
+  )
+}
+
+function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
+  const causes = conflicts.map(({ key, manager: { manager, operation, apiVersion } }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with "${manager}"${operation === 'Update' ? ` using ${apiVersion}` : ''}`,
+    field: pathText(pathOf(key)),
+  }))
+  const texts = causes.map(({ message, field }) => `${message}: ${field}`).join(', ')
+  return new Refusal(409, 'Conflict', `Apply failed with ${causes.length} conflict${causes.length === 1 ? '' : 's'}: ${texts}`, { causes })
+}
+
+const servedKey = ({ group, version, kind }: ApiResource): string => `${group}/${version}/${kind}`
+const apiVersionOf = ({ group, version }: ApiResource): string => (group === '' ? version : `${group}/${version}`)
+const namespaceRef = (name: string): ObjectRef => ({ group: '', kind: 'Namespace', namespace: '', name })
+const namespaceNamed = (name: string): K8sObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+const isNamespace = (object: K8sObject): boolean => object.kind === 'Namespace' && object.apiVersion === 'v1'
+const sameSet = (a: FieldSet, b: FieldSet): boolean => a.size === b.size && [...a].every((key) => b.has(key))
+const entryOf = (entry: ManagedFieldsEntry, time: string): ManagedFieldsEntry[] =>
+  Object.keys(entry.fieldsV1 ?? {}).length === 0 ? [] : [{ ...entry, time, fieldsType: 'FieldsV1' }]
+
+function newObject(resource: ApiResource, { namespace, name }: ObjectRef): K8sObject {
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { name, ...(namespace === '' ? {} : { namespace }) } }
+}
+
+const blank = ({ apiVersion, kind, metadata: { name, namespace } }: K8sObject): K8sObject => ({
+  apiVersion,
+  kind,
+  metadata: { ...(name === undefined ? {} : { name }), ...(namespace === undefined ? {} : { namespace }) },
+})
+
+const SERVER_FIELDS = [
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'managedFields',
+]
+
+/** What the server keeps itself cannot be changed by a write. */
+function withIdentity(object: K8sObject, live: K8sObject): K8sObject {
+  for (const field of SERVER_FIELDS) restore(object.metadata, live.metadata, field)
+  return object
+}
+
+function restore(target: Record<string, unknown>, source: Record<string, unknown>, field: string): void {
+  if (source[field] === undefined) delete target[field]
+  else target[field] = structuredClone(source[field])
+}
+
+function finalizersOf(object: K8sObject): readonly string[] {
+  const inSpec = isNamespace(object) ? valueAt(object, ['spec', 'finalizers']) : undefined
+  return [...(object.metadata.finalizers ?? []), ...(Array.isArray(inSpec) ? inSpec.map(String) : [])]
+}
+
+/** All but metadata and status: what counts for the generation. */
+function specOf({ metadata: _metadata, status: _status, ...rest }: K8sObject): string {
+  return canonicalJson(rest)
+}
+
+function sameContent(a: K8sObject, b: K8sObject): boolean {
+  const bare = ({ metadata: { managedFields: _, resourceVersion: __, ...metadata }, ...rest }: K8sObject) =>
+    canonicalJson({ ...rest, metadata })
+  return bare(a) === bare(b)
+}
+
+/** Nulls in an apply: an empty string in `data`, nothing elsewhere. */
+function withoutNulls(object: K8sObject): K8sObject {
+  const strip = (value: unknown, inData: boolean): unknown => {
+    if (Array.isArray(value)) return value.map((item) => strip(item, false))
+    if (value === null || typeof value !== 'object') return value
+    return Object.fromEntries(
+      Object.entries(value).flatMap(([key, member]) =>
+        member === null ? (inData ? [[key, '']] : []) : [[key, strip(member, key === 'data')]],
+      ),
+    )
+  }
+  return strip(object, false) as K8sObject
+}
+
+function absorbStringData(object: K8sObject): K8sObject {
+  const added = object['stringData']
+  if (object.kind !== 'Secret' || added === null || typeof added !== 'object') return object
+  const encoded = Object.fromEntries(Object.entries(added).map(([key, value]) => [key, Buffer.from(String(value)).toString('base64')]))
+  const { stringData: _, ...rest } = object
+  return { ...rest, data: { ...(rest['data'] as Record<string, string> | undefined), ...encoded } } as K8sObject
+}
+
+/** RFC 7396. */
+function mergePatched(target: unknown, patch: unknown): unknown {
+  if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch
+  const result: Record<string, unknown> = target !== null && typeof target === 'object' && !Array.isArray(target) ? { ...target } : {}
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key]
+    else result[key] = mergePatched(result[key], value)
+  }
+  return result
+}
