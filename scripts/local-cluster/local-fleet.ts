@@ -3,7 +3,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from './child-process.ts'
-import type { KubeCluster } from './local-cluster.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
@@ -16,9 +15,14 @@ export interface CommandResult {
   stderr: string
 }
 
+/** Where an agent finds its API server. */
+export interface KubeTarget {
+  readonly kubeconfigPath: string
+}
+
 export interface LocalAgent {
   readonly name: string
-  readonly cluster: KubeCluster
+  readonly cluster: KubeTarget
   readonly dataDir: string
   readonly running: boolean
   /** With the flags of its last start unless others are given. */
@@ -68,7 +72,7 @@ export interface LocalFleet {
   api<T>(path: string, init?: { method?: string; body?: unknown }): Promise<T>
   /** A signed push event, as a forge sends it. */
   webhook(repository: string, project?: string): Promise<void>
-  addAgent(options: { name: string; cluster: KubeCluster; joinToken: string; flags?: readonly string[] }): Promise<LocalAgent>
+  addAgent(options: { name: string; cluster: KubeTarget; joinToken: string; flags?: readonly string[] }): Promise<LocalAgent>
   stop(): Promise<void>
 }
 
@@ -176,7 +180,7 @@ export async function createLocalFleet(options: { programs?: Programs } = {}): P
 
 interface AgentOptions {
   name: string
-  cluster: KubeCluster
+  cluster: KubeTarget
   dir: string
   command: string[]
   serverUrl: string
