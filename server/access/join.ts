@@ -1,0 +1,74 @@
+// A new agent shows a join token and proves that it holds the key it brings; from then on its identity is that key.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { type JoinAnswer, type JoinRequest, joinProofBytes } from '../../shared/protocol/join.ts'
+import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { verifyBytes } from '../../shared/runtime/keys.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { JoinResult, Store } from '../store/store.ts'
+import type { AgentIndex } from './agent-index.ts'
+import type { ServerKeys } from './server-keys.ts'
+
+/** Tokens are stored by this only. */
+export const joinTokenHash = (secret: string): string => sha256Hex(secret)
+
+export interface JoinDeps {
+  store: Pick<Store, 'join'>
+  agents: AgentIndex
+  keys: Pick<ServerKeys, 'publicKeys'>
+  clock: Clock
+  randomBytes(count: number): Uint8Array
+  log: Logger
+  /** A cluster that was not there before: targets are to be computed anew. */
+  onJoined?(clusterName: string): void
+}
+
+export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<JoinAnswer> {
+  checkProtocol(request.protocol)
+  const tokenHash = joinTokenHash(request.token)
+  const proof = joinProofBytes(tokenHash, request.publicKey, request.recipient, request.cluster)
+  if (!verifyBytes(request.publicKey, proof, request.proof)) throw new AppError('join_proof_invalid', { doing: 'join' })
+  const id = (prefix: string) => `${prefix}-${Buffer.from(deps.randomBytes(8)).toString('hex')}`
+  const result = await deps.store.join({
+    tokenHash,
+    clusterName: request.cluster,
+    publicKey: request.publicKey,
+    recipient: request.recipient,
+    clusterUid: request.clusterUid,
+    nowMs: deps.clock.nowMs(),
+    clusterId: clusterIdSchema.parse(id('c')),
+    agentId: agentIdSchema.parse(id('a')),
+  })
+  if (result.kind !== 'joined') throw refusal(result, request.cluster)
+  await deps.agents.refresh()
+  const { agent, repeated } = result
+  if (!repeated) {
+    deps.log.info('cluster joined', { cluster: agent.clusterName, agent: agent.agentId, version: request.agentVersion })
+    deps.onJoined?.(agent.clusterName)
+  }
+  return {
+    clusterId: agent.clusterId,
+    agentId: agent.agentId,
+    incarnation: agent.incarnation,
+    serverKeys: [...deps.keys.publicKeys],
+    protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
+  }
+}
+
+/** PL11: throws, naming both sides' versions, when they do not meet. */
+export function checkProtocol(agent: { min: number; max: number }): void {
+  if (agent.max >= MIN_SUPPORTED_PROTOCOL_VERSION && agent.min <= PROTOCOL_VERSION) return
+  const range = (min: number, max: number) => (min === max ? String(min) : `${min} to ${max}`)
+  throw new AppError('protocol_unsupported', {
+    detail: `the agent speaks protocol ${range(agent.min, agent.max)}, the server ${range(MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION)}`,
+    extra: { agent, server: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION } },
+  })
+}
+
+function refusal({ kind }: Exclude<JoinResult, { kind: 'joined' }>, cluster: string): AppError {
+  if (kind === 'name_taken')
+    return new AppError('join_name_taken', { doing: 'join', detail: `"${cluster}" has joined already with another key` })
+  return new AppError(`join_${kind}`, { doing: 'join' })
+}

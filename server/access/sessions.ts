@@ -1,0 +1,123 @@
+// Who calls: a key becomes a short token by signing a nonce. Both are stateless under the server's MAC key; only the server's clock is asked, so an
+// agent with any clock, after any time offline, gets in. What may change under a valid token (revocation, a newer incarnation, a removed cluster) is
+// looked up at every request.
+import { timingSafeEqual } from 'node:crypto'
+import type { AgentId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { type SessionAnswer, type SessionRequest, sessionProofBytes } from '../../shared/protocol/session.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { verifyBytes } from '../../shared/runtime/keys.ts'
+import type { AgentRecord, Store } from '../store/store.ts'
+import type { AgentIndex } from './agent-index.ts'
+import type { ServerKeys } from './server-keys.ts'
+
+export const SESSION_MS = 60 * 60_000
+export const NONCE_MS = 60_000
+/** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
+const NONCES_USED_MAX = 100_000
+
+// token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
+const MAC_AT = 16
+const SEALED_BYTES = 32
+
+export interface Sessions {
+  /** For the 401 of whoever comes without a session. */
+  nonce(): string
+  /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. */
+  open(request: SessionRequest): Promise<SessionAnswer>
+  /** The caller of a request, or the AppError that it shall be answered with. */
+  authorize(authorization: string | null): AgentRecord
+}
+
+export interface SessionDeps {
+  keys: Pick<ServerKeys, 'mac'>
+  agents: AgentIndex
+  store: Pick<Store, 'raiseIncarnation'>
+  clock: Clock
+  randomBytes(count: number): Uint8Array
+}
+
+export function createSessions({ keys, agents, store, clock, randomBytes }: SessionDeps): Sessions {
+  const usedUntilMs = new Map<string, number>()
+
+  const seal = (purpose: 'session' | 'nonce', body: Buffer) => Buffer.concat([body, keys.mac(purpose, body)]).toString('base64url')
+  const unseal = (purpose: 'session' | 'nonce', text: string): Buffer | null => {
+    const bytes = Buffer.from(text, 'base64url')
+    if (bytes.length !== SEALED_BYTES || bytes.toString('base64url') !== text) return null // another spelling is another nonce
+    const body = bytes.subarray(0, MAC_AT)
+    return timingSafeEqual(keys.mac(purpose, body), bytes.subarray(MAC_AT)) ? body : null
+  }
+
+  const nonce = () => {
+    const body = Buffer.alloc(MAC_AT)
+    body.writeBigUInt64BE(BigInt(clock.nowMs()), 0)
+    body.set(randomBytes(8), 8)
+    return seal('nonce', body)
+  }
+  const required = (detail: string) => new AppError('session_required', { doing: 'check the session', detail, extra: { nonce: nonce() } })
+  const fresh = (text: string): boolean => {
+    const body = unseal('nonce', text)
+    if (body === null || usedUntilMs.has(text)) return false
+    const ageMs = clock.nowMs() - Number(body.readBigUInt64BE(0))
+    return ageMs >= 0 && ageMs < NONCE_MS
+  }
+  const useUp = (text: string) => {
+    const now = clock.nowMs()
+    for (const [used, untilMs] of usedUntilMs) {
+      if (untilMs > now) break // in order of time
+      usedUntilMs.delete(used)
+    }
+    if (usedUntilMs.size >= NONCES_USED_MAX) throw new AppError('too_many_requests', { doing: 'open a session', retryAfterMs: NONCE_MS })
+    usedUntilMs.set(text, now + NONCE_MS)
+  }
+
+  return {
+    nonce,
+    async open({ agentId, incarnation, nonce: given, signature }) {
+      const agent = admitted(agents.agent(agentId))
+      if (given === undefined || signature === undefined) throw required('sign the nonce')
+      if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
+      if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
+      useUp(given)
+      if (incarnation !== null && incarnation < agent.incarnation) throw superseded(agent)
+      const granted = incarnation === agent.incarnation ? incarnation : await raise(agentId, incarnation, agents, store)
+      const body = Buffer.alloc(MAC_AT)
+      body.write(agentId.slice(2), 0, 'hex')
+      body.writeUInt32BE(granted, 8)
+      body.writeUInt32BE(Math.floor((clock.nowMs() + SESSION_MS) / 1000), 12)
+      return {
+        token: seal('session', body),
+        clusterId: agent.clusterId,
+        incarnation: granted,
+        expiresInMs: SESSION_MS,
+        serverTimeMs: clock.nowMs(),
+      }
+    },
+    authorize(authorization) {
+      const token = /^Bearer ([A-Za-z0-9_-]+)$/.exec(authorization ?? '')?.[1]
+      const body = token === undefined ? null : unseal('session', token)
+      if (body === null) throw required('no session')
+      if (body.readUInt32BE(12) * 1000 <= clock.nowMs()) throw required('the session has expired')
+      const agent = admitted(agents.agent(`a-${body.subarray(0, 8).toString('hex')}`))
+      if (body.readUInt32BE(8) !== agent.incarnation) throw superseded(agent)
+      return agent
+    },
+  }
+}
+
+/** Past what the agent held, too: a server that was restored must not hand out a number again. */
+async function raise(agentId: AgentId, held: number | null, agents: AgentIndex, store: SessionDeps['store']): Promise<number> {
+  let incarnation = await store.raiseIncarnation(agentId)
+  while (held !== null && incarnation <= held) incarnation = await store.raiseIncarnation(agentId)
+  await agents.refresh()
+  return incarnation
+}
+
+function admitted(agent: AgentRecord | null): AgentRecord {
+  if (agent === null) throw new AppError('cluster_unknown')
+  if (agent.revoked) throw new AppError('revoked', { detail: `the agent of cluster ${agent.clusterName} was revoked` })
+  return agent
+}
+
+const superseded = (agent: AgentRecord) =>
+  new AppError('superseded', { detail: `cluster ${agent.clusterName} has a newer agent with this key` })

@@ -1,0 +1,53 @@
+// Bodies from outside: counted while they are read, inflated under a limit, parsed by a schema. A body that is too large is left unread.
+import { zstdDecompressSync } from 'node:zlib'
+import type { z } from 'zod'
+import { AppError } from '../../shared/protocol/error.ts'
+
+const tooLarge = (limit: number) => new AppError('too_large', { detail: `at most ${limit} bytes` })
+
+export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
+  if (Number(request.headers.get('content-length') ?? 0) > limit) {
+    await request.body?.cancel()
+    throw tooLarge(limit)
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const reader = request.body?.getReader()
+  for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
+    length += chunk.value.length
+    if (length > limit) {
+      await reader?.cancel()
+      throw tooLarge(limit)
+    }
+    chunks.push(chunk.value)
+  }
+  return inflate(Buffer.concat(chunks), request.headers.get('content-encoding'), limit)
+}
+
+function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uint8Array {
+  if (encoding === null || encoding === 'identity') return bytes
+  if (encoding !== 'zstd') throw new AppError('bad_request', { detail: 'content-encoding must be zstd or absent' })
+  try {
+    return zstdDecompressSync(bytes, { maxOutputLength: limit })
+  } catch (error) {
+    if (error instanceof RangeError) throw tooLarge(limit)
+    throw new AppError('bad_request', { detail: 'the body is not zstd' }, { cause: error })
+  }
+}
+
+/** Problems name paths, never the input. */
+export async function readJson<T>(request: Request, limit: number, schema: z.ZodType<T>): Promise<T> {
+  const bytes = await readBody(request, limit)
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    throw new AppError('bad_request', { detail: 'the body is not JSON in UTF-8' }, { cause: error })
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues
+    .slice(0, 20)
+    .map(({ path, message }) => ({ path: path.join('.').slice(0, 200), message: message.slice(0, 200) }))
+  throw new AppError('bad_request', { detail: 'the body has not the form of this route', problems })
+}

@@ -1,0 +1,38 @@
+// PU3: rows of a push → those that are taken and those that are refused, each with a code. Pure. A row of a kind this server does not know, of the wrong
+// form or with a rev of another incarnation is refused alone.
+import { isStatusKind, STATUS_SCHEMAS } from '../../shared/model/status.ts'
+import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
+import type { StatusWrite } from '../store/store.ts'
+
+export interface SortedRows {
+  taken: StatusWrite[]
+  reject: Array<{ key: string; code: RejectCode }>
+}
+
+export function sortStatusRows(rows: readonly unknown[], incarnation: number): SortedRows {
+  const sorted: SortedRows = { taken: [], reject: [] }
+  for (const row of rows) {
+    const judged = judge(row, incarnation)
+    if ('code' in judged) sorted.reject.push(judged)
+    else sorted.taken.push(judged)
+  }
+  return sorted
+}
+
+function judge(value: unknown, incarnation: number): StatusWrite | { key: string; code: RejectCode } {
+  const row = statusRowSchema.safeParse(value)
+  if (!row.success) return { key: keyOf(value), code: 'bad_document' }
+  const { kind, key, rev, doc } = row.data
+  if (!isStatusKind(kind)) return { key, code: 'unknown_kind' }
+  if (Math.floor(rev / REV_INCARNATION) !== incarnation) return { key, code: 'bad_rev' }
+  if (doc === null) return { kind, key, rev, doc: null }
+  if (Buffer.byteLength(JSON.stringify(doc) ?? '') > STATUS_DOC_BYTES_MAX) return { key, code: 'too_large' }
+  const parsed = STATUS_SCHEMAS[kind].safeParse(doc)
+  return parsed.success ? { kind, key, rev, doc: parsed.data } : { key, code: 'bad_document' }
+}
+
+function keyOf(value: unknown): string {
+  const key = value !== null && typeof value === 'object' && 'key' in value ? value.key : ''
+  return typeof key === 'string' ? key.slice(0, 1_024) : ''
+}
