@@ -1,0 +1,360 @@
+// What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
+// Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
+import { serviceKey } from '../../shared/model/ids.ts'
+import type { ClusterStatus, DriftStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
+import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
+import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
+import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/store.ts'
+
+/** Two polls may be lost, and last-seen times are coarse by ten seconds. */
+export const ONLINE_WITHIN_MS = 2 * WAIT_SECONDS_DEFAULT * 1_000 + 20_000
+
+export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs'>, nowMs: number): Liveness {
+  const { revoked, lastSeenMs } = cluster
+  if (revoked) return { word: 'Revoked', lastSeenMs }
+  if (lastSeenMs === null) return { word: 'NeverSeen', lastSeenMs }
+  return { word: nowMs - lastSeenMs <= ONLINE_WITHIN_MS ? 'Online' : 'Offline', lastSeenMs }
+}
+
+const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']
+const HEALTH_WORST: readonly HealthWord[] = ['Degraded', 'Missing', 'Unknown', 'Progressing', 'Suspended', 'Healthy']
+const worst = <T>(order: readonly T[], words: readonly T[], none: T): T => order.find((word) => words.includes(word)) ?? none
+
+const isFine = (state: Pick<State, 'sync' | 'health'>): boolean => state.sync === 'Synced' && state.health === 'Healthy'
+const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+const short = (commit: string): string => commit.slice(0, 8)
+const NAMES_SHOWN = 5
+export function nameList(names: readonly string[]): string {
+  const sorted = [...names].sort()
+  const shown = sorted.slice(0, NAMES_SHOWN).join(', ')
+  return sorted.length > NAMES_SHOWN ? `${shown} and ${sorted.length - NAMES_SHOWN} more` : shown
+}
+
+/** Why a cluster's facts are old; null when they are not. */
+function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'message' | 'next'> | null {
+  switch (word) {
+    case 'Online':
+      return null
+    case 'Offline':
+      return {
+        reason: 'ClusterOffline',
+        message: `cluster ${cluster} is offline: this is what it last reported`,
+        next: 'Nothing, if it is expected to be away: it goes on enforcing what it holds and catches up by itself. Else run `skerry-agent status` there.',
+      }
+    case 'NeverSeen':
+      return {
+        reason: 'ClusterNeverSeen',
+        message: `cluster ${cluster} joined, but its agent has not asked for anything yet`,
+        next: 'Look at the agent there: `skerry-agent status`, and its log.',
+      }
+    case 'Revoked':
+      return {
+        reason: 'ClusterRevoked',
+        message: `cluster ${cluster} is revoked: its agent gets nothing new, what is applied stays applied`,
+        next: `Set spec.revoked of the cluster to false, or remove it with \`skerry delete cluster ${cluster}\`.`,
+      }
+  }
+}
+
+export interface PlacementInput {
+  cluster: Pick<ClusterRecord, 'name'>
+  liveness: Liveness
+  desired: DesiredService
+  status: ServiceStatus | null
+  /** Open question about pruning this service in this cluster. */
+  confirmation: Confirmation | null
+}
+
+export function placementView(input: PlacementInput): PlacementView {
+  const { cluster, liveness, desired, status, confirmation } = input
+  const { project, service, doc } = desired
+  const row = doc === null || doc.removal !== undefined ? null : doc
+  return {
+    project,
+    service,
+    cluster: cluster.name,
+    liveness,
+    ...placementState(input),
+    desired: row === null ? null : { commit: row.commit, digest: row.digest, count: row.count },
+    received: status?.received ?? null,
+    applied: status?.applied ?? null,
+    healthy: status?.healthy ?? null,
+    objectCount: status?.objectCount ?? row?.count ?? 0,
+    healthyCount: status?.healthyCount ?? 0,
+    removal: doc?.removal ?? null,
+    refusal: status?.refusal ?? null,
+    confirmationId: confirmation?.confirmedMs === null ? confirmation.id : null,
+  }
+}
+
+function placementState({ cluster, liveness, desired, status, confirmation }: PlacementInput): State {
+  const { doc } = desired
+  const away = absence(cluster.name, liveness)
+  const last = { sync: status?.sync ?? 'Unknown', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
+  const details = `\`skerry get objects -p ${desired.project} --service ${desired.service} --cluster ${cluster.name}\` shows each object.`
+  if (doc === null) return { ...last, sync: 'Synced', reason: 'Removed', message: 'nothing of it is left here', next: '' }
+  if (doc.removal !== undefined) {
+    const { policy, by, why, atMs } = doc.removal
+    const how = policy === 'prune' ? 'its objects are being deleted' : 'its objects are being let go and stay in the cluster'
+    return {
+      ...last,
+      sync: 'OutOfSync',
+      sinceMs: atMs,
+      reason: 'Removing',
+      message: `removed by ${by} (${why}): ${how}${status === null ? '' : sentence(status.message)}`,
+      next: away?.next ?? `Nothing: it is gone when the agent reports so. ${details}`,
+    }
+  }
+  if (status === null) {
+    const waiting = {
+      reason: 'NotReported',
+      message: 'the agent has not reported this service yet',
+      next: 'Nothing yet: wait for the agent.',
+    }
+    return { ...last, ...(away ?? waiting) }
+  }
+  if (status.refusal !== undefined) {
+    const { names, count: total, why } = status.refusal
+    return {
+      ...last,
+      reason: 'PruneRefused',
+      message: `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`,
+      next:
+        confirmation?.confirmedMs === null
+          ? `\`skerry confirm ${confirmation.id}\` shows the names and asks; or put the manifests back.`
+          : 'The yes is on its way to the cluster.',
+    }
+  }
+  if (status.received?.digest !== doc.digest) {
+    const held = status.received === undefined ? 'it holds none yet' : `it holds commit ${short(status.received.commit)}`
+    return {
+      ...last,
+      sync: 'OutOfSync',
+      reason: away?.reason ?? 'NotReceived',
+      message: `commit ${short(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
+      next: away?.next ?? 'Nothing yet: it is on its way.',
+    }
+  }
+  const sync = status.applied?.digest === doc.digest ? status.sync : status.sync === 'Synced' ? 'OutOfSync' : status.sync
+  if (isFine({ sync, health: status.health })) {
+    return { ...last, sync, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
+  }
+  return {
+    ...last,
+    sync,
+    reason: status.reason,
+    message: away === null ? status.message : `${status.message}${sentence(away.message)}`,
+    next: away?.next ?? details,
+  }
+}
+
+const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)
+
+export interface ServiceInput {
+  id: { project: string; service: string }
+  generation: number
+  deletingMs: number | null
+  repository: { name: string; state: RepositoryState | null }
+  render: RenderState
+  placements: readonly PlacementView[]
+  /** Open questions of this service. */
+  confirmations: readonly Confirmation[]
+}
+
+export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
+  const { render, placements } = input
+  const live = placements.filter((placement) => placement.removal === null)
+  const question = input.confirmations.find((confirmation) => confirmation.cluster === null) ?? input.confirmations[0]
+  return {
+    ...serviceState(input, live, question),
+    commit: render.commit,
+    objectCount: render.objectCount,
+    renderedMs: render.renderedMs,
+    clusters: countsOf(placements),
+    problems: render.error?.problems ?? [],
+    confirmationId: question?.id ?? null,
+  }
+}
+
+function serviceState(input: ServiceInput, live: readonly PlacementView[], question: Confirmation | undefined): State {
+  const { id, render, repository, placements, deletingMs } = input
+  const folded = foldStates(placements)
+  const { project, service } = id
+  const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
+  if (question !== undefined && question.kind !== 'prune') {
+    const what = question.kind === 'remove_service' ? 'its deletion' : 'leaving clusters'
+    return {
+      ...folded,
+      sync: 'OutOfSync',
+      sinceMs: question.createdMs,
+      reason: 'WaitingForConfirmation',
+      message: `${what} waits for a person: ${question.why}: ${nameList(question.names)}`,
+      next: `\`skerry confirm ${question.id}\` shows the names and asks.`,
+    }
+  }
+  if (deletingMs !== null) {
+    const names = nameList(placements.map((placement) => placement.cluster))
+    return {
+      ...folded,
+      sync: 'OutOfSync',
+      sinceMs: deletingMs,
+      reason: 'Deleting',
+      message: placements.length === 0 ? 'it is about to be gone' : `${count(placements.length, 'cluster')} still have it: ${names}`,
+      next: `Nothing: it is gone when each cluster reported so. ${describe}`,
+    }
+  }
+  if (repository.state === null) {
+    return {
+      ...folded,
+      sync: 'OutOfSync',
+      reason: 'RepositoryNotFound',
+      message: `there is no repository ${repository.name} in project ${project}; the last good revision stays in force`,
+      next: 'Create it with `skerry apply -f`, or correct spec.source.repository.',
+    }
+  }
+  if (render.error !== null) return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, 'manifests') }
+  if (repository.state.error !== null && render.commit === null)
+    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error, `repository ${repository.name}`) }
+  if (render.generation < input.generation || render.commit === null) {
+    return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: 'Nothing yet: it is being rendered.' }
+  }
+  if (live.length === 0 && placements.length === 0) {
+    return {
+      ...folded,
+      sync: 'Synced',
+      health: 'Healthy',
+      reason: 'NoTargets',
+      message: 'spec.targets matches no cluster',
+      next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
+    }
+  }
+  if (repository.state.error !== null && isFine(folded))
+    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error, `repository ${repository.name}`) }
+  return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
+}
+
+/** The worst of several, in the words of the first that is as bad, told with how many are. Clusters that are away count by what they last said. */
+function foldStates(placements: readonly PlacementView[]): State {
+  const sync = worst(
+    SYNC_WORST,
+    placements.map((placement) => placement.sync),
+    'Unknown',
+  )
+  const health = worst(
+    HEALTH_WORST,
+    placements.map((placement) => placement.health),
+    'Unknown',
+  )
+  const bad = placements
+    .filter((placement) => !isFine(placement))
+    .sort((a, b) => severity(a) - severity(b) || (placeOf(a) < placeOf(b) ? -1 : 1))
+  const [first] = bad
+  if (first === undefined) {
+    const away = placements.filter((placement) => placement.liveness.word !== 'Online')
+    const message = away.length === 0 ? '' : `last known of ${nameList(away.map((placement) => placement.cluster))}, not online now`
+    const sinceMs = placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null)
+    return { sync, health, reason: away.length === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
+  }
+  const rest = placements.length === 1 ? '' : `${bad.length} of ${placements.length}: `
+  return {
+    sync,
+    health,
+    reason: first.reason,
+    message: `${rest}${placeOf(first)}: ${first.message}`,
+    next: first.next,
+    sinceMs: first.sinceMs,
+  }
+}
+
+const placeOf = (placement: PlacementView): string => `${placement.cluster} ${serviceKey(placement)}`
+const severity = (state: State): number => HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
+
+const countsOf = (placements: readonly PlacementView[]) => ({
+  total: placements.length,
+  synced: placements.filter((placement) => placement.sync === 'Synced').length,
+  healthy: placements.filter((placement) => placement.health === 'Healthy').length,
+  offline: placements.filter((placement) => placement.liveness.word !== 'Online').length,
+})
+
+/** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */
+function errorState(reason: string, error: StoredError, subject: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
+  const [first, ...more] = error.problems
+  const where =
+    first === undefined ? '' : `: ${first.path}: ${first.message}${more.length === 0 ? '' : ` (and ${count(more.length, 'more problem')})`}`
+  const remedy = isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.'
+  const kept = subject === 'manifests' ? '; the last good revision stays in force' : ''
+  return {
+    reason,
+    message: `${error.message}${where}${kept}`,
+    next: subject === 'manifests' ? 'Mend the manifests and push again.' : remedy,
+    sinceMs: error.sinceMs,
+  }
+}
+
+export function repositoryStatusView({ commit, fetchedMs, error }: RepositoryState): RepositoryView['status'] {
+  const base = { commit, fetchedMs, problems: error?.problems ?? [] }
+  if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error, 'repository') }
+  if (commit === null) {
+    return {
+      ...base,
+      ready: false,
+      reason: 'NotFetched',
+      message: 'not read yet',
+      next: 'Nothing yet: it is being fetched.',
+      sinceMs: null,
+    }
+  }
+  return { ...base, ready: true, reason: 'Fetched', message: '', next: '', sinceMs: fetchedMs }
+}
+
+/** `git_unreachable` → `GitUnreachable`. */
+const codeReason = (code: string): string => code.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase())
+
+export interface ClusterInput {
+  cluster: ClusterRecord
+  liveness: Liveness
+  report: ClusterStatus | null
+  placements: readonly PlacementView[]
+}
+
+export function clusterStatusView({ cluster, liveness, report, placements }: ClusterInput): ClusterView['status'] {
+  const base = {
+    liveness,
+    joinedMs: cluster.joinedMs,
+    agentVersion: report?.agentVersion ?? null,
+    kubernetesVersion: report?.kubernetesVersion ?? null,
+    nodeCount: report?.nodeCount ?? null,
+    services: countsOf(placements),
+    problems: report?.problems ?? [],
+  }
+  const folded = placements.length === 0 ? { ...foldStates([]), ...NOTHING_PLACED } : foldStates(placements)
+  const away = absence(cluster.name, liveness)
+  const [problem] = base.problems
+  if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: cluster.joinedMs }
+  if (problem !== undefined) {
+    const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : 'Run `skerry-agent status` in the cluster.'
+    return { ...base, ...folded, reason: codeReason(problem.code), message: problem.message, next: remedy, sinceMs: problem.sinceMs }
+  }
+  if (away !== null) return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs }
+  return { ...base, ...folded }
+}
+
+const NOTHING_PLACED = { sync: 'Synced', health: 'Healthy', reason: 'NoServices', message: 'no service is placed here' } as const
+
+export interface ObjectInput {
+  cluster: Pick<ClusterRecord, 'name'>
+  liveness: Liveness
+  id: { project: string; service: string }
+  ref: { group: string; kind: string; namespace: string; name: string }
+  status: ObjectStatus
+  drift: DriftStatus | null
+}
+
+export function objectView({ cluster, liveness, id, ref, status, drift }: ObjectInput): ObjectView {
+  const place = ref.namespace === '' ? '' : ` -n ${ref.namespace}`
+  const kind = ref.group === '' ? ref.kind : `${ref.kind}.${ref.group}`
+  const away = absence(cluster.name, liveness)
+  const next = isFine(status) ? '' : (away?.next ?? `In the cluster: \`kubectl describe ${kind.toLowerCase()} ${ref.name}${place}\`.`)
+  return { ...id, cluster: cluster.name, liveness, ...ref, ...status, next, drift }
+}

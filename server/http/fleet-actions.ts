@@ -1,0 +1,22 @@
+// The port to what happens because of a write: targeting, removal orders, the guard. Routes ask, they never decide.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { Confirmation, ResourceKey } from '../store/store.ts'
+
+export type DeleteOutcome =
+  | { kind: 'not_found' }
+  /** It was in no cluster. */
+  | { kind: 'deleted' }
+  /** Removal orders are on their way to these clusters, by name. */
+  | { kind: 'removing'; clusters: string[] }
+  /** The guard wants a person: nothing has happened yet. */
+  | { kind: 'waiting'; confirmation: Confirmation }
+
+export interface FleetActions {
+  deleteService(id: ServiceId, by: string): Promise<DeleteOutcome>
+  /** What is applied in the cluster stays applied. False: there is none of that name. */
+  deleteCluster(name: string, by: string): Promise<boolean>
+  /** Null: nothing of that id waits. */
+  confirm(id: string, by: string): Promise<Confirmation | null>
+  /** A resource was created, changed or (a repository) deleted. Returns at once; the work follows. */
+  onChanged(key: ResourceKey): void
+}

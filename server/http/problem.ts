@@ -1,0 +1,23 @@
+// Errors as answers (RFC 9457). Nothing of the input is repeated: paths and expectations only.
+import type { ZodError, ZodType } from 'zod'
+import { explainIssues } from '../../shared/model/explain.ts'
+import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
+
+export function problemResponse(error: AppError): Response {
+  const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
+  const { status } = ERRORS[error.code]
+  if (status === 401) headers.set('www-authenticate', 'Bearer')
+  if (error.retryAfterMs !== undefined) headers.set('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
+  return new Response(JSON.stringify(problemBody(error)), { status, headers })
+}
+
+export function invalidInput(schema: ZodType, input: unknown, error: ZodError, doing: string, prefix = ''): AppError {
+  const problems = explainIssues(schema, input, error).map(({ path, message }) => ({ path: prefix + path, message }))
+  return new AppError('invalid_resource', {
+    doing,
+    detail: `${problems.length} field${problems.length === 1 ? ' is' : 's are'} wrong`,
+    problems,
+  })
+}
+
+export const notFound = (what: string): AppError => new AppError('not_found', { detail: `there is no ${what}` })

@@ -1,0 +1,30 @@
+// Query parameters that several routes share.
+import { z } from 'zod'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { type LabelSelector, parseSelectorText } from '../../shared/model/labels.ts'
+import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+
+export const limitQuery = z.coerce.number().int().min(1).max(LIST_LIMIT_MAX).default(LIST_LIMIT_DEFAULT)
+export const continueQuery = z.string().max(4_096).optional()
+export const listQuery = z.object({
+  limit: limitQuery,
+  continue: continueQuery,
+  labelSelector: z.string().max(4_096).optional(),
+  project: nameSchema.optional(),
+})
+
+export function selectorOf(text: string | undefined): LabelSelector | undefined {
+  if (text === undefined || text === '') return undefined
+  const selector = parseSelectorText(text)
+  if (selector !== null) return selector
+  throw new AppError('bad_request', {
+    detail: 'labelSelector cannot be read',
+    problems: [{ path: 'labelSelector', message: 'expected key=value, key!=value, key or !key, joined by commas' }],
+  })
+}
+
+/** Cursors are opaque outside: what is in them may change. */
+export const encodeContinue = (after: string | null): string | null => (after === null ? null : Buffer.from(after).toString('base64url'))
+export const decodeContinue = (text: string | undefined): string | undefined =>
+  text === undefined || text === '' ? undefined : Buffer.from(text, 'base64url').toString()

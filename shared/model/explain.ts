@@ -1,0 +1,117 @@
+// zod's findings in the words of whoever wrote the input: path, what was expected, the nearest right name. Never the value itself: it may be a secret.
+import { z } from 'zod'
+import type { Problem } from '../protocol/error.ts'
+import { READ_ONLY_METADATA } from './views.ts'
+
+export interface LocatedProblem extends Problem {
+  /** Path as segments, for whoever can find the line of it. */
+  segments: PropertyKey[]
+}
+
+/** All of them at once, in the order of the schema. */
+export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodError): LocatedProblem[] {
+  return error.issues.flatMap((issue): LocatedProblem[] => {
+    const path = [...issue.path]
+    if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input) }]
+    const known = keysAt(schema, path, input)
+    return issue.keys.map((key) => {
+      const near = nearest(key, known)
+      const hint = near !== null ? `; did you mean "${near}"?` : known.length > 0 ? `; known here: ${known.join(', ')}` : ''
+      return { path: pathText([...path, key]), segments: [...path, key], message: `unknown field${hint}` }
+    })
+  })
+}
+
+/** `spec.targets.exclude[0]`. */
+export function pathText(path: readonly PropertyKey[]): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else if (/^[\w-]+$/.test(String(part))) text += text === '' ? String(part) : `.${String(part)}`
+    else text += `[${JSON.stringify(String(part))}]`
+  }
+  return text
+}
+
+function messageOf(issue: z.core.$ZodIssue, input: unknown): string {
+  const { message } = issue
+  if (issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined) return `is required: expected ${issue.expected}`
+  if (issue.code === 'invalid_value') return `expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
+  return message.replace(/^Invalid input: /, '')
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null) return undefined
+    value = (value as Record<PropertyKey, unknown>)[part]
+  }
+  return value
+}
+
+/** Names that the schema knows at a path of the input; empty where any name is allowed. */
+function keysAt(schema: z.ZodType, path: readonly PropertyKey[], input: unknown): string[] {
+  let at: unknown = schema
+  let value = input
+  for (const part of path) {
+    const here = unwrap(at, value)
+    if (here instanceof z.ZodObject) at = here.shape[String(part)]
+    else if (here instanceof z.ZodArray) at = here.element
+    else if (here instanceof z.ZodRecord) at = here.valueType
+    else return []
+    value = typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined
+  }
+  const here = unwrap(at, value)
+  return here instanceof z.ZodObject ? Object.keys(here.shape) : []
+}
+
+/** Through defaults, optionals and unions (the member that the input's discriminator picks). */
+function unwrap(schema: unknown, value: unknown): unknown {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return unwrap(schema.unwrap(), value)
+  if (schema instanceof z.ZodPipe) return unwrap(schema.in, value)
+  if (schema instanceof z.ZodDiscriminatedUnion) {
+    const { discriminator } = schema.def
+    const word = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[discriminator] : undefined
+    const member = schema.options.find(
+      (option) => option instanceof z.ZodObject && (option.shape[discriminator] as z.ZodType | undefined)?.safeParse(word).success,
+    )
+    return member === undefined ? undefined : unwrap(member, value)
+  }
+  return schema
+}
+
+/** The name that somebody probably meant: at most two slips, or other capitals. */
+export function nearest(name: string, known: readonly string[]): string | null {
+  const lower = name.toLowerCase()
+  let best: string | null = null
+  let bestDistance = Math.min(2, Math.floor(name.length / 2)) + 1
+  for (const candidate of known) {
+    const distance = editDistance(lower, candidate.toLowerCase())
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
+  }
+  return best
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const swap = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      row.push(Math.min(swap, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
+    }
+    previous = row
+  }
+  return previous[b.length] ?? 0
+}
+
+/** Without what only the server writes, so that `get -o yaml` can be edited and applied. */
+export function withoutReadOnly(input: unknown): unknown {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
+  const { status: _, ...document } = input as Record<string, unknown>
+  const { metadata } = document
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return document
+  const readOnly: readonly string[] = READ_ONLY_METADATA
+  return { ...document, metadata: Object.fromEntries(Object.entries(metadata).filter(([key]) => !readOnly.includes(key))) }
+}

@@ -1,0 +1,213 @@
+// What the admin API shows: resources with their status, a service in a cluster, an object, what waits for a person. The server makes these, the command
+// line prints them; times are ms since the epoch. Absent from a list filter means all.
+import { z } from 'zod'
+import { problemSchema } from '../protocol/error.ts'
+import { removalOrderSchema } from './desired.ts'
+import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
+import { driftStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
+
+export const LIST_LIMIT_MAX = 500
+export const LIST_LIMIT_DEFAULT = 100
+/** Of one request to the admin API. */
+export const ADMIN_BODY_BYTES_MAX = 4 * 1_024 * 1_024
+export const APPLY_RESOURCES_MAX = 500
+
+const ms = z.number().int()
+
+/** Two axes and what a person needs: why, since when, and what to do next. `next` is empty only when nothing is to be done. */
+const state = {
+  sync: z.enum(SYNC_WORDS).catch('Unknown'),
+  health: z.enum(HEALTH_WORDS).catch('Unknown'),
+  reason: z.string(),
+  message: z.string(),
+  next: z.string(),
+  sinceMs: ms.nullable(),
+}
+export const stateSchema = z.object(state)
+export type State = z.infer<typeof stateSchema>
+
+export const LIVENESS_WORDS = ['Online', 'Offline', 'NeverSeen', 'Revoked'] as const
+/** Beside the two axes: is what we show now, or what was last known? */
+export const livenessSchema = z.object({
+  word: z.enum(LIVENESS_WORDS).catch('Offline'),
+  /** Of the last request of its agent; null: never. */
+  lastSeenMs: ms.nullable(),
+})
+export type Liveness = z.infer<typeof livenessSchema>
+
+const metadata = z.object({
+  name: z.string(),
+  /** Absent for clusters. */
+  project: z.string().optional(),
+  labels: z.record(z.string(), z.string()),
+  uid: z.string(),
+  generation: ms,
+  version: ms,
+  createdMs: ms,
+  updatedMs: ms,
+  /** Set while removal orders of a deleted service are still being carried out. */
+  deletingMs: ms.optional(),
+})
+/** Members of `metadata` that the server writes: `get -o yaml` shows them and `apply -f` passes over them. */
+export const READ_ONLY_METADATA = ['uid', 'generation', 'version', 'createdMs', 'updatedMs', 'deletingMs'] as const
+
+const head = { apiVersion: z.literal(API_VERSION), metadata }
+const counts = z.object({ total: ms, synced: ms, healthy: ms, offline: ms })
+
+export const repositoryViewSchema = z.object({
+  ...head,
+  kind: z.literal('Repository'),
+  spec: repositorySpecSchema,
+  status: z.object({
+    ready: z.boolean(),
+    commit: z.string().nullable(),
+    fetchedMs: ms.nullable(),
+    reason: z.string(),
+    message: z.string(),
+    next: z.string(),
+    sinceMs: ms.nullable(),
+    problems: z.array(problemSchema),
+  }),
+})
+export type RepositoryView = z.infer<typeof repositoryViewSchema>
+
+export const serviceViewSchema = z.object({
+  ...head,
+  kind: z.literal('Service'),
+  spec: serviceSpecSchema,
+  status: z.object({
+    ...state,
+    commit: z.string().nullable(),
+    objectCount: ms,
+    renderedMs: ms.nullable(),
+    clusters: counts,
+    /** Of the last render: `path` is `file:line:column` where there is a line. */
+    problems: z.array(problemSchema),
+    /** What `skerry confirm` takes, when this service waits for a person. */
+    confirmationId: z.string().nullable(),
+  }),
+})
+export type ServiceView = z.infer<typeof serviceViewSchema>
+
+export const clusterViewSchema = z.object({
+  ...head,
+  kind: z.literal('Cluster'),
+  spec: clusterSpecSchema,
+  status: z.object({
+    ...state,
+    liveness: livenessSchema,
+    joinedMs: ms,
+    agentVersion: z.string().nullable(),
+    kubernetesVersion: z.string().nullable(),
+    nodeCount: ms.nullable(),
+    services: counts,
+    problems: z.array(z.object({ code: z.string(), message: z.string(), sinceMs: ms })),
+  }),
+})
+export type ClusterView = z.infer<typeof clusterViewSchema>
+
+const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
+/** One service in one cluster. */
+export const placementViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  cluster: z.string(),
+  liveness: livenessSchema,
+  ...state,
+  /** What the cluster shall have; null while it goes away. */
+  desired: z.object({ commit: z.string(), digest: z.string(), count: ms }).nullable(),
+  received: point,
+  applied: point,
+  healthy: point,
+  objectCount: ms,
+  healthyCount: ms,
+  removal: removalOrderSchema.nullable(),
+  refusal: pruneRefusalSchema.nullable(),
+  confirmationId: z.string().nullable(),
+})
+export type PlacementView = z.infer<typeof placementViewSchema>
+
+export const objectViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  cluster: z.string(),
+  liveness: livenessSchema,
+  group: z.string(),
+  kind: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  ...state,
+  drift: driftStatusSchema.nullable(),
+})
+export type ObjectView = z.infer<typeof objectViewSchema>
+
+export const eventViewSchema = z.object({
+  id: ms,
+  atMs: ms,
+  type: z.string(),
+  reason: z.string(),
+  message: z.string(),
+  cluster: z.string().nullable(),
+  project: z.string().nullable(),
+  service: z.string().nullable(),
+  object: z.string().nullable(),
+})
+export type EventView = z.infer<typeof eventViewSchema>
+
+export const confirmationViewSchema = z.object({
+  id: z.string(),
+  kind: z.string(),
+  project: z.string(),
+  service: z.string(),
+  cluster: z.string().nullable(),
+  /** Clusters, or objects as `Kind namespace/name`: exactly what a yes is for. */
+  names: z.array(z.string()),
+  why: z.string(),
+  createdMs: ms,
+  confirmedMs: ms.nullable(),
+  confirmedBy: z.string().nullable(),
+})
+export type ConfirmationView = z.infer<typeof confirmationViewSchema>
+
+export const joinTokenViewSchema = z.object({
+  id: z.string(),
+  state: z.string(),
+  uses: ms,
+  usesLeft: ms,
+  labels: z.record(z.string(), z.string()),
+  createdMs: ms,
+  expiresMs: ms,
+  createdBy: z.string(),
+})
+export type JoinTokenView = z.infer<typeof joinTokenViewSchema>
+/** The only answer that ever holds the token itself. */
+export const createdJoinTokenSchema = z.object({ ...joinTokenViewSchema.shape, token: z.string() })
+
+/** `continue`: pass it on for the next page; null at the end. */
+export const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), continue: z.string().nullable() })
+
+export const applyAnswerSchema = z.object({
+  dryRun: z.boolean(),
+  results: z.array(
+    z.object({
+      kind: z.string(),
+      project: z.string(),
+      name: z.string(),
+      action: z.enum(['created', 'configured', 'unchanged']),
+    }),
+  ),
+})
+export type ApplyAnswer = z.infer<typeof applyAnswerSchema>
+
+export const DELETE_OUTCOMES = ['deleted', 'removing', 'waiting'] as const
+/** `removing`: its clusters carry out removal orders, then it is gone. `waiting`: a person has to confirm the exact names first. */
+export const deleteAnswerSchema = z.object({
+  outcome: z.enum(DELETE_OUTCOMES),
+  clusters: z.array(z.string()),
+  confirmation: confirmationViewSchema.nullable(),
+})
+export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
+
+export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
+export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string() })
+export const versionAnswerSchema = z.looseObject({ version: z.string() })
