@@ -1,5 +1,8 @@
 // The test cluster itself: what other end-to-end tests take for granted.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { CLUSTER_START_TIMEOUT_MS, type Etcd, eventually, type KubeCluster, startEtcd, startKubeCluster } from '../support/kube-cluster.ts'
 
 let etcd: Etcd
@@ -81,4 +84,26 @@ test('a paused API server answers nobody until it is resumed', async () => {
   await expect(two.kubectl(['get', 'configmap', '--request-timeout=1s'])).rejects.toThrow()
   two.resume()
   expect(await two.kubectl(['get', 'configmap', '-o', 'name'])).toContain('configmap/only-two')
+}, 60_000)
+
+test('after a kill -9 of whoever started it, no process and no folder is left', async () => {
+  const program = `
+    import { startEtcd } from ${JSON.stringify(join(import.meta.dir, '..', '..', 'scripts', 'local-cluster', 'etcd.ts'))}
+    const { url } = await startEtcd()
+    process.stdout.write(url + '\\n')
+    await Bun.sleep(60_000)`
+  const temp = mkdtempSync(join(tmpdir(), 'kill-'))
+  const starter = Bun.spawn([process.execPath, '-e', program], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, TMPDIR: temp } })
+  try {
+    const { value } = await starter.stdout.getReader().read()
+    const url = new TextDecoder().decode(value).trim()
+    expect((await fetch(`${url}/health`)).ok).toBe(true)
+    expect(readdirSync(temp)).toHaveLength(1)
+    starter.kill('SIGKILL')
+    await eventually('its data is gone', async () => readdirSync(temp).length === 0, 10_000)
+    await expect(fetch(`${url}/health`)).rejects.toThrow()
+  } finally {
+    starter.kill('SIGKILL')
+    rmSync(temp, { recursive: true, force: true })
+  }
 }, 60_000)
