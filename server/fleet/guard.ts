@@ -1,0 +1,34 @@
+// The server's guard: which removals may go out at once and which wait for a person. Small numbers may always; a wrong selector or a wrong delete must not empty
+// a fleet. The agent has a guard of its own for the objects of a service.
+
+/** TG3: never too many. */
+export const REMOVALS_SMALL = 5
+/** TG3: of the clusters that have the service. */
+export const REMOVALS_PERCENT_MAX = 10
+
+export interface Removals {
+  cause: 'service_deleted' | 'left_targets'
+  /** `protect` of the service. */
+  protect: boolean
+  /** Clusters that have the service now. */
+  holders: number
+  leaving: number
+  /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
+  leftByNewTargets: number
+  /** Clusters that its targets match now. */
+  targets: number
+}
+
+export type GuardVerdict = { kind: 'pass' } | { kind: 'wait'; why: string }
+
+export function guardRemovals({ cause, protect, holders, leaving, leftByNewTargets, targets }: Removals): GuardVerdict {
+  if (leaving === 0) return { kind: 'pass' }
+  const of = `${leaving} of ${holders} ${holders === 1 ? 'cluster' : 'clusters'}`
+  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would leave ${of}`
+  if (protect) return { kind: 'wait', why: `the service is protected, and ${what}` }
+  if (leaving > REMOVALS_SMALL && leaving * 100 > holders * REMOVALS_PERCENT_MAX)
+    return { kind: 'wait', why: `${what}: more than ${REMOVALS_SMALL} clusters and more than ${REMOVALS_PERCENT_MAX} % of them` }
+  if (cause === 'left_targets' && targets === 0 && leftByNewTargets > 0)
+    return { kind: 'wait', why: `the changed targets match no cluster any more, and ${what}` }
+  return { kind: 'pass' }
+}

@@ -1,0 +1,188 @@
+// What one service should be everywhere, from what it is: pure, sorted, and repeatable: planned again after its own plan was carried out, nothing is left to do.
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import type { RemovalOrder, ServiceRow } from '../../shared/model/desired.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
+import type { Confirmation, DesiredService } from '../store/store.ts'
+import { type GuardVerdict, guardRemovals } from './guard.ts'
+import { leftByNewTargets, placedByText, type TargetCluster, targetsOf } from './targeting.ts'
+
+export interface PlanInput {
+  id: ServiceId
+  spec: ServiceSpec
+  /** A person deleted it. */
+  deleting: boolean
+  /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
+  render: { commit: string; digest: string; count: number } | null
+  clusters: readonly TargetCluster[]
+  /** All rows of the service, tombstones too. */
+  current: readonly DesiredService[]
+  /** Whose agents report that a removal order was carried out. */
+  removed: ReadonlySet<ClusterId>
+  /** By subject; open ones and confirmed ones. */
+  confirmations: ReadonlyMap<string, Confirmation>
+  nowMs: number
+}
+
+export interface PlannedPublish {
+  clusterId: ClusterId
+  /** For messages. */
+  cluster: string
+  doc: ServiceRow | null
+  /** With the objects of the render, or with none. */
+  objects: 'rendered' | 'none'
+  placedBy: string
+  what: 'placed' | 'updated' | 'removal_ordered' | 'removed'
+}
+
+export type PlannedConfirmation = Omit<Confirmation, 'id' | 'createdMs' | 'confirmedMs' | 'confirmedBy'>
+
+export interface ServicePlan {
+  publishes: PlannedPublish[]
+  open: PlannedConfirmation[]
+  /** Subjects. */
+  close: string[]
+  /** The service was deleted and no cluster has anything of it: its resource goes. */
+  finished: boolean
+}
+
+export const removeSubject = ({ project, service }: ServiceId): string => `remove_service/${project}/${service}`
+export const leaveSubject = ({ project, service }: ServiceId): string => `leave_targets/${project}/${service}`
+export const pruneSubject = (clusterId: ClusterId, { project, service }: ServiceId): string => `prune/${clusterId}/${project}/${service}`
+
+interface Holder {
+  row: DesiredService
+  doc: ServiceRow
+  cluster: TargetCluster
+}
+
+export function planService(input: PlanInput): ServicePlan {
+  const plan: ServicePlan = { publishes: [], open: [], close: [], finished: false }
+  const holders = holdersOf(input)
+  const frozen = input.render === null && !input.deleting
+  const targets = input.deleting ? [] : targetsOf(input.spec.targets, input.clusters)
+  const targeted = new Set(targets.map(({ clusterId }) => clusterId))
+  const leaving = frozen ? [] : holders.filter(({ doc, cluster }) => doc.removal === undefined && !targeted.has(cluster.clusterId))
+
+  const verdict = decideRemovals(input, holders, leaving, targets.length, plan)
+  for (const holder of leaving) if (verdict.kind === 'go') plan.publishes.push(removalOrder(input, holder, verdict))
+  for (const holder of holders)
+    if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
+
+  if (input.render !== null) {
+    const commit = commitOf(input.render, holders)
+    // Who may not leave yet is served on, and keeps the note of what placed it: the reason to wait is still the same.
+    const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
+    for (const cluster of targets) place(input, commit, cluster, placedByText(input.spec.targets), plan)
+    for (const { cluster, row } of kept) place(input, commit, cluster, row.placedBy, plan)
+  }
+  plan.finished = input.deleting && holders.length === 0
+  plan.publishes.sort((a, b) => (a.cluster < b.cluster ? -1 : a.cluster > b.cluster ? 1 : 0))
+  return plan
+}
+
+function holdersOf({ current, clusters }: PlanInput): Holder[] {
+  const byId = new Map(clusters.map((cluster) => [cluster.clusterId, cluster]))
+  const holders: Holder[] = []
+  for (const row of current) {
+    const cluster = byId.get(row.clusterId)
+    if (row.doc !== null && cluster !== undefined) holders.push({ row, doc: row.doc, cluster })
+  }
+  return holders.sort((a, b) => (a.cluster.name < b.cluster.name ? -1 : 1))
+}
+
+type Decision = { kind: 'go'; by: string; why: string } | { kind: 'wait' }
+
+/** Opens what waits for a person, closes what no longer does. */
+function decideRemovals(
+  input: PlanInput,
+  holders: readonly Holder[],
+  leaving: readonly Holder[],
+  targets: number,
+  plan: ServicePlan,
+): Decision {
+  const { id, deleting, confirmations } = input
+  const kind = deleting ? 'remove_service' : 'leave_targets'
+  const subject = deleting ? removeSubject(id) : leaveSubject(id)
+  if (deleting && confirmations.has(leaveSubject(id))) plan.close.push(leaveSubject(id))
+  const verdict: GuardVerdict = guardRemovals({
+    cause: deleting ? 'service_deleted' : 'left_targets',
+    protect: input.spec.protect,
+    holders: holders.filter(({ doc }) => doc.removal === undefined).length,
+    leaving: leaving.length,
+    leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels)).length,
+    targets,
+  })
+  const frozen = input.render === null && !deleting
+  const why = deleting ? 'the service was deleted' : 'the cluster left the targets of the service'
+  if (verdict.kind === 'pass') {
+    if (!frozen && confirmations.has(subject)) plan.close.push(subject)
+    return { kind: 'go', by: 'skerry', why }
+  }
+  const names = leaving.map(({ cluster }) => cluster.name)
+  const token = sha256Hex(canonicalJson([kind, input.spec.deletionPolicy, ...names])).slice(0, 32)
+  const held = confirmations.get(subject)
+  if (held?.token === token && held.confirmedMs !== null) {
+    plan.close.push(subject)
+    return { kind: 'go', by: held.confirmedBy ?? 'unknown', why: `${why}; confirmed` }
+  }
+  if (held?.token !== token || held.why !== verdict.why)
+    plan.open.push({ kind, subject, project: id.project, service: id.service, cluster: null, token, names, why: verdict.why })
+  return { kind: 'wait' }
+}
+
+function removalOrder({ spec, nowMs }: PlanInput, { row, doc, cluster }: Holder, { by, why }: { by: string; why: string }): PlannedPublish {
+  const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
+  const { pruneConfirmed: _, ...rest } = doc
+  return {
+    clusterId: cluster.clusterId,
+    cluster: cluster.name,
+    doc: { ...rest, removal },
+    objects: 'none',
+    placedBy: row.placedBy,
+    what: 'removal_ordered',
+  }
+}
+
+/** TG8: the order stays until the agent says that it was carried out. */
+function finishRemoval({ removed }: PlanInput, { row, cluster }: Holder, plan: ServicePlan): void {
+  if (!removed.has(cluster.clusterId)) return
+  plan.publishes.push({
+    clusterId: cluster.clusterId,
+    cluster: cluster.name,
+    doc: null,
+    objects: 'none',
+    placedBy: row.placedBy,
+    what: 'removed',
+  })
+}
+
+/** RV2: the last commit that changed the digest, also for a cluster that joins later. */
+function commitOf(render: { commit: string; digest: string }, holders: readonly Holder[]): string {
+  const same = holders.find(({ doc }) => doc.removal === undefined && doc.digest === render.digest)
+  return same?.doc.commit ?? render.commit
+}
+
+function place(input: PlanInput, commit: string, cluster: TargetCluster, placedBy: string, plan: ServicePlan): void {
+  const { id, spec, render, current, confirmations } = input
+  if (render === null) return
+  const row = current.find(({ clusterId }) => clusterId === cluster.clusterId)
+  const held = row?.doc ?? null
+  const before = held?.removal === undefined ? held : null
+  const confirmation = confirmations.get(pruneSubject(cluster.clusterId, id))
+  const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
+  const pruneConfirmed = confirmed || before?.pruneConfirmed === render.digest
+  const doc: ServiceRow = {
+    commit: before?.digest === render.digest ? before.commit : commit,
+    digest: render.digest,
+    count: render.count,
+    ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
+    sync: spec.sync,
+    protect: spec.protect,
+    ...(pruneConfirmed ? { pruneConfirmed: render.digest } : {}),
+  }
+  if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
+  if (row !== undefined && held !== null && canonicalJson(doc) === canonicalJson(held) && row.placedBy === placedBy) return
+  const what = held === null ? 'placed' : 'updated'
+  plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })
+}

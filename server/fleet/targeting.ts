@@ -1,0 +1,41 @@
+// Which clusters a service is meant for, and what makes one leave. Pure.
+
+import { z } from 'zod'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
+
+export interface TargetCluster {
+  clusterId: ClusterId
+  name: string
+  labels: Labels
+}
+type Targets = ServiceSpec['targets']
+
+/** TG1 */
+export const isTarget = (labels: Labels, { selector, exclude }: Targets): boolean =>
+  matchesSelector(labels, selector) && !exclude.some((rule) => matchesSelector(labels, rule))
+
+/** By name, so that plans and messages do not depend on the order of reads. */
+export const targetsOf = (targets: Targets, clusters: readonly TargetCluster[]): TargetCluster[] =>
+  clusters.filter(({ labels }) => isTarget(labels, targets)).sort((a, b) => (a.name < b.name ? -1 : 1))
+
+/** What a desired row remembers of the targets that placed it. */
+export const placedByText = ({ selector, exclude }: Targets): string => canonicalJson({ selector, exclude })
+
+const placedBySchema = z.object({ selector: labelSelectorSchema, exclude: z.array(labelSelectorSchema) })
+
+/** TG2: a cluster that its old targets would still take was not relabelled: the service's targets changed under it. */
+export function leftByNewTargets(placedBy: string, labels: Labels): boolean {
+  const parsed = placedBySchema.safeParse(safeJson(placedBy))
+  return !parsed.success || isTarget(labels, parsed.data)
+}
+
+function safeJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'bun:test'
+import { guardRemovals } from '../../server/fleet/guard.ts'
+import { type PlanInput, type PlannedConfirmation, planService, type ServicePlan } from '../../server/fleet/plan-service.ts'
+import { isTarget, leftByNewTargets, placedByText, type TargetCluster } from '../../server/fleet/targeting.ts'
+import type { Confirmation, DesiredService } from '../../server/store/store.ts'
+import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+
+const PROD = { selector: { matchLabels: { env: 'prod' } }, exclude: [{ matchLabels: { frozen: 'true' } }] }
+const id = { project: 'default', service: 'shop' }
+const clusterId = (n: number): ClusterId => clusterIdSchema.parse(`c-${n.toString(16).padStart(16, '0')}`)
+const cluster = (n: number, labels: Labels = { env: 'prod' }): TargetCluster => ({
+  clusterId: clusterId(n),
+  name: `site-${String(n).padStart(2, '0')}`,
+  labels,
+})
+const clusters = (count: number, labels?: Labels) => Array.from({ length: count }, (_, n) => cluster(n + 1, labels))
+const spec = (change: Record<string, unknown> = {}): ServiceSpec =>
+  serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: PROD, namespace: 'shop', ...change })
+const D1 = { commit: 'commit-1', digest: 'd1', count: 3 }
+const D2 = { commit: 'commit-2', digest: 'd2', count: 2 }
+
+const input = (change: Partial<PlanInput> = {}): PlanInput => ({
+  id,
+  spec: spec(),
+  deleting: false,
+  render: D1,
+  clusters: clusters(3),
+  current: [],
+  removed: new Set(),
+  confirmations: new Map(),
+  nowMs: 1000,
+  ...change,
+})
+const confirmation = (planned: PlannedConfirmation, confirmedBy: string | null = null): Confirmation => ({
+  ...planned,
+  id: 'abc123',
+  createdMs: 1,
+  confirmedMs: confirmedBy === null ? null : 2,
+  confirmedBy,
+})
+const bySubject = (...all: Confirmation[]) => new Map(all.map((one) => [one.subject, one]))
+
+/** What the store holds after a plan was carried out. */
+function carriedOut(before: readonly DesiredService[], plan: ServicePlan): DesiredService[] {
+  const rows = new Map(before.map((row) => [row.clusterId, row]))
+  for (const { clusterId, doc, placedBy } of plan.publishes)
+    rows.set(clusterId, { ...id, clusterId, doc, placedBy, ordinal: 1, setSha: null })
+  return [...rows.values()]
+}
+const placedIn = (change: Partial<PlanInput> = {}) => carriedOut([], planService(input(change)))
+const summary = (plan: ServicePlan) => plan.publishes.map(({ cluster: name, what }) => `${name} ${what}`)
+
+test.each([
+  [{ env: 'prod' }, true],
+  [{ env: 'test' }, false],
+  [{}, false],
+  [{ env: 'prod', frozen: 'true' }, false],
+  [{ env: 'prod', frozen: 'no' }, true],
+] as Array<[Labels, boolean]>)('TG1 %j is a target: %p', (labels, expected) => expect(isTarget(labels, PROD)).toBe(expected))
+
+test.each([
+  ['TG2 its old targets would still take it: the service changed', placedByText(PROD), { env: 'prod' }, true],
+  ['TG2 its old targets would not: the cluster was relabelled', placedByText(PROD), { env: 'test' }, false],
+  ['TG2 an unreadable note counts as the service', 'x', { env: 'test' }, true],
+])('%s', (_, placedBy, labels, expected) => expect(leftByNewTargets(placedBy, labels as Labels)).toBe(expected))
+
+describe('guard', () => {
+  const removals = { cause: 'left_targets', protect: false, holders: 100, leaving: 1, leftByNewTargets: 0, targets: 50 } as const
+  test.each([
+    ['TG3 nobody leaves', { leaving: 0, protect: true }, 'pass'],
+    ['TG3 five of five: never too many', { holders: 5, leaving: 5 }, 'pass'],
+    ['TG3 six of six', { holders: 6, leaving: 6 }, 'wait'],
+    ['TG3 six of sixty: exactly the allowed part', { holders: 60, leaving: 6 }, 'pass'],
+    ['TG3 six of fifty-nine', { holders: 59, leaving: 6 }, 'wait'],
+    ['TG3 a deleted service of five clusters', { cause: 'service_deleted', holders: 5, leaving: 5, targets: 0 }, 'pass'],
+    ['TG3 a deleted service of six clusters', { cause: 'service_deleted', holders: 6, leaving: 6, targets: 0 }, 'wait'],
+    ['TG4 a protected service, one cluster', { protect: true, leaving: 1 }, 'wait'],
+    ['TG5 changed targets match nobody', { holders: 1, leaving: 1, leftByNewTargets: 1, targets: 0 }, 'wait'],
+    ['TG5 changed targets match somebody', { holders: 2, leaving: 1, leftByNewTargets: 1, targets: 1 }, 'pass'],
+    ['TG5 the only cluster was relabelled', { holders: 1, leaving: 1, leftByNewTargets: 0, targets: 0 }, 'pass'],
+  ] as const)('%s', (_, change, expected) => expect(guardRemovals({ ...removals, ...change }).kind).toBe(expected))
+})
+
+describe('placing', () => {
+  test('TG1 every target gets the revision, by name; carried out, the plan is empty', () => {
+    const start = input({ clusters: [...clusters(3).reverse(), cluster(9, { env: 'test' })] })
+    const plan = planService(start)
+    expect(summary(plan)).toEqual(['site-01 placed', 'site-02 placed', 'site-03 placed'])
+    expect(plan.publishes[0]?.doc).toEqual({
+      ...D1,
+      namespace: 'shop',
+      sync: start.spec.sync,
+      protect: false,
+    })
+    expect(planService({ ...start, current: carriedOut([], plan) })).toEqual({ publishes: [], open: [], close: [], finished: false })
+  })
+  test('RV2 a commit that changes nothing publishes nothing, and a cluster that joins later names the same commit', () => {
+    const current = placedIn()
+    const plan = planService(input({ current, render: { ...D1, commit: 'commit-9' }, clusters: clusters(4) }))
+    expect(summary(plan)).toEqual(['site-04 placed'])
+    expect(plan.publishes[0]?.doc?.commit).toBe('commit-1')
+  })
+  test('RV2 changed sync options are published under the old commit', () => {
+    const plan = planService(input({ current: placedIn(), spec: spec({ sync: { prune: false } }), render: { ...D1, commit: 'commit-9' } }))
+    expect(plan.publishes.map(({ doc }) => [doc?.commit, doc?.sync.prune])).toEqual(Array(3).fill(['commit-1', false]))
+  })
+  test('TG6 without a good render nothing joins, changes or leaves', () => {
+    const current = placedIn()
+    for (const change of [{ clusters: clusters(5) }, { clusters: clusters(3, {}) }, { spec: spec({ protect: true }) }])
+      expect(planService(input({ current, render: null, ...change })).publishes).toEqual([])
+  })
+})
+
+describe('leaving', () => {
+  test('TG7 a relabelled cluster gets a removal order with policy, who, when and why; the others nothing', () => {
+    const plan = planService(input({ current: placedIn(), clusters: [cluster(1), cluster(2, { env: 'test' }), cluster(3)] }))
+    expect(summary(plan)).toEqual(['site-02 removal_ordered'])
+    expect(plan.publishes[0]?.objects).toBe('none')
+    expect(plan.publishes[0]?.doc?.removal).toEqual({
+      policy: 'prune',
+      by: 'skerry',
+      atMs: 1000,
+      why: 'the cluster left the targets of the service',
+    })
+  })
+  test('TG8 the order stays until the agent reports that it is done, then a tombstone ends it', () => {
+    const away = { clusters: [cluster(1), cluster(2, {}), cluster(3)] }
+    const current = carriedOut(placedIn(), planService(input({ current: placedIn(), ...away })))
+    expect(planService(input({ current, ...away, nowMs: 9999 })).publishes).toEqual([])
+    const plan = planService(input({ current, ...away, removed: new Set([clusterId(2)]) }))
+    expect(summary(plan)).toEqual(['site-02 removed'])
+    expect(plan.publishes[0]?.doc).toBeNull()
+    expect(planService(input({ current: carriedOut(current, plan), ...away, removed: new Set() })).publishes).toEqual([])
+  })
+  test('TG9 a cluster that comes back gets the revision in place of its removal order', () => {
+    const current = carriedOut(placedIn(), planService(input({ current: placedIn(), clusters: [cluster(1), cluster(2, {}), cluster(3)] })))
+    const plan = planService(input({ current, removed: new Set([clusterId(2)]) }))
+    expect(summary(plan)).toEqual(['site-02 updated'])
+    expect(plan.publishes[0]?.doc?.removal).toBeUndefined()
+  })
+  test('TG5 a selector that suddenly matches nobody waits with the exact names, and the clusters are served on', () => {
+    const changed = { spec: spec({ targets: { selector: { matchLabels: { env: 'prodd' } } } }), current: placedIn() }
+    const plan = planService(input({ ...changed, render: D2 }))
+    expect(plan.open).toEqual([
+      {
+        kind: 'leave_targets',
+        subject: 'leave_targets/default/shop',
+        project: 'default',
+        service: 'shop',
+        cluster: null,
+        token: expect.any(String),
+        names: ['site-01', 'site-02', 'site-03'],
+        why: 'the changed targets match no cluster any more, and it would leave 3 of 3 clusters',
+      },
+    ])
+    expect(summary(plan)).toEqual(['site-01 updated', 'site-02 updated', 'site-03 updated'])
+    const current = carriedOut(changed.current, plan)
+    const [open] = plan.open
+    if (open === undefined) throw new Error('nothing was opened')
+
+    const again = planService(input({ ...changed, render: D2, current, confirmations: bySubject(confirmation(open)) }))
+    expect(again).toEqual({ publishes: [], open: [], close: [], finished: false })
+    const confirmed = planService(input({ ...changed, render: D2, current, confirmations: bySubject(confirmation(open, 'ada')) }))
+    expect(summary(confirmed)).toEqual(['site-01 removal_ordered', 'site-02 removal_ordered', 'site-03 removal_ordered'])
+    expect(confirmed.publishes[0]?.doc?.removal).toMatchObject({ by: 'ada', why: 'the cluster left the targets of the service; confirmed' })
+    expect(confirmed.close).toEqual(['leave_targets/default/shop'])
+    const mended = planService(input({ render: D2, current, confirmations: bySubject(confirmation(open)) }))
+    expect(mended.close).toEqual(['leave_targets/default/shop'])
+  })
+  test('TG10 a yes to other names is no yes', () => {
+    const current = placedIn({ clusters: clusters(7) })
+    const [open] = planService(input({ deleting: true, current, clusters: clusters(7) })).open
+    if (open === undefined) throw new Error('nothing was opened')
+    const more = placedIn({ clusters: clusters(8) })
+    const plan = planService(
+      input({ deleting: true, current: more, clusters: clusters(8), confirmations: bySubject(confirmation(open, 'ada')) }),
+    )
+    expect(plan.publishes).toEqual([])
+    expect(plan.open[0]?.names).toHaveLength(8)
+  })
+})
+
+describe('deleting', () => {
+  test('TG11 a deleted service is ordered away, and finished once no cluster has anything of it', () => {
+    const start = input({ deleting: true, render: null, current: placedIn(), spec: spec({ deletionPolicy: 'orphan' }) })
+    const plan = planService(start)
+    expect(plan.publishes.map(({ doc }) => doc?.removal)).toEqual(
+      Array(3).fill({ policy: 'orphan', by: 'skerry', atMs: 1000, why: 'the service was deleted' }),
+    )
+    expect(plan.finished).toBe(false)
+    const current = carriedOut(start.current, plan)
+    const done = planService({ ...start, current, removed: new Set(start.clusters.map((one) => one.clusterId)) })
+    expect(summary(done)).toEqual(['site-01 removed', 'site-02 removed', 'site-03 removed'])
+    expect(planService({ ...start, current: carriedOut(current, done) }).finished).toBe(true)
+  })
+  test('TG11 a service that no cluster has is finished at once', () => {
+    expect(planService(input({ deleting: true, render: null })).finished).toBe(true)
+  })
+  test('TG11 a cluster that was deleted holds nothing up', () => {
+    expect(planService(input({ deleting: true, current: placedIn(), clusters: [] })).finished).toBe(true)
+  })
+  test('TG4 a protected service waits, and stays as it is meanwhile', () => {
+    const plan = planService(input({ deleting: true, current: placedIn(), spec: spec({ protect: true }), render: D2 }))
+    expect(plan.publishes).toEqual([])
+    expect(plan.open[0]).toMatchObject({ kind: 'remove_service', names: ['site-01', 'site-02', 'site-03'] })
+  })
+})
+
+describe('confirmed prunes', () => {
+  const prune = (digest: string, by: string | null): Confirmation =>
+    confirmation(
+      {
+        kind: 'prune',
+        subject: `prune/${clusterId(1)}/default/shop`,
+        project: 'default',
+        service: 'shop',
+        cluster: 'site-01',
+        token: digest,
+        names: ['ConfigMap shop/a'],
+        why: 'x',
+      },
+      by,
+    )
+  test('TG12 a yes for the current revision goes into that cluster’s row and stays with that digest', () => {
+    const start = input({ current: placedIn(), confirmations: bySubject(prune('d1', 'ada')) })
+    const plan = planService(start)
+    expect(plan.publishes.map(({ cluster: name, doc }) => [name, doc?.pruneConfirmed])).toEqual([['site-01', 'd1']])
+    expect(plan.close).toEqual([`prune/${clusterId(1)}/default/shop`])
+    const current = carriedOut(start.current, plan)
+    expect(planService(input({ current })).publishes).toEqual([])
+    expect(planService(input({ current, render: D2 })).publishes[0]?.doc?.pruneConfirmed).toBeUndefined()
+  })
+  test('TG12 a yes for an older revision changes nothing and is put away; an open question stays', () => {
+    const late = planService(input({ current: placedIn(), confirmations: bySubject(prune('d0', 'ada')) }))
+    expect([late.publishes, late.close]).toEqual([[], [`prune/${clusterId(1)}/default/shop`]])
+    const open = planService(input({ current: placedIn(), confirmations: bySubject(prune('d1', null)) }))
+    expect([open.publishes, open.close]).toEqual([[], []])
+  })
+})
