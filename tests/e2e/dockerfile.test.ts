@@ -1,7 +1,7 @@
 // There is no Docker here, so the images are checked by what they would hold: the files of the final stage's COPY lines and nothing else, as
 // the user it names, with one writable folder.
 import { expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { packageVersion, parseVersion, plantTraps, runInSandbox } from '../../scripts/binary-sandbox.ts'
@@ -39,31 +39,54 @@ function finalStage(file: string): FinalStage {
 /** The build stage is Debian 12 with the clone under /src; so is, but for the folder, this machine. */
 const here = (path: string): string => (path.startsWith('/src/') ? join(ROOT, path.slice('/src/'.length)) : path)
 
-test.each([
+const IMAGES = [
   ['Dockerfile.server', 'skerry'],
   ['Dockerfile.agent', 'skerry-agent'],
-])(
-  '%s: what the final stage copies is enough to run %s as 65532 on a read-only root',
-  async (file, binary) => {
-    const stage = finalStage(file)
-    expect(stage).toMatchObject({ base: 'scratch', user: '65532:65532', workdir: '/data', entrypoint: [`/usr/bin/${binary}`] })
-    const { '/data': data, ...copies } = stage.copies
-    expect(data).toBe('/empty')
-    const files = Object.fromEntries(Object.entries(copies).map(([inside, from]) => [inside, here(from)]))
-    for (const path of Object.values(files)) expect(existsSync(path) || `${path} is missing; run scripts/build`).toBe(true)
+] as const
 
-    const dataDir = mkdtempSync(join(tmpdir(), 'image-'))
-    chmodSync(dataDir, 0o777)
-    try {
-      await plantTraps(dataDir)
-      const run = (...args: string[]) => runInSandbox({ files, dataDir, command: [...stage.entrypoint, ...args] })
-      expect(parseVersion(await run('--version', '-o', 'json'))).toMatchObject({ version: packageVersion() })
-      // What CMD says is known to the binary: its first word is a command, its flags are flags of it.
-      const help = await run(stage.cmd[0] ?? '', '--help')
-      for (const flag of stage.cmd.filter((word) => word.startsWith('--'))) expect(help.stdout).toContain(flag)
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true })
-    }
-  },
-  60_000,
-)
+async function withDataDir<T>(use: (dataDir: string) => Promise<T>): Promise<T> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'image-'))
+  chmodSync(dataDir, 0o777)
+  try {
+    return await use(dataDir)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+/** Runs the image's entry point in a root of just its files. */
+function runImage({ copies, entrypoint }: FinalStage, dataDir: string, ...args: string[]) {
+  const { '/data': data, ...rest } = copies
+  expect(data).toBe('/empty')
+  const files = Object.fromEntries(Object.entries(rest).map(([inside, from]) => [inside, here(from)]))
+  for (const path of Object.values(files)) expect(existsSync(path) || `${path} is missing; run scripts/build`).toBe(true)
+  return runInSandbox({ files, dataDir, command: [...entrypoint, ...args] })
+}
+
+test.each(IMAGES)('BI1 BI3 BI4 %s: what the final stage copies is enough to run %s as 65532 on a read-only root', async (file, binary) => {
+  const stage = finalStage(file)
+  expect(stage).toMatchObject({ base: 'scratch', user: '65532:65532', workdir: '/data', entrypoint: [`/usr/bin/${binary}`] })
+  await withDataDir(async (dataDir) => {
+    const facts = parseVersion(await runImage(stage, dataDir, '--version', '-o', 'json'))
+    expect(Object.keys(facts).sort()).toEqual(['bun', 'commit', 'crSqlite', 'protocol', 'sqlite', 'version'])
+    expect(facts).toMatchObject({ version: packageVersion(), bun: Bun.version })
+    expect(readdirSync(dataDir)).toEqual([])
+  })
+})
+
+test.each(IMAGES)('%s: the flags of its CMD are known to %s', async (file) => {
+  const stage = finalStage(file)
+  const help = await withDataDir((dataDir) => runImage(stage, dataDir, stage.cmd[0] ?? '', '--help'))
+  for (const flag of stage.cmd.filter((word) => word.startsWith('--'))) expect(help.stdout).toContain(flag)
+})
+
+test.each(IMAGES)('BI2 %s: %s ignores a .env and a bunfig.toml in its working directory', async (file) => {
+  await withDataDir(async (dataDir) => {
+    await plantTraps(dataDir)
+    const bun = Bun.spawnSync([process.execPath, '-e', '0'], { cwd: dataDir })
+    expect(bun.stdout.toString()).toBe('trap sprung') // the trap works on whoever reads it
+    const result = await runImage(finalStage(file), dataDir, '--version', '-o', 'json')
+    expect(result.stdout).not.toContain('trap')
+    expect(parseVersion(result)['version']).toBe(packageVersion())
+  })
+})
