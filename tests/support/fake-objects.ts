@@ -307,14 +307,21 @@ function findConflicts(others: readonly Owner[], wanted: Leaves, live: Leaves): 
   )
 }
 
+/** In the words of the API server, which differ for one conflict and for several. */
 function conflictRefusal(conflicts: readonly Conflict[]): Refusal {
-  const causes = conflicts.map(({ key, manager: { manager, operation, apiVersion } }) => ({
-    reason: 'FieldManagerConflict',
-    message: `conflict with "${manager}"${operation === 'Update' ? ` using ${apiVersion}` : ''}`,
+  const named = conflicts.map(({ key, manager: { manager, operation, apiVersion } }) => ({
+    who: `"${manager}"${operation === 'Update' ? ` using ${apiVersion}` : ''}`,
     field: pathText(pathOf(key)),
   }))
-  const texts = causes.map(({ message, field }) => `${message}: ${field}`).join(', ')
-  return new Refusal(409, 'Conflict', `Apply failed with ${causes.length} conflict${causes.length === 1 ? '' : 's'}: ${texts}`, { causes })
+  const causes = named.map(({ who, field }) => ({ reason: 'FieldManagerConflict', message: `conflict with ${who}`, field }))
+  const [first] = named
+  const one = named.length === 1 && first !== undefined
+  const groups = [...new Set(named.map(({ who }) => who))].sort().map((who) => {
+    const fields = named.flatMap((conflict) => (conflict.who === who ? [`- ${conflict.field}`] : []))
+    return [`conflicts with ${who}:`, ...fields.sort()].join('\n')
+  })
+  const text = one ? `conflict with ${first.who}: ${first.field}` : groups.join('\n')
+  return new Refusal(409, 'Conflict', `Apply failed with ${named.length} conflict${one ? '' : 's'}: ${text}`, { causes })
 }
 
 const servedKey = ({ group, version, kind }: ApiResource): string => `${group}/${version}/${kind}`
