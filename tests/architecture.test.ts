@@ -144,6 +144,9 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
   'agent/reconcile/reconcile-pass.ts': 'one pass of the loop',
   'agent/reconcile/execute.ts': 'acts on the cluster through its port',
+  'agent/reconcile/watches.ts': 'holds the live view by watching through the port',
+  'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
+  'agent/reconcile/request-gate.ts': 'how many requests are in flight',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {
   'shared/adapters/yaml.ts': 'text in, values out: an adapter only because it has a library',
