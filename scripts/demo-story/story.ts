@@ -1,20 +1,12 @@
 // The story: each step does one thing to the world and waits until it can be seen at the API server. Times are measured where they are shown.
+import type { PlacementView } from '../../shared/model/views.ts'
 import { configMap } from '../local-cluster/demo-repository.ts'
-import { until } from './fleet-view.ts'
 import { bytes, chapter, note, seconds, step } from './terminal.ts'
+import { until } from './until.ts'
 import { type Ear, listen } from './watch-lines.ts'
 import type { DemoSite, World } from './world.ts'
 
 const ARRIVAL_TIMEOUT_MS = 240_000
-
-interface ServiceView {
-  service: string
-  sync: string
-  health: string
-  message: string
-  objectCount: number
-  healthyCount: number
-}
 
 export async function tellStory(world: World): Promise<{ next: string }> {
   chapter('From Git to the clusters')
@@ -55,7 +47,7 @@ async function arrival(world: World): Promise<void> {
       const services = await until(
         `everything healthy in ${cluster.name}`,
         async () => {
-          const { items } = await world.fleet.api<{ items: ServiceView[] }>(`/clusters/${cluster.name}/services`)
+          const { items } = await world.fleet.api<{ items: PlacementView[] }>(`/clusters/${cluster.name}/services`)
           const [healthy, all] = [sum(items, 'healthyCount'), sum(items, 'objectCount')]
           progress(`${healthy} of ${all} objects healthy`)
           return items.length > 0 && items.every((item) => item.sync === 'Synced' && settled(item, world)) ? items : null
@@ -72,14 +64,15 @@ async function arrival(world: World): Promise<void> {
 }
 
 /** Healthy, or degraded for reasons that are listed. */
-function settled(item: ServiceView, world: World): boolean {
+function settled(item: PlacementView, world: World): boolean {
   return (
     item.health === 'Healthy' ||
     world.exceptions.some(({ what }) => what.includes(`/${item.service}/`) && item.healthyCount === item.objectCount - 1)
   )
 }
 
-const sum = (items: readonly ServiceView[], field: 'objectCount' | 'healthyCount') => items.reduce((total, item) => total + item[field], 0)
+const sum = (items: readonly PlacementView[], field: 'objectCount' | 'healthyCount') =>
+  items.reduce((total, item) => total + item[field], 0)
 
 async function commitArrives(world: World, settings: Ear, value: string): Promise<void> {
   await step('Commit pushed → applied after', async () => {
@@ -140,7 +133,7 @@ async function catchUp(world: World, home: DemoSite, settings: Ear): Promise<voi
       await until(
         `${cluster.name} healthy`,
         async () => {
-          const { items } = await world.fleet.api<{ items: ServiceView[] }>(`/clusters/${cluster.name}/services`)
+          const { items } = await world.fleet.api<{ items: PlacementView[] }>(`/clusters/${cluster.name}/services`)
           return items.every((item) => item.sync === 'Synced' && settled(item, world)) ? true : null
         },
         ARRIVAL_TIMEOUT_MS,

@@ -53,7 +53,7 @@ describe('a commit', () => {
     expect(agentWrites(site().cluster, since).map(requestText)).toEqual(['patch /api/v1/namespaces/settings/configmaps/s4 200'])
     expect(after.replica?.rows).toBe(before.replica?.rows ?? -1)
     const stable = await scenario.status('harbour', 'stable')
-    expect(stable?.appliedCommit).not.toBe(commit)
+    expect(stable?.applied?.commit).not.toBe(commit)
   })
 
   test('E2E2 that removes a manifest prunes that object and touches nothing else', async () => {

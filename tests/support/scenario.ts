@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type FileChanges, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { createLocalFleet, type LocalAgent, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import type { PlacementView } from '../../shared/model/views.ts'
 import { type AuditEvent, type Etcd, eventually, type KubeCluster, startEtcd, startKubeCluster, WRITE_VERBS } from './kube-cluster.ts'
 
 export const AGENT_USER_AGENT = 'skerry-agent'
@@ -21,22 +22,8 @@ export interface Scenario {
   push(files: FileChanges, message?: string): Promise<string>
   /** Waits until every named service (`name` in the default project) is Synced and Healthy in the cluster, at the commit if given. */
   settled(site: string, services: readonly string[], options?: { commit?: string; timeoutMs?: number }): Promise<void>
-  status(site: string, service: string): Promise<ServiceView | undefined>
+  status(site: string, service: string): Promise<PlacementView | undefined>
   stop(): Promise<void>
-}
-
-/** What `GET /api/v1/clusters/:name/services` shows of one service. */
-export interface ServiceView {
-  project: string
-  service: string
-  sync: string
-  health: string
-  reason: string
-  message: string
-  objectCount: number
-  healthyCount: number
-  appliedCommit?: string
-  nextStep?: string
 }
 
 export interface SiteOptions {
@@ -72,7 +59,7 @@ export async function startScenario(options: { sites: Record<string, SiteOptions
       sites[name] = { cluster, agent }
     }
     const status = async (site: string, service: string) => {
-      const { items } = await fleet.api<{ items: ServiceView[] }>(`/clusters/${site}/services`)
+      const { items } = await fleet.api<{ items: PlacementView[] }>(`/clusters/${site}/services`)
       return items.find((item) => item.service === service)
     }
     return {
@@ -87,10 +74,10 @@ export async function startScenario(options: { sites: Record<string, SiteOptions
       status,
       settled: async (site, services, { commit, timeoutMs = 60_000 } = {}) => {
         for (const service of services) {
-          let last: ServiceView | undefined
+          let last: PlacementView | undefined
           const check = async () => {
             last = await status(site, service)
-            return last?.sync === 'Synced' && last.health === 'Healthy' && (commit === undefined || last.appliedCommit === commit)
+            return last?.sync === 'Synced' && last.health === 'Healthy' && (commit === undefined || last.applied?.commit === commit)
           }
           await eventually(`${service} in ${site} Synced and Healthy`, check, timeoutMs).catch((error) => {
             throw new Error(
