@@ -14,7 +14,7 @@ export interface ServerKeys {
   fingerprint: string
   sign(bytes: Uint8Array): string
   /** 16 bytes; `purpose` keeps MACs of one kind from serving as another. */
-  mac(purpose: 'session' | 'nonce', bytes: Uint8Array): Buffer
+  mac(purpose: 'session' | 'nonce' | 'webhook', bytes: Uint8Array): Buffer
 }
 
 const signingFile = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })

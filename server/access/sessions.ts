@@ -16,6 +16,9 @@ export const NONCE_MS = 60_000
 /** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
 const NONCES_USED_MAX = 100_000
 
+/** How far a restored server may lag behind what an agent holds. */
+const INCARNATION_LEAD_MAX = 100
+
 // token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
 const MAC_AT = 16
 const SEALED_BYTES = 32
@@ -80,6 +83,9 @@ export function createSessions({ keys, agents, store, clock, randomBytes }: Sess
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
       useUp(given)
       if (incarnation !== null && incarnation < agent.incarnation) throw superseded(agent)
+      if (incarnation !== null && incarnation > agent.incarnation + INCARNATION_LEAD_MAX) {
+        throw new AppError('bad_request', { doing: 'open a session', detail: `incarnation ${incarnation} was never given out` })
+      }
       const granted = incarnation === agent.incarnation ? incarnation : await raise(agentId, incarnation, agents, store)
       const body = Buffer.alloc(MAC_AT)
       body.write(agentId.slice(2), 0, 'hex')

@@ -1,0 +1,68 @@
+// The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and key the same.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { type JoinAnswer, type JoinRequest, joinAnswerSchema, joinProofBytes, parseJoinToken } from '../../shared/protocol/join.ts'
+import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
+import type { Identity } from '../state/agent-state.ts'
+import type { AgentKeys } from './agent-keys.ts'
+import type { ServerClient } from './server-client.ts'
+import { CALL_TIMEOUT_MS, openSession, parseAnswer } from './session-keeper.ts'
+
+export interface JoinInput {
+  /** As printed by the server; null when none was given. */
+  joinToken: string | null
+  clusterName: string
+  /** UID of the kube-system namespace; '' while the API server cannot be asked. */
+  clusterUid: string
+  agentVersion: string
+}
+
+/** The identity to keep. Its incarnation is asked for anew: whether this disk ever gave out a rev, nobody can tell. */
+export async function joinServer(client: ServerClient, keys: AgentKeys, input: JoinInput, signal: AbortSignal): Promise<Identity> {
+  const token = parseJoinToken(input.joinToken ?? '')
+  if (token === null) {
+    const detail =
+      input.joinToken === null ? 'this agent has not joined yet and was given no join token' : 'the join token is not of the form skj.….…'
+    throw new AppError('join_token_unknown', { doing: 'join', detail })
+  }
+  const answer = await requestJoin(client, joinRequest(keys, input, token.secret), signal)
+  const [serverKey] = answer.serverKeys
+  if (serverKey === undefined || fingerprint(serverKey) !== token.fingerprint) throw new AppError('server_key_mismatch', { doing: 'join' })
+  if (answer.protocol.max < MIN_SUPPORTED_PROTOCOL_VERSION || answer.protocol.min > PROTOCOL_VERSION) {
+    const detail = `the agent speaks protocol ${MIN_SUPPORTED_PROTOCOL_VERSION} to ${PROTOCOL_VERSION}, the server ${answer.protocol.min} to ${answer.protocol.max}`
+    throw new AppError('protocol_unsupported', { doing: 'join', detail })
+  }
+  const { agentId, clusterId, serverKeys } = answer
+  const session = await openSession(client, keys, agentId, null, signal)
+  return { clusterId, agentId, serverKeys, incarnation: session.incarnation }
+}
+
+export function joinRequest(keys: AgentKeys, input: JoinInput, secret: string): JoinRequest {
+  const { publicKey, privateKey } = keys.signing
+  const recipient = keys.recipient.publicKey
+  return {
+    token: secret,
+    cluster: input.clusterName,
+    publicKey,
+    recipient,
+    clusterUid: input.clusterUid,
+    agentVersion: input.agentVersion,
+    protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
+    proof: signBytes(privateKey, joinProofBytes(sha256Hex(secret), publicKey, recipient, input.clusterName)),
+  }
+}
+
+async function requestJoin(client: ServerClient, json: JoinRequest, signal: AbortSignal): Promise<JoinAnswer> {
+  const answer = await client.call({
+    doing: 'join',
+    method: 'POST',
+    path: ROUTES.join,
+    json,
+    answerBytesMax: JOIN_BODY_BYTES_MAX,
+    timeoutMs: CALL_TIMEOUT_MS,
+    signal,
+  })
+  return parseAnswer(answer, joinAnswerSchema, 'join')
+}

@@ -1,0 +1,97 @@
+// A key becomes a session by signing the server's nonce. One attempt at a time, renewed at half its life, and thrown away when the server says so.
+import type { z } from 'zod'
+import { AppError } from '../../shared/protocol/error.ts'
+import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { nonceSchema, type SessionAnswer, sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { signBytes } from '../../shared/runtime/keys.ts'
+import type { AgentState, Identity } from '../state/agent-state.ts'
+import type { AgentKeys } from './agent-keys.ts'
+import { parseJson, type ServerAnswer, type ServerCall, type ServerClient } from './server-client.ts'
+
+export const CALL_TIMEOUT_MS = 30_000
+
+export interface SessionKeeper {
+  /** A call with a session; one that the server no longer takes is replaced once. */
+  call(call: Omit<ServerCall, 'token'>): Promise<ServerAnswer>
+}
+
+export interface SessionDeps {
+  client: ServerClient
+  keys: AgentKeys
+  state: Pick<AgentState, 'identity' | 'setIdentity'>
+  clock: Clock
+}
+
+export function createSessionKeeper({ client, keys, state, clock }: SessionDeps): SessionKeeper {
+  let held: { token: string; renewAtMs: number } | null = null
+  let opening: Promise<string> | null = null
+
+  const open = async (signal: AbortSignal): Promise<string> => {
+    const identity = state.identity()
+    if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
+    const answer = await openSession(client, keys, identity.agentId, identity.incarnation, signal)
+    if (answer.clusterId !== identity.clusterId)
+      throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
+    if (answer.incarnation !== identity.incarnation) state.setIdentity({ ...identity, incarnation: answer.incarnation })
+    held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs / 2 }
+    return answer.token
+  }
+  const token = (signal: AbortSignal): Promise<string> => {
+    if (held !== null && clock.nowMs() < held.renewAtMs) return Promise.resolve(held.token)
+    opening ??= open(signal).finally(() => {
+      opening = null
+    })
+    return opening
+  }
+
+  return {
+    async call(call) {
+      const used = await token(call.signal)
+      try {
+        return await client.call({ ...call, token: used })
+      } catch (error) {
+        if (!(error instanceof AppError && error.code === 'session_required')) throw error
+        if (held?.token === used) held = null
+        return client.call({ ...call, token: await token(call.signal) })
+      }
+    },
+  }
+}
+
+/** Null: asks for the next incarnation, because nothing is known of revs that were given out before. */
+export async function openSession(
+  client: ServerClient,
+  keys: AgentKeys,
+  agentId: string,
+  incarnation: Identity['incarnation'] | null,
+  signal: AbortSignal,
+): Promise<SessionAnswer> {
+  const call = {
+    doing: 'open a session',
+    method: 'POST',
+    path: ROUTES.session,
+    answerBytesMax: JOIN_BODY_BYTES_MAX,
+    timeoutMs: CALL_TIMEOUT_MS,
+    signal,
+  } as const
+  const nonce = await client.call({ ...call, json: { agentId, incarnation } }).then(
+    () => null,
+    (error) => nonceOf(error),
+  )
+  if (nonce === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
+  const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
+  return parseAnswer(await client.call({ ...call, json: { agentId, incarnation, nonce, signature } }), sessionAnswerSchema, call.doing)
+}
+
+function nonceOf(error: unknown): string {
+  const nonce = error instanceof AppError && error.code === 'session_required' ? nonceSchema.safeParse(error.data.extra?.['nonce']) : null
+  if (nonce?.success) return nonce.data
+  throw error
+}
+
+export function parseAnswer<T>(answer: ServerAnswer, schema: z.ZodType<T>, doing: string): T {
+  const parsed = schema.safeParse(parseJson(answer.body))
+  if (parsed.success) return parsed.data
+  throw new AppError('unavailable', { doing, detail: 'the answer has not the form of the protocol' })
+}

@@ -1,0 +1,73 @@
+// Time that a test moves. Sleepers wake in order of their hour; between two of them everything that can run without waiting has run.
+import type { Clock } from '../../shared/runtime/clock.ts'
+
+interface Sleeper {
+  atMs: number
+  order: number
+  wake(): void
+}
+
+export interface VirtualClock extends Clock {
+  /** Lets `ms` pass. */
+  advance(ms: number): Promise<void>
+  /** Lets whatever needs no time happen. */
+  settle(): Promise<void>
+  /** Wakes everybody who sleeps, for the end of a test. */
+  jump(ms: number): void
+}
+
+export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
+  let nowMs = startMs
+  let order = 0
+  let activity = 0
+  const sleepers = new Set<Sleeper>()
+  const next = () => {
+    let first: Sleeper | null = null
+    for (const sleeper of sleepers) {
+      if (first === null || sleeper.atMs < first.atMs || (sleeper.atMs === first.atMs && sleeper.order < first.order)) first = sleeper
+    }
+    return first
+  }
+  /** Quiet: three turns of the event loop in which nobody began or ended a sleep. */
+  const settle = async () => {
+    for (let quiet = 0, seen = activity; quiet < 3; seen = activity) {
+      await new Promise<void>((resolve) => setImmediate(resolve))
+      quiet = activity === seen ? quiet + 1 : 0
+    }
+  }
+  return {
+    nowMs: () => nowMs,
+    jump: (ms) => {
+      nowMs += ms
+    },
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        activity++
+        if (signal?.aborted) return resolve()
+        const sleeper: Sleeper = {
+          atMs: nowMs + Math.max(0, ms),
+          order: order++,
+          wake: () => {
+            if (!sleepers.delete(sleeper)) return
+            activity++
+            signal?.removeEventListener('abort', sleeper.wake)
+            resolve()
+          },
+        }
+        sleepers.add(sleeper)
+        signal?.addEventListener('abort', sleeper.wake, { once: true })
+      }),
+    settle,
+    async advance(ms) {
+      const untilMs = nowMs + ms
+      for (;;) {
+        await settle()
+        const sleeper = next()
+        if (sleeper === null || sleeper.atMs > untilMs) break
+        nowMs = Math.max(nowMs, sleeper.atMs)
+        sleeper.wake()
+      }
+      nowMs = untilMs
+    },
+  }
+}
