@@ -12,6 +12,13 @@ export interface LocatedProblem extends Problem {
 export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodError): LocatedProblem[] {
   return error.issues.flatMap((issue): LocatedProblem[] => {
     const path = [...issue.path]
+    const words = issue.code === 'invalid_union' ? discriminatorWords(schema, path) : []
+    if (words.length > 0) {
+      const given = valueAt(input, path)
+      const near = typeof given === 'string' ? nearest(given, words) : null
+      const hint = near === null ? '' : `; did you mean "${near}"?`
+      return [{ path: pathText(path), segments: path, message: `expected ${words.join(' or ')}${hint}` }]
+    }
     if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input) }]
     const known = keysAt(schema, path, input)
     return issue.keys.map((key) => {
@@ -47,6 +54,15 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
     value = (value as Record<PropertyKey, unknown>)[part]
   }
   return value
+}
+
+/** What the discriminator at this path may say. */
+function discriminatorWords(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  if (!(schema instanceof z.ZodDiscriminatedUnion) || path.length !== 1 || path[0] !== schema.def.discriminator) return []
+  return schema.options.flatMap((option) => {
+    const word = option instanceof z.ZodObject ? option.shape[schema.def.discriminator] : undefined
+    return word instanceof z.ZodLiteral ? [...word.values].map(String) : []
+  })
 }
 
 /** Names that the schema knows at a path of the input; empty where any name is allowed. */

@@ -1,0 +1,106 @@
+// Everything the server answers: agents and webhooks by their own handlers, before anything parses a body; the admin API by Elysia. One function from a
+// request to an answer, so that tests and simulations need no socket.
+import { openapi } from '@elysiajs/openapi'
+import { Elysia } from 'elysia'
+import { ADMIN_BODY_BYTES_MAX } from '../shared/model/views.ts'
+import { AppError } from '../shared/protocol/error.ts'
+import { AGENT_API } from '../shared/protocol/routes.ts'
+import type { Clock } from '../shared/runtime/clock.ts'
+import type { Logger } from '../shared/runtime/logger.ts'
+import type { ApiTokens } from './access/api-tokens.ts'
+import { accessRoutes } from './http/access-routes.ts'
+import { applyRoute } from './http/apply-route.ts'
+import { ADMIN_API, createAuth } from './http/auth.ts'
+import { withLimitedBody } from './http/body-limit.ts'
+import type { AdminDeps } from './http/deps.ts'
+import type { FleetActions } from './http/fleet-actions.ts'
+import { fleetRoutes } from './http/fleet-routes.ts'
+import { createFleetViews } from './http/fleet-views.ts'
+import { problemResponse } from './http/problem.ts'
+import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
+import type { Store } from './store/store.ts'
+
+export const WEBHOOKS = '/webhooks/v1/'
+
+/** Null: no such route. */
+type Handler = (request: Request) => Promise<Response | null>
+
+export interface AppDeps extends Pick<AdminDeps, 'serverFingerprint' | 'webhook' | 'version'> {
+  store: Store
+  tokens: ApiTokens
+  actions: FleetActions
+  clock: Clock
+  logger: Logger
+  /** False while starting or stopping: /readyz says so. */
+  ready(): boolean
+  /** Gets everything below /agent/v1 untouched. */
+  agentHandler?: Handler
+  /** Gets everything below /webhooks/v1/ untouched. */
+  webhookHandler?: Handler
+}
+
+export interface App {
+  fetch(request: Request): Promise<Response>
+  /** Of the admin API and the probes: tests walk them. */
+  routes: { method: string; path: string }[]
+}
+
+export function createApp(deps: AppDeps): App {
+  const { agentHandler, webhookHandler, logger } = deps
+  const elysia = createElysia(deps)
+
+  async function route(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url)
+    const own = pathname.startsWith(`${AGENT_API}/`) ? agentHandler : pathname.startsWith(WEBHOOKS) ? webhookHandler : undefined
+    if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
+    return elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX))
+  }
+
+  return {
+    routes: elysia.routes.map(({ method, path }) => ({ method, path })),
+    async fetch(request) {
+      try {
+        return await route(request)
+      } catch (error) {
+        if (error instanceof AppError) return problemResponse(error)
+        logger.error('request failed', { method: request.method, path: new URL(request.url).pathname, error: String(error) })
+        return problemResponse(new AppError('internal'))
+      }
+    },
+  }
+}
+
+function createElysia(deps: AppDeps) {
+  const auth = createAuth(deps.tokens, deps.logger)
+  const admin: AdminDeps = { ...deps, views: createFleetViews(deps.store, deps.clock), principal: auth.principal }
+  const api = new Elysia({ prefix: ADMIN_API })
+    // The second lock: a route that the first plugin's path check did not cover has no principal.
+    .derive(({ request }) => ({ principal: auth.principal(request) }))
+    .use(resourceRoutes(admin))
+    .use(applyRoute(admin))
+    .use(fleetRoutes(admin))
+    .use(accessRoutes(admin))
+  return new Elysia({ aot: true })
+    .use(auth.plugin)
+    .get('/healthz', () => 'ok', { detail: { hide: true } })
+    .get('/readyz', () => readiness(deps.ready()), { detail: { hide: true } })
+    .use(
+      openapi({
+        provider: null, // its documentation page loads scripts from elsewhere
+        path: `${ADMIN_API}/openapi`,
+        specPath: `${ADMIN_API}/openapi.json`,
+        mapJsonSchema: { zod: jsonSchema },
+        documentation: {
+          info: { title: 'Skerry', version: deps.version().version },
+          components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+          security: [{ token: [] }],
+        },
+      }),
+    )
+    .use(api)
+}
+
+function readiness(ready: boolean): string {
+  if (!ready) throw new AppError('unavailable', { detail: 'starting or stopping' })
+  return 'ok'
+}

@@ -1,0 +1,82 @@
+// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, repositories before services.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
+import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { AdminDeps } from './deps.ts'
+import { jsonSchema } from './resource-routes.ts'
+import { keyOf, keyText, plannedAction, refusal, writeResource } from './write-resource.ts'
+
+const applyRequestSchema = z.strictObject({
+  resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
+  dryRun: z.boolean().default(false),
+})
+const documented = z.strictObject({ resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX), dryRun: z.boolean().default(false) })
+
+const KIND_ORDER: Record<Applicable['kind'], number> = { Repository: 0, Cluster: 1, Service: 2 }
+
+/** Pure: what the documents say, or everything that is wrong with them. */
+export function parseApplicables(documents: readonly unknown[]): { resources: Applicable[]; problems: Problem[] } {
+  const resources: Applicable[] = []
+  const problems: Problem[] = []
+  const firstByKey = new Map<string, number>()
+  documents.forEach((document, index) => {
+    const input = withoutReadOnly(document)
+    const parsed = applicableSchema.safeParse(input)
+    if (!parsed.success) {
+      const found = explainIssues(applicableSchema, input, parsed.error)
+      problems.push(
+        ...found.map(({ path, message }) => ({ path: path === '' ? `resources[${index}]` : `resources[${index}].${path}`, message })),
+      )
+      return
+    }
+    const key = keyText(keyOf(parsed.data))
+    const first = firstByKey.get(key)
+    if (first !== undefined)
+      problems.push({ path: `resources[${index}].metadata.name`, message: `${key} is in resources[${first}] already` })
+    firstByKey.set(key, first ?? index)
+    resources.push(parsed.data)
+  })
+  return { resources, problems }
+}
+
+export function applyRoute(deps: AdminDeps) {
+  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body }) => apply(deps, body), {
+    detail: {
+      summary: 'Create or change many resources',
+      requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(documented) } } },
+    },
+    response: applyAnswerSchema,
+  })
+}
+
+async function apply(deps: AdminDeps, body: unknown): Promise<ApplyAnswer> {
+  const request = applyRequestSchema.safeParse(body)
+  if (!request.success) {
+    const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
+    throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun}', problems })
+  }
+  const { resources, problems } = parseApplicables(request.data.resources)
+  const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
+  const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
+  for (const item of planned) {
+    const refused = refusal(item.resource, item.held)
+    if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
+  }
+  if (problems.length > 0) {
+    throw new AppError('invalid_resource', {
+      doing: 'apply',
+      detail: `${problems.length} problem${problems.length === 1 ? '' : 's'}`,
+      problems,
+    })
+  }
+  const { dryRun } = request.data
+  const results: ApplyAnswer['results'] = []
+  for (const { resource, held } of planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])) {
+    const action = dryRun ? plannedAction(resource, held) : (await writeResource(deps, resource)).action
+    results.push({ ...keyOf(resource), action })
+  }
+  return { dryRun, results }
+}

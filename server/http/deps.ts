@@ -1,0 +1,20 @@
+// What the admin routes work with.
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Principal } from '../access/api-tokens.ts'
+import type { Store } from '../store/store.ts'
+import type { FleetActions } from './fleet-actions.ts'
+import type { FleetViews } from './fleet-views.ts'
+
+export interface AdminDeps {
+  store: Store
+  views: FleetViews
+  actions: FleetActions
+  clock: Clock
+  /** Of the key in `serverKeys`: printed into join tokens. */
+  serverFingerprint: string
+  /** URL and secret for the forge; null when the repository is unknown. */
+  webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
+  version(): Record<string, unknown> & { version: string }
+  /** Who sent this request; throws `unauthorized` for nobody. */
+  principal(request: Request): Principal
+}

@@ -1,0 +1,95 @@
+// What is going on: services in clusters, objects, events, what waits for a person.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { confirmationViewSchema, eventViewSchema, listOf, objectViewSchema, placementViewSchema } from '../../shared/model/views.ts'
+import type { AdminDeps } from './deps.ts'
+import { objectKey } from './fleet-views.ts'
+import { notFound } from './problem.ts'
+import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
+import { confirmationView } from './resource-routes.ts'
+
+const objectQuery = z.object({
+  cluster: nameSchema.optional(),
+  project: nameSchema.optional(),
+  service: nameSchema.optional(),
+  limit: limitQuery,
+  continue: continueQuery,
+})
+const eventQuery = z.object({
+  /** Strictly after this id; without it the newest. */
+  after: z.coerce.number().int().min(0).optional(),
+  cluster: nameSchema.optional(),
+  project: nameSchema.optional(),
+  service: nameSchema.optional(),
+  limit: limitQuery,
+})
+const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
+
+/** Without members that are undefined, which an optional query parameter is and an optional property is not. */
+const given = <T extends object>(query: T) =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> }
+
+export function fleetRoutes(deps: AdminDeps) {
+  const { store, views, actions } = deps
+  return new Elysia({ tags: ['fleet'] })
+    .get(
+      '/projects/:project/services/:name/clusters',
+      async ({ params: { project, name } }) => {
+        if ((await store.getResource({ kind: 'Service', project, name })) === null) throw notFound(`service ${name} in project ${project}`)
+        return { items: await views.placementsOfService({ project, service: name }), continue: null }
+      },
+      {
+        params: z.object({ project: nameSchema, name: nameSchema }),
+        response: listOf(placementViewSchema),
+        detail: { summary: 'A service in each of its clusters' },
+      },
+    )
+    .get(
+      '/clusters/:name/services',
+      async ({ params: { name } }) => {
+        const cluster = await store.clusterByName(name)
+        if (cluster === null) throw notFound(`cluster ${name}`)
+        return { items: await views.placementsInCluster(cluster), continue: null }
+      },
+      { params: z.object({ name: nameSchema }), response: listOf(placementViewSchema), detail: { summary: 'The services of a cluster' } },
+    )
+    .get(
+      '/objects',
+      async ({ query: { limit, continue: from, ...filter } }) => {
+        const after = decodeContinue(from) ?? ''
+        const rest = (await views.objects(given(filter))).filter((view) => objectKey(view) > after)
+        const items = rest.slice(0, limit)
+        const last = items.at(-1)
+        return { items, continue: rest.length > limit && last !== undefined ? encodeContinue(objectKey(last)) : null }
+      },
+      { query: objectQuery, response: listOf(objectViewSchema), detail: { summary: 'Objects as their agents last reported them' } },
+    )
+    .get(
+      '/events',
+      async ({ query: { limit, ...filter } }) => ({ items: await store.listEvents({ limit, ...given(filter) }), continue: null }),
+      { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },
+    )
+    .get('/confirmations', async () => ({ items: (await store.listConfirmations()).map(confirmationView), continue: null }), {
+      response: listOf(confirmationViewSchema),
+      detail: { summary: 'What waits for a person' },
+    })
+    .get(
+      '/confirmations/:id',
+      async ({ params: { id } }) => {
+        const found = await store.confirmation(id)
+        if (found === null) throw notFound(`confirmation ${id}`)
+        return confirmationView(found)
+      },
+      { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Exactly what would be confirmed' } },
+    )
+    .post(
+      '/confirmations/:id/confirm',
+      async ({ params: { id }, request }) => {
+        const confirmed = await actions.confirm(id, deps.principal(request).name)
+        if (confirmed === null) throw notFound(`confirmation ${id}: it was answered, withdrawn, or its names changed`)
+        return confirmationView(confirmed)
+      },
+      { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Say yes to exactly these names' } },
+    )
+}

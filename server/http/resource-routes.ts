@@ -1,0 +1,200 @@
+// Repositories, services and clusters: list, get, put, delete.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { withoutReadOnly } from '../../shared/model/explain.ts'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { clusterSchema, FLEET, repositorySchema, serviceSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import {
+  clusterViewSchema,
+  type DeleteAnswer,
+  deleteAnswerSchema,
+  listOf,
+  repositoryViewSchema,
+  serviceViewSchema,
+  webhookAnswerSchema,
+} from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Confirmation, ResourceKey, ResourceKind } from '../store/store.ts'
+import type { AdminDeps } from './deps.ts'
+import type { DeleteOutcome } from './fleet-actions.ts'
+import { invalidInput, notFound } from './problem.ts'
+import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
+import { keyText, refusal, writeResource } from './write-resource.ts'
+
+const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema } as const
+const VIEW_SCHEMAS = { Repository: repositoryViewSchema, Service: serviceViewSchema, Cluster: clusterViewSchema } as const
+const inProject = z.object({ project: nameSchema, name: nameSchema })
+const inFleet = z.object({ name: nameSchema })
+
+interface Headers {
+  headers: Record<string, string | number>
+  status?: number | string
+}
+
+export function resourceRoutes(deps: AdminDeps) {
+  const lister = (kind: ResourceKind) => async (query: z.infer<typeof listQuery>) => {
+    const selector = selectorOf(query.labelSelector)
+    const after = decodeContinue(query.continue)
+    const page = await deps.store.listResources(kind, {
+      limit: query.limit,
+      ...(query.project === undefined || kind === 'Cluster' ? {} : { project: query.project }),
+      ...(selector === undefined ? {} : { selector }),
+      ...(after === undefined ? {} : { after }),
+    })
+    const items = await Promise.all(page.items.map((item) => deps.views.resource(item)))
+    return { items: items.filter((item) => item !== null), continue: encodeContinue(page.next) }
+  }
+  const show = async (key: ResourceKey, set: Headers) => {
+    const resource = await deps.store.getResource(key)
+    const view = resource === null ? null : await deps.views.resource(resource)
+    if (view === null) throw notFound(keyText(key))
+    set.headers['etag'] = `"${view.metadata.version}"`
+    return view
+  }
+  const put = async (key: ResourceKey, request: Request, body: unknown, set: Headers) => {
+    const schema = SCHEMAS[key.kind]
+    const input = withoutReadOnly(body)
+    const parsed = schema.safeParse(input)
+    if (!parsed.success) throw invalidInput(schema, input, parsed.error, `put ${keyText(key)}`)
+    const resource = parsed.data
+    const project = 'project' in resource.metadata ? resource.metadata.project : FLEET
+    if (resource.metadata.name !== key.name || project !== key.project)
+      throw new AppError('bad_request', { detail: 'name or project of the document is not the one in the address' })
+    const held = await deps.store.getResource(key)
+    if (held === null && key.kind === 'Cluster') throw notFound(`${keyText(key)}: clusters come into being by joining`)
+    const refused = refusal(resource, held)
+    if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
+    const { action } = await writeResource(deps, resource, ifMatch(request))
+    const view = await show(key, set)
+    if (action === 'created') set.status = 201
+    return view
+  }
+  const answer = (outcome: DeleteOutcome, key: ResourceKey, set: Headers): DeleteAnswer => {
+    switch (outcome.kind) {
+      case 'not_found':
+        throw notFound(keyText(key))
+      case 'deleted':
+        return { outcome: 'deleted', clusters: [], confirmation: null }
+      case 'removing':
+        set.status = 202
+        return { outcome: 'removing', clusters: outcome.clusters, confirmation: null }
+      case 'waiting':
+        set.status = 202
+        return { outcome: 'waiting', clusters: [], confirmation: confirmationView(outcome.confirmation) }
+    }
+  }
+  const of = (kind: 'Repository' | 'Service', params: z.infer<typeof inProject>): ResourceKey => ({ kind, ...params })
+  const cluster = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'Cluster', project: FLEET, ...params })
+
+  const repositories = new Elysia({ tags: ['repositories'] })
+    .get('/repositories', ({ query }) => lister('Repository')(query), doc('Repository', 'list', { query: listQuery }))
+    .get(
+      '/projects/:project/repositories/:name',
+      ({ params, set }) => show(of('Repository', params), set),
+      doc('Repository', 'get', { params: inProject }),
+    )
+    .put(
+      '/projects/:project/repositories/:name',
+      ({ params, request, body, set }) => put(of('Repository', params), request, body, set),
+      doc('Repository', 'put', { params: inProject }),
+    )
+    .delete(
+      '/projects/:project/repositories/:name',
+      async ({ params, set }) => answer(await deleteRepository(deps, of('Repository', params)), of('Repository', params), set),
+      doc('Repository', 'delete', { params: inProject }),
+    )
+    .get(
+      '/projects/:project/repositories/:name/webhook',
+      async ({ params }) => {
+        const held = await deps.store.getResource(of('Repository', params))
+        const found = held === null ? null : await deps.webhook(params.project, params.name)
+        if (found === null) throw notFound(keyText(of('Repository', params)))
+        return found
+      },
+      { params: inProject, response: webhookAnswerSchema, detail: { summary: 'Address and secret to give to the forge' } },
+    )
+  const services = new Elysia({ tags: ['services'] })
+    .get('/services', ({ query }) => lister('Service')(query), doc('Service', 'list', { query: listQuery }))
+    .get(
+      '/projects/:project/services/:name',
+      ({ params, set }) => show(of('Service', params), set),
+      doc('Service', 'get', { params: inProject }),
+    )
+    .put(
+      '/projects/:project/services/:name',
+      ({ params, request, body, set }) => put(of('Service', params), request, body, set),
+      doc('Service', 'put', { params: inProject }),
+    )
+    .delete(
+      '/projects/:project/services/:name',
+      async ({ params, request, set }) => {
+        const { project, name: service } = params
+        const by = deps.principal(request).name
+        return answer(await deps.actions.deleteService({ project, service }, by), of('Service', params), set)
+      },
+      doc('Service', 'delete', { params: inProject }),
+    )
+  const clusters = new Elysia({ tags: ['clusters'] })
+    .get('/clusters', ({ query }) => lister('Cluster')(query), doc('Cluster', 'list', { query: listQuery }))
+    .get('/clusters/:name', ({ params, set }) => show(cluster(params), set), doc('Cluster', 'get', { params: inFleet }))
+    .put(
+      '/clusters/:name',
+      ({ params, request, body, set }) => put(cluster(params), request, body, set),
+      doc('Cluster', 'put', { params: inFleet }),
+    )
+    .delete(
+      '/clusters/:name',
+      async ({ params, request, set }) => {
+        const deleted = await deps.actions.deleteCluster(params.name, deps.principal(request).name)
+        return answer({ kind: deleted ? 'deleted' : 'not_found' }, cluster(params), set)
+      },
+      doc('Cluster', 'delete', { params: inFleet }),
+    )
+  return new Elysia().use(repositories).use(services).use(clusters)
+}
+
+/** AP5: a repository that a service names stays. */
+async function deleteRepository({ store, actions }: AdminDeps, key: ResourceKey): Promise<DeleteOutcome> {
+  const users: string[] = []
+  let after: string | undefined
+  do {
+    const page = await store.listResources('Service', { project: key.project, limit: 500, ...(after === undefined ? {} : { after }) })
+    for (const item of page.items) if (serviceSpecSchema.parse(JSON.parse(item.spec)).source.repository === key.name) users.push(item.name)
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  if (users.length > 0) throw new AppError('in_use', { detail: `${keyText(key)} is the source of ${users.join(', ')}` })
+  if (!(await store.deleteResource(key))) return { kind: 'not_found' }
+  actions.onChanged(key)
+  return { kind: 'deleted' }
+}
+
+function ifMatch(request: Request): number | undefined {
+  const header = request.headers.get('if-match')
+  if (header === null) return undefined
+  const version = /^(?:W\/)?"(\d{1,15})"$/.exec(header.trim())?.[1]
+  if (version === undefined) throw new AppError('bad_request', { detail: 'If-Match takes the ETag of the resource, such as "12"' })
+  return Number(version)
+}
+
+export function confirmationView({ subject: _, token: __, ...view }: Confirmation) {
+  return view
+}
+
+/** Summary, schemas and the body for the OpenAPI document. Bodies are parsed by hand, so that problems name fields and nearest names. */
+function doc<K extends ResourceKind, const S extends { params?: z.ZodType; query?: z.ZodType }>(
+  kind: K,
+  verb: 'list' | 'get' | 'put' | 'delete',
+  schemas: S,
+) {
+  const view = VIEW_SCHEMAS[kind]
+  const noun = kind === 'Repository' ? 'repositories' : `${kind.toLowerCase()}s`
+  const summary = verb === 'list' ? `List ${noun}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)} a ${kind.toLowerCase()}`
+  const ok = verb === 'list' ? listOf(view) : verb === 'delete' ? deleteAnswerSchema : view
+  const requestBody = { required: true, content: { 'application/json': { schema: jsonSchema(SCHEMAS[kind]) } } }
+  const responses = { '200': { description: 'Done', content: { 'application/json': { schema: jsonSchema(ok, 'output') } } } }
+  return { ...schemas, detail: { summary, responses, ...(verb === 'put' ? { requestBody } : {}) } }
+}
+
+/** OpenAPI 3.1 takes JSON Schema as it is; the two libraries only name the type differently. */
+export const jsonSchema = (schema: z.ZodType, io: 'input' | 'output' = 'input'): object =>
+  z.toJSONSchema(schema, { io, unrepresentable: 'any' })

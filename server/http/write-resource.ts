@@ -1,0 +1,60 @@
+// One way to write a resource, for PUT and for apply.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { type Applicable, projectOf } from '../../shared/model/resources.ts'
+import type { ApplyAnswer } from '../../shared/model/views.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { ResourceKey, StoredResource } from '../store/store.ts'
+import type { AdminDeps } from './deps.ts'
+import { notFound } from './problem.ts'
+
+export type WriteAction = ApplyAnswer['results'][number]['action']
+
+export const keyOf = (resource: Applicable): ResourceKey => ({
+  kind: resource.kind,
+  project: projectOf(resource),
+  name: resource.metadata.name,
+})
+
+/** For people: `service web in project shop`. */
+export const keyText = ({ kind, project, name }: ResourceKey): string =>
+  `${kind.toLowerCase()} ${name}${project === '' ? '' : ` in project ${project}`}`
+
+/** Why it cannot be written although its fields are right; null when it can. */
+export function refusal(resource: Applicable, held: StoredResource | null): Problem | null {
+  if (held === null && resource.kind === 'Cluster') {
+    const message = `there is no cluster ${resource.metadata.name}: clusters come into being by joining, see \`skerry join-token create\``
+    return { path: 'metadata.name', message }
+  }
+  if (held !== null && held.deletingMs !== null) {
+    const message = 'is being deleted; apply it again when `skerry get services` no longer shows it'
+    return { path: 'metadata.name', message }
+  }
+  return null
+}
+
+/** What a write would do. */
+export function plannedAction(resource: Applicable, held: StoredResource | null): WriteAction {
+  if (held === null) return 'created'
+  const same = held.spec === canonicalJson(resource.spec) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
+  return same ? 'unchanged' : 'configured'
+}
+
+export async function writeResource(
+  { store, actions, clock }: AdminDeps,
+  resource: Applicable,
+  ifVersion?: number,
+): Promise<{ action: WriteAction; resource: StoredResource }> {
+  const key = keyOf(resource)
+  const result = await store.applyResource(key, {
+    labels: resource.metadata.labels,
+    spec: canonicalJson(resource.spec),
+    nowMs: clock.nowMs(),
+    ...(ifVersion === undefined ? {} : { ifVersion }),
+  })
+  if (result.kind === 'conflict') {
+    if (result.version === null) throw notFound(keyText(key))
+    throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
+  }
+  if (result.kind !== 'unchanged') actions.onChanged(key)
+  return { action: result.kind, resource: result.resource }
+}

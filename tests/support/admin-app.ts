@@ -1,0 +1,97 @@
+// The whole admin API over a real store in memory, with actions that only note what they were asked.
+
+import { createApiTokens } from '../../server/access/api-tokens.ts'
+import type { App, AppDeps } from '../../server/app.ts'
+import { createApp } from '../../server/app.ts'
+import type { DeleteOutcome } from '../../server/http/fleet-actions.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import type { ResourceKey, Store } from '../../server/store/store.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+
+export interface TestAdmin {
+  app: App
+  store: Store
+  token: string
+  clock: { nowMs: number }
+  /** What the app asked of the fleet. */
+  asked: string[]
+  outcome: { deleteService: DeleteOutcome }
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; headers: Headers; body: unknown }>
+}
+
+export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise<TestAdmin> {
+  const store = await openSqliteStore(':memory:', { random: seededRandom(7) })
+  const time = { nowMs: 1_000_000 }
+  const clock: Clock = { nowMs: () => time.nowMs, sleep: async () => {} }
+  const tokens = createApiTokens(store, clock)
+  const token = (await tokens.createFirst()) ?? ''
+  const asked: string[] = []
+  const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }
+  const note = (text: string, by = '') => asked.push(by === '' ? text : `${text} by ${by}`)
+  const app = createApp({
+    store,
+    tokens,
+    clock,
+    logger: silentLogger,
+    serverFingerprint: 'f'.repeat(32),
+    webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
+    version: () => ({ version: '1.2.3' }),
+    ready: () => true,
+    actions: {
+      async deleteService({ project, service }, by) {
+        note(`delete ${project}/${service}`, by)
+        return outcome.deleteService
+      },
+      async deleteCluster(name, by) {
+        note(`delete cluster ${name}`, by)
+        return store.deleteCluster(name)
+      },
+      async confirm(id, by) {
+        note(`confirm ${id}`, by)
+        return store.confirm(id, by, time.nowMs)
+      },
+      onChanged: ({ kind, project, name }: ResourceKey) => note(`changed ${kind} ${project}/${name}`),
+    },
+    ...overrides,
+  })
+  return {
+    app,
+    store,
+    token,
+    clock: time,
+    asked,
+    outcome,
+    async call(method, path, body, headers = {}) {
+      const response = await app.fetch(
+        new Request(`http://localhost${path}`, {
+          method,
+          headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+          ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        }),
+      )
+      const text = await response.text()
+      const json = (response.headers.get('content-type') ?? '').includes('json')
+      return { status: response.status, headers: response.headers, body: json && text !== '' ? JSON.parse(text) : text }
+    },
+  }
+}
+
+export const repositoryDoc = (name: string, extra: Record<string, unknown> = {}) => ({
+  apiVersion: 'skerry.dev/v1',
+  kind: 'Repository',
+  metadata: { name, ...extra },
+  spec: { git: { url: 'https://git.example/apps.git' } },
+})
+export const serviceDoc = (name: string, extra: Record<string, unknown> = {}, repository = 'apps') => ({
+  apiVersion: 'skerry.dev/v1',
+  kind: 'Service',
+  metadata: { name, ...extra },
+  spec: { source: { repository, path: name }, targets: { selector: { matchLabels: { env: 'prod' } } } },
+})

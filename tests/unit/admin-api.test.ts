@@ -1,0 +1,369 @@
+// The admin API from request to answer, without a socket.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import { parseJoinToken } from '../../shared/protocol/join.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+})
+afterEach(() => admin.store.close())
+
+const PROBLEM = 'application/problem+json'
+const apply = (...resources: unknown[]) => admin.call('POST', '/api/v1/apply', { resources })
+
+test('AP1 every route below /api answers 401 without a credential, with a wrong one and with another scheme', async () => {
+  const protectedRoutes = admin.app.routes.filter(({ path }) => path.startsWith('/api/'))
+  expect(protectedRoutes.length).toBeGreaterThan(25)
+  for (const { method, path } of protectedRoutes) {
+    const url = `http://localhost${path.replace(/:\w+/g, 'x')}`
+    for (const authorization of [undefined, `Bearer sk_${'A'.repeat(43)}`, `Basic ${admin.token}`, 'Bearer', `Bearer ${admin.token}x`]) {
+      const response = await admin.app.fetch(new Request(url, { method, headers: authorization === undefined ? {} : { authorization } }))
+      expect([method, path, response.status]).toEqual([method, path, 401])
+      expect(response.headers.get('content-type')).toBe(PROBLEM)
+      expect(await response.json()).toMatchObject({ code: 'unauthorized', status: 401 })
+    }
+  }
+  expect(admin.asked).toEqual([])
+})
+
+test('AP1 only the probes are open', async () => {
+  expect(admin.app.routes.filter(({ path }) => !path.startsWith('/api/')).map(({ path }) => path)).toEqual(['/healthz', '/readyz'])
+  expect((await admin.app.fetch(new Request('http://localhost/healthz'))).status).toBe(200)
+})
+
+test('AP3 an unknown route is a problem, below /api only for those who may ask', async () => {
+  expect(await admin.call('GET', '/api/v1/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  expect(await admin.call('GET', '/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  expect((await admin.app.fetch(new Request('http://localhost/api/v1/nothing'))).status).toBe(401)
+})
+
+test('AP3 agents and webhooks get their requests untouched, and null is a 404', async () => {
+  const seen: string[] = []
+  const handler = async (request: Request) => {
+    seen.push(await request.text())
+    return request.url.endsWith('none') ? null : new Response('own')
+  }
+  const own = await createTestAdmin({ agentHandler: handler, webhookHandler: handler })
+  expect(await own.call('POST', '/agent/v1/status', '{not json')).toMatchObject({ status: 200, body: 'own' })
+  expect(await own.call('POST', '/webhooks/v1/default/apps', 'raw')).toMatchObject({ status: 200, body: 'own' })
+  expect(await own.call('POST', '/agent/v1/none', '')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  expect(seen.slice(0, 2)).toEqual(['{not json', 'raw'])
+  await own.store.close()
+})
+
+test('AP4 apply creates repositories before services, tells what it did, and sets off the work once', async () => {
+  expect(await apply(serviceDoc('web'), repositoryDoc('apps'))).toMatchObject({
+    status: 200,
+    body: {
+      results: [
+        { kind: 'Repository', project: 'default', name: 'apps', action: 'created' },
+        { kind: 'Service', project: 'default', name: 'web', action: 'created' },
+      ],
+    },
+  })
+  expect(admin.asked).toEqual(['changed Repository default/apps', 'changed Service default/web'])
+  const again = await apply(serviceDoc('web'), repositoryDoc('apps', { labels: { a: 'b' } }))
+  expect(again.body).toMatchObject({ results: [{ action: 'configured' }, { action: 'unchanged' }] })
+  expect(admin.asked).toHaveLength(3)
+})
+
+test('AP4 one wrong resource and nothing is written; all problems are told at once, with the nearest right name and no value', async () => {
+  const bad = { ...serviceDoc('web'), spec: { ...serviceDoc('web').spec, sync: { maxPrunePercnt: 7, drift: 'hunter2' } } }
+  const result = await apply(
+    repositoryDoc('apps'),
+    bad,
+    { ...repositoryDoc('b'), kind: 'Repositry' },
+    { apiVersion: 'skerry.dev/v1', kind: 'Service' },
+  )
+  expect(result.status).toBe(422)
+  expect(result.headers.get('content-type')).toBe(PROBLEM)
+  expect(result.body).toMatchObject({
+    code: 'invalid_resource',
+    problems: [
+      { path: 'resources[1].spec.sync.drift', message: 'expected "correct" or "report" or "pause"' },
+      { path: 'resources[1].spec.sync.maxPrunePercnt', message: 'unknown field; did you mean "maxPrunePercent"?' },
+      { path: 'resources[2].kind', message: 'expected Repository or Service or Cluster; did you mean "Repository"?' },
+      { path: 'resources[3].metadata', message: 'is required: expected object' },
+      { path: 'resources[3].spec', message: 'is required: expected object' },
+    ],
+  })
+  expect(JSON.stringify(result.body)).not.toContain('hunter2')
+  expect(admin.asked).toEqual([])
+  expect((await admin.store.listResources('Repository', { limit: 10 })).items).toEqual([])
+})
+
+test('AP4 twice the same name, a cluster that never joined and a service that is going are refused', async () => {
+  await apply(repositoryDoc('apps'), serviceDoc('going'))
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'going' }, 1)
+  const cluster = { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'ghost' } }
+  const result = await apply(serviceDoc('web'), serviceDoc('web'), cluster, serviceDoc('going'))
+  expect(result.status).toBe(422)
+  const { problems } = result.body as { problems: { path: string; message: string }[] }
+  expect(problems.map(({ path }) => path)).toEqual(['resources[1].metadata.name', 'cluster ghost', 'service going in project default'])
+})
+
+test('AP4 a dry run says the same and writes nothing', async () => {
+  const result = await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps')], dryRun: true })
+  expect(result.body).toMatchObject({ dryRun: true, results: [{ action: 'created' }] })
+  expect(admin.asked).toEqual([])
+  expect(await admin.call('GET', '/api/v1/projects/default/repositories/apps')).toMatchObject({ status: 404 })
+})
+
+test('AP4 what get shows can be applied again as it is', async () => {
+  await apply(repositoryDoc('apps'), serviceDoc('web'))
+  const shown = await admin.call('GET', '/api/v1/projects/default/services/web')
+  expect((await apply(shown.body)).body).toMatchObject({ results: [{ action: 'unchanged' }] })
+})
+
+test('AP5 put takes If-Match, answers 201 then 200, and refuses an older version', async () => {
+  const path = '/api/v1/projects/default/repositories/apps'
+  const created = await admin.call('PUT', path, repositoryDoc('apps'))
+  expect(created).toMatchObject({ status: 201, body: { kind: 'Repository', status: { ready: false, reason: 'NotFetched' } } })
+  const etag = created.headers.get('etag') ?? ''
+  expect(etag).toMatch(/^"\d+"$/)
+  const changed = await admin.call('PUT', path, repositoryDoc('apps', { labels: { a: 'b' } }), { 'if-match': etag })
+  expect(changed.status).toBe(200)
+  expect(changed.headers.get('etag')).not.toBe(etag)
+  expect(await admin.call('PUT', path, repositoryDoc('apps'), { 'if-match': etag })).toMatchObject({
+    status: 409,
+    body: { code: 'conflict' },
+  })
+  expect(await admin.call('PUT', path, repositoryDoc('apps'), { 'if-match': 'banana' })).toMatchObject({ status: 400 })
+  expect(await admin.call('PUT', path, repositoryDoc('other'))).toMatchObject({ status: 400 })
+  expect(
+    await admin.call('PUT', '/api/v1/clusters/ghost', { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'ghost' } }),
+  ).toMatchObject({ status: 404 })
+})
+
+test('AP5 a repository that a service names cannot be deleted', async () => {
+  await apply(repositoryDoc('apps'), serviceDoc('web'), serviceDoc('api'))
+  const path = '/api/v1/projects/default/repositories/apps'
+  expect(await admin.call('DELETE', path)).toMatchObject({
+    status: 409,
+    body: { code: 'in_use', detail: 'repository apps in project default is the source of api, web' },
+  })
+  await admin.store.deleteResource({ kind: 'Service', project: 'default', name: 'web' })
+  await admin.store.deleteResource({ kind: 'Service', project: 'default', name: 'api' })
+  expect(await admin.call('DELETE', path)).toMatchObject({ status: 200, body: { outcome: 'deleted' } })
+  expect(await admin.call('DELETE', path)).toMatchObject({ status: 404 })
+})
+
+test('AP5 deleting a service is asked of the fleet, with who; the answer tells what follows', async () => {
+  const path = '/api/v1/projects/default/services/web'
+  admin.outcome.deleteService = { kind: 'removing', clusters: ['a', 'b'] }
+  expect(await admin.call('DELETE', path)).toMatchObject({ status: 202, body: { outcome: 'removing', clusters: ['a', 'b'] } })
+  admin.outcome.deleteService = { kind: 'not_found' }
+  expect(await admin.call('DELETE', path)).toMatchObject({ status: 404 })
+  expect(admin.asked).toEqual(['delete default/web by admin', 'delete default/web by admin'])
+})
+
+test('AP6 lists page by an opaque cursor and narrow by project and labels', async () => {
+  await apply(
+    repositoryDoc('apps'),
+    ...['a', 'b', 'c'].map((name) => serviceDoc(name, { labels: { tier: name === 'b' ? 'x' : 'y' } })),
+    serviceDoc('z', { project: 'other' }),
+  )
+  const names = (body: unknown) => (body as { items: { metadata: { name: string } }[] }).items.map((item) => item.metadata.name)
+  const first = await admin.call('GET', '/api/v1/services?limit=2')
+  expect(names(first.body)).toEqual(['a', 'b'])
+  const cursor = (first.body as { continue: string }).continue
+  const second = await admin.call('GET', `/api/v1/services?limit=2&continue=${cursor}`)
+  expect(names(second.body)).toEqual(['c', 'z'])
+  expect(second.body).toMatchObject({ continue: null })
+  expect(names((await admin.call('GET', '/api/v1/services?project=default&labelSelector=tier!%3Dx')).body)).toEqual(['a', 'c'])
+  expect(await admin.call('GET', '/api/v1/services?labelSelector=a%3D%3D%3Db')).toMatchObject({
+    status: 400,
+    body: { problems: [{ path: 'labelSelector' }] },
+  })
+})
+
+test.each([
+  ['limit', LIST_LIMIT_MAX, 200],
+  ['limit', LIST_LIMIT_MAX + 1, 400],
+  ['limit', 0, 400],
+] as const)('AP6 %s=%i answers %i', async (name, value, status) => {
+  const result = await admin.call('GET', `/api/v1/services?${name}=${value}&secret=hunter2`)
+  expect(result.status).toBe(status)
+  if (status === 400) expect(result.body).toMatchObject({ code: 'bad_request', problems: [{ path: 'query.limit' }] })
+  expect(JSON.stringify(result.body)).not.toContain('hunter2')
+})
+
+test('AP6 a body at the limit is read, one byte more is refused, announced or not', async () => {
+  const padded = (bytes: number) => {
+    const empty = JSON.stringify({ resources: [], pad: '' })
+    return JSON.stringify({ resources: [], pad: 'x'.repeat(bytes - empty.length) })
+  }
+  expect((await admin.call('POST', '/api/v1/apply', padded(ADMIN_BODY_BYTES_MAX))).body).toMatchObject({ code: 'bad_request' })
+  expect(await admin.call('POST', '/api/v1/apply', padded(ADMIN_BODY_BYTES_MAX + 1))).toMatchObject({
+    status: 413,
+    body: { code: 'too_large' },
+  })
+  const chunk = new Uint8Array(1024 * 1024)
+  let sent = 0
+  const body = new ReadableStream({ pull: (controller) => (sent++ < 6 ? controller.enqueue(chunk) : controller.close()) })
+  const request = new Request('http://localhost/api/v1/apply', {
+    method: 'POST',
+    body,
+    headers: { authorization: `Bearer ${admin.token}` },
+  })
+  expect((await admin.app.fetch(request)).status).toBe(413)
+})
+
+test('AP6 as many resources at once as allowed, and one more', async () => {
+  const many = Array.from({ length: APPLY_RESOURCES_MAX }, (_, i) => repositoryDoc(`r${i}`))
+  expect(await admin.call('POST', '/api/v1/apply', { resources: many, dryRun: true })).toMatchObject({ status: 200 })
+  expect(await admin.call('POST', '/api/v1/apply', { resources: [...many, repositoryDoc('r')], dryRun: true })).toMatchObject({
+    status: 400,
+  })
+})
+
+test('AP3 a body that is no JSON is a problem', async () => {
+  expect(await admin.call('POST', '/api/v1/apply', '{"resources": [', { 'content-type': 'application/json' })).toMatchObject({
+    status: 400,
+    body: { code: 'bad_request' },
+  })
+  expect(await admin.call('POST', '/api/v1/apply')).toMatchObject({ status: 400, body: { code: 'bad_request' } })
+})
+
+test('AP7 a join token is shown once, is good for the agent to read, and only its hash is kept', async () => {
+  const created = await admin.call('POST', '/api/v1/join-tokens', { uses: 3, expires: '2h', labels: { env: 'prod' } })
+  expect(created).toMatchObject({
+    status: 201,
+    body: { state: 'usable', uses: 3, usesLeft: 3, expiresMs: 1_000_000 + 7_200_000, createdBy: 'admin' },
+  })
+  const { token, id } = created.body as { token: string; id: string }
+  const parsed = parseJoinToken(token)
+  expect(parsed?.fingerprint).toBe('f'.repeat(32))
+  const listed = await admin.call('GET', '/api/v1/join-tokens')
+  expect(JSON.stringify(listed.body)).not.toContain(parsed?.secret ?? 'none')
+  expect(JSON.stringify(listed.body)).not.toContain('tokenHash')
+  admin.clock.nowMs += 7_200_000
+  expect((await admin.call('GET', '/api/v1/join-tokens')).body).toMatchObject({ items: [{ id, state: 'expired' }] })
+  expect((await admin.call('DELETE', `/api/v1/join-tokens/${id}`)).status).toBe(204)
+  expect((await admin.call('DELETE', `/api/v1/join-tokens/${id}`)).status).toBe(404)
+  expect((await admin.call('POST', '/api/v1/join-tokens')).status).toBe(201)
+  expect(await admin.call('POST', '/api/v1/join-tokens', { uses: 0 })).toMatchObject({
+    status: 422,
+    body: { problems: [{ path: 'uses' }] },
+  })
+})
+
+test('AP8 clusters, placements, objects and events show what is known', async () => {
+  const a = await joinCluster(admin.store, 'a', { env: 'prod' })
+  await apply(repositoryDoc('apps'), serviceDoc('web'))
+  await admin.store.markSeen(new Map([[a, 1_000_000]]))
+  const sync = {
+    prune: true,
+    pruneWhen: 'healthy',
+    maxPrunePercent: 50,
+    drift: 'correct',
+    createNamespace: true,
+    force: true,
+    takeover: false,
+    healthDeadline: '10m',
+  } as const
+  const point = { commit: 'c0ffee00', digest: 'd1', atMs: 5 }
+  await admin.store.publish({
+    clusterId: a,
+    project: 'default',
+    service: 'web',
+    doc: { commit: 'c0ffee00', digest: 'd1', count: 1, sync, protect: false },
+    setSha: 'x',
+    placedBy: '',
+  })
+  const state = { sync: 'Synced', health: 'Healthy', reason: 'Applied', message: '', sinceMs: 9 }
+  await admin.store.upsertStatus(
+    a,
+    [
+      { kind: 'service', key: 'default/web', rev: 1, doc: { ...state, received: point, applied: point, objectCount: 1, healthyCount: 1 } },
+      {
+        kind: 'object',
+        key: 'default/web/apps/Deployment/web/web',
+        rev: 2,
+        doc: { ...state, health: 'Progressing', reason: 'RollingOut', message: '1 of 2' },
+      },
+      { kind: 'event', key: '1', rev: 3, doc: { atMs: 3, type: 'Normal', reason: 'Applied', message: 'm', service: 'default/web' } },
+    ],
+    { complete: false, nowMs: 1 },
+  )
+  expect((await admin.call('GET', '/api/v1/clusters/cluster-a')).body).toMatchObject({
+    metadata: { labels: { env: 'prod' } },
+    status: { liveness: { word: 'Online' }, services: { total: 1, synced: 1, healthy: 1, offline: 0 } },
+  })
+  expect((await admin.call('GET', '/api/v1/projects/default/services/web/clusters')).body).toMatchObject({
+    items: [{ cluster: 'cluster-a', sync: 'Synced', health: 'Healthy', next: '' }],
+  })
+  expect((await admin.call('GET', '/api/v1/clusters/cluster-a/services')).body).toMatchObject({ items: [{ service: 'web' }] })
+  expect((await admin.call('GET', '/api/v1/objects?cluster=cluster-a')).body).toMatchObject({
+    items: [
+      { kind: 'Deployment', name: 'web', health: 'Progressing', next: 'In the cluster: `kubectl describe deployment.apps web -n web`.' },
+    ],
+    continue: null,
+  })
+  expect((await admin.call('GET', '/api/v1/objects?cluster=other')).body).toMatchObject({ items: [] })
+  const events = (await admin.call('GET', '/api/v1/events?service=web')).body as { items: { id: number }[] }
+  expect(events.items).toHaveLength(1)
+  expect((await admin.call('GET', `/api/v1/events?after=${events.items[0]?.id}`)).body).toMatchObject({ items: [] })
+})
+
+test('AP9 confirmations are read, said yes to with a name, and gone', async () => {
+  const question = {
+    kind: 'remove_service',
+    subject: 's',
+    project: 'p',
+    service: 'web',
+    cluster: null,
+    token: 't',
+    names: ['a'],
+    why: 'w',
+    createdMs: 1,
+  } as const
+  const { id } = await admin.store.openConfirmation({ ...question, names: [...question.names] })
+  expect((await admin.call('GET', '/api/v1/confirmations')).body).toMatchObject({ items: [{ id, names: ['a'] }] })
+  expect((await admin.call('GET', `/api/v1/confirmations/${id}`)).body).not.toHaveProperty('token')
+  expect(await admin.call('POST', `/api/v1/confirmations/${id}/confirm`)).toMatchObject({ status: 200, body: { confirmedBy: 'admin' } })
+  expect(await admin.call('POST', '/api/v1/confirmations/nope99/confirm')).toMatchObject({ status: 404 })
+  expect(admin.asked).toEqual([`confirm ${id} by admin`, 'confirm nope99 by admin'])
+})
+
+test('AP2 the first token is made once', async () => {
+  expect(await admin.store.countApiTokens()).toBe(1)
+  expect(admin.token).toMatch(/^sk_[A-Za-z0-9_-]{43}$/)
+  expect((await admin.call('GET', '/api/v1/whoami')).body).toMatchObject({ name: 'admin' })
+})
+
+test('AP10 the OpenAPI document is 3.1, describes every route, and needs the token', async () => {
+  const { status, body } = await admin.call('GET', '/api/v1/openapi.json')
+  expect(status).toBe(200)
+  const document = body as { openapi: string; paths: Record<string, Record<string, { summary?: string; requestBody?: unknown }>> }
+  expect(document.openapi).toMatch(/^3\.1\./)
+  const described = Object.entries(document.paths).flatMap(([path, verbs]) =>
+    Object.keys(verbs).map((verb) => `${verb.toUpperCase()} ${path}`),
+  )
+  const served = admin.app.routes
+    .filter(({ path }) => path.startsWith('/api/') && !path.includes('openapi'))
+    .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+  expect(described.sort()).toEqual(served.sort())
+  for (const verbs of Object.values(document.paths)) for (const operation of Object.values(verbs)) expect(operation.summary).toBeString()
+  const put = document.paths['/api/v1/projects/{project}/services/{name}']?.['put']
+  expect(JSON.stringify(put?.requestBody)).toContain('maxPrunePercent')
+})
+
+test('AP3 readiness says when the server is not', async () => {
+  const stopping = await createTestAdmin({ ready: () => false })
+  expect(await stopping.call('GET', '/readyz')).toMatchObject({ status: 503, body: { code: 'unavailable' } })
+  expect(await stopping.call('GET', '/healthz')).toMatchObject({ status: 200 })
+  await stopping.store.close()
+})
+
+test('AP5 the webhook of a repository: address and secret, for one that exists', async () => {
+  await apply(repositoryDoc('apps'))
+  expect((await admin.call('GET', '/api/v1/projects/default/repositories/apps/webhook')).body).toEqual({
+    url: 'https://skerry.example/webhooks/v1/default/apps',
+    secret: 'hook-secret',
+  })
+  expect((await admin.call('GET', '/api/v1/projects/default/repositories/none/webhook')).status).toBe(404)
+})
