@@ -12,6 +12,8 @@ export interface PlanInput {
   spec: ServiceSpec
   /** A person deleted it. */
   deleting: boolean
+  /** Who, if that is still known. */
+  deletedBy: string | null
   /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
   render: { commit: string; digest: string; count: number } | null
   clusters: readonly TargetCluster[]
@@ -117,7 +119,7 @@ function decideRemovals(
   const why = deleting ? 'the service was deleted' : 'the cluster left the targets of the service'
   if (verdict.kind === 'pass') {
     if (!frozen && confirmations.has(subject)) plan.close.push(subject)
-    return { kind: 'go', by: 'skerry', why }
+    return { kind: 'go', by: (deleting ? input.deletedBy : null) ?? 'skerry', why }
   }
   const names = leaving.map(({ cluster }) => cluster.name)
   const token = sha256Hex(canonicalJson([kind, input.spec.deletionPolicy, ...names])).slice(0, 32)

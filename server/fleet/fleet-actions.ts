@@ -1,0 +1,117 @@
+// What a person's write or an agent's report sets off. The deciding is planService's, in the service pass that each of these asks for.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
+import { serviceStatusSchema } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Shards } from '../desired/shards.ts'
+import type { DeleteOutcome, FleetActions } from '../http/fleet-actions.ts'
+import { fleetEvent } from '../ingest/fleet-event.ts'
+import type { Ingest } from '../ingest/ingest-loop.ts'
+import type { Confirmation, ResourceKey, StatusWrite, Store } from '../store/store.ts'
+import { pruneSubject, removeSubject } from './plan-service.ts'
+
+export interface FleetActionsDeps {
+  store: Store
+  shards: Pick<Shards, 'removeCluster'>
+  ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged'>
+  /** Its agent may no longer open sessions. */
+  onClusterDeleted(clusterId: ClusterId): void
+  clock: Clock
+  log: Logger
+}
+
+export interface AgentReports {
+  /** Status rows of a cluster that changed, after they are in the store. Returns at once. */
+  onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
+  /** A cluster joined. Returns at once. */
+  onJoined(): void
+}
+
+export function createFleetActions(deps: FleetActionsDeps): FleetActions & AgentReports {
+  const { store, shards, ingest, clock, log } = deps
+  /** For work that nobody waits for. A service pass has told of its failure, and tries again, itself. */
+  const follow = (what: string, work: Promise<unknown>) => {
+    work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
+  }
+  return {
+    deleteService: (id, by) => deleteService(deps, id, by),
+    async deleteCluster(name, by) {
+      const cluster = await store.clusterByName(name)
+      if (cluster === null || !(await store.deleteCluster(name))) return false
+      deps.onClusterDeleted(cluster.clusterId)
+      shards.removeCluster(cluster.clusterId)
+      const message = `deleted by ${by}; what is applied there stays applied`
+      await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
+      follow('cluster deleted', ingest.clustersChanged())
+      return true
+    },
+    confirm: (confirmationId, by) => confirm(deps, confirmationId, by),
+    onChanged(key) {
+      follow(`${key.kind} changed`, changed(ingest, key))
+    },
+    onJoined() {
+      follow('cluster joined', ingest.clustersChanged())
+    },
+    onStatus(clusterId, rows) {
+      for (const { kind, key, doc } of rows)
+        if (kind === 'service') follow('service status', serviceReported(deps, clusterId, parseServiceKey(key), doc))
+    },
+  }
+}
+
+function changed(ingest: FleetActionsDeps['ingest'], { kind, project, name }: ResourceKey): Promise<void> {
+  if (kind === 'Repository') return ingest.repositoryChanged(project, name)
+  return kind === 'Service' ? ingest.serviceChanged({ project, service: name }) : ingest.clustersChanged()
+}
+
+async function deleteService({ store, ingest, clock }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {
+  const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
+  if (!(await store.markDeleting(key, clock.nowMs()))) return { kind: 'not_found' }
+  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}`, { service: id })])
+  await ingest.serviceChanged(id, { deletedBy: by })
+  if ((await store.getResource(key)) === null) return { kind: 'deleted' }
+  const confirmation = await store.confirmationFor(removeSubject(id))
+  if (confirmation !== null && confirmation.confirmedMs === null) return { kind: 'waiting', confirmation }
+  const [rows, clusters] = await Promise.all([store.desiredOfService(id), store.listClusters()])
+  const holders = new Set(rows.filter(({ doc }) => doc !== null).map(({ clusterId }) => clusterId))
+  return { kind: 'removing', clusters: clusters.filter(({ clusterId }) => holders.has(clusterId)).map(({ name }) => name) }
+}
+
+async function confirm({ store, ingest, clock }: FleetActionsDeps, confirmationId: string, by: string): Promise<Confirmation | null> {
+  const confirmation = await store.confirm(confirmationId, by, clock.nowMs())
+  if (confirmation === null) return null
+  const { project, service, cluster, names, kind } = confirmation
+  const message = `${kind} confirmed by ${by}: ${names.slice(0, 20).join(', ')}${names.length > 20 ? ` and ${names.length - 20} more` : ''}`
+  const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
+  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
+  await ingest.serviceChanged({ project, service })
+  return confirmation
+}
+
+/** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends its order. */
+async function serviceReported(deps: FleetActionsDeps, clusterId: ClusterId, id: ServiceId, doc: unknown): Promise<void> {
+  const { store, ingest, clock } = deps
+  const status = serviceStatusSchema.safeParse(doc).data
+  const subject = pruneSubject(clusterId, id)
+  const held = await store.confirmationFor(subject)
+  if (status?.refusal !== undefined) {
+    const { digest, names, count, ownedCount, why } = status.refusal
+    if (held?.token === digest && canonicalJson(held.names) === canonicalJson(names)) return
+    const cluster = (await store.listClusters()).find((candidate) => candidate.clusterId === clusterId)?.name
+    if (cluster === undefined) return
+    const more = count > names.length ? ` (the first ${names.length} of ${count} are named)` : ''
+    const { project, service } = id
+    const createdMs = clock.nowMs()
+    const asked = { kind: 'prune', subject, project, service, cluster, token: digest, names, why: `${why}${more}`, createdMs } as const
+    const opened = await store.openConfirmation(asked)
+    const message = `pruning ${count} of ${ownedCount} objects in ${cluster} waits: ${why}; \`skerry confirm ${opened.id}\` lets it happen`
+    await store.appendEvents([fleetEvent(createdMs, 'Warning', 'PruneRefused', message, { service: id, cluster })])
+  } else if (held !== null) await store.closeConfirmation(subject)
+  if (status?.removed === true) {
+    deps.log.info('removal reported', { cluster: clusterId, service: serviceKey(id) })
+    await ingest.serviceChanged(id)
+  }
+}

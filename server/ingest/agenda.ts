@@ -1,0 +1,47 @@
+// When what is due: one time for each key, and a bell for what cannot wait. Holds no timer while nothing is due.
+import type { Clock } from '../../shared/runtime/clock.ts'
+
+export class Agenda<K extends string> {
+  private readonly dueMs = new Map<K, number>()
+  private readonly clock: Clock
+  private bell = new AbortController()
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** An earlier time for the key stays. */
+  soonest(key: K, atMs: number): void {
+    const held = this.dueMs.get(key)
+    if (held !== undefined && held <= atMs) return
+    this.dueMs.set(key, atMs)
+    this.bell.abort()
+  }
+
+  set(key: K, atMs: number): void {
+    this.dueMs.set(key, atMs)
+    this.bell.abort()
+  }
+
+  drop(key: K): void {
+    this.dueMs.delete(key)
+  }
+
+  /** Takes what is due out of the agenda. */
+  takeDue(): K[] {
+    const nowMs = this.clock.nowMs()
+    const due = [...this.dueMs].filter(([, atMs]) => atMs <= nowMs).map(([key]) => key)
+    for (const key of due) this.dueMs.delete(key)
+    return due
+  }
+
+  /** Resolves when something is due, something new was entered, or on abort. */
+  async wait(signal: AbortSignal): Promise<void> {
+    this.bell = new AbortController()
+    const next = Math.min(...this.dueMs.values())
+    const waitMs = Number.isFinite(next) ? next - this.clock.nowMs() : LONGEST_WAIT_MS
+    if (waitMs > 0) await this.clock.sleep(Math.min(waitMs, LONGEST_WAIT_MS), AbortSignal.any([signal, this.bell.signal]))
+  }
+}
+
+const LONGEST_WAIT_MS = 60 * 60 * 1000

@@ -1,0 +1,17 @@
+// Events that the server itself adds to the stream: one for each change of state, none for a tick.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { FleetEvent } from '../store/store.ts'
+
+export type NewEvent = Omit<FleetEvent, 'id'>
+
+interface About {
+  project?: string
+  service?: ServiceId
+  cluster?: string
+}
+
+export function fleetEvent(atMs: number, type: FleetEvent['type'], reason: string, message: string, about: About): NewEvent {
+  const { service, cluster = null } = about
+  const project = service?.project ?? about.project ?? null
+  return { atMs, type, reason, message, cluster, project, service: service?.service ?? null, object: null }
+}

@@ -1,0 +1,188 @@
+// Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
+// pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { durationMs, repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { StoredResource } from '../store/store.ts'
+import { Agenda } from './agenda.ts'
+import type { Sources } from './git-sources.ts'
+import { KeyedQueue } from './keyed-queue.ts'
+import { passRepository, type RepositoryPass } from './repository-pass.ts'
+import { passService, type ServicePassDeps } from './service-pass.ts'
+import { ServiceRenderer } from './service-render.ts'
+
+export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & { sources: Sources; random: Random }
+
+export interface Ingest {
+  /** Until the signal; then what was begun is finished. */
+  run(signal: AbortSignal): Promise<void>
+  /** It was written or deleted, or a webhook says that it has news. Resolves when it was read and its services were looked at. */
+  repositoryChanged(project: string, name: string): Promise<void>
+  /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
+  serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void>
+  /** One joined, was relabelled or deleted. */
+  clustersChanged(): Promise<void>
+}
+
+type RepositoryKey = `repository/${string}/${string}`
+type ServiceKeyText = `service/${string}/${string}`
+
+const REPOSITORIES_AT_ONCE = 4
+const SERVICES_AT_ONCE = 4
+const LIST_LIMIT = 500
+/** Of a service pass that failed for a reason of our own: store, disk. What is wrong with an input is a state and is not retried. */
+const RETRY: BackoffLimits = { baseMs: 1_000, capMs: 60_000 }
+
+export function createIngest(deps: IngestDeps): Ingest {
+  return new IngestLoop(deps)
+}
+
+class IngestLoop implements Ingest {
+  private readonly deps: IngestDeps & ServicePassDeps
+  private readonly agenda: Agenda<RepositoryKey | ServiceKeyText>
+  private readonly repositories = new KeyedQueue<RepositoryKey>(REPOSITORIES_AT_ONCE, (key) => this.readRepository(key))
+  private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key) => this.reviseService(key))
+  /** Failures in a row. */
+  private readonly attempts = new Map<string, number>()
+  private readonly expectChange = new Set<RepositoryKey>()
+  /** Of the repositories that were read, to clean up after those that are deleted. */
+  private readonly uids = new Map<RepositoryKey, string>()
+  private readonly deletedBy = new Map<ServiceKeyText, string>()
+
+  constructor(deps: IngestDeps) {
+    this.deps = { ...deps, renderer: new ServiceRenderer(deps.store, deps.sources) }
+    this.agenda = new Agenda(deps.clock)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.deps
+    for (const repository of await this.list('Repository')) this.agenda.soonest(repositoryKey(repository), clock.nowMs())
+    // What changed while nobody looked: labels, specs, confirmations, statuses.
+    for (const service of await this.list('Service')) this.agenda.soonest(serviceKeyText(service), clock.nowMs())
+    while (!signal.aborted) {
+      for (const key of this.agenda.takeDue()) this.start(key)
+      await this.agenda.wait(signal)
+    }
+    await this.repositories.idle()
+    await this.services.idle()
+  }
+
+  async repositoryChanged(project: string, name: string): Promise<void> {
+    const key: RepositoryKey = `repository/${project}/${name}`
+    this.expectChange.add(key)
+    await this.repositories.run(key)
+  }
+
+  serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void> {
+    const key: ServiceKeyText = `service/${id.project}/${id.service}`
+    if (options !== undefined) this.deletedBy.set(key, options.deletedBy)
+    return this.services.run(key)
+  }
+
+  async clustersChanged(): Promise<void> {
+    await settled((await this.list('Service')).map((service) => this.services.run(serviceKeyText(service))))
+  }
+
+  private start(key: RepositoryKey | ServiceKeyText): void {
+    const run = isRepositoryKey(key) ? this.repositories.run(key) : this.services.run(key)
+    run.catch(() => {}) // entered in the agenda again by whoever failed
+  }
+
+  private async readRepository(key: RepositoryKey): Promise<void> {
+    const { store, random } = this.deps
+    const [, project = '', name = ''] = key.split('/')
+    const expectChange = this.expectChange.delete(key)
+    const repository = await this.guarded(key, () => store.getResource({ kind: 'Repository', project, name }))
+    if (repository === null) return this.forgetRepository(key, project, name)
+    this.uids.set(key, repository.uid)
+    const pollMs = durationMs(repositorySpecSchema.parse(JSON.parse(repository.spec)).poll)
+    const pass = await this.guarded(key, () => passRepository(this.deps, repository, expectChange))
+    const attempt = pass.kind === 'failed' ? this.countFailure(key) : this.countSuccess(key)
+    // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
+    const waitMs = pass.kind === 'failed' ? backoffMs(attempt, { baseMs: 2_000, capMs: pollMs }, random) : pollMs * (0.9 + random() * 0.2)
+    this.agenda.set(key, this.deps.clock.nowMs() + waitMs)
+    await this.reviseServicesOf(repository, pass)
+  }
+
+  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
+    if (pass.kind !== 'changed') return
+    const concerned: Array<Promise<void>> = []
+    for (const service of await this.list('Service', project)) {
+      const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
+      if (spec.source.repository !== name) continue
+      const id = { project, service: service.name }
+      if (await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit)) concerned.push(this.services.run(serviceKeyText(service)))
+    }
+    await settled(concerned)
+  }
+
+  private async reviseService(key: ServiceKeyText): Promise<void> {
+    const id = parseServiceKey(key.slice('service/'.length))
+    await this.guarded(key, () => passService(this.deps, id, { deletedBy: this.deletedBy.get(key) ?? null }))
+    this.deletedBy.delete(key)
+    this.countSuccess(key)
+  }
+
+  private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {
+    this.agenda.drop(key)
+    this.attempts.delete(key)
+    const uid = this.uids.get(key)
+    if (uid !== undefined) await this.deps.sources.forget(uid)
+    this.uids.delete(key)
+    for (const service of await this.list('Service', project)) {
+      const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
+      if (spec.source.repository === name) this.start(serviceKeyText(service))
+    }
+  }
+
+  /** A failure of our own: told once with its wait, and tried again. */
+  private async guarded<T>(key: RepositoryKey | ServiceKeyText, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      const attempt = this.countFailure(key)
+      const retryInMs = backoffMs(attempt, RETRY, this.deps.random)
+      this.deps.log.warn('ingest pass failed', { key, attempt, retryInMs, error: describeError(error) })
+      this.agenda.soonest(key, this.deps.clock.nowMs() + retryInMs)
+      throw error
+    }
+  }
+
+  private countFailure(key: string): number {
+    const attempt = this.attempts.get(key) ?? 0
+    this.attempts.set(key, attempt + 1)
+    return attempt
+  }
+
+  private countSuccess(key: string): number {
+    this.attempts.delete(key)
+    return 0
+  }
+
+  private async list(kind: 'Repository' | 'Service', project?: string): Promise<StoredResource[]> {
+    const all: StoredResource[] = []
+    let after: string | null | undefined
+    do {
+      const page = await this.deps.store.listResources(kind, {
+        limit: LIST_LIMIT,
+        ...(project === undefined ? {} : { project }),
+        ...(after === undefined || after === null ? {} : { after }),
+      })
+      all.push(...page.items)
+      after = page.next
+    } while (after !== null)
+    return all
+  }
+}
+
+const repositoryKey = ({ project, name }: StoredResource): RepositoryKey => `repository/${project}/${name}`
+const serviceKeyText = ({ project, name }: StoredResource): ServiceKeyText =>
+  `service/${serviceKey({ project, service: name })}` as ServiceKeyText
+const isRepositoryKey = (key: RepositoryKey | ServiceKeyText): key is RepositoryKey => key.startsWith('repository/')
+
+/** Each has told of its own failure. */
+const settled = async (runs: ReadonlyArray<Promise<void>>): Promise<void> => {
+  await Promise.allSettled(runs)
+}

@@ -1,0 +1,76 @@
+// One repository: what does its ref name now, and is that commit here? The last content stays in use while the other side cannot be read.
+import { type RepositorySpec, repositorySpecSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { RepositoryState, Store, StoredError, StoredResource } from '../store/store.ts'
+import { fleetEvent } from './fleet-event.ts'
+import type { Sources } from './git-sources.ts'
+import type { Source } from './source.ts'
+
+export interface RepositoryPassDeps {
+  store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
+  sources: Sources
+  clock: Clock
+  log: Logger
+}
+
+export type RepositoryPass =
+  | { kind: 'unchanged' }
+  /** Readable at this commit now, and it was not before. */
+  | { kind: 'changed'; source: Source; commit: string }
+  | { kind: 'failed'; error: AppError }
+
+/** `expectChange`: somebody said that there is news, so the commit is fetched without asking for its name first. */
+export async function passRepository(deps: RepositoryPassDeps, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {
+  const { store, sources } = deps
+  const { project, name, uid } = repository
+  const { git }: RepositorySpec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+  const before = await store.repositoryState(project, name)
+  const source = sources.open({ uid, url: git.url, ref: git.ref })
+  try {
+    const held = before.commit !== null && (await source.has(before.commit))
+    const asked = expectChange || !held ? null : await source.head()
+    const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
+    await record(deps, repository, before, { kind: 'read', commit, git })
+    return held && commit === before.commit ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    await record(deps, repository, before, { kind: 'failed', error, git })
+    return { kind: 'failed', error }
+  }
+}
+
+type Outcome = { git: RepositorySpec['git'] } & ({ kind: 'read'; commit: string } | { kind: 'failed'; error: AppError })
+
+/** A poll that finds nothing new writes nothing. */
+async function record(
+  { store, clock, log }: RepositoryPassDeps,
+  { project, name }: StoredResource,
+  before: RepositoryState,
+  outcome: Outcome,
+): Promise<void> {
+  const nowMs = clock.nowMs()
+  if (outcome.kind === 'read') {
+    if (before.commit === outcome.commit && before.error === null) return
+    await store.setRepositoryState(project, name, { commit: outcome.commit, fetchedMs: nowMs, error: null })
+    log.info('repository read', { project, repository: name, commit: outcome.commit })
+    if (before.error === null) return
+    await store.appendEvents([
+      fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.git.url}`, { project }),
+    ])
+    return
+  }
+  const error = storedError(outcome.error, before.error, nowMs)
+  if (before.error?.code === error.code && before.error.message === error.message) return
+  await store.setRepositoryState(project, name, { ...before, error })
+  log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
+  await store.appendEvents([
+    fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, { project }),
+  ])
+}
+
+/** `sinceMs` counts from the first failure of the same code. */
+function storedError({ code, message, data }: AppError, before: StoredError | null, nowMs: number): StoredError {
+  return { code, message, problems: [...(data.problems ?? [])], sinceMs: before?.code === code ? before.sinceMs : nowMs }
+}

@@ -1,0 +1,130 @@
+// What a service renders to now: the content of its folder at the commit that was read last. Asked again with nothing changed, it reads nothing.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { isManifestPath } from '../render/manifest-path.ts'
+import { type RenderResult, renderRaw } from '../render/render-raw.ts'
+import type { RenderState, Store, StoredError } from '../store/store.ts'
+import type { Sources } from './git-sources.ts'
+import type { Source } from './source.ts'
+
+export type Rendering =
+  | { kind: 'good'; commit: string; objects: ReadonlyMap<string, string>; digest: string; count: number }
+  | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
+  /** The repository was not read yet, or cannot be: its own state says why. */
+  | { kind: 'no_content' }
+
+interface Entry {
+  commit: string
+  path: string
+  namespace: string | undefined
+  treeId: string | null
+  result: RenderResult
+  bytes: number
+}
+
+/** Rendered sets kept in memory; beyond it the ones longest unused are rendered again when they are needed. */
+const CACHE_BYTES_MAX = 64 * 1024 * 1024
+
+export class ServiceRenderer {
+  private readonly store: Pick<Store, 'getResource' | 'repositoryState'>
+  private readonly sources: Sources
+  private readonly entries = new Map<string, Entry>()
+  private bytes = 0
+
+  constructor(store: Pick<Store, 'getResource' | 'repositoryState'>, sources: Sources) {
+    this.store = store
+    this.sources = sources
+  }
+
+  async render(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
+    const { project } = id
+    const name = spec.source.repository
+    const repository = await this.store.getResource({ kind: 'Repository', project, name })
+    if (repository === null) {
+      const message = `there is no repository ${name} in project ${project}`
+      return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
+    }
+    const { commit } = await this.store.repositoryState(project, name)
+    if (commit === null) return { kind: 'no_content' }
+    const { git } = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    const source = this.sources.open({ uid: repository.uid, url: git.url, ref: git.ref })
+    try {
+      const result = await this.resultAt(id, spec, source, commit)
+      if (result === null) return { kind: 'no_content' }
+      if (result.kind === 'rendered') return { ...result, kind: 'good', commit }
+      return { kind: 'failed', commit, error: { code: result.code, message: result.message, problems: result.problems } }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      const { code, message, data } = error
+      return { kind: 'failed', commit, error: { code, message, problems: [...(data.problems ?? [])] } }
+    }
+  }
+
+  /** Whether another commit changes what the service renders to, as far as that is known. */
+  async changedBy(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<boolean> {
+    const entry = this.entries.get(serviceKey(id))
+    if (entry === undefined || entry.path !== spec.source.path) return true
+    return (await source.treeId(commit, entry.path).catch(() => undefined)) !== entry.treeId
+  }
+
+  forget(id: ServiceId): void {
+    this.drop(serviceKey(id))
+  }
+
+  private async resultAt(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<RenderResult | null> {
+    const key = serviceKey(id)
+    const { namespace } = spec
+    const { path } = spec.source
+    const held = this.entries.get(key)
+    const fits = held !== undefined && held.path === path && held.namespace === namespace
+    if (fits && held.commit === commit) return this.use(key, held)
+    if (!(await source.has(commit))) return null
+    const treeId = await source.treeId(commit, path)
+    if (fits && held.treeId === treeId) return this.use(key, { ...held, commit })
+    const tree = await source.readTree(commit, path, isManifestPath)
+    const files = new Map([...tree].map(([file, { bytes }]) => [file, bytes]))
+    const result = renderRaw({ ...id, files, namespace, path, commit })
+    let bytes = 0
+    if (result.kind === 'rendered') for (const [rowId, doc] of result.objects) bytes += rowId.length + doc.length
+    return this.use(key, { commit, path, namespace, treeId, result, bytes })
+  }
+
+  private use(key: string, entry: Entry): RenderResult {
+    this.drop(key)
+    this.entries.set(key, entry) // last: most lately used
+    this.bytes += entry.bytes
+    for (const oldest of this.entries.keys()) {
+      if (this.bytes <= CACHE_BYTES_MAX || oldest === key) break
+      this.drop(oldest)
+    }
+    return entry.result
+  }
+
+  private drop(key: string): void {
+    this.bytes -= this.entries.get(key)?.bytes ?? 0
+    this.entries.delete(key)
+  }
+}
+
+/** The state to store after a render; the very same object when nothing about it changed. */
+export function nextRenderState(before: RenderState, generation: number, rendering: Rendering, nowMs: number): RenderState {
+  switch (rendering.kind) {
+    case 'no_content':
+      return before
+    case 'failed': {
+      const { code, message, problems } = rendering.error
+      const same = before.error !== null && before.error.code === code && before.error.message === message
+      if (same && before.generation === generation) return before
+      const sinceMs = before.error?.code === code ? before.error.sinceMs : nowMs
+      // Commit, digest and count stay those of the last good render: it is what is in force.
+      return { ...before, generation, error: { code, message, problems, sinceMs } }
+    }
+    case 'good': {
+      const { commit, digest, count } = rendering
+      if (before.error === null && before.generation === generation && before.digest === digest) return before
+      return { commit, generation, digest, objectCount: count, renderedMs: nowMs, error: null }
+    }
+  }
+}
