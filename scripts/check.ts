@@ -33,12 +33,15 @@ interface Outcome {
   output: string
 }
 
-async function run(command: string[], timeoutMs: number): Promise<Outcome> {
+/** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the stage. */
+async function run(command: string[], timeoutMs: number, temp?: string): Promise<Outcome> {
   const child = Bun.spawn(['sh', '-c', 'exec "$@" 2>&1', 'sh', ...command], {
     cwd: root,
     stdin: 'ignore',
     stdout: 'pipe',
     timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    env: { ...process.env, NO_COLOR: '1', ...(temp === undefined ? {} : { TMPDIR: temp }) },
   })
   const output = await Bun.readableStreamToText(child.stdout)
   const exitCode = await child.exited
@@ -63,17 +66,17 @@ const testFiles = (folder: string): string[] =>
 
 async function runTests(name: string, files: string[], timeoutMs: number): Promise<Counts> {
   const started = performance.now()
-  const reports = mkdtempSync(join(tmpdir(), 'skerry-check-'))
+  const temp = mkdtempSync(join(tmpdir(), 'skerry-check-'))
   try {
-    const report = join(reports, 'report.xml')
-    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs)
+    const report = join(temp, 'report.xml')
+    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs, temp)
     const file = Bun.file(report)
     const counts = countsOf((await file.exists()) ? await file.text() : null, outcome.exitCode)
     say(`check: ${name}: ${countsLine(counts)}, ${seconds(started)}\n`)
     if (counts.failed > 0) showFailure(outcome)
     return counts
   } finally {
-    rmSync(reports, { recursive: true, force: true })
+    rmSync(temp, { recursive: true, force: true })
   }
 }
 

@@ -1,7 +1,7 @@
 // A real Kubernetes control plane on this machine for demo and tests: etcd, kube-apiserver, controller-manager, scheduler, and kwok, which
 // plays the nodes: pods become Ready without running anything. All of it dies with this process and leaves no file behind.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { AUDIT_POLICY, type AuditEvent, type AuditFilter, auditMark, readAuditLog } from './audit-log.ts'
 import { clusterBinary, kubernetesSource, kwokSource } from './binaries.ts'
@@ -243,12 +243,15 @@ async function isUsable(request: (path: string) => Promise<Response>, { controll
   return ready.length >= nodes && (!controllers || items.every(({ spec }) => (spec.taints ?? []).length === 0))
 }
 
-/** The hostpath provisioner makes its folders under a fixed path outside ours; they go when the cluster goes. */
+const HOST_PATH_VOLUMES = '/tmp/hostpath_pv'
+
+/** The hostpath provisioner makes its folders under that fixed path, outside ours; they go when the cluster goes. */
 async function removeHostPathVolumes(request: (path: string) => Promise<Response>): Promise<void> {
   const { items } = (await (await request('/api/v1/persistentvolumes')).json()) as { items: { spec: { hostPath?: { path: string } } }[] }
   for (const { spec } of items) {
-    if (spec.hostPath?.path.startsWith('/tmp/hostpath_pv/')) rmSync(spec.hostPath.path, { recursive: true, force: true })
+    if (spec.hostPath?.path.startsWith(`${HOST_PATH_VOLUMES}/`)) rmSync(spec.hostPath.path, { recursive: true, force: true })
   }
+  if (existsSync(HOST_PATH_VOLUMES) && readdirSync(HOST_PATH_VOLUMES).length === 0) rmdirSync(HOST_PATH_VOLUMES)
 }
 
 async function runKubectl(files: ClusterFiles, folder: DataFolder, args: readonly string[], stdin?: string): Promise<string> {
