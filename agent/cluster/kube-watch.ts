@@ -84,7 +84,7 @@ class Watch {
             attempt = 0
             continue
           }
-          if (attempt >= CUTS_MAX) yield* this.#fail(cutFailure(attempt))
+          if (attempt + 1 >= CUTS_MAX) yield* this.#fail(cutFailure(attempt + 1))
           break
         case 'failed':
           yield* this.#fail(end.failure)
@@ -171,10 +171,7 @@ class Watch {
     } finally {
       this.#options.signal.removeEventListener('abort', onAbort)
       abort.abort()
-      if (answer.kind === 'stream') {
-        await answer.body.cancel().catch(() => {})
-        answer.release()
-      }
+      if (answer.kind === 'stream') answer.release()
     }
   }
 

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'bun:test'
+import type { ApiFailure, ApiResource, WatchEvent } from '../../agent/cluster/cluster.ts'
+import type { KubeAnswer, KubeHttp, KubeStream } from '../../agent/cluster/kube-http.ts'
+import { SILENCE_MAX_MS, watchResource } from '../../agent/cluster/kube-watch.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { ManualClock, settle } from '../support/manual-clock.ts'
+
+const RESOURCE: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
+const START = 'start'
+
+const object = (name: string, resourceVersion: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, resourceVersion } })
+const added = (name: string, position: string) => ({ type: 'ADDED', object: object(name, position) })
+const modified = (name: string, position: string) => ({ type: 'MODIFIED', object: object(name, position) })
+const deleted = (name: string, position: string) => ({ type: 'DELETED', object: object(name, position) })
+const bookmark = (position: string) => ({ type: 'BOOKMARK', object: { metadata: { resourceVersion: position } } })
+const initialEnd = (position: string) => ({
+  type: 'BOOKMARK',
+  object: { metadata: { resourceVersion: position, annotations: { 'k8s.io/initial-events-end': 'true' } } },
+})
+const gone = { type: 'ERROR', object: { kind: 'Status', code: 410, message: 'too old resource version' } }
+
+type Reply = { lines: readonly unknown[]; end: 'eof' | 'hang' | 'reset' } | { failure: Partial<ApiFailure> } | { list: KubeAnswer }
+const open = (...lines: readonly unknown[]): Reply => ({ lines, end: 'hang' })
+const cut = (...lines: readonly unknown[]): Reply => ({ lines, end: 'eof' })
+const reset = (...lines: readonly unknown[]): Reply => ({ lines, end: 'reset' })
+const refuse = (failure: Partial<ApiFailure>): Reply => ({ failure })
+
+const failureWith = (failure: Partial<ApiFailure>): ApiFailure => ({
+  kind: 'server_error',
+  status: 500,
+  reason: '',
+  message: 'down',
+  ...failure,
+})
+
+/** A server that answers with the given replies in turn, then never again. */
+class Script {
+  /** What each request asked for: "start", or the position it resumed from; "list" for a page. */
+  readonly asked: string[] = []
+  held = 0
+  readonly #replies: Reply[]
+  constructor(replies: readonly Reply[]) {
+    this.#replies = [...replies]
+  }
+
+  readonly http: KubeHttp = {
+    stream: async ({ path, signal }) => {
+      const query = new URLSearchParams(path.slice(path.indexOf('?')))
+      this.asked.push(query.has('sendInitialEvents') ? START : (query.get('resourceVersion') ?? '?'))
+      const reply = this.#replies.shift() ?? open()
+      if ('failure' in reply) return { kind: 'failed', failure: failureWith(reply.failure) }
+      if ('list' in reply) throw new Error('the script expected a list')
+      this.held += 1
+      return { kind: 'stream', body: streamOf(reply, signal), release: () => (this.held -= 1) } satisfies KubeStream
+    },
+    request: async () => {
+      this.asked.push('list')
+      const reply = this.#replies.shift()
+      if (reply === undefined || !('list' in reply)) throw new Error('the script expected no list')
+      return reply.list
+    },
+    close: () => {},
+  }
+}
+
+function streamOf(reply: { lines: readonly unknown[]; end: 'eof' | 'hang' | 'reset' }, signal: AbortSignal): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (const line of reply.lines) controller.enqueue(new TextEncoder().encode(`${JSON.stringify(line)}\n`))
+      if (reply.end === 'eof') controller.close()
+      signal.addEventListener('abort', () => {
+        try {
+          controller.error(new Error('aborted'))
+        } catch {
+          // Already closed: nothing is left to abort.
+        }
+      })
+    },
+    pull(controller) {
+      if (reply.end === 'reset') controller.error(Object.assign(new Error('socket closed'), { code: 'ECONNRESET' }))
+      return new Promise(() => {})
+    },
+  })
+}
+
+function run(replies: readonly Reply[], random = () => 0.5) {
+  const clock = new ManualClock()
+  const script = new Script(replies)
+  const abort = new AbortController()
+  const events: WatchEvent[] = []
+  const done = (async () => {
+    for await (const event of watchResource({ http: script.http, clock, random, log: silentLogger }, RESOURCE, { signal: abort.signal }))
+      events.push(event)
+  })()
+  const story = () =>
+    events
+      .map((event) =>
+        'object' in event
+          ? `${event.kind}:${event.object.metadata.name}`
+          : 'failure' in event
+            ? `failed:${event.failure.kind}`
+            : event.kind,
+      )
+      .join(' ')
+  const stop = async () => {
+    abort.abort()
+    await done
+    // KA27: whatever happened, no stream stays held.
+    expect(script.held).toBe(0)
+  }
+  return { clock, script, events, story, stop, abort, done }
+}
+
+describe('one watch', () => {
+  test('KA21 nothing but the objects stands between reset and synced', async () => {
+    const watch = run([open(added('a', '3'), bookmark('4'), added('b', '1'), initialEnd('5'), modified('a', '6'), deleted('b', '7'))])
+    await watch.clock.advance(0)
+    expect(watch.story()).toBe('reset present:a present:b synced changed:a removed:b')
+    await watch.stop()
+  })
+
+  test('KA22 after a cut it goes on at once from the last event or bookmark, told by nothing', async () => {
+    const watch = run([cut(initialEnd('5'), modified('a', '6')), reset(modified('a', '7'), bookmark('9')), cut(bookmark('12')), open()])
+    await watch.clock.advance(0)
+    expect(watch.script.asked).toEqual([START, '6', '9', '12'])
+    expect(watch.story()).toBe('reset synced changed:a changed:a')
+    await watch.stop()
+  })
+
+  test('KA22 a cut during the initial events starts over, after a wait', async () => {
+    const watch = run([cut(added('a', '3')), open(added('b', '4'), initialEnd('5'))])
+    await watch.clock.advance(499)
+    expect(watch.script.asked).toEqual([START])
+    await watch.clock.advance(1)
+    expect(watch.script.asked).toEqual([START, START])
+    expect(watch.story()).toBe('reset present:a reset present:b synced')
+    await watch.stop()
+  })
+
+  test('KA24 a forgotten position starts over at once; a start that is refused as too old waits', async () => {
+    const watch = run([cut(initialEnd('5')), open(gone), open(gone), open(added('a', '8'), initialEnd('9'))])
+    await watch.clock.advance(0)
+    expect(watch.script.asked).toEqual([START, '5', START])
+    await watch.clock.advance(500)
+    expect(watch.script.asked).toEqual([START, '5', START, START])
+    expect(watch.story()).toBe('reset synced reset reset present:a synced')
+    await watch.stop()
+  })
+
+  test('KA24 410 as a status is the same as 410 in the stream', async () => {
+    const watch = run([cut(initialEnd('5')), refuse({ status: 410 }), open(initialEnd('9'))])
+    await watch.clock.advance(0)
+    expect(watch.story()).toBe('reset synced reset synced')
+    await watch.stop()
+  })
+
+  test('KA25 failures wait with full jitter from 1 s to 30 s, and after them it is synced without a reset', async () => {
+    const failures = Array.from({ length: 7 }, () => refuse({ kind: 'unreachable' }))
+    const watch = run([cut(initialEnd('5')), ...failures, open(modified('a', '6'))], () => 0.999999)
+    await watch.clock.advance(200_000)
+    // The first sleep is the watchdog of the first stream.
+    expect(watch.clock.asked.slice(1, 8)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    expect(watch.story()).toBe(`reset synced ${'failed:unreachable '.repeat(7)}synced changed:a`)
+    expect(watch.script.asked.slice(0, 9)).toEqual([START, ...Array.from({ length: 8 }, () => '5')])
+    await watch.stop()
+  })
+
+  test('KA25 the server’s Retry-After is the least wait', async () => {
+    const watch = run([refuse({ kind: 'throttled', retryAfterMs: 7000 }), open(initialEnd('1'))])
+    await watch.clock.advance(7499)
+    expect(watch.script.asked).toEqual([START])
+    await watch.clock.advance(1)
+    expect(watch.story()).toBe('failed:throttled reset synced')
+    await watch.stop()
+  })
+
+  test('KA25 streams that are cut as soon as they open count as a failure from the third on', async () => {
+    const twice = run([cut(initialEnd('5')), cut(), cut(), open(bookmark('6'))])
+    await twice.clock.advance(60_000)
+    expect(twice.story()).toBe('reset synced')
+    await twice.stop()
+    const thrice = run([cut(initialEnd('5')), cut(), cut(), cut(), open(bookmark('6'))])
+    await thrice.clock.advance(60_000)
+    expect(thrice.story()).toBe('reset synced failed:unreachable synced')
+    await thrice.stop()
+  })
+
+  test('KA20 a line that is no event fails the stream, and nothing before it is lost', async () => {
+    const watch = run([open(initialEnd('5'), modified('a', '6'), { type: 'NEWS' }), open(modified('b', '7'))])
+    await watch.clock.advance(500)
+    expect(watch.script.asked).toEqual([START, '6'])
+    expect(watch.story()).toBe('reset synced changed:a failed:server_error synced changed:b')
+    await watch.stop()
+  })
+
+  test('KA26 after 150 s of silence it connects again from where it was', async () => {
+    const watch = run([open(initialEnd('5'), bookmark('6')), open(modified('a', '7'))])
+    await watch.clock.advance(SILENCE_MAX_MS - 1)
+    expect(watch.script.asked).toEqual([START])
+    await watch.clock.advance(1 + 500)
+    expect(watch.script.asked).toEqual([START, '6'])
+    expect(watch.story()).toBe('reset synced changed:a')
+    await watch.stop()
+  })
+
+  test('KA28 a server that never ends its initial events is listed by pages instead', async () => {
+    const page = (items: unknown[], token: string): Reply => ({
+      list: { kind: 'answer', status: 200, body: { metadata: { resourceVersion: '20', continue: token }, items } },
+    })
+    const named = (name: string) => ({ metadata: { name, resourceVersion: '1' } })
+    const watch = run([open(added('a', '1')), page([named('a')], 'more'), page([named('b')], ''), open(modified('b', '21'))])
+    await watch.clock.advance(30_000)
+    expect(watch.script.asked).toEqual([START, 'list', 'list', '20'])
+    expect(watch.story()).toBe('reset present:a reset present:a present:b synced changed:b')
+    await watch.stop()
+  })
+
+  test('KA28 a page that fails leaves nothing half told as synced', async () => {
+    const page: Reply = { list: { kind: 'answer', status: 200, body: { metadata: { resourceVersion: '20', continue: 'x' }, items: [] } } }
+    const broken: Reply = { list: { kind: 'failed', failure: failureWith({ kind: 'webhook' }), body: undefined } }
+    const watch = run([refuse({ kind: 'invalid', status: 422 }), page, broken])
+    await watch.clock.advance(0)
+    expect(watch.story()).toBe('reset failed:webhook')
+    await watch.stop()
+  })
+
+  test('KA25 an abort ends it in a wait, in a silence, and gives the stream back', async () => {
+    for (const replies of [[refuse({})], [open(initialEnd('1'))], [open()]]) {
+      const watch = run(replies)
+      await settle()
+      await watch.stop()
+    }
+  })
+})
