@@ -158,8 +158,8 @@ describe('one watch', () => {
     const failures = Array.from({ length: 7 }, () => refuse({ kind: 'unreachable' }))
     const watch = run([cut(initialEnd('5')), ...failures, open(modified('a', '6'))], () => 0.999999)
     await watch.clock.advance(200_000)
-    // The first sleep is the watchdog of the first stream.
-    expect(watch.clock.asked.slice(1, 8)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    // The first two sleeps are the watchdog of the first stream, for its lines and for its end.
+    expect(watch.clock.asked.slice(2, 9)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
     expect(watch.story()).toBe(`reset synced ${'failed:unreachable '.repeat(7)}synced changed:a`)
     expect(watch.script.asked.slice(0, 9)).toEqual([START, ...Array.from({ length: 8 }, () => '5')])
     await watch.stop()
