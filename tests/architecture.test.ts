@@ -146,6 +146,9 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/execute.ts': 'acts on the cluster through its port',
   'agent/reconcile/watches.ts': 'holds the live view by watching through the port',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
+  'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
+  'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
+  'server/fleet/fleet-actions.ts': 'carries out, through the ports, what a person or an agent asked for',
   'agent/reconcile/request-gate.ts': 'how many requests are in flight',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {

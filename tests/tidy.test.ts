@@ -1,5 +1,7 @@
 // What a number or a pattern can judge. Every rule prints its reason; a file is never split or a word changed only to please this test.
 import { expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import {
   linesMatching,
   repositoryFiles,
@@ -98,6 +100,18 @@ test(`no file written by hand has more than ${LINES_MAX} lines`, () => {
     return lines > LINES_MAX ? [`${path}: ${lines}`] : []
   })
   expectNone(long, 'every god file once had 500 lines and a good reason for the next fifty; a split gives both halves a name')
+})
+
+test('every shell script parses as POSIX sh and can be executed', () => {
+  const scripts = repositoryFiles.filter(({ text }) => text.startsWith('#!'))
+  expect(scripts.length).toBeGreaterThan(4)
+  const broken = scripts.flatMap(({ path, text }) => {
+    const parse = Bun.spawnSync(['sh', '-n', join(ROOT, path)])
+    if (!text.startsWith('#!/bin/sh\n')) return [`${path}: not #!/bin/sh`]
+    if ((statSync(join(ROOT, path)).mode & 0o111) === 0) return [`${path}: chmod +x`]
+    return parse.exitCode === 0 ? [] : [`${path}: ${parse.stderr.toString()}`]
+  })
+  expectNone(broken, 'entry scripts run before there is a Bun, on machines whose sh is not bash')
 })
 
 test('every test file belongs to a stage of scripts/check', () => {

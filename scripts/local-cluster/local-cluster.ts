@@ -53,55 +53,33 @@ export async function startKubeCluster(options: KubeClusterOptions = {}): Promis
   const folder = createDataFolder(`skerry-cluster-${name}`)
   const files = await writeFiles(folder, name)
   const flags = apiServerFlags(files, { etcdUrl: etcd.url, name, controllers, extra: options.extraApiServerFlags ?? [] })
+  const apiServer = createApiServer(name, files, flags)
   const components: ChildProcess[] = []
-  let apiServer: ChildProcess | undefined
-  let caPem = ''
-
-  const request = (path: string) =>
-    fetch(files.server + path, { headers: { authorization: `Bearer ${files.token}` }, tls: { ca: caPem }, keepalive: false })
-
-  const startApiServer = async () => {
-    if (apiServer !== undefined) return
-    const child = startChild([clusterBinary('kube-apiserver'), ...flags], join(folder.path, 'kube-apiserver.log'))
-    apiServer = child
-    const ready = async () => {
-      caPem = readFileSync(join(folder.path, 'certs', 'apiserver.crt'), 'utf8')
-      return (await request('/readyz')).ok
-    }
-    await waitUntil(`API server ${name}`, ready, { child })
-  }
-  const stopApiServer = async () => {
-    const child = apiServer
-    apiServer = undefined
-    await child?.kill()
-  }
-  const kubectl = (args: readonly string[], { stdin }: { stdin?: string } = {}) => runKubectl(files, folder, args, stdin)
+  const kubectl = (args: readonly string[], { stdin }: { stdin?: string } = {}) => runKubectl(files, args, stdin)
   const stop = async () => {
-    if (components.length > 0 && apiServer !== undefined) await removeHostPathVolumes(request).catch(() => {})
+    await removeHostPathVolumes(apiServer.request).catch(() => {}) // an API server that is down knows of none
     await Promise.all(components.map((child) => child.kill()))
-    await stopApiServer()
+    await apiServer.stop()
     if (options.etcd === undefined) await etcd.stop()
     await folder.remove()
   }
 
   try {
-    await startApiServer()
-    await Bun.write(files.kubeconfigPath, kubeconfig(name, files, caPem))
+    await apiServer.start()
+    await Bun.write(files.kubeconfigPath, kubeconfig(name, files, apiServer.caPem()))
     const start = (binary: 'kube-controller-manager' | 'kube-scheduler' | 'kwok', args: string[]) =>
-      components.push(
-        startChild([clusterBinary(binary), '--kubeconfig', files.kubeconfigPath, ...args], join(folder.path, `${binary}.log`)),
-      )
+      components.push(startChild([clusterBinary(binary), '--kubeconfig', files.kubeconfigPath, ...args], join(files.dir, `${binary}.log`)))
     if (controllers) {
-      start('kube-controller-manager', controllerManagerFlags(folder, controllerQps))
+      start('kube-controller-manager', controllerManagerFlags(files, controllerQps))
       start('kube-scheduler', ['--leader-elect=false', '--secure-port=0', '--kube-api-qps=300', '--kube-api-burst=600'])
     }
     if (kwok) {
-      await Bun.write(join(folder.path, 'stages.yaml'), kwokStages())
-      start('kwok', ['--manage-all-nodes=true', '--config', join(folder.path, 'stages.yaml'), '--node-lease-duration-seconds=40'])
+      await Bun.write(join(files.dir, 'stages.yaml'), kwokStages())
+      start('kwok', ['--manage-all-nodes=true', '--config', join(files.dir, 'stages.yaml'), '--node-lease-duration-seconds=40'])
       await kubectl(['apply', '--server-side', '-f', '-'], { stdin: JSON.stringify(nodeList(nodes)) })
     }
     if (controllers) await kubectl(['apply', '--server-side', '-f', kubernetesSource('cluster/addons/storage-class/local/default.yaml')])
-    await waitUntil(`cluster ${name}`, () => isUsable(request, { controllers, nodes: kwok ? nodes : 0 }))
+    await waitUntil(`cluster ${name}`, () => isUsable(apiServer.request, { controllers, nodes: kwok ? nodes : 0 }))
   } catch (error) {
     await stop()
     throw error
@@ -112,19 +90,52 @@ export async function startKubeCluster(options: KubeClusterOptions = {}): Promis
     contextName: name,
     server: files.server,
     token: files.token,
-    caPem,
+    caPem: apiServer.caPem(),
     kubectl,
     auditMark: () => auditMark(files.auditLogPath),
     auditLines: (filter = {}) => readAuditLog(files.auditLogPath, filter),
-    stopApiServer,
-    startApiServer,
+    stopApiServer: apiServer.stop,
+    startApiServer: apiServer.start,
     restartApiServer: async () => {
-      await stopApiServer()
-      await startApiServer()
+      await apiServer.stop()
+      await apiServer.start()
     },
-    pause: () => apiServer?.pause(),
-    resume: () => apiServer?.resume(),
+    pause: apiServer.pause,
+    resume: apiServer.resume,
     stop,
+  }
+}
+
+type Request = (path: string) => Promise<Response>
+
+/** One API server that can go and come back: address, certificate and data stay. */
+function createApiServer(name: string, files: ClusterFiles, flags: readonly string[]) {
+  let running: ChildProcess | undefined
+  // Self-signed by the server at its first start; so it is its own CA.
+  const caPem = () => readFileSync(join(files.dir, 'certs', 'apiserver.crt'), 'utf8')
+  const request: Request = (path) =>
+    fetch(files.server + path, {
+      headers: { authorization: `Bearer ${files.token}` },
+      tls: { ca: caPem() },
+      keepalive: false,
+      signal: AbortSignal.timeout(5000),
+    })
+  return {
+    caPem,
+    request,
+    start: async () => {
+      if (running !== undefined) return
+      const child = startChild([clusterBinary('kube-apiserver'), ...flags], join(files.dir, 'kube-apiserver.log'))
+      running = child
+      await waitUntil(`API server ${name}`, async () => (await request('/readyz')).ok, { child })
+    },
+    stop: async () => {
+      const child = running
+      running = undefined
+      await child?.kill()
+    },
+    pause: () => running?.pause(),
+    resume: () => running?.resume(),
   }
 }
 
@@ -178,15 +189,15 @@ function apiServerFlags(
   ]
 }
 
-const controllerManagerFlags = (folder: DataFolder, qps: number): string[] => [
+const controllerManagerFlags = ({ dir }: ClusterFiles, qps: number): string[] => [
   '--leader-elect=false',
   '--secure-port=0',
   `--kube-api-qps=${qps}`,
   `--kube-api-burst=${qps * 2}`,
   '--enable-hostpath-provisioner=true',
   '--concurrent-namespace-syncs=20',
-  `--service-account-private-key-file=${join(folder.path, 'service-accounts.key')}`,
-  `--root-ca-file=${join(folder.path, 'certs', 'apiserver.crt')}`,
+  `--service-account-private-key-file=${join(dir, 'service-accounts.key')}`,
+  `--root-ca-file=${join(dir, 'certs', 'apiserver.crt')}`,
 ]
 
 const kubeconfig = (name: string, { server, token }: ClusterFiles, caPem: string): string => `apiVersion: v1
@@ -235,7 +246,7 @@ interface NodeFacts {
 }
 
 /** Nodes are Ready and have lost their not-ready taint, and the account exists that every pod of namespace `default` is created with. */
-async function isUsable(request: (path: string) => Promise<Response>, { controllers, nodes }: { controllers: boolean; nodes: number }) {
+async function isUsable(request: Request, { controllers, nodes }: { controllers: boolean; nodes: number }) {
   if (controllers && !(await request('/api/v1/namespaces/default/serviceaccounts/default')).ok) return false
   if (nodes === 0) return true
   const { items } = (await (await request('/api/v1/nodes')).json()) as { items: NodeFacts[] }
@@ -246,7 +257,7 @@ async function isUsable(request: (path: string) => Promise<Response>, { controll
 const HOST_PATH_VOLUMES = '/tmp/hostpath_pv'
 
 /** The hostpath provisioner makes its folders under that fixed path, outside ours; they go when the cluster goes. */
-async function removeHostPathVolumes(request: (path: string) => Promise<Response>): Promise<void> {
+async function removeHostPathVolumes(request: Request): Promise<void> {
   const { items } = (await (await request('/api/v1/persistentvolumes')).json()) as { items: { spec: { hostPath?: { path: string } } }[] }
   for (const { spec } of items) {
     if (spec.hostPath?.path.startsWith(`${HOST_PATH_VOLUMES}/`)) rmSync(spec.hostPath.path, { recursive: true, force: true })
@@ -254,12 +265,12 @@ async function removeHostPathVolumes(request: (path: string) => Promise<Response
   if (existsSync(HOST_PATH_VOLUMES) && readdirSync(HOST_PATH_VOLUMES).length === 0) rmdirSync(HOST_PATH_VOLUMES)
 }
 
-async function runKubectl(files: ClusterFiles, folder: DataFolder, args: readonly string[], stdin?: string): Promise<string> {
+async function runKubectl(files: ClusterFiles, args: readonly string[], stdin?: string): Promise<string> {
   const child = Bun.spawn([clusterBinary('kubectl'), '--kubeconfig', files.kubeconfigPath, ...args], {
     stdin: stdin === undefined ? 'ignore' : new Blob([stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { HOME: folder.path }, // its discovery cache
+    env: { HOME: files.dir }, // its discovery cache
   })
   const [output, errors, code] = await Promise.all([
     Bun.readableStreamToText(child.stdout),
