@@ -148,7 +148,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
   'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
   'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
-  'server/fleet/fleet-actions.ts': 'carries out, through the ports, what a person or an agent asked for',
+  'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',
+  'agent/reconcile/rounds.ts': 'plans and carries out until nothing is left to do',
   'agent/reconcile/request-gate.ts': 'how many requests are in flight',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {

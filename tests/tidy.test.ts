@@ -4,6 +4,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   linesMatching,
+  ROOT,
   repositoryFiles,
   type SourceFile,
   typeScriptFiles,
