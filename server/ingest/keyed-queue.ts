@@ -21,13 +21,13 @@ export class KeyedQueue<K extends string> {
   run(key: K): Promise<void> {
     const lane = this.lanes.get(key) ?? { running: false, waiting: null }
     this.lanes.set(key, lane)
-    if (lane.waiting === null) {
-      const { promise, resolve: start } = Promise.withResolvers<void>()
-      lane.waiting = { promise: promise.then(() => this.act(key)), start }
-      lane.waiting.promise.catch(() => {}).finally(() => this.finished(key, lane))
-      if (!lane.running) this.enqueue(lane)
-    }
-    return lane.waiting.promise
+    if (lane.waiting !== null) return lane.waiting.promise
+    const { promise: turn, resolve: start } = Promise.withResolvers<void>()
+    const promise = turn.then(() => this.act(key))
+    lane.waiting = { promise, start }
+    promise.catch(() => {}).finally(() => this.finished(key, lane)) // the caller hears of a failure
+    if (!lane.running) this.enqueue(lane)
+    return promise
   }
 
   /** Resolves when nothing runs or waits. */

@@ -1,0 +1,232 @@
+// From a commit to the rows that an agent pulls, with everything real but HTTP and the agents.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+
+let kit: IngestKit
+let one: ClusterId
+let two: ClusterId
+let first: string
+beforeEach(async () => {
+  kit = await createIngestKit()
+  one = await kit.join('1')
+  two = await kit.join('2')
+  first = await kit.git.commit(
+    { 'shop/a.yaml': configMap('a', '1'), 'shop/b.yaml': configMap('b', '1'), 'other/c.yaml': configMap('c', '1') },
+    'first',
+  )
+  await kit.repository()
+  await kit.service()
+})
+afterEach(() => kit.close())
+const A = 'object/default/shop//ConfigMap/shop/a'
+const B = 'object/default/shop//ConfigMap/shop/b'
+const ROW = 'service/default/shop'
+
+describe('commits', () => {
+  test('IN7 a first commit is everything, one changed ConfigMap is exactly two rows, in every target', async () => {
+    expect([kit.pull(one), kit.pull(two)]).toEqual([
+      [A, B, ROW],
+      [A, B, ROW],
+    ])
+    const second = await kit.push({ 'shop/a.yaml': configMap('a', '2') })
+    expect([kit.pull(one), kit.pull(two)]).toEqual([
+      [A, ROW],
+      [A, ROW],
+    ])
+    expect((await kit.row(one))?.commit).toBe(second)
+    await kit.push({ 'shop/b.yaml': null })
+    expect(kit.pull(one)).toEqual([`-${B}`, ROW])
+  })
+
+  test('IN7 commits that change nothing of a service write nothing for it', async () => {
+    kit.pull(one)
+    const ordinals = await kit.store.clusterOrdinals()
+    await kit.push({})
+    await kit.push({ 'other/c.yaml': configMap('c', '2'), 'shop/README.md': 'words' })
+    await kit.push({ 'shop/a.yaml': `# a comment\n${configMap('a', '1')}` })
+    expect(kit.pull(one)).toEqual([])
+    expect(await kit.store.clusterOrdinals()).toEqual(ordinals)
+    expect((await kit.row(one))?.commit).toBe(first)
+    await kit.service({ sync: { prune: false } })
+    expect(kit.pull(one)).toEqual([ROW])
+    expect((await kit.row(one))?.commit).toBe(first)
+  })
+
+  test('IN8 after a restart the first look at everything writes nothing, also without the Git server', async () => {
+    kit.pull(one)
+    const events = await kit.events()
+    kit.git.setDown(true)
+    const again = kit.restarted()
+    await again.serviceChanged(SHOP)
+    await again.clustersChanged()
+    kit.git.setDown(false)
+    await again.repositoryChanged('default', 'apps')
+    expect(kit.pull(one)).toEqual([])
+    expect(await kit.events()).toEqual(events)
+  })
+
+  test('IN8 a lost Git folder is fetched again', async () => {
+    rmSync(join(kit.dir, 'git'), { recursive: true })
+    const again = kit.restarted()
+    await again.serviceChanged(SHOP)
+    expect(await kit.row(one)).not.toBeNull()
+    await again.repositoryChanged('default', 'apps')
+    const commit = await kit.git.commit({ 'shop/a.yaml': configMap('a', '9') }, 'later')
+    await again.repositoryChanged('default', 'apps')
+    expect((await kit.row(one))?.commit).toBe(commit)
+  })
+
+  test('IN9 the loop finds a commit by polling and stops when it is told to', async () => {
+    const stop = new AbortController()
+    const running = kit.ingest.run(stop.signal)
+    stop.abort()
+    await running
+    await kit.store.applyResource(
+      { kind: 'Repository', project: 'default', name: 'apps' },
+      { labels: {}, spec: JSON.stringify({ git: { url: kit.git.url, ref: 'main' }, poll: '1s' }), nowMs: 1 },
+    )
+    const second = new AbortController()
+    const polling = kit.ingest.run(second.signal)
+    await Bun.sleep(50)
+    const commit = await kit.git.commit({ 'shop/a.yaml': configMap('a', '3') }, 'polled')
+    for (let waited = 0; waited < 4_000 && (await kit.row(one))?.commit !== commit; waited += 50) await Bun.sleep(50)
+    second.abort()
+    await polling
+    expect((await kit.row(one))?.commit).toBe(commit)
+  })
+})
+
+describe('bad input changes nothing and says why', () => {
+  const unchanged = async (act: () => Promise<unknown>) => {
+    kit.pull(one)
+    await act()
+    expect(kit.pull(one)).toEqual([])
+    return (await kit.store.renderState(SHOP)).error
+  }
+
+  test('RN3 an empty folder names path and commit', async () => {
+    let commit = ''
+    const error = await unchanged(async () => {
+      commit = await kit.push({ 'shop/a.yaml': null, 'shop/b.yaml': null })
+    })
+    expect(error).toMatchObject({ code: 'no_manifests', message: `shop holds no manifests at commit ${commit.slice(0, 12)}` })
+    expect((await kit.store.renderState(SHOP)).commit).toBe(first)
+  })
+
+  test('RN1 a syntax error names file and line, is told once, and its end too', async () => {
+    const error = await unchanged(async () => {
+      await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n' })
+      await kit.push({ 'other/c.yaml': configMap('c', '3') })
+    })
+    expect(error?.code).toBe('render_failed')
+    expect(error?.problems[0]?.path).toMatch(/^shop\/a\.yaml:4:/)
+    await kit.push({ 'shop/a.yaml': configMap('a', '1') })
+    expect((await kit.store.renderState(SHOP)).error).toBeNull()
+    const told = (await kit.events()).filter((event) => event.startsWith('Render')).map((event) => event.split(':')[0])
+    expect(told).toEqual(['RenderFailed', 'RenderRecovered'])
+  })
+
+  test('IN6 a link in the folder is refused by name', async () => {
+    Bun.spawnSync(['ln', '-s', '/etc/passwd', join(kit.dir, 'remote', 'work', 'shop', 'link.yaml')])
+    const error = await unchanged(() => kit.push({ 'shop/a.yaml': configMap('a', '4') }))
+    expect(error).toMatchObject({ code: 'source_refused' })
+    expect(error?.message).toContain('shop/link.yaml is a link')
+  })
+
+  test('IN5 an unreachable Git server and a missing ref are states of the repository, with since when', async () => {
+    const state = () => kit.store.repositoryState('default', 'apps')
+    kit.git.setDown(true)
+    await unchanged(() => kit.ingest.repositoryChanged('default', 'apps'))
+    const down = await state()
+    expect(down).toMatchObject({ commit: first, error: { code: 'git_unreachable' } })
+    await kit.ingest.repositoryChanged('default', 'apps')
+    expect(await state()).toEqual(down)
+    kit.git.setDown(false)
+    await kit.ingest.repositoryChanged('default', 'apps')
+    expect((await state()).error).toBeNull()
+    await unchanged(() => kit.repository('nope'))
+    expect((await state()).error).toMatchObject({ code: 'git_ref_not_found', message: `${kit.git.url} has no branch or tag nope` })
+    const told = (await kit.events()).filter((event) => event.startsWith('Repository')).map((event) => event.split(':')[0])
+    expect(told).toEqual(['RepositoryFailed', 'RepositoryRecovered', 'RepositoryFailed'])
+  })
+
+  test('IN10 one service’s error stops no other, and a repository that does not exist is an error of the service', async () => {
+    await kit.service({}, 'other')
+    expect(kit.pull(one)).toContain('service/default/other')
+    await kit.push({ 'shop/a.yaml': 'a: [', 'other/c.yaml': configMap('c', '5') })
+    expect(kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
+    const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
+    expect(error?.message).toBe('there is no repository nowhere in project default')
+  })
+})
+
+describe('targets', () => {
+  test('TG5 a selector that suddenly matches nobody waits with the names; mended, nothing has happened', async () => {
+    kit.pull(one)
+    await kit.service({ targets: { selector: { matchLabels: { env: 'prodd' } } } })
+    expect([kit.pull(one), kit.pull(two)]).toEqual([[], [A, B, ROW]])
+    expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'leave_targets', names: ['cluster-1', 'cluster-2'] }])
+    await kit.push({ 'shop/a.yaml': configMap('a', '6') })
+    expect(kit.pull(one)).toEqual([A, ROW])
+    await kit.service()
+    expect(await kit.store.listConfirmations()).toEqual([])
+    expect((await kit.row(one))?.removal).toBeUndefined()
+  })
+
+  test('TG7 TG8 relabelling moves a service: removal order, report, tombstone', async () => {
+    const three = await kit.join('3', { env: 'test' })
+    kit.pull(one)
+    await kit.relabel('cluster-1', { env: 'test' })
+    await kit.relabel('cluster-3', { env: 'prod' })
+    expect(kit.pull(one)).toEqual([`-${A}`, `-${B}`, ROW])
+    expect((await kit.row(one))?.removal).toMatchObject({ policy: 'prune', by: 'skerry' })
+    expect(kit.pull(three)).toEqual([A, B, ROW])
+    await kit.report(one, { removed: true })
+    expect(kit.pull(one)).toEqual([`-${ROW}`])
+    expect(await kit.store.listStatus({ clusterId: one, kind: 'service' })).toEqual([])
+  })
+
+  test('TG11 a deleted service goes by removal orders and is gone when all have reported', async () => {
+    expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'removing', clusters: ['cluster-1', 'cluster-2'] })
+    expect((await kit.row(one))?.removal).toMatchObject({ by: 'ada', why: 'the service was deleted' })
+    await kit.report(one, { removed: true })
+    expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).not.toBeNull()
+    await kit.report(two, { removed: true })
+    await kit.ingest.serviceChanged(SHOP)
+    expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).toBeNull()
+    expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'not_found' })
+  })
+
+  test('TG4 a protected service is deleted only after a person confirmed the exact names', async () => {
+    await kit.service({ protect: true })
+    const outcome = await kit.actions.deleteService(SHOP, 'ada')
+    expect(outcome).toMatchObject({ kind: 'waiting', confirmation: { names: ['cluster-1', 'cluster-2'] } })
+    expect((await kit.row(one))?.removal).toBeUndefined()
+    await kit.actions.confirm(await confirmationId(kit.store), 'grace')
+    expect((await kit.row(one))?.removal).toMatchObject({ by: 'grace' })
+    expect(await kit.store.listConfirmations()).toEqual([])
+  })
+
+  test('TG12 a refused prune opens a question with names; a yes puts the digest into that row; the question goes with the refusal', async () => {
+    kit.pull(one)
+    const digest = (await kit.row(one))?.digest ?? ''
+    await kit.report(one, { refusal: { digest, names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'most of it would go' } })
+    expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'prune', cluster: 'cluster-1', names: ['ConfigMap shop/x'] }])
+    await kit.actions.confirm(await confirmationId(kit.store), 'ada')
+    expect(kit.pull(one)).toEqual([ROW])
+    expect([(await kit.row(one))?.pruneConfirmed, (await kit.row(two))?.pruneConfirmed]).toEqual([digest, undefined])
+    await kit.report(two, { refusal: { digest, names: ['ConfigMap shop/y'], count: 1, ownedCount: 3, why: 'x' } })
+    await kit.report(two, {})
+    expect(await kit.store.listConfirmations()).toEqual([])
+  })
+
+  test('TG13 a deleted cluster takes its rows along and leaves the others alone', async () => {
+    expect(await kit.actions.deleteCluster('cluster-1', 'ada')).toBe(true)
+    expect(await kit.actions.deleteCluster('cluster-1', 'ada')).toBe(false)
+    expect(await kit.store.desiredInCluster(one)).toEqual([])
+    expect(await kit.row(two)).not.toBeNull()
+  })
+})

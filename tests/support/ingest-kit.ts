@@ -1,0 +1,108 @@
+// A server without its HTTP: a real Git server, a real store, real shard files, and the ingest loop between them.
+import { join } from 'node:path'
+import { createGitServer, type FileChanges } from '../../scripts/local-cluster/git-http-server.ts'
+import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
+import { createGitSources } from '../../server/ingest/git-sources.ts'
+import { createIngest } from '../../server/ingest/ingest-loop.ts'
+import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import type { ResourceKey, Store } from '../../server/store/store.ts'
+import type { Position } from '../../shared/crdt/position.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ServiceStatus } from '../../shared/model/status.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { joinCluster } from './store-fixtures.ts'
+import { openTestShards, tempDir } from './sync-kit.ts'
+
+export const SHOP = { project: 'default', service: 'shop' }
+
+export type IngestKit = Awaited<ReturnType<typeof createIngestKit>>
+
+export async function createIngestKit() {
+  const dir = tempDir()
+  const git = await createGitServer({ dir: join(dir, 'remote') })
+  const store = await openSqliteStore(join(dir, 'fleet.db'), { random: seededRandom(1) })
+  const { shards } = openTestShards(join(dir, 'shards'))
+  const content = createFileContentStore(join(dir, 'content'))
+  const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
+  const sources = createGitSources(join(dir, 'git'), fetch)
+  const ingest = createIngest({ ...parts, sources })
+  const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: () => {} })
+  const positions = new Map<ClusterId, Position>()
+  let rev = 0
+
+  const apply = async (key: ResourceKey, spec: unknown, labels: Labels = {}) => {
+    await store.applyResource(key, { labels, spec: canonicalJson(spec), nowMs: systemClock.nowMs() })
+  }
+  return {
+    dir,
+    git,
+    store,
+    content,
+    shards,
+    ingest,
+    actions,
+    /** A second server process over the same data, as after a restart. */
+    restarted: () => createIngest({ ...parts, sources: createGitSources(join(dir, 'git'), fetch) }),
+    join: (digit: string, labels: Labels = { env: 'prod' }) => joinCluster(store, digit, labels),
+    async relabel(name: string, labels: Labels) {
+      await apply({ kind: 'Cluster', project: '', name }, { revoked: false }, labels)
+      await ingest.clustersChanged()
+    },
+    async repository(ref = 'main', url = git.url) {
+      await apply({ kind: 'Repository', project: 'default', name: 'apps' }, repositorySpecSchema.parse({ git: { url, ref } }))
+      await ingest.repositoryChanged('default', 'apps')
+    },
+    async service(change: Record<string, unknown> = {}, name = 'shop') {
+      const spec = { source: { repository: 'apps', path: name }, targets: { selector: { matchLabels: { env: 'prod' } } }, namespace: name }
+      await apply({ kind: 'Service', project: 'default', name }, serviceSpecSchema.parse({ ...spec, ...change }))
+      await ingest.serviceChanged({ project: 'default', service: name })
+    },
+    /** Commits, and waits as a webhook's sender cannot. */
+    async push(files: FileChanges): Promise<string> {
+      const commit = await git.commit(files, 'change')
+      await ingest.repositoryChanged('default', 'apps')
+      return commit
+    },
+    /** Row ids that the cluster's next pull brings; `-` before those that are gone. */
+    pull(clusterId: ClusterId): string[] {
+      const pulled = shards.pull(clusterId, positions.get(clusterId) ?? null)
+      if (pulled.kind !== 'page') return []
+      positions.set(clusterId, pulled.to)
+      const lines = new TextDecoder().decode(pulled.frames).trim().split('\n')
+      const rows = lines.map((line) => JSON.parse(line)).filter((frame): frame is [string, string | null] => Array.isArray(frame))
+      return rows.map(([id, doc]) => (doc === null ? `-${id}` : id)).sort()
+    },
+    /** The service's row in a cluster, as the store holds it; null for none and for a tombstone. */
+    async row(clusterId: ClusterId, service = 'shop') {
+      const rows = await store.desiredInCluster(clusterId)
+      const doc = rows.find((candidate) => candidate.service === service)?.doc
+      return doc === null || doc === undefined ? null : serviceRowSchema.parse(doc)
+    },
+    async report(clusterId: ClusterId, status: Partial<ServiceStatus>, service = 'shop') {
+      const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1, ...status }
+      const row = { kind: 'service' as const, key: `default/${service}`, rev: ++rev, doc }
+      const { changed } = await store.upsertStatus(clusterId, [row], { complete: false, nowMs: 1 })
+      actions.onStatus(clusterId, changed)
+      await Bun.sleep(0)
+      await ingest.serviceChanged({ project: 'default', service })
+    },
+    events: async () => (await store.listEvents({ limit: 1000 })).map(({ reason, message }) => `${reason}: ${message}`),
+    async close() {
+      await git.stop()
+      shards.close()
+      await store.close()
+    },
+  }
+}
+
+export const configMap = (name: string, value: string): string =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  value: ${JSON.stringify(value)}\n`
+
+export const confirmationId = async (store: Store): Promise<string> => (await store.listConfirmations())[0]?.id ?? 'none'
