@@ -142,7 +142,6 @@ test('every dependency in package.json is in the table above, so that it has a h
 const PURE_FOLDERS = ['shared/protocol', 'shared/crdt', 'shared/kube', 'shared/model', 'server/fleet', 'server/render', 'agent/reconcile']
 const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
-  'agent/reconcile/reconcile-pass.ts': 'one pass of the loop',
   'agent/reconcile/execute.ts': 'acts on the cluster through its port',
   'agent/reconcile/watches.ts': 'holds the live view by watching through the port',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
