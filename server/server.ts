@@ -1,0 +1,158 @@
+// The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served before it is true, and stopped in reverse.
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { versionInfo } from '../shared/adapters/version-info.ts'
+import type { ClusterId } from '../shared/model/ids.ts'
+import type { Clock } from '../shared/runtime/clock.ts'
+import type { Logger } from '../shared/runtime/logger.ts'
+import { describeError } from '../shared/runtime/loop.ts'
+import type { Random } from '../shared/runtime/random.ts'
+import { createAgentIndex } from './access/agent-index.ts'
+import { createApiTokens } from './access/api-tokens.ts'
+import { createSeenMarks, SEEN_INTERVAL_MS } from './access/seen-marks.ts'
+import { loadServerKeys } from './access/server-keys.ts'
+import { createSessions } from './access/sessions.ts'
+import { createApp } from './app.ts'
+import { replayShards } from './desired/replay.ts'
+import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
+import { createFleetActions } from './fleet/fleet-actions.ts'
+import { createAgentRoutes, IDLE_TIMEOUT_SECONDS, type RequestContext } from './http/agent-routes.ts'
+import type { FleetActions } from './http/fleet-actions.ts'
+import { createGitSources } from './ingest/git-sources.ts'
+import { createIngest } from './ingest/ingest-loop.ts'
+import { createWebhook, WEBHOOKS, webhookSecret } from './ingest/webhook.ts'
+import { createFileContentStore } from './store/file-content-store.ts'
+import { openSqliteStore } from './store/kysely-store.ts'
+
+/** Above every limit of the routes, so that what is too large gets their answer and not a cut connection. */
+const REQUEST_BYTES_MAX = 16 * 1_024 * 1_024
+
+export interface ServerOptions {
+  dataDir: string
+  hostname: string
+  port: number
+  /** How agents and forges reach it; default http:// and the address. */
+  externalUrl?: string
+}
+
+export interface ServerDeps {
+  clock: Clock
+  random: Random
+  log: Logger
+}
+
+export interface RunningServer {
+  url: string
+  /** Of the first start only: shown once, stored as a hash. */
+  firstAdminToken: string | null
+  stop(): Promise<void>
+}
+
+export async function startServer(options: ServerOptions, { clock, random, log }: ServerDeps): Promise<RunningServer> {
+  const at = (name: string) => join(options.dataDir, name)
+  const stopping = new AbortController()
+  const keys = loadServerKeys(at('keys'))
+  const store = await openSqliteStore(at('fleet.sqlite'), { random })
+  const content = createFileContentStore(at('content'))
+  const agents = await createAgentIndex(store)
+  const { shards, wasRebuilt } = createShards({
+    dir: at('shards'),
+    shardCount: SHARD_COUNT,
+    sign: keys.sign,
+    epochOf: agents.epochOf,
+    newId: () => randomBytes(16).toString('hex'),
+    libraryDir: at('lib'),
+    clock,
+    log,
+  })
+  await raiseEpochs()
+  await replayShards({ store, content, shards, log })
+
+  const sources = createGitSources(at('git'), fetch)
+  const ingest = createIngest({ store, content, shards, sources, clock, random, log })
+  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => refreshAgents('cluster deleted') })
+  const actions: FleetActions = {
+    ...reports,
+    onChanged: (key) => {
+      if (key.kind === 'Cluster') refreshAgents('cluster changed') // it may have been revoked
+      reports.onChanged(key)
+    },
+  }
+  const seen = createSeenMarks(store, clock)
+  const agentRoutes = createAgentRoutes({
+    join: { store, agents, keys, clock, randomBytes, log, onJoined: () => reports.onJoined() },
+    sessions: createSessions({ keys, agents, store, clock, randomBytes }),
+    shards,
+    store,
+    onStatus: (agent, changed) => reports.onStatus(agent.clusterId, changed),
+    onSeen: seen.seen,
+    clock,
+    log,
+  })
+  const tokens = createApiTokens(store, clock)
+  const firstAdminToken = await tokens.createFirst()
+
+  const contexts = new WeakMap<Request, RequestContext>()
+  const app = createApp({
+    store,
+    tokens,
+    actions,
+    clock,
+    logger: log,
+    serverFingerprint: keys.fingerprint,
+    webhook: async (project, name) => {
+      const repository = await store.getResource({ kind: 'Repository', project, name })
+      return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }
+    },
+    version: () => ({ ...versionInfo() }),
+    ready: () => !stopping.signal.aborted,
+    agentHandler: (request) => agentRoutes(request, contexts.get(request) ?? { setIdleTimeout: () => {} }),
+    webhookHandler: createWebhook({
+      store,
+      keys,
+      repositoryChanged: (project, name) => actions.onChanged({ kind: 'Repository', project, name }),
+    }),
+  })
+  const http = Bun.serve({
+    hostname: options.hostname,
+    port: options.port,
+    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    maxRequestBodySize: REQUEST_BYTES_MAX,
+    fetch: (request, bun) => {
+      contexts.set(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })
+      return app.fetch(request)
+    },
+  })
+  const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
+  const loops = [ingest.run(stopping.signal), markSeenLoop()]
+  log.info('server ready', { url, fingerprint: keys.fingerprint })
+
+  async function raiseEpochs(): Promise<void> {
+    const rebuilt = [...(await store.clusterOrdinals()).keys()].filter((id: ClusterId) => wasRebuilt(id))
+    if (rebuilt.length === 0) return
+    await store.raiseEpoch(rebuilt)
+    await agents.refresh()
+  }
+  function refreshAgents(why: string): void {
+    agents.refresh().catch((error: unknown) => log.error('agents cannot be read', { why, error: describeError(error) }))
+  }
+  async function markSeenLoop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await clock.sleep(SEEN_INTERVAL_MS, stopping.signal)
+      await seen.flush().catch((error: unknown) => log.warn('last contacts cannot be written', { error: describeError(error) }))
+    }
+  }
+  return {
+    url,
+    firstAdminToken,
+    stop: async () => {
+      stopping.abort()
+      await http.stop(true) // open polls end: to an agent that is "nothing new", and the next one finds the new server
+      await Promise.all(loops)
+      await seen.flush()
+      shards.close()
+      await store.close()
+      log.info('server stopped')
+    },
+  }
+}
