@@ -4,7 +4,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { z } from 'zod'
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError, problemBody } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
 import {
   AGENT_API,
@@ -26,7 +26,8 @@ import { checkProtocol, type JoinDeps, joinAgent } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { Shards } from '../desired/shards.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
-import { readJson } from './body.ts'
+import { readJson } from './agent-body.ts'
+import { problemResponse } from './problem.ts'
 import { sortStatusRows } from './status-rows.ts'
 
 /** What the HTTP server lends to one request. */
@@ -73,7 +74,7 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
       checkProtocolHeader(request)
       return await route(request, context)
     } catch (error) {
-      return problemResponse(error, deps.log)
+      return problemResponse(toAppError(error, deps.log))
     }
   }
 }
@@ -142,10 +143,8 @@ function framesResponse(request: Request, frames: Uint8Array): Response {
 /** The types of bodies ask for a buffer that is surely not shared. */
 const bodyOf = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => bytes as Uint8Array<ArrayBuffer>
 
-function problemResponse(error: unknown, log: Logger): Response {
-  const known = error instanceof AppError ? error : new AppError('internal', { doing: 'answer an agent' }, { cause: error })
-  if (known.code === 'internal') log.error('agent request failed', { error: describeError(error) })
-  const body = problemBody(known)
-  const retryAfter = known.retryAfterMs === undefined ? {} : { 'retry-after': String(Math.ceil(known.retryAfterMs / 1000)) }
-  return Response.json(body, { status: body.status, headers: { 'content-type': 'application/problem+json', ...retryAfter } })
+function toAppError(error: unknown, log: Logger): AppError {
+  if (error instanceof AppError) return error
+  log.error('agent request failed', { error: describeError(error) })
+  return new AppError('internal', { doing: 'answer an agent' }, { cause: error })
 }

@@ -21,9 +21,9 @@ import {
   openTestShards,
   revision,
   serviceDoc,
-  tempDir,
   WEB,
 } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 const pull = (shards: Shards, cursor: Position | null, cluster: ClusterId = CLUSTER): Uint8Array => {
   const pulled = shards.pull(cluster, cursor)

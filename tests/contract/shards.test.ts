@@ -13,7 +13,8 @@ import { serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Row, rowSchema } from '../../shared/protocol/frames.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
-import { CLUSTER, clusterNumber, DB, NEIGHBOUR, newId, objectRows, openTestShards, revision, tempDir, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, clusterNumber, DB, NEIGHBOUR, newId, objectRows, openTestShards, revision, WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 interface ParsedPage {
   hello: { from: Position | null; to: Position; epoch: number }

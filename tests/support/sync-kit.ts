@@ -1,9 +1,5 @@
-// What tests of sync share: a folder that goes away, shards with a test key, and revisions with a right digest.
-import { afterAll } from 'bun:test'
+// What tests of sync share: shards with a test key, and revisions with a right digest.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { createShards, type OpenedShards, type ShardsOptions } from '../../server/desired/shard-files.ts'
 import type { ServiceRevision } from '../../server/desired/shards.ts'
@@ -14,17 +10,6 @@ import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
-
-const made: string[] = []
-afterAll(() => {
-  for (const dir of made.splice(0)) rmSync(dir, { recursive: true, force: true })
-})
-
-export function tempDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'skerry-test-'))
-  made.push(dir)
-  return dir
-}
 
 export const SERVER_KEY = generateKey('ed25519')
 export const OTHER_KEY = generateKey('ed25519')

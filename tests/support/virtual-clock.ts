@@ -36,7 +36,7 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
     }
   }
   return {
-    nowMs: () => nowMs,
+    nowMs: () => Math.floor(nowMs),
     jump: (ms) => {
       nowMs += ms
     },
