@@ -66,3 +66,9 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
     before.health.message !== now.health.message
   )
 }
+
+/** For people; null for nobody. */
+export function ownerText(owner: Owner): string | null {
+  if (owner.kind === 'none') return null
+  return owner.kind === 'other' ? owner.name : `the service ${owner.project}/${owner.service} of Skerry cluster ${owner.clusterId}`
+}

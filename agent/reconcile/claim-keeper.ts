@@ -1,0 +1,89 @@
+// Holds the claim of this cluster for as long as the agent runs, and says at once when another agent took it. It writes when something has to be
+// written, and else only watches.
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE, type Claim, claimNamespace, claimObject, judgeClaim, readClaim } from './claim.ts'
+
+/** Both are served by every Kubernetes: the claim is asked for before discovery is. */
+const CONFIG_MAPS: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
+const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false, verbs: [] }
+const WRITE_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
+
+export type ClaimState =
+  | { kind: 'asking'; message: string | null } // not known yet; the message says what keeps it from being known
+  | { kind: 'held' }
+  | { kind: 'superseded'; by: Claim }
+
+export interface ClaimKeeperDeps {
+  cluster: Cluster
+  own: Claim
+  clock: Clock
+  random: Random
+  log: Logger
+  signal: AbortSignal
+  onChange(state: ClaimState): void
+}
+
+/** Runs until the signal aborts. */
+export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
+  const { cluster, own, signal, log } = deps
+  let first = true
+  const options = { namespace: CLAIM_NAMESPACE, fieldSelector: `metadata.name=${CLAIM_NAME}`, signal }
+  let found: K8sObject | null = null
+  let listing = true
+  for await (const event of cluster.watch(CONFIG_MAPS, options)) {
+    switch (event.kind) {
+      case 'reset':
+        listing = true
+        found = null
+        continue
+      case 'present':
+      case 'changed':
+        found = event.object
+        break
+      case 'removed':
+        found = null
+        break
+      case 'synced':
+        listing = false
+        break
+      case 'failed':
+        // CM4: not known is not lost: who held it goes on, who did not begin waits.
+        if (first) deps.onChange({ kind: 'asking', message: event.failure.message })
+        continue
+    }
+    if (listing) continue
+    const live = readClaim(found)
+    const verdict = judgeClaim(live, own, first)
+    first = false
+    if (verdict === 'held') deps.onChange({ kind: 'held' })
+    else if (verdict === 'superseded' && live !== null) {
+      log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
+      deps.onChange({ kind: 'superseded', by: live })
+    } else if (verdict === 'write') await writeClaim(deps) // its event comes next, and says held
+  }
+}
+
+async function writeClaim({ cluster, own, clock, random, signal, onChange }: ClaimKeeperDeps): Promise<void> {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    const failure = await tryWrite(cluster, own)
+    if (failure === null) return
+    onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} cannot be written: ${failure.message}` })
+    await clock.sleep(backoffMs(attempt, WRITE_BACKOFF, random, failure.retryAfterMs), signal)
+  }
+}
+
+/** The namespace is made only if it is missing: an agent that may not make namespaces gets one made for it. */
+async function tryWrite(cluster: Cluster, own: Claim): Promise<ApiFailure | null> {
+  const claim = await cluster.apply(CONFIG_MAPS, claimObject(own), { force: true })
+  if (claim.kind === 'applied') return null
+  if (claim.failure.kind !== 'namespace_missing' && claim.failure.kind !== 'not_found') return claim.failure
+  const namespace = await cluster.apply(NAMESPACES, claimNamespace, { force: true })
+  if (namespace.kind === 'failed') return namespace.failure
+  const again = await cluster.apply(CONFIG_MAPS, claimObject(own), { force: true })
+  return again.kind === 'applied' ? null : again.failure
+}

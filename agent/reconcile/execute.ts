@@ -1,0 +1,132 @@
+// Carries out the steps of a plan, a bounded number at a time. It decides nothing: each step has its executor, each executor one request or two,
+// and what came of it is a value. One step's failure never stops another.
+
+import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
+import { deletionText, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
+import { ownerOf } from './live-object.ts'
+import { isOwnEntry } from './owned-fields.ts'
+import type { Step } from './plan.ts'
+import type { RequestGate } from './request-gate.ts'
+import type { Contact } from './situation.ts'
+
+export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
+export type StepResult =
+  | { kind: 'inspected'; step: StepOf<'inspect'>; contacts: ReadonlyMap<string, Contact> }
+  | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean }
+  /** Deleted, let go, or never there. */
+  | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
+  | { kind: 'deleting'; step: StepOf<'delete'>; finalizers: readonly string[] }
+  | { kind: 'failed'; step: Step; failure: ApiFailure }
+
+export interface ExecuteDeps {
+  cluster: Cluster
+  gate: RequestGate
+  signal: AbortSignal
+  /** True: begin nothing more; what is on its way is finished (a newer revision came). */
+  isPreempted(): boolean
+  /** Told of each result as it comes. */
+  onResult(result: StepResult): void
+}
+
+type Executor<K extends Step['kind']> = (step: StepOf<K>, deps: ExecuteDeps) => Promise<StepResult>
+
+const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
+  inspect: inspect,
+  apply: async (step, { cluster }) => {
+    const answer = await cluster.apply(step.resource, JSON.parse(step.doc) as K8sObject, { force: step.force })
+    return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
+  },
+  delete: async (step, { cluster }) => {
+    const answer = await cluster.delete(step.resource, step.ref, step.uid)
+    switch (answer.kind) {
+      case 'gone':
+      case 'replaced': // another object lives under this name: ours is gone
+        return { kind: 'gone', step }
+      default:
+        return { ...answer, step }
+    }
+  },
+  orphan: orphan,
+  forget: async (step) => ({ kind: 'gone', step }),
+}
+
+const isOverload = (result: StepResult): boolean =>
+  result.kind === 'failed' && ['throttled', 'unreachable', 'server_error'].includes(result.failure.kind)
+
+/** RC9: as many at once as the gate lets through. Resolves when all are done, or what had begun when it was pre-empted or stopped. */
+export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promise<void> {
+  const { gate } = deps
+  let next = 0
+  const worker = async () => {
+    for (;;) {
+      const step = steps[next]
+      if (step === undefined || deps.isPreempted() || deps.signal.aborted) return
+      next += 1
+      const executor = EXECUTORS[step.kind] as Executor<Step['kind']>
+      deps.onResult(await gate.run(() => executor(step, deps), isOverload))
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(gate.limit(), steps.length) }, worker))
+}
+
+/** Up to this many single GETs cost less than a list of a namespace that may be full of other people's objects. */
+const INSPECT_GETS_MAX = 3
+
+async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps): Promise<StepResult> {
+  const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent' }]))
+  if (step.refs.length > INSPECT_GETS_MAX) {
+    const failure = await listOnce(cluster, step.resource, step.ref, signal, contacts)
+    return failure === null ? { kind: 'inspected', step, contacts } : { kind: 'failed', step, failure }
+  }
+  for (const ref of step.refs) {
+    const answer = await cluster.get(step.resource, ref)
+    if (answer.kind === 'failed') return { kind: 'failed', step, failure: answer.failure }
+    if (answer.kind === 'found') contacts.set(refKey(ref), contactOf(answer.object))
+  }
+  return { kind: 'inspected', step, contacts }
+}
+
+/** The start of a watch is a list; it is left as soon as that is complete. Only what was asked for is kept. */
+async function listOnce(
+  cluster: Cluster,
+  resource: ApiResource,
+  { namespace }: ObjectRef,
+  signal: AbortSignal,
+  contacts: Map<string, Contact>,
+): Promise<ApiFailure | null> {
+  const stop = new AbortController()
+  const options = { signal: AbortSignal.any([signal, stop.signal]), ...(namespace === '' ? {} : { namespace }) }
+  try {
+    for await (const event of cluster.watch(resource, options)) {
+      if (event.kind === 'failed') return event.failure
+      if (event.kind === 'synced') return null
+      if (event.kind === 'reset') continue
+      const key = refKey(refOf(event.object))
+      if (contacts.has(key)) contacts.set(key, event.kind === 'removed' ? { kind: 'absent' } : contactOf(event.object))
+    }
+    return { kind: 'unreachable', status: 0, reason: 'Stopped', message: 'the list was cut' }
+  } finally {
+    stop.abort()
+  }
+}
+
+const contactOf = (object: K8sObject): Contact => ({ kind: 'present', owner: ownerOf(object), deleting: deletionText(object) })
+
+/** RC12: never an empty apply, which would delete the fields. The resourceVersion guards against a change since the GET. */
+async function orphan(step: StepOf<'orphan'>, { cluster }: ExecuteDeps): Promise<StepResult> {
+  const found = await cluster.get(step.resource, step.ref)
+  if (found.kind === 'absent') return { kind: 'gone', step }
+  if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
+  const { resourceVersion, managedFields = [] } = found.object.metadata
+  const others = managedFields.filter((entry) => !isOwnEntry(entry))
+  const metadata = {
+    resourceVersion,
+    labels: { [SERVICE_LABEL]: null },
+    annotations: { [TRACKING_ANNOTATION]: null },
+    // An empty list would change nothing; a list of one empty entry is how Kubernetes wants to be told "none".
+    managedFields: others.length > 0 ? others : [{}],
+  }
+  const answer = await cluster.mergePatch(step.resource, step.ref, { metadata })
+  return answer.kind === 'applied' ? { kind: 'gone', step } : { kind: 'failed', step, failure: answer.failure }
+}

@@ -1,0 +1,183 @@
+// What is said about an object and a service: words, a reason that tools match on, a message for people that names the cause and what to do next.
+// Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is reported twice.
+import { type Health, pastDeadline } from '../../shared/kube/health.ts'
+import { type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { compareRefs } from '../../shared/kube/order.ts'
+import type { HealthWord, ObjectStatus, PruneRefusal, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import { exhaustive } from '../../shared/runtime/assert.ts'
+import type { ApiFailure } from '../cluster/cluster.ts'
+import type { ServiceProgress, ServiceState } from '../state/agent-state.ts'
+import type { Problem } from './situation.ts'
+import type { LiveView } from './watches.ts'
+
+const MESSAGE_CHARS_MAX = 1_000
+
+export interface ObjectFacts {
+  view: LiveView
+  problem: Problem | null
+  /** Since when it is Progressing, without a break; null when it is not. */
+  progressingSinceMs: number | null
+  /** Null: this kind has none. */
+  deadlineMs: number | null
+}
+
+/** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
+export function objectStatus(
+  { view, problem, progressingSinceMs, deadlineMs }: ObjectFacts,
+  previous: ObjectStatus | null,
+  nowMs: number,
+): ObjectStatus {
+  const health = healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
+  const said = problem === null ? null : describeProblem(problem)
+  const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
+  const reason = (said?.reason ?? health.reason).slice(0, 128)
+  const message = (said?.message ?? health.message).slice(0, MESSAGE_CHARS_MAX)
+  const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason
+  return { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
+}
+
+function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number | null, nowMs: number): Health {
+  if (view.kind === 'unknown')
+    return { word: 'Unknown', reason: 'NotWatched', message: 'what the cluster holds of this kind is not known at the moment' }
+  if (view.kind === 'absent') return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster' }
+  const { health } = view.live
+  return sinceMs === null || deadlineMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
+}
+
+/** What comes next, in the words of somebody who has to act. */
+const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
+  unreachable: { reason: 'Unreachable', next: 'it is tried again' },
+  throttled: { reason: 'Throttled', next: 'it is tried again' },
+  server_error: { reason: 'ServerError', next: 'it is tried again' },
+  unauthorized: { reason: 'Unauthorized', next: 'check the credentials of the agent; it is tried again' },
+  forbidden: { reason: 'Forbidden', next: 'allow it by RBAC, quota or admission; it is tried again' },
+  not_found: { reason: 'NotFound', next: 'it is tried again' },
+  namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; it is tried again' },
+  namespace_terminating: { reason: 'NamespaceTerminating', next: 'it is tried again when the namespace is gone' },
+  conflict: { reason: 'Conflict', next: 'let the other manager go, or set sync.force; it is tried again' },
+  immutable: { reason: 'Immutable', next: 'undo the change, or delete the object so that it is made again' },
+  invalid: { reason: 'Invalid', next: 'correct the manifest' },
+  webhook: { reason: 'WebhookUnavailable', next: 'it is tried again when the webhook answers' },
+}
+
+export function describeProblem(problem: Problem): { reason: string; message: string } {
+  switch (problem.kind) {
+    case 'unserved':
+      return { reason: 'UnknownKind', message: problem.message }
+    case 'unreadable':
+      return { reason: 'Unreadable', message: problem.message }
+    case 'owned':
+      return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
+    case 'waiting':
+      return { reason: 'Waiting', message: problem.message }
+    case 'unknown':
+      return {
+        reason: 'NotWatched',
+        message: 'what the cluster holds of this kind is not known at the moment; it is looked at again by itself',
+      }
+    case 'failed': {
+      const { reason, next } = NEXT[problem.failure.kind]
+      return { reason, message: `${problem.failure.message}; ${next}` }
+    }
+    case 'contested':
+      return {
+        reason: 'Contested',
+        message: `${problem.rival || 'somebody'} changes it again after every correction; stop that manager, or take the field out of Git`,
+      }
+    case 'drifted':
+      return {
+        reason: 'Drifted',
+        message: `${problem.rival || 'somebody'} changed ${problem.paths.join(', ') || 'it'}; sync.drift does not correct it`,
+      }
+    default:
+      return exhaustive(problem)
+  }
+}
+
+export interface ServiceFacts {
+  /** Null: no complete revision was read. `why`: then, what is wrong with the one that came. */
+  revision:
+    | { kind: 'complete'; commit: string; digest: string; count: number }
+    | { kind: 'incomplete'; why: string }
+    | { kind: 'unclaimed' }
+  objects: ReadonlyArray<{ ref: ObjectRef; status: ObjectStatus /** Named by the revision: counted. */; desired: boolean }>
+  /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
+  leaving: { count: number; why: string } | null
+  refusal: PruneRefusal | null
+  received: ServiceProgress | null
+  state: ServiceState
+  /** A removal order: under way, or carried out. */
+  removal: 'none' | 'running' | 'done'
+}
+
+const HEALTH_ORDER: readonly HealthWord[] = ['Healthy', 'Suspended', 'Progressing', 'Unknown', 'Missing', 'Degraded']
+const SYNC_ORDER: readonly SyncWord[] = ['Synced', 'Unknown', 'OutOfSync']
+
+export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | null, nowMs: number): ServiceStatus {
+  const counted = facts.objects.filter(({ desired }) => desired)
+  const health = worst(
+    HEALTH_ORDER,
+    facts.objects.map(({ status }) => status.health),
+  )
+  const objectsSync = worst(
+    SYNC_ORDER,
+    facts.objects.map(({ status }) => status.sync),
+  )
+  const { reason, message, sync } = summary(facts, objectsSync, health)
+  const same = previous !== null && previous.sync === sync && previous.health === health && previous.reason === reason
+  return {
+    sync,
+    health,
+    reason,
+    message: message.slice(0, MESSAGE_CHARS_MAX),
+    sinceMs: same ? previous.sinceMs : nowMs,
+    ...(facts.received === null ? {} : { received: facts.received }),
+    ...(facts.state.applied === null ? {} : { applied: facts.state.applied }),
+    ...(facts.state.healthy === null ? {} : { healthy: facts.state.healthy }),
+    objectCount: facts.revision.kind === 'complete' ? facts.revision.count : counted.length,
+    healthyCount: counted.filter(({ status }) => status.health === 'Healthy').length,
+    ...(facts.refusal === null ? {} : { refusal: facts.refusal }),
+    ...(facts.removal === 'done' ? { removed: true } : {}),
+  }
+}
+
+function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { sync: SyncWord; reason: string; message: string } {
+  const { revision, refusal, leaving, removal } = facts
+  if (removal === 'done') return { sync: 'Synced', reason: 'Removed', message: leaving?.why ?? '' }
+  if (revision.kind === 'unclaimed') {
+    return {
+      sync: 'Unknown',
+      reason: 'Unclaimed',
+      message: 'the server names no such service; its objects are kept. Bring it back, or delete them by hand',
+    }
+  }
+  if (revision.kind === 'incomplete') {
+    return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
+  }
+  if (refusal !== null) {
+    return {
+      sync: 'OutOfSync',
+      reason: 'PruneRefused',
+      message: `${refusal.why}; nothing of this revision is pruned until it is confirmed: ${refusal.names.slice(0, 5).join(', ')}${refusal.count > 5 ? ` and ${refusal.count - 5} more` : ''}`,
+    }
+  }
+  const wrong = worstFirst(facts, sync, health)
+  if (removal === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
+  if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
+  if (leaving !== null) return { sync: 'OutOfSync', reason: 'PrunePending', message: leaving.why }
+  if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }
+  return { sync, reason: 'Synced', message: '' }
+}
+
+/** The first of the worst objects speaks, and says how many more there are. */
+function worstFirst(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { reason: string; message: string } | null {
+  const pool = facts.objects.filter(({ status }) => (sync === 'Synced' ? status.health === health : status.sync === sync))
+  const [first, ...others] = [...pool].sort((a, b) => compareRefs(a.ref, b.ref))
+  if (first === undefined || (sync === 'Synced' && health === 'Healthy')) return null
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`
+  return { reason: first.status.reason, message: `${refText(first.ref)}: ${first.status.message || first.status.reason}${more}` }
+}
+
+function worst<Word extends string>(order: readonly Word[], words: readonly Word[]): Word {
+  return order[Math.max(0, ...words.map((word) => order.indexOf(word)))] as Word
+}

@@ -1,0 +1,184 @@
+// All services of this cluster together: which object belongs to which, which kinds are watched for them, and whom a watch event concerns. It
+// marks and wakes; what to do is decided in the service's turn.
+import { groupOf, type K8sObject, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { ApiResource } from '../cluster/cluster.ts'
+import type { Replica } from '../replica/replica.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import { describeDrift } from './drift.ts'
+import type { LiveObject } from './live-object.ts'
+import type { ServedKinds } from './served-kinds.ts'
+import { ServiceModel } from './service-model.ts'
+import { namespaceKey } from './situation.ts'
+import { resourceKey, type WatchSink } from './watches.ts'
+
+export interface OwnedObjectsDeps {
+  state: AgentState
+  replica: Replica
+  kinds: ServedKinds
+  clusterId: string
+  clock: Clock
+  random: Random
+  log: Logger
+  signal: AbortSignal
+  wake(serviceKey: string): void
+  follow(resources: ReadonlyMap<string, ApiResource>): void
+}
+
+const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
+/** Between a CRD's Established and its kind in discovery there are some moments. */
+const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
+const SERVED_ATTEMPTS_MAX = 12
+
+export class OwnedObjects implements WatchSink {
+  /** Keyed by refKey. */
+  readonly owners = new Map<string, ServiceId>()
+  readonly #deps: OwnedObjectsDeps
+  readonly #models = new Map<string, ServiceModel>()
+
+  constructor(deps: OwnedObjectsDeps) {
+    this.#deps = deps
+  }
+
+  /** Everything that replica or inventory know is looked at once. */
+  load(): void {
+    const { state, replica, wake } = this.#deps
+    for (const id of [...state.services(), ...replica.services()]) this.model(id).markAll()
+    this.followKinds()
+    for (const key of this.#models.keys()) wake(key)
+  }
+
+  model(id: ServiceId): ServiceModel {
+    const key = serviceKey(id)
+    const known = this.#models.get(key)
+    if (known !== undefined) return known
+    const { state } = this.#deps
+    const model = new ServiceModel(id, state.inventory(id), state.serviceState(id))
+    for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
+    this.#models.set(key, model)
+    return model
+  }
+
+  revisionsChanged(services: readonly ServiceId[]): void {
+    for (const id of services) {
+      const model = this.model(id)
+      model.revisionPending = true
+      this.#deps.wake(model.key)
+    }
+  }
+
+  othersWanting(model: ServiceModel, key: string): ServiceModel[] {
+    return [...this.#models.values()].filter(
+      (other) => other !== model && other.reading.kind === 'complete' && other.wanted.get(key)?.onlyIfAbsent === false,
+    )
+  }
+
+  followKinds(): void {
+    const { kinds, follow } = this.#deps
+    const resources = new Map<string, ApiResource>()
+    const seen = new Set<string>()
+    for (const model of this.#models.values()) {
+      for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.inventory]) {
+        const isWanted = model.wanted.has(key)
+        const kindKey = `${apiVersion}/${ref.kind}/${isWanted}`
+        if (seen.has(kindKey)) continue
+        seen.add(kindKey)
+        const version = versionOf(apiVersion)
+        const lookup = isWanted ? kinds.find(ref.group, version, ref.kind) : kinds.findAny(ref.group, version, ref.kind)
+        if (lookup.kind === 'served') resources.set(resourceKey(lookup.resource), lookup.resource)
+      }
+    }
+    follow(resources)
+  }
+
+  // What watches tell.
+
+  expected(resource: ApiResource): ObjectRef[] {
+    const refs: ObjectRef[] = []
+    for (const model of this.#models.values()) {
+      for (const { ref, apiVersion, appliedDoc } of model.inventory.values()) {
+        if (appliedDoc !== null && ref.kind === resource.kind && ref.group === resource.group && versionOf(apiVersion) === resource.version)
+          refs.push(ref)
+      }
+    }
+    return refs
+  }
+
+  changed(key: string, live: LiveObject | null, object: K8sObject | null): void {
+    const owner = this.owners.get(key)
+    const model = owner === undefined ? this.#claimant(live) : this.model(owner)
+    if (model === null) return
+    const entry = model.inventory.get(key)
+    if (entry?.appliedDoc && entry.ownedHash !== (live?.ownedHash ?? null)) {
+      const note = object === null ? { paths: [], manager: '' } : describeDrift(JSON.parse(entry.appliedDoc) as K8sObject, object)
+      model.notes.set(key, { ...note, atMs: this.#deps.clock.nowMs() })
+    }
+    model.mark(key)
+    model.markWaiting(key)
+    this.#deps.wake(model.key)
+    if (key.startsWith(namespaceKey(''))) this.#namespaceChanged(key)
+    if (key.startsWith(CRD_KEY) && live?.health.word === 'Healthy') void this.#learnKinds(key.slice(CRD_KEY.length))
+  }
+
+  turned(resource: ApiResource): void {
+    for (const model of this.#models.values()) {
+      let concerned = false
+      for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.inventory]) {
+        if (ref.kind !== resource.kind || ref.group !== resource.group || groupOf(apiVersion) !== resource.group) continue
+        model.mark(key)
+        concerned = true
+      }
+      model.narrow = true
+      if (concerned) this.#deps.wake(model.key)
+    }
+  }
+
+  /** IV3: nobody has it, and it says whose it is. */
+  #claimant(live: LiveObject | null): ServiceModel | null {
+    if (live?.owner.kind !== 'service' || live.owner.clusterId !== this.#deps.clusterId) return null
+    const model = this.#models.get(serviceKey(live.owner))
+    if (model !== undefined) model.narrow = true
+    return model ?? null
+  }
+
+  /** What failed for want of this namespace may work now. */
+  #namespaceChanged(key: string): void {
+    const name = key.slice(namespaceKey('').length)
+    for (const model of this.#models.values()) {
+      let concerned = false
+      for (const [objectKey, problem] of model.problems) {
+        if (problem.kind !== 'failed' || !['namespace_missing', 'namespace_terminating'].includes(problem.failure.kind)) continue
+        if (model.wanted.get(objectKey)?.ref.namespace !== name) continue
+        model.problems.delete(objectKey)
+        model.mark(objectKey)
+        concerned = true
+      }
+      if (concerned) this.#deps.wake(model.key)
+    }
+  }
+
+  /** RC16: a CRD became Established. Asked until discovery shows its kind, a few times; then the retries of its objects ask on. */
+  async #learnKinds(crdName: string): Promise<void> {
+    const { kinds, clock, random, log, signal } = this.#deps
+    const dot = crdName.indexOf('.')
+    const [plural, group] = [crdName.slice(0, dot), crdName.slice(dot + 1)]
+    if (kinds.servesPlural(group, plural)) return
+    for (let attempt = 0; attempt < SERVED_ATTEMPTS_MAX && !signal.aborted; attempt += 1) {
+      await kinds.refresh().catch((error) => log.debug('discovery failed', { error: describeError(error) }))
+      if (kinds.servesPlural(group, plural)) break
+      await clock.sleep(backoffMs(attempt, SERVED_BACKOFF, random), signal)
+    }
+    for (const model of this.#models.values()) {
+      for (const [key, problem] of model.problems) {
+        if (problem.kind !== 'unserved') continue
+        model.problems.set(key, { ...problem, retryAtMs: this.#deps.clock.nowMs() })
+        this.#deps.wake(model.key)
+      }
+    }
+  }
+}

@@ -1,0 +1,276 @@
+// What is to be done now for some objects of one service. Pure: everything comes in by look-up, so that one healed object costs one object and
+// not four thousand. What has to wait gets no step: an event wakes the service when that may have changed, and nothing here polls.
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import { groupOf, versionOf } from '../../shared/kube/object.ts'
+import { compareApply, comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../shared/kube/order.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { SyncOptions } from '../../shared/model/resources.ts'
+import type { ApiResource } from '../cluster/cluster.ts'
+import type { InventoryEntry } from '../state/agent-state.ts'
+import { type Contest, judgeContest, NO_CONTEST } from './contest.ts'
+import type { DriftNote } from './drift.ts'
+import { type LiveObject, type Owner, ownerText } from './live-object.ts'
+import type { KindLookup } from './served-kinds.ts'
+import { type Contact, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import { unservedText, type Wanted } from './wanted.ts'
+import type { LiveView } from './watches.ts'
+
+export type ApplyReason = 'new' | 'changed' | 'drift'
+export type Step =
+  /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
+  | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
+  | { kind: 'apply'; key: string; ref: ObjectRef; resource: ApiResource; doc: string; why: ApplyReason; force: boolean }
+  | { kind: 'delete'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
+  /** Lets go of a live object: our marks and our field entry go, its fields stay. */
+  | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
+  /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
+  | { kind: 'forget'; key: string; ref: ObjectRef }
+
+/** What a plan is made from. */
+export interface PlanView {
+  id: ServiceId
+  clusterId: string
+  sync: SyncOptions
+  wanted: ReadonlyMap<string, Wanted>
+  inventory: ReadonlyMap<string, InventoryEntry>
+  problems: ReadonlyMap<string, Problem>
+  contacts: ReadonlyMap<string, Contact>
+  contests: ReadonlyMap<string, Contest>
+  notes: ReadonlyMap<string, DriftNote>
+  view(resource: ApiResource, key: string): LiveView
+  find(group: string, version: string, kind: string): KindLookup
+  /** In any served version: for what is only to be deleted. */
+  findAny(group: string, version: string, kind: string): KindLookup
+  /** Another service of this cluster that owns the object, or null. */
+  takenBy(key: string): ServiceId | null
+  nowMs: number
+}
+
+export interface ApplyPlan {
+  /** Of one stage; first contacts come before any apply. */
+  steps: Step[]
+  /** Keys that have a step in a later stage, or depend on one of `steps`: planned again after these. */
+  later: string[]
+  /** The new problem of each key that was looked at; null: none. */
+  problems: Map<string, Problem | null>
+  contests: Map<string, Contest>
+}
+
+type Verdict = { kind: 'fine' } | { kind: 'step'; step: Step; contest?: Contest } | { kind: 'problem'; problem: Problem; contest?: Contest }
+const FINE: Verdict = { kind: 'fine' }
+const problem = (value: Problem): Verdict => ({ kind: 'problem', problem: value })
+
+/** RC7: objects that are as they should be have no step, and cost no request. */
+export function planApply(view: PlanView, keys: Iterable<string>): ApplyPlan {
+  const problems = new Map<string, Problem | null>()
+  const contests = new Map<string, Contest>()
+  const steps: Step[] = []
+  for (const key of keys) {
+    const wanted = view.wanted.get(key)
+    if (wanted === undefined) continue
+    const verdict = judge(view, wanted)
+    note(view, problems, key, verdict)
+    if (verdict.kind !== 'fine' && verdict.contest !== undefined) contests.set(key, verdict.contest)
+    if (verdict.kind === 'step') steps.push(verdict.step)
+  }
+  return { ...firstStage(view, steps), problems, contests }
+}
+
+/** A failure whose time has come stays known until its next attempt is answered: else no wait would ever grow. */
+function note(view: PlanView, problems: Map<string, Problem | null>, key: string, verdict: Verdict): void {
+  if (verdict.kind === 'step' && view.problems.get(key)?.kind === 'failed') return
+  problems.set(key, verdict.kind === 'problem' ? verdict.problem : null)
+}
+
+function firstStage(view: PlanView, all: Step[]): Pick<ApplyPlan, 'steps' | 'later'> {
+  const inspections = all.filter((step) => step.kind === 'inspect')
+  if (inspections.length > 0) return { steps: batched(inspections), later: all.map(({ key }) => key) }
+  const stageOf = ({ key }: Step) => view.wanted.get(key)?.stage ?? 0
+  const first = Math.min(...all.map(stageOf))
+  const steps = all.filter((step) => stageOf(step) === first).sort((a, b) => compareApply(a.ref, b.ref))
+  return { steps, later: all.filter((step) => stageOf(step) !== first).map(({ key }) => key) }
+}
+
+function batched(inspections: ReadonlyArray<Extract<Step, { kind: 'inspect' }>>): Step[] {
+  const batches = new Map<string, Extract<Step, { kind: 'inspect' }>>()
+  for (const step of inspections) {
+    const batchKey = `${step.resource.version}/${step.ref.group}/${step.ref.kind}/${step.ref.namespace}`
+    const batch = batches.get(batchKey)
+    if (batch === undefined) batches.set(batchKey, step)
+    else batch.refs.push(step.ref)
+  }
+  return [...batches.values()].sort((a, b) => compareApply(a.ref, b.ref))
+}
+
+function judge(view: PlanView, wanted: Wanted): Verdict {
+  const { key, ref, apiVersion } = wanted
+  const entry = view.inventory.get(key)
+  const taken = view.takenBy(key)
+  if (taken !== null) {
+    // The namespace of a service may well be another service's.
+    if (wanted.onlyIfAbsent) return FINE
+    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: `the service ${taken.project}/${taken.service}` })
+  }
+  const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
+  if (lookup.kind !== 'served') {
+    return problem({ ...again(view, key, 'unserved'), kind: 'unserved', message: unservedText(apiVersion, ref.kind, lookup) })
+  }
+  const { resource } = lookup
+  const live = view.view(resource, key)
+  if (live.kind === 'unknown' || entry === undefined) return problem({ kind: 'unknown' })
+  if (live.kind === 'present' && live.live.deleting !== null) {
+    return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; it is made again when it is gone` })
+  }
+  const gate = namespaceGate(view, wanted)
+  if (gate !== null) return problem(gate)
+  const step = (doc: string, why: ApplyReason): Verdict => ({
+    kind: 'step',
+    step: { kind: 'apply', key, ref, resource, doc, why, force: view.sync.force },
+  })
+  const drifted = entry.appliedDoc !== null && (live.kind === 'absent' || live.live.ownedHash !== entry.ownedHash)
+  const refused = refusedBefore(view, wanted)
+  if (entry.appliedDoc === wanted.sent) {
+    if (!drifted) return FINE
+    return refused === null ? judgeDrift(view, key, step(wanted.sent, 'drift')) : problem(refused)
+  }
+  if (refused !== null) {
+    // DR6: the applied document stays in force meanwhile.
+    const heal = drifted && entry.appliedDoc !== null ? judgeDrift(view, key, step(entry.appliedDoc, 'drift')) : FINE
+    return heal.kind === 'step' ? heal : problem(refused)
+  }
+  if (entry.appliedDoc !== null) {
+    return drifted && view.sync.drift === 'pause' ? judgeDrift(view, key, FINE) : step(wanted.sent, 'changed')
+  }
+  return judgeFirstContact(view, wanted, live, step(wanted.sent, 'new'), resource)
+}
+
+/** RC8: what was refused once is sent again when its time has come, or when there is another document to send. */
+function refusedBefore(view: PlanView, { key, sent }: Wanted): Problem | null {
+  const before = view.problems.get(key)
+  if (before?.kind !== 'failed' || before.sent !== sent) return null
+  return before.retryAtMs === null || view.nowMs < before.retryAtMs ? before : null
+}
+
+/** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
+function judgeFirstContact(
+  view: PlanView,
+  { key, ref, onlyIfAbsent }: Wanted,
+  live: LiveView,
+  apply: Verdict,
+  resource: ApiResource,
+): Verdict {
+  if (live.kind === 'present' && isAdoptable(view, live.live.owner)) return apply
+  const contact = view.contacts.get(key)
+  if (contact === undefined) return { kind: 'step', step: { kind: 'inspect', key, ref, resource, refs: [ref] } }
+  if (contact.kind === 'absent') return apply
+  if (contact.deleting !== null) {
+    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: `an object of that name that is going (${contact.deleting})` })
+  }
+  if (onlyIfAbsent) return FINE
+  if (isAdoptable(view, contact.owner) || view.sync.takeover) return apply
+  return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: ownerText(contact.owner) ?? 'somebody' })
+}
+
+/** Within this cluster the inventory says who owns an object, and it was asked before: a mark of another service of ours is a left-over. */
+const isAdoptable = ({ clusterId }: PlanView, owner: Owner): boolean =>
+  owner.kind === 'none' || (owner.kind === 'service' && owner.clusterId === clusterId)
+
+export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { owner }: LiveObject): boolean =>
+  owner.kind === 'service' && owner.clusterId === clusterId && owner.project === id.project && owner.service === id.service
+
+/** DR5: the policy, and then the patience. */
+function judgeDrift(view: PlanView, key: string, correct: Verdict): Verdict {
+  const note = view.notes.get(key) ?? { paths: [], manager: '' }
+  if (view.sync.drift !== 'correct') return problem({ kind: 'drifted', paths: note.paths, rival: note.manager })
+  const { kind, contest } = judgeContest(view.contests.get(key) ?? NO_CONTEST, view.nowMs)
+  if (kind === 'correct') return correct.kind === 'step' ? { ...correct, contest } : correct
+  return { kind: 'problem', problem: { kind: 'contested', rival: note.manager, untilMs: contest.untilMs }, contest }
+}
+
+/** RC11: nothing is sent into a namespace of ours that is not Active; its event ends the wait. Namespaces of others are just tried. */
+function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
+  if (ref.namespace === '') return null
+  const key = ownNamespaceKey(ref)
+  const namespace = view.wanted.get(key)
+  if (namespace === undefined) return null
+  const lookup = view.find('', 'v1', 'Namespace')
+  const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+  if (live.kind === 'present' && live.live.deleting === null && live.live.health.word === 'Healthy') return null
+  if (namespace.onlyIfAbsent && (view.takenBy(key) !== null || view.contacts.get(key)?.kind === 'present')) return null
+  return { kind: 'waiting', on: namespaceKey(ref.namespace), message: `namespace ${ref.namespace} is not Active yet` }
+}
+
+/** The attempt that follows the problem of the same kind that the object has; when to try is the loop's (it has the random). A problem whose time
+ *  has not come keeps its time. */
+function again(view: PlanView, key: string, kind: 'owned' | 'unserved'): { attempt: number; retryAtMs: number } {
+  const before = view.problems.get(key)
+  if (before?.kind !== kind) return { attempt: 0, retryAtMs: 0 }
+  if (view.nowMs < before.retryAtMs) return { attempt: before.attempt, retryAtMs: before.retryAtMs }
+  return { attempt: before.attempt + 1, retryAtMs: 0 }
+}
+
+export interface PrunePlan {
+  /** What would be deleted in all: what the guard counts. */
+  doomed: ObjectRef[]
+  /** Only of the first prune stage that has anything to do. */
+  steps: Step[]
+  problems: Map<string, Problem | null>
+}
+
+/** IV2, OR2: what to do with objects that the revision no longer names. The guard looks at `doomed` before any of `steps` is carried out. */
+export function planPrune(
+  view: PlanView,
+  leaving: Iterable<string>,
+  options: { wantedElsewhere(key: string): boolean; orphan: boolean },
+): PrunePlan {
+  const problems = new Map<string, Problem | null>()
+  const quiet: Step[] = []
+  const doomed: Step[] = []
+  const pending: ObjectRef[] = []
+  for (const key of leaving) {
+    const entry = view.inventory.get(key)
+    if (entry === undefined) continue
+    const verdict = judgeLeaving(view, key, entry, options)
+    note(view, problems, key, verdict)
+    if (verdict.kind === 'step') (verdict.step.kind === 'delete' ? doomed : quiet).push(verdict.step)
+    else pending.push(entry.ref)
+  }
+  const open = [...doomed.map(({ ref }) => ref), ...pending]
+  return { doomed: open.sort(comparePrune), steps: nextToGo(quiet, doomed, pending), problems }
+}
+
+/** Objects that are merely let go never wait. Deletes go stage by stage; custom resources must be gone before the next stage begins, and
+ *  CRDs and Namespaces begin when all else is gone. */
+function nextToGo(quiet: Step[], doomed: Step[], pending: readonly ObjectRef[]): Step[] {
+  const stage = Math.min(...doomed.map(({ ref }) => pruneStage(ref)))
+  const lastWaited = pruneStage({ group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' })
+  const blocked = pending.some((ref) => pruneStage(ref) < stage && (pruneStage(ref) === PRUNE_STAGE_WAITED || stage >= lastWaited))
+  const steps = blocked ? [] : doomed.filter(({ ref }) => pruneStage(ref) === stage)
+  return [...quiet, ...steps].sort((a, b) => comparePrune(a.ref, b.ref))
+}
+
+function judgeLeaving(
+  view: PlanView,
+  key: string,
+  { ref, apiVersion, uid, appliedDoc }: InventoryEntry,
+  { wantedElsewhere, orphan }: { wantedElsewhere(key: string): boolean; orphan: boolean },
+): Verdict {
+  const forget: Verdict = { kind: 'step', step: { kind: 'forget', key, ref } }
+  if (wantedElsewhere(key)) return forget
+  const lookup = view.findAny(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
+  // Complete discovery does not know the kind: no object of it can exist.
+  if (lookup.kind === 'unserved') return forget
+  if (lookup.kind === 'stale') return problem({ kind: 'unknown' })
+  const { resource } = lookup
+  const found = view.view(resource, key)
+  if (found.kind === 'unknown') return problem({ kind: 'unknown' })
+  if (found.kind === 'absent') return forget
+  const { live } = found
+  const appliedByUs = appliedDoc !== null && uid === live.uid
+  if (live.owner.kind === 'none' ? !appliedByUs : !isOurs(view, live) && !(live.owner.kind === 'other' && appliedByUs)) return forget
+  if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
+  const before = view.problems.get(key)
+  if (before?.kind === 'failed' && (before.retryAtMs === null || view.nowMs < before.retryAtMs)) return problem(before)
+  if (orphan || live.keep !== null) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
+  return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
+}

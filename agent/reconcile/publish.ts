@@ -1,0 +1,151 @@
+// Says what a turn left behind: rows of objects that were touched, the service's own, its progress; and asks for a turn when time alone will
+// change something (a retry, a health deadline).
+import { hasHealthDeadline } from '../../shared/kube/health.ts'
+import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
+import { durationMs } from '../../shared/model/resources.ts'
+import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
+import type { ServiceModel } from './service-model.ts'
+import { retryAtOf } from './situation.ts'
+import type { StatusUpdate, TurnDeps } from './turn-deps.ts'
+import type { LiveView } from './watches.ts'
+
+const UNKNOWN: LiveView = { kind: 'unknown' }
+const ABSENT: LiveView = { kind: 'absent' }
+
+/** RC13. */
+export function publish(model: ServiceModel, deps: TurnDeps): void {
+  const nowMs = deps.clock.nowMs()
+  const rows: StatusUpdate[] = []
+  for (const key of model.touched) rows.push(objectRow(model, deps, key, nowMs))
+  model.touched.clear()
+  advance(model, deps, nowMs)
+  rows.push(serviceRow(model, deps, nowMs))
+  deps.report(rows)
+  deps.flushReports()
+  wakeLater(model, deps, nowMs)
+}
+
+/** Health deadlines that have passed change what is said about their objects. */
+export function touchOverdue(model: ServiceModel, nowMs: number): void {
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.touched.add(key)
+}
+
+function objectRow(model: ServiceModel, deps: TurnDeps, key: string, nowMs: number): StatusUpdate {
+  const statusKey = `${model.key}/${key}`
+  const ref = refIn(model, key)
+  if (ref === null || isForeignNamespace(model, key)) {
+    model.statuses.delete(key)
+    model.progressingSinceMs.delete(key)
+    return { kind: 'object', key: statusKey, doc: null }
+  }
+  const previous = model.statuses.get(key) ?? lastObject(deps, statusKey)
+  const view = viewOf(model, deps, key)
+  const progressing = view.kind === 'present' && view.live.health.word === 'Progressing'
+  if (!progressing) model.progressingSinceMs.delete(key)
+  else if (!model.progressingSinceMs.has(key))
+    model.progressingSinceMs.set(key, previous?.health === 'Progressing' ? previous.sinceMs : nowMs)
+  const facts = {
+    view,
+    problem: model.problems.get(key) ?? null,
+    progressingSinceMs: model.progressingSinceMs.get(key) ?? null,
+    deadlineMs: hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
+  }
+  const status = objectStatus(facts, previous, nowMs)
+  model.statuses.set(key, status)
+  return { kind: 'object', key: statusKey, doc: status }
+}
+
+function lastObject({ state }: TurnDeps, statusKey: string): ObjectStatus | null {
+  const parsed = objectStatusSchema.safeParse(state.lastReported('object', statusKey))
+  return parsed.success ? parsed.data : null
+}
+
+const refIn = (model: ServiceModel, key: string): ObjectRef | null =>
+  (model.wanted.get(key) ?? model.unread.get(key) ?? model.inventory.get(key))?.ref ?? null
+
+/** The service's namespace, where somebody else made it: nothing of ours to report. */
+function isForeignNamespace(model: ServiceModel, key: string): boolean {
+  return model.wanted.get(key)?.onlyIfAbsent === true && !model.problems.has(key) && (model.inventory.get(key)?.appliedDoc ?? null) === null
+}
+
+function viewOf(model: ServiceModel, { kinds, watches }: TurnDeps, key: string): LiveView {
+  const wanted = model.wanted.get(key)
+  const known = wanted ?? model.inventory.get(key)
+  if (known === undefined || model.unread.has(key)) return ABSENT
+  const version = versionOf(known.apiVersion)
+  const { group, kind } = known.ref
+  const lookup = wanted === undefined ? kinds.findAny(group, version, kind) : kinds.find(group, version, kind)
+  if (lookup.kind === 'served') return watches.view(lookup.resource, key)
+  return lookup.kind === 'stale' ? UNKNOWN : ABSENT
+}
+
+/** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
+function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
+  const { row, progress } = model
+  if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
+  const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
+  const desired = [...model.wanted.keys(), ...model.unread.keys()]
+  const isApplied = desired.every((key) => !model.problems.has(key)) && model.dirty.size === 0
+  if (!isApplied) return
+  const isHealthy = desired.every((key) => ['Healthy', 'Suspended', undefined].includes(model.statuses.get(key)?.health))
+  const applied = progress.applied?.digest === row.digest ? progress.applied : point
+  const healthy = isHealthy && progress.healthy?.digest !== row.digest ? point : progress.healthy
+  if (applied === progress.applied && healthy === progress.healthy) return
+  if (applied !== progress.applied) {
+    const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${row.count} objects)`
+    deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
+  }
+  model.progress = { applied, healthy }
+  deps.state.setServiceState(model.id, model.progress)
+}
+
+function serviceRow(model: ServiceModel, deps: TurnDeps, nowMs: number): StatusUpdate {
+  const facts = serviceFacts(model)
+  if (facts === null) {
+    model.status = null
+    return { kind: 'service', key: model.key, doc: null }
+  }
+  const status = serviceStatus(facts, model.status ?? lastService(deps, model.key), nowMs)
+  model.status = status
+  return { kind: 'service', key: model.key, doc: status }
+}
+
+function lastService({ state }: TurnDeps, key: string) {
+  const parsed = serviceStatusSchema.safeParse(state.lastReported('service', key))
+  return parsed.success ? parsed.data : null
+}
+
+/** Null: nothing is left to speak of. */
+function serviceFacts(model: ServiceModel): ServiceFacts | null {
+  const { reading, row } = model
+  if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null
+  const objects: Array<ServiceFacts['objects'][number]> = []
+  for (const [key, status] of model.statuses) {
+    const ref = refIn(model, key)
+    if (ref !== null) objects.push({ ref, status, desired: model.wanted.get(key)?.onlyIfAbsent === false || model.unread.has(key) })
+  }
+  return {
+    revision:
+      reading.kind === 'complete'
+        ? { kind: 'complete', commit: reading.row.commit, digest: reading.row.digest, count: reading.row.count }
+        : reading.kind === 'incomplete'
+          ? { kind: 'incomplete', why: reading.why }
+          : { kind: 'unclaimed' },
+    objects,
+    leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy },
+    refusal: model.refusal,
+    received: model.received,
+    state: model.progress,
+    removal: row?.removal === undefined ? 'none' : model.removalDone ? 'done' : 'running',
+  }
+}
+
+function wakeLater(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
+  let atMs = Number.POSITIVE_INFINITY
+  for (const problem of model.problems.values()) atMs = Math.min(atMs, retryAtOf(problem) ?? atMs)
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  for (const sinceMs of model.progressingSinceMs.values()) if (sinceMs + deadlineMs > nowMs) atMs = Math.min(atMs, sinceMs + deadlineMs)
+  if (Number.isFinite(atMs)) deps.wakeAt(model.key, atMs)
+}

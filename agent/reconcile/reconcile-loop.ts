@@ -1,0 +1,183 @@
+// The loop that makes the cluster equal to its rows. A turn belongs to one service and looks at everything that service has become: which event
+// woke it is forgotten by then. It runs from replica and agent state alone; no server is asked for anything.
+import { parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError, runLoop } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { Replica } from '../replica/replica.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import type { ClaimState } from './claim-keeper.ts'
+import { keepClaim } from './claim-keeper.ts'
+import { OwnedObjects } from './owned-objects.ts'
+import { publish, touchOverdue } from './publish.ts'
+import { RequestGate } from './request-gate.ts'
+import { readRevision, retryWhatIsDue, widenInventory } from './revision.ts'
+import { applyRounds, pruneRounds } from './rounds.ts'
+import { ServedKinds } from './served-kinds.ts'
+import type { ServiceModel } from './service-model.ts'
+import type { TurnDeps } from './turn-deps.ts'
+import { Watches } from './watches.ts'
+import { WorkQueue } from './work-queue.ts'
+
+export interface ReconcilerDeps {
+  replica: Replica
+  state: AgentState
+  cluster: Cluster
+  /** Of this agent: whose marks are ours, and what the claim says. */
+  identity: { clusterId: string; agentId: string; incarnation: number }
+  clock: Clock
+  random: Random
+  log: Logger
+  /** Told of every change of the claim. */
+  onClaim(claim: ClaimState): void
+  /** Null: discovery answers. Else why nothing can begin. */
+  onUnreachable(message: string | null): void
+}
+
+export interface Reconciler {
+  /** The sync loop committed new rows of these services. */
+  revisionsChanged(services: readonly ServiceId[]): void
+  /** Runs until the signal aborts, and lets begun requests finish. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/** Services that have their turn at the same time; requests are bounded by the gate. */
+const TURNS_MAX = 4
+const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
+/** A turn that broke on a bug is not repeated in a hurry. */
+const BROKEN_TURN_WAIT_MS = 30_000
+
+export function createReconciler(deps: ReconcilerDeps): Reconciler {
+  let wakeServices: (services: readonly ServiceId[]) => void = () => {}
+  return {
+    revisionsChanged: (services) => wakeServices(services),
+    run: async (signal) => {
+      const { owned, turnDeps, queue } = assemble(deps, signal)
+      wakeServices = (services) => owned.revisionsChanged(services)
+      await discoverFirst(deps, turnDeps.kinds, signal)
+      if (signal.aborted) return
+      owned.load()
+      const { agentId: agent, incarnation } = deps.identity
+      const onChange = (claim: ClaimState) => {
+        // CM4: once held, only another agent's claim takes it away.
+        if (claim.kind !== 'asking') queue.setOpen(claim.kind === 'held')
+        deps.onClaim(claim)
+      }
+      await keepClaim({ ...deps, own: { agent, incarnation }, signal, onChange })
+      await queue.idle()
+    },
+  }
+}
+
+/** One turn. */
+async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<void> {
+  touchOverdue(model, deps.clock.nowMs())
+  do {
+    if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
+    await retryWhatIsDue(model, deps)
+    widenInventory(model, deps) // IV1: owned on paper before it exists
+    if (model.reading.kind === 'absent') break // only a removal order removes anything
+    await applyRounds(model, deps)
+    await pruneRounds(model, deps) // PR1: past the guard, after health
+  } while (model.revisionPending && !deps.isHalted()) // RC14
+  finishRemoval(model, deps)
+  publish(model, deps)
+}
+
+/** A removal order is carried out when the inventory is empty; the service is forgotten when that is in the outbox. */
+function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
+  if (model.inventory.size > 0) return
+  const isOrder = model.reading.kind === 'complete' && model.row?.removal !== undefined
+  if (isOrder && !model.removalDone) {
+    model.removalDone = true
+    deps.emit({
+      type: 'Normal',
+      reason: 'Removed',
+      message: `${model.key} was removed (${model.row?.removal?.policy})`,
+      service: model.key,
+    })
+  }
+  if (isOrder || model.reading.kind === 'absent') deps.state.forgetService(model.id)
+}
+
+function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSignal): Promise<void> {
+  const done = new AbortController()
+  const turn = async () => {
+    await kinds.refresh()
+    deps.onUnreachable(null)
+    done.abort()
+  }
+  return runLoop({
+    ...deps,
+    name: 'discovery',
+    turn,
+    backoff: START_BACKOFF,
+    signal: AbortSignal.any([signal, done.signal]),
+    onFailure: (failure) => failure !== null && deps.onUnreachable(describeError(failure.error)),
+  })
+}
+
+function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
+  const { replica, state, cluster, clock, random, log } = deps
+  const kinds = new ServedKinds(cluster)
+  const reports: Parameters<AgentState['report']>[0][number][] = []
+  let eventCount = 0
+  const owned: OwnedObjects = new OwnedObjects({
+    state,
+    replica,
+    kinds,
+    clusterId: deps.identity.clusterId,
+    clock,
+    random,
+    log,
+    signal,
+    wake: (key) => queue.wake(key),
+    follow: (resources) => watches.follow(resources),
+  })
+  const watches = new Watches({ cluster, clock, random, log, signal, sink: owned })
+  const turnDeps: TurnDeps = {
+    replica,
+    state,
+    cluster,
+    clusterId: deps.identity.clusterId,
+    kinds,
+    watches,
+    gate: new RequestGate(),
+    clock,
+    random,
+    log,
+    signal,
+    owners: owned.owners,
+    othersWanting: (model, key) => owned.othersWanting(model, key),
+    followKinds: () => owned.followKinds(),
+    isHalted: () => signal.aborted || !queue.isOpen(),
+    wake: (key) => queue.wake(key),
+    wakeAt: (key, atMs) => queue.wakeAt(key, atMs),
+    emit: (event) => {
+      const atMs = clock.nowMs()
+      eventCount += 1
+      reports.push({ kind: 'event', key: `${String(atMs).padStart(13, '0')}-${eventCount}`, doc: { atMs, ...event } })
+      log.info('event', { ...event })
+    },
+    report: (rows) => void reports.push(...rows),
+    flushReports: () => state.report(reports.splice(0)),
+  }
+  const queue: WorkQueue = new WorkQueue({
+    clock,
+    concurrency: TURNS_MAX,
+    signal,
+    turn: async (key) => {
+      const model = owned.model(parseServiceKey(key))
+      try {
+        await reconcileService(model, turnDeps)
+      } catch (error) {
+        log.error('turn failed', { service: key, error: describeError(error), retryInMs: BROKEN_TURN_WAIT_MS })
+        model.markAll()
+        queue.wakeAt(key, clock.nowMs() + BROKEN_TURN_WAIT_MS)
+      }
+    },
+  })
+  return { owned, turnDeps, queue }
+}

@@ -1,0 +1,164 @@
+// Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
+// it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
+import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import type { DriftStatus } from '../../shared/model/status.ts'
+import { exhaustive } from '../../shared/runtime/assert.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import { type ApiFailure, TERMINAL_FAILURES } from '../cluster/cluster.ts'
+import type { InventoryEntry } from '../state/agent-state.ts'
+import type { StepOf, StepResult } from './execute.ts'
+import { describeProblem } from './outcome.ts'
+import type { Step } from './plan.ts'
+import { RETRY_BACKOFF } from './revision.ts'
+import type { ServiceModel } from './service-model.ts'
+import { namespaceKey, type Problem } from './situation.ts'
+import type { TurnDeps } from './turn-deps.ts'
+
+const BATCH_MAX = 200
+
+export class Recorder {
+  readonly #model: ServiceModel
+  readonly #deps: TurnDeps
+  #applied: InventoryEntry[] = []
+  #gone: ObjectRef[] = []
+
+  constructor(model: ServiceModel, deps: TurnDeps) {
+    this.#model = model
+    this.#deps = deps
+  }
+
+  take(result: StepResult): void {
+    const model = this.#model
+    switch (result.kind) {
+      case 'inspected':
+        for (const [key, contact] of result.contacts) model.contacts.set(key, contact)
+        return
+      case 'applied':
+        this.#takeApplied(result)
+        break
+      case 'gone':
+        this.#takeGone(result.step)
+        break
+      case 'deleting': {
+        const held = result.finalizers.length === 0 ? '' : `; held by the finalizers ${[...result.finalizers].sort().join(', ')}`
+        const message = `it is being deleted${held}`
+        this.#deps.watches.markDeleting(result.step.resource, result.step.key, message)
+        model.problems.set(result.step.key, { kind: 'waiting', on: result.step.key, message })
+        model.touched.add(result.step.key)
+        break
+      }
+      case 'failed':
+        this.#takeFailed(result.step, result.failure)
+        break
+      default:
+        exhaustive(result)
+    }
+    if (this.#applied.length + this.#gone.length >= BATCH_MAX) this.flush()
+  }
+
+  flush(): void {
+    const { state } = this.#deps
+    if (this.#applied.length > 0) state.recordApplied(this.#model.id, this.#applied)
+    if (this.#gone.length > 0) state.narrowInventory(this.#model.id, this.#gone)
+    if (this.#gone.length > 0) this.#deps.followKinds()
+    this.#applied = []
+    this.#gone = []
+  }
+
+  #takeApplied({ step, object }: Extract<StepResult, { kind: 'applied' }>): void {
+    const { key, ref, doc, why } = step
+    const model = this.#model
+    const live = this.#deps.watches.accept(step.resource, object)
+    const before = model.inventory.get(key)
+    const digest = why === 'drift' ? (before?.digest ?? null) : (model.row?.digest ?? null)
+    const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
+    model.inventory.set(key, entry)
+    if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) this.#applied.push(entry)
+    if (model.wanted.get(key)?.sent === doc) model.problems.delete(key)
+    model.contacts.delete(key)
+    model.touched.add(key)
+    if (why === 'changed') model.progressingSinceMs.delete(key)
+    if (why === 'drift') {
+      this.drift(key, 'healed')
+      const note = model.notes.get(key)
+      const what = note === undefined || note.paths.length === 0 ? '' : ` (${note.paths.slice(0, 5).join(', ')})`
+      const by = note?.manager ? ` after a change by ${note.manager}` : ''
+      this.#emit('Normal', 'DriftHealed', `${refText(ref)}${what} was put back${by}`, key)
+    }
+    model.notes.delete(key)
+    if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
+  }
+
+  #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
+    const { key, ref } = step
+    const { watches, owners, othersWanting, wake } = this.#deps
+    if (step.kind !== 'forget') {
+      watches.drop(step.resource, key)
+      const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
+      this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
+    }
+    this.#model.forget(key)
+    this.#gone.push(ref)
+    const owner = owners.get(key)
+    if (owner !== undefined && serviceKey(owner) === this.#model.key) owners.delete(key)
+    const takers = othersWanting(this.#model, key)
+    // The file is the judge of who owns what: it must know before the taker asks.
+    if (takers.length > 0) this.flush()
+    for (const taker of takers) {
+      taker.narrow = true
+      taker.mark(key)
+      wake(taker.key)
+    }
+  }
+
+  #takeFailed(step: Step, failure: ApiFailure): void {
+    const refs = step.kind === 'inspect' ? step.refs : [step.ref]
+    for (const ref of refs) this.#fail(refKey(ref), ref, step, failure)
+  }
+
+  #fail(key: string, ref: ObjectRef, step: Step, failure: ApiFailure): void {
+    const model = this.#model
+    const { random, clock } = this.#deps
+    const sent = step.kind === 'apply' ? step.doc : (model.wanted.get(key)?.sent ?? null)
+    const before = model.problems.get(key)
+    const attempt = before?.kind === 'failed' && before.sent === sent ? before.attempt + 1 : 0
+    const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)
+    const retryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
+    const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent }
+    model.problems.set(key, problem)
+    model.contacts.delete(key)
+    model.touched.add(key)
+    if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
+      this.#emit('Warning', 'Failed', `${refText(ref)}: ${describeProblem(problem).message}`, key)
+    }
+    if (step.kind === 'apply' && step.why === 'drift') this.drift(key, 'failed')
+    // The service's own namespace went unseen, because it is not ours: look again, and make it if it is gone.
+    const namespace = namespaceKey(ref.namespace)
+    if (failure.kind === 'namespace_missing' && model.wanted.get(namespace)?.onlyIfAbsent && model.contacts.delete(namespace))
+      model.mark(namespace)
+  }
+
+  /** The newest drift of an object, with how often it happened. */
+  drift(key: string, action: DriftStatus['action']): void {
+    const { state, clock } = this.#deps
+    const note = this.#model.notes.get(key)
+    const nowMs = clock.nowMs()
+    const statusKey = `${this.#model.key}/${key}`
+    const last = state.lastReported('drift', statusKey)
+    const count = last !== null && typeof last === 'object' && 'count' in last && typeof last.count === 'number' ? last.count : 0
+    const doc: DriftStatus = {
+      paths: note?.paths ?? [],
+      manager: note?.manager ?? '',
+      action,
+      detectedMs: note?.atMs ?? nowMs,
+      ...(action === 'healed' ? { healedMs: nowMs } : {}),
+      count: count + 1,
+    }
+    this.#deps.report([{ kind: 'drift', key: statusKey, doc }])
+  }
+
+  #emit(type: 'Normal' | 'Warning', reason: string, message: string, object: string): void {
+    this.#deps.emit({ type, reason, message: message.slice(0, 1_000), service: this.#model.key, object: object.slice(0, 512) })
+  }
+}

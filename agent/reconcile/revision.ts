@@ -1,0 +1,128 @@
+// Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
+import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { isOurs } from './plan.ts'
+import type { ServiceModel } from './service-model.ts'
+import { retryAtOf } from './situation.ts'
+import type { TurnDeps } from './turn-deps.ts'
+
+/** RC8: waits between attempts that may succeed by themselves. */
+export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
+
+export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise<void> {
+  const { replica, clusterId, kinds } = deps
+  model.revisionPending = false
+  const read = replica.read(model.id)
+  switch (read.kind) {
+    case 'absent':
+      model.reading = { kind: 'absent' }
+      return
+    case 'incomplete':
+      model.reading = { kind: 'incomplete', why: read.why }
+      model.holdApplied()
+      return
+    case 'complete': {
+      const { row } = read.revision
+      if (model.received?.digest !== row.digest)
+        model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
+      const context = { clusterId, find: kinds.find.bind(kinds) }
+      model.take(read.revision, context)
+      if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
+        await refreshKinds(deps)
+        model.readAgain(context)
+      }
+      model.narrow = true
+      model.removalDone &&= row.removal !== undefined
+      deps.log.info('revision read', {
+        service: model.key,
+        revision: row.digest,
+        commit: row.commit,
+        objects: row.count,
+        changed: model.dirty.size,
+      })
+    }
+  }
+}
+
+/** The same revision was received when it was received, also after a restart. */
+function receivedAtMs(model: ServiceModel, { state, clock }: TurnDeps, digest: string): number {
+  const last = state.lastReported('service', model.key)
+  const received =
+    last !== null && typeof last === 'object' && 'received' in last ? (last.received as { digest?: string; atMs?: number }) : undefined
+  return received?.digest === digest && received.atMs !== undefined ? received.atMs : clock.nowMs()
+}
+
+/** IV1: everything that the revision names is in the inventory before the first request about it. Objects of other services stay theirs. */
+export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
+  if (!model.narrow) return
+  model.narrow = false
+  const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
+  for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.unread]) {
+    const owner = deps.owners.get(key)
+    if (!model.inventory.has(key) && (owner === undefined || serviceKey(owner) === model.key)) missing.push({ ref, apiVersion })
+  }
+  if (missing.length > 0) {
+    const taken = new Set(deps.state.widenInventory(model.id, missing).map(refKey))
+    for (const { ref, apiVersion } of missing) {
+      const key = refKey(ref)
+      if (taken.has(key)) continue
+      model.inventory.set(key, { ref, apiVersion, uid: null, appliedDoc: null, ownedHash: null, digest: null })
+      deps.owners.set(key, model.id)
+    }
+  }
+  adoptMarked(model, deps)
+  deps.followKinds()
+}
+
+/** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between
+ *  an apply and its record. Those that the revision does not name are then pruned past the guard. */
+function adoptMarked(model: ServiceModel, deps: TurnDeps): void {
+  if (model.reading.kind !== 'complete') return
+  const view = { id: model.id, clusterId: deps.clusterId }
+  for (const { key, apiVersion, live } of deps.watches.all()) {
+    const ref = parseRefKey(key)
+    if (ref === null || live.deleting !== null || deps.owners.has(key) || !isOurs(view, live)) continue
+    if (deps.state.widenInventory(model.id, [{ ref, apiVersion }]).length > 0) continue
+    model.inventory.set(key, { ref, apiVersion, uid: live.uid, appliedDoc: null, ownedHash: null, digest: null })
+    deps.owners.set(key, model.id)
+    model.mark(key)
+  }
+}
+
+/** What waited for a time that has come is planned again; a kind that was not served is asked for again first. */
+export async function retryWhatIsDue(model: ServiceModel, deps: TurnDeps): Promise<void> {
+  const { clock, random, kinds, clusterId } = deps
+  const nowMs = clock.nowMs()
+  let askKinds = false
+  for (const [key, problem] of model.problems) {
+    const retryAtMs = retryAtOf(problem)
+    if (retryAtMs === null || retryAtMs > nowMs) continue
+    model.mark(key)
+    if (problem.kind === 'unserved' || (problem.kind === 'failed' && problem.failure.kind === 'not_found')) askKinds = true
+    if (problem.kind === 'owned') {
+      model.contacts.delete(key)
+      model.narrow = true
+    }
+  }
+  if (!askKinds) return
+  await refreshKinds(deps)
+  if (model.readAgain({ clusterId, find: kinds.find.bind(kinds) })) model.narrow = true
+  for (const [key, unread] of model.unread) {
+    const problem = model.problems.get(key)
+    if (problem?.kind !== 'unserved' || problem.retryAtMs > nowMs) continue
+    const next = { ...problem, attempt: problem.attempt + 1, retryAtMs: nowMs + backoffMs(problem.attempt, RETRY_BACKOFF, random) }
+    model.problems.set(key, next)
+    unread.problem = next
+  }
+}
+
+/** Not knowing is no failure of the turn: what is unknown stays a problem of its object, with its time. */
+async function refreshKinds({ kinds, log }: TurnDeps): Promise<void> {
+  try {
+    await kinds.refresh()
+  } catch (error) {
+    log.warn('discovery failed', { error: describeError(error) })
+  }
+}

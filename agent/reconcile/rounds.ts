@@ -1,0 +1,157 @@
+// Plan, execute, record, until nothing is left to do now. A round is one stage; what waits for an event is left to that event.
+import { refText } from '../../shared/kube/object.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import { execute } from './execute.ts'
+import { planApply, planPrune, type Step } from './plan.ts'
+import { guardPrune } from './prune-guard.ts'
+import { Recorder } from './record.ts'
+import { RETRY_BACKOFF } from './revision.ts'
+import type { ServiceModel } from './service-model.ts'
+import { namespaceKey, type Problem } from './situation.ts'
+import { planView, type TurnDeps } from './turn-deps.ts'
+
+export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
+  while (model.dirty.size > 0 && !isInterrupted(model, deps)) {
+    const keys = [...model.dirty]
+    model.dirty.clear()
+    const plan = planApply(planView(model, deps), keys)
+    absorb(model, deps, plan.problems)
+    for (const [key, contest] of plan.contests) model.contests.set(key, contest)
+    for (const key of plan.later) model.dirty.add(key)
+    await carryOut(model, deps, plan.steps)
+  }
+}
+
+/** RC14: a newer revision pre-empts at the next object. */
+const isInterrupted = (model: ServiceModel, deps: TurnDeps): boolean => model.revisionPending || deps.isHalted()
+
+/** Steps that were not begun stay to be planned again. */
+async function carryOut(model: ServiceModel, deps: TurnDeps, steps: readonly Step[]): Promise<void> {
+  if (steps.length === 0) return
+  const recorder = new Recorder(model, deps)
+  const open = new Set(steps)
+  await execute(steps, {
+    cluster: deps.cluster,
+    gate: deps.gate,
+    signal: deps.signal,
+    isPreempted: () => isInterrupted(model, deps),
+    onResult: (result) => {
+      open.delete(result.step)
+      recorder.take(result)
+    },
+  })
+  recorder.flush()
+  for (const { key } of open) if (model.wanted.has(key)) model.dirty.add(key)
+}
+
+/** New problems get their time; a namespace that is as it should be lets in what waited for it. */
+function absorb(model: ServiceModel, deps: TurnDeps, problems: ReadonlyMap<string, Problem | null>): void {
+  const nowMs = deps.clock.nowMs()
+  for (const [key, found] of problems) {
+    const before = model.problems.get(key)
+    const problem =
+      found !== null && (found.kind === 'owned' || found.kind === 'unserved') && found.retryAtMs === 0
+        ? { ...found, retryAtMs: nowMs + backoffMs(found.attempt, RETRY_BACKOFF, deps.random) }
+        : found
+    model.setProblem(key, problem)
+    if (before?.kind !== problem?.kind || problem !== null) model.touched.add(key)
+    if (problem === null && key.startsWith(namespaceKey(''))) model.markWaiting(key)
+    if ((problem?.kind === 'contested' || problem?.kind === 'drifted') && before?.kind !== problem.kind)
+      reportRival(model, deps, key, problem)
+  }
+}
+
+function reportRival(model: ServiceModel, deps: TurnDeps, key: string, problem: Extract<Problem, { kind: 'contested' | 'drifted' }>): void {
+  const wanted = model.wanted.get(key)
+  if (wanted === undefined) return
+  new Recorder(model, deps).drift(key, problem.kind === 'contested' ? 'contested' : 'reported')
+  const text = problem.kind === 'contested' ? 'is changed again after every correction' : 'was changed and is not corrected (sync.drift)'
+  deps.emit({
+    type: 'Warning',
+    reason: problem.kind === 'contested' ? 'Contested' : 'Drifted',
+    message: `${refText(wanted.ref)} ${text}, by ${problem.rival || 'somebody'}`,
+    service: model.key,
+    object: key,
+  })
+}
+
+/** PR1, IV2: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard already. */
+export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
+  const { row } = model
+  model.pruneWhy = null
+  if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
+  const options = {
+    wantedElsewhere: (key: string) => deps.othersWanting(model, key).length > 0,
+    orphan: row.removal?.policy === 'orphan',
+  }
+  while (!isInterrupted(model, deps)) {
+    const leaving = model.leaving()
+    if (leaving.length === 0) break
+    const plan = planPrune(planView(model, deps), leaving, options)
+    absorb(model, deps, plan.problems)
+    const held = row.removal === undefined ? holdPrune(model, deps, plan.doomed) : null
+    model.pruneWhy = held ?? whyLeaving(model, leaving)
+    const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
+    if (steps.length === 0) break
+    await carryOut(model, deps, steps)
+  }
+  if (model.leaving().length === 0) {
+    model.pruneWhy = null
+    model.refusal = null
+  }
+}
+
+/** Null: go. Else why nothing is deleted now. */
+function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeof guardPrune>[0]['prune']): string | null {
+  const { row } = model
+  if (row === null || doomed.length === 0) return null
+  const { sync, digest, count, pruneConfirmed, protect } = row
+  const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
+  if (!sync.prune) {
+    model.refusal = null
+    return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
+  }
+  const ownedCount = [...model.inventory.values()].filter(({ uid }) => uid !== null).length
+  const refusal = guardPrune({
+    prune: doomed,
+    desiredCount: count,
+    ownedCount,
+    digest,
+    pruneConfirmed,
+    protect,
+    maxPrunePercent: sync.maxPrunePercent,
+  })
+  if (refusal !== null && JSON.stringify(refusal) !== JSON.stringify(model.refusal)) {
+    deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key })
+  }
+  model.refusal = refusal
+  if (refusal !== null) return refusal.why
+  const waitsFor = firstNotReady(model, deps)
+  return waitsFor === null ? null : `to be pruned when ${waitsFor} (sync.pruneWhen is ${sync.pruneWhen}): ${names}`
+}
+
+/** The first object, in order, that keeps a prune waiting. */
+function firstNotReady(model: ServiceModel, deps: TurnDeps): string | null {
+  const { pruneWhen } = model.sync()
+  for (const { ref, problem } of model.unread.values()) if (problem !== null) return `${refText(ref)} is applied`
+  const view = planView(model, deps)
+  for (const { key, ref, sent, apiVersion, onlyIfAbsent } of model.wanted.values()) {
+    const entry = model.inventory.get(key)
+    if (onlyIfAbsent && entry?.appliedDoc === null) continue
+    if (model.problems.has(key) || entry?.appliedDoc !== sent) return `${refText(ref)} is applied`
+    if (pruneWhen === 'applied') continue
+    const lookup = view.find(ref.group, apiVersion.slice(apiVersion.indexOf('/') + 1), ref.kind)
+    const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
+    if (live?.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
+  }
+  return null
+}
+
+function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {
+  const refs = leaving
+    .flatMap((key) => model.inventory.get(key)?.ref ?? [])
+    .map(refText)
+    .sort()
+  const more = refs.length > 5 ? ` and ${refs.length - 5} more` : ''
+  return `being deleted: ${refs.slice(0, 5).join(', ')}${more}`
+}

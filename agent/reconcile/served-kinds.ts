@@ -1,0 +1,74 @@
+// What this API server serves, as it said last. Asked again when a kind is not found and when a CRD becomes Established; nothing asks by the clock.
+import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
+
+export type KindLookup =
+  | { kind: 'served'; resource: ApiResource }
+  /** Its group's backend does not answer, or discovery was never read: unknown, never gone. */
+  | { kind: 'stale' }
+  /** `versions`: what is served of this kind instead, the preferred one first. */
+  | { kind: 'unserved'; versions: readonly string[] }
+
+export class ServedKinds {
+  readonly #cluster: Cluster
+  #byKind = new Map<string, ApiResource[]>()
+  #staleGroups: ReadonlySet<string> = new Set()
+  #known = false
+  #running: Promise<void> | null = null
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster
+  }
+
+  find(group: string, version: string, kind: string): KindLookup {
+    const served = this.#byKind.get(`${group}/${kind}`) ?? []
+    const resource = served.find((candidate) => candidate.version === version)
+    if (resource !== undefined) return { kind: 'served', resource }
+    if (!this.#known || this.#staleGroups.has(group)) return { kind: 'stale' }
+    return { kind: 'unserved', versions: served.map((candidate) => candidate.version) }
+  }
+
+  /** In `version` if that is served, else in the version that the server prefers: an object keeps its identity across versions. */
+  findAny(group: string, version: string, kind: string): KindLookup {
+    const exact = this.find(group, version, kind)
+    const [preferred] = this.#byKind.get(`${group}/${kind}`) ?? []
+    return exact.kind === 'unserved' && preferred !== undefined ? { kind: 'served', resource: preferred } : exact
+  }
+
+  /** By plural, as the name of a CRD says it. */
+  servesPlural(group: string, plural: string): boolean {
+    for (const resources of this.#byKind.values()) if (resources.some((r) => r.group === group && r.plural === plural)) return true
+    return false
+  }
+
+  known(): boolean {
+    return this.#known
+  }
+
+  /** Several who ask at once share one request. Throws AppError `kube_unreachable`. */
+  refresh(): Promise<void> {
+    this.#running ??= this.#cluster
+      .discover()
+      .then((discovery) => this.#take(discovery))
+      .finally(() => {
+        this.#running = null
+      })
+    return this.#running
+  }
+
+  #take({ resources, staleGroups }: Discovery): void {
+    const stale = new Set(staleGroups)
+    const byKind = new Map<string, ApiResource[]>()
+    // A stale group comes without resources: what it served before is still what it serves.
+    for (const [key, known] of this.#byKind) if (known.some(({ group }) => stale.has(group))) byKind.set(key, known)
+    for (const resource of resources) {
+      const key = `${resource.group}/${resource.kind}`
+      const list = byKind.get(key)
+      if (list === undefined || stale.has(resource.group))
+        byKind.set(key, [...(list ?? []).filter((r) => r.version !== resource.version), resource])
+      else list.push(resource)
+    }
+    this.#byKind = byKind
+    this.#staleGroups = stale
+    this.#known = true
+  }
+}

@@ -1,0 +1,214 @@
+// What the agent holds in memory of one service: the revision it is to be, the inventory it has, and what stands in the way. Filled from replica
+// and agent state, so that a restart with no network begins with all of it; nothing here is truth of its own.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
+import { applyStage } from '../../shared/kube/order.ts'
+import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resources.ts'
+import type { ObjectStatus, PruneRefusal, ServiceStatus } from '../../shared/model/status.ts'
+import type { DesiredRevision } from '../replica/replica.ts'
+import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/agent-state.ts'
+import type { Contest } from './contest.ts'
+import type { DriftNote } from './drift.ts'
+import type { Contact, Problem } from './situation.ts'
+import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
+
+export interface TimedNote extends DriftNote {
+  atMs: number
+}
+
+/** A row that could not become a wanted object yet. */
+interface Unread {
+  ref: ObjectRef
+  apiVersion: string
+  doc: string
+  problem: Problem
+}
+
+export type Reading = { kind: 'none' } | { kind: 'complete'; row: ServiceRow } | { kind: 'incomplete'; why: string } | { kind: 'absent' }
+
+const DEFAULT_SYNC: SyncOptions = syncOptionsSchema.parse({})
+
+export class ServiceModel {
+  readonly id: ServiceId
+  readonly key: string
+  reading: Reading = { kind: 'none' }
+  /** The last complete row; it stays when a later one is incomplete. */
+  row: ServiceRow | null = null
+  received: ServiceProgress | null = null
+  progress: ServiceState
+  wanted = new Map<string, Wanted>()
+  unread = new Map<string, Unread>()
+  readonly inventory: Map<string, InventoryEntry>
+  readonly problems = new Map<string, Problem>()
+  readonly contacts = new Map<string, Contact>()
+  readonly contests = new Map<string, Contest>()
+  readonly notes = new Map<string, TimedNote>()
+  readonly statuses = new Map<string, ObjectStatus>()
+  readonly progressingSinceMs = new Map<string, number>()
+  status: ServiceStatus | null = null
+  refusal: PruneRefusal | null = null
+  pruneWhy: string | null = null
+  removalDone = false
+  /** Wanted objects may have no inventory entry yet. */
+  narrow = false
+  /** The replica may hold something newer than what was read. */
+  revisionPending = true
+  /** Keys that the next round plans, and keys whose status is said again. */
+  readonly dirty = new Set<string>()
+  readonly touched = new Set<string>()
+  #rowHashes = new Map<string, { hash: string; key: string }>()
+  #readWith = ''
+
+  constructor(id: ServiceId, inventory: readonly InventoryEntry[], progress: ServiceState) {
+    this.id = id
+    this.key = serviceKey(id)
+    this.progress = progress
+    this.inventory = new Map(inventory.map((entry) => [refKey(entry.ref), entry]))
+  }
+
+  sync(): SyncOptions {
+    return this.row?.sync ?? DEFAULT_SYNC
+  }
+
+  mark(key: string): void {
+    this.dirty.add(key)
+    this.touched.add(key)
+  }
+
+  markAll(): void {
+    for (const key of this.wanted.keys()) this.mark(key)
+    for (const key of this.inventory.keys()) this.mark(key)
+    for (const key of this.unread.keys()) this.touched.add(key)
+  }
+
+  /** Objects that wait for `key`. */
+  markWaiting(key: string): void {
+    for (const [waiting, problem] of this.problems) if (problem.kind === 'waiting' && problem.on === key) this.mark(waiting)
+  }
+
+  setProblem(key: string, problem: Problem | null): void {
+    if (problem === null) this.problems.delete(key)
+    else this.problems.set(key, problem)
+  }
+
+  /** Inventory that no row of the revision asks for. */
+  leaving(): string[] {
+    const keys: string[] = []
+    for (const key of this.inventory.keys()) if (!this.wanted.has(key) && !this.unread.has(key)) keys.push(key)
+    return keys
+  }
+
+  /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. */
+  take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): void {
+    const { row, objects } = revision
+    const full: WantedContext = { ...context, service: this.id, namespace: row.namespace }
+    const readWith = `${row.namespace ?? ''}`
+    const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, { hash: string; key: string }>()
+    const hashes = new Map<string, { hash: string; key: string }>()
+    const [wantedBefore, unreadBefore] = [this.wanted, this.unread]
+    this.wanted = new Map()
+    this.unread = new Map()
+    for (const [rowId, doc] of objects) {
+      const hash = sha256Hex(doc)
+      const before = known.get(rowId)
+      const kept = before?.hash === hash ? wantedBefore.get(before.key) : undefined
+      if (kept !== undefined && before !== undefined) {
+        this.wanted.set(kept.key, kept)
+        hashes.set(rowId, before)
+        continue
+      }
+      const parsed = parseRowId(rowId)
+      if (parsed.kind !== 'object') continue
+      const key = this.#read(parsed.ref, doc, full)
+      hashes.set(rowId, { hash, key })
+      this.mark(key)
+    }
+    if (row.namespace !== undefined && row.sync.createNamespace && row.removal === undefined)
+      this.#wantNamespace(row.namespace, full, wantedBefore)
+    for (const key of [...wantedBefore.keys(), ...unreadBefore.keys()]) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
+    this.#rowHashes = hashes
+    this.#readWith = readWith
+    this.row = row
+    this.reading = { kind: 'complete', row }
+  }
+
+  /** Before any complete revision was read: what was applied stays in force. */
+  holdApplied(): void {
+    if (this.row !== null) return
+    for (const [key, { ref, apiVersion, appliedDoc }] of this.inventory) {
+      if (appliedDoc !== null) this.wanted.set(key, { key, ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false })
+    }
+    this.markAll()
+  }
+
+  /** Discovery changed: what no API served may be served now. True: something became wanted. */
+  readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
+    const full: WantedContext = { ...context, service: this.id, namespace: this.row?.namespace }
+    const before = this.unread
+    this.unread = new Map()
+    let changed = false
+    for (const [key, unread] of before) {
+      if (unread.problem.kind === 'unreadable') {
+        this.unread.set(key, unread)
+        continue
+      }
+      const next = this.#read(unread.ref, unread.doc, full)
+      if (!this.wanted.has(next)) continue
+      changed = true
+      if (next !== key) this.#left(key)
+      for (const [rowId, known] of this.#rowHashes) if (known.key === key) this.#rowHashes.set(rowId, { ...known, key: next })
+      this.mark(next)
+    }
+    return changed
+  }
+
+  #read(ref: ObjectRef, doc: string, context: WantedContext): string {
+    const read = readWanted(ref, doc, context)
+    if (read.kind === 'wanted') {
+      const { wanted } = read
+      const applied = this.inventory.get(wanted.key)?.appliedDoc
+      // One string for both: the applied document is usually the wanted one.
+      this.wanted.set(wanted.key, applied === wanted.sent ? { ...wanted, sent: applied } : wanted)
+      return wanted.key
+    }
+    const key = refKey(ref)
+    const before = this.problems.get(key)
+    const problem: Problem =
+      read.kind === 'unreadable'
+        ? { kind: 'unreadable', message: read.message }
+        : {
+            kind: 'unserved',
+            message: read.message,
+            attempt: before?.kind === 'unserved' ? before.attempt : 0,
+            retryAtMs: before?.kind === 'unserved' ? before.retryAtMs : 0,
+          }
+    this.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem })
+    this.problems.set(key, problem)
+    return key
+  }
+
+  #wantNamespace(name: string, context: WantedContext, before: ReadonlyMap<string, Wanted>): void {
+    const wanted = wantedNamespace(name, context)
+    if (this.wanted.has(wanted.key)) return
+    this.wanted.set(wanted.key, wanted)
+    if (before.get(wanted.key)?.sent !== wanted.sent) this.mark(wanted.key)
+  }
+
+  /** What is kept about an object that the revision no longer names; its inventory entry stays until it is pruned. */
+  #left(key: string): void {
+    this.touched.add(key)
+    this.problems.delete(key)
+    this.contacts.delete(key)
+    this.contests.delete(key)
+    this.notes.delete(key)
+  }
+
+  /** It is out of the inventory. */
+  forget(key: string): void {
+    this.inventory.delete(key)
+    this.#left(key)
+    this.progressingSinceMs.delete(key)
+  }
+}

@@ -1,0 +1,40 @@
+// Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import type { ApiFailure } from '../cluster/cluster.ts'
+import type { Owner } from './live-object.ts'
+
+export type Problem =
+  /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */
+  | { kind: 'unserved'; message: string; attempt: number; retryAtMs: number }
+  /** Its row cannot be applied as it is: waits for a new revision. */
+  | { kind: 'unreadable'; message: string }
+  /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
+  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number }
+  /** For another object of ours, or for its own deletion. An event of `on` ends it. */
+  | { kind: 'waiting'; on: string; message: string }
+  /** The picture of its kind is not whole. */
+  | { kind: 'unknown' }
+  /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
+  | { kind: 'failed'; failure: ApiFailure; attempt: number; retryAtMs: number | null; sent: string | null }
+  | { kind: 'contested'; rival: string; untilMs: number }
+  /** Somebody changed it, and the service's drift policy is not to correct. */
+  | { kind: 'drifted'; paths: readonly string[]; rival: string }
+
+export const retryAtOf = (problem: Problem): number | null => {
+  switch (problem.kind) {
+    case 'unserved':
+    case 'owned':
+    case 'failed':
+      return problem.retryAtMs
+    case 'contested':
+      return problem.untilMs
+    default:
+      return null
+  }
+}
+
+/** What was found where an object is about to be applied for the first time. */
+export type Contact = { kind: 'absent' } | { kind: 'present'; owner: Owner; deleting: string | null }
+
+export const namespaceKey = (name: string): string => `/Namespace//${name}`
+export const ownNamespaceKey = ({ namespace }: ObjectRef): string => namespaceKey(namespace)

@@ -1,0 +1,72 @@
+// What a turn of one service works with. Shared by all services: ports, what is known of the cluster, and the one index of who owns what.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { EventStatus, StatusKind } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { Replica } from '../replica/replica.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import type { PlanView } from './plan.ts'
+import type { RequestGate } from './request-gate.ts'
+import type { ServedKinds } from './served-kinds.ts'
+import type { ServiceModel } from './service-model.ts'
+import type { Watches } from './watches.ts'
+
+export interface StatusUpdate {
+  kind: StatusKind
+  key: string
+  /** Null removes the key. */
+  doc: unknown
+}
+
+export interface TurnDeps {
+  replica: Replica
+  state: AgentState
+  cluster: Cluster
+  clusterId: string
+  kinds: ServedKinds
+  watches: Watches
+  gate: RequestGate
+  clock: Clock
+  random: Random
+  log: Logger
+  signal: AbortSignal
+  /** Keyed by refKey. */
+  owners: Map<string, ServiceId>
+  /** Services other than `model` whose revision names the object. */
+  othersWanting(model: ServiceModel, key: string): ServiceModel[]
+  /** Watches follow the kinds of all inventories. */
+  followKinds(): void
+  /** Stopping, or another agent has the claim: nothing more is begun. */
+  isHalted(): boolean
+  wake(serviceKey: string): void
+  wakeAt(serviceKey: string, atMs: number): void
+  emit(event: Omit<EventStatus, 'atMs'>): void
+  /** Goes into the agent's state at the end of the turn, in one transaction. */
+  report(rows: readonly StatusUpdate[]): void
+  flushReports(): void
+}
+
+export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
+  const { kinds, watches, owners } = deps
+  return {
+    id: model.id,
+    clusterId: deps.clusterId,
+    sync: model.sync(),
+    wanted: model.wanted,
+    inventory: model.inventory,
+    problems: model.problems,
+    contacts: model.contacts,
+    contests: model.contests,
+    notes: model.notes,
+    view: (resource, key) => watches.view(resource, key),
+    find: (group, version, kind) => kinds.find(group, version, kind),
+    findAny: (group, version, kind) => kinds.findAny(group, version, kind),
+    takenBy: (key) => {
+      const owner = owners.get(key)
+      return owner === undefined || (owner.project === model.id.project && owner.service === model.id.service) ? null : owner
+    },
+    nowMs: deps.clock.nowMs(),
+  }
+}
