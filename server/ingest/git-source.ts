@@ -33,6 +33,7 @@ const COMMIT_ID = /^[0-9a-f]{40}$/
 /** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
 const LOCAL_REF = 'refs/skerry/head'
 const PACKS_MAX = 50
+const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 
 export function createGitSource(options: GitSourceOptions): Source {
   return new GitSource(options)
@@ -41,8 +42,10 @@ export function createGitSource(options: GitSourceOptions): Source {
 class GitSource implements Source {
   private readonly options: GitSourceOptions
   private readonly http: HttpClient
-  /** `main (git.example.com)`: what messages name. */
   private readonly place: string
+  private readonly blobs = new BlobCache(BLOB_CACHE_BYTES_MAX)
+  /** isomorphic-git's own: whole packs and their indexes. Kept between the reads of one pass only. */
+  private packs: object = {}
 
   constructor(options: GitSourceOptions) {
     this.options = options
@@ -52,6 +55,7 @@ class GitSource implements Source {
 
   async head(): Promise<string> {
     const { ref, url } = this.options
+    this.packs = {}
     if (COMMIT_ID.test(ref)) return ref
     return this.guarded('look up', async () => {
       // A branch wins over a tag of the same name, as it does in `git clone --branch`.
@@ -66,6 +70,7 @@ class GitSource implements Source {
 
   async fetch(): Promise<string> {
     const { dir, ref } = this.options
+    this.packs = {}
     return this.guarded('fetch', async () => {
       if (COMMIT_ID.test(ref) && (await this.has(ref))) return ref
       if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) {
@@ -100,7 +105,7 @@ class GitSource implements Source {
       ...(known === null && !pinned ? { depth: 1 } : {}),
     })
     if (result.fetchHead === null) throw this.refNotFound()
-    if (pinned && !(await hasCommit(gitdir, ref))) throw this.refNotFound()
+    if (pinned && !(await hasCommit(gitdir, ref, {}))) throw this.refNotFound()
     // readCommit follows an annotated tag to its commit.
     const { oid } = await git.readCommit({ fs, gitdir, oid: pinned ? ref : result.fetchHead })
     await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: oid, force: true })
@@ -108,29 +113,31 @@ class GitSource implements Source {
   }
 
   has(commit: string): Promise<boolean> {
-    return hasCommit(this.options.dir, commit)
+    return hasCommit(this.options.dir, commit, this.packs)
   }
 
   async treeId(commit: string, path: string): Promise<string | null> {
-    return this.guarded(`read ${path}`, () => this.findTree(commit, path, {}))
+    return this.guarded(`read ${path}`, () => this.findTree(commit, path, this.packs))
   }
 
   async readTree(commit: string, path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>> {
     return this.guarded(`read ${path}`, async () => {
-      const cache = {}
+      const cache = this.packs
       const tree = await this.findTree(commit, path, cache)
       const found: Array<{ path: string; oid: string }> = []
       if (tree !== null) await this.listTree(tree, pathSegments(path).join('/'), wanted, cache, found)
       const files = new Map<string, SourceFile>()
       let total = 0
       for (const { path: file, oid } of found.sort((a, b) => (a.path < b.path ? -1 : 1))) {
-        const { blob } = await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })
+        const blob = this.blobs.get(oid) ?? (await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })).blob
+        this.blobs.set(oid, blob)
         total += blob.byteLength
         if (blob.byteLength > SOURCE_FILE_BYTES_MAX) throw refused(`${file} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
         if (total > SOURCE_TREE_BYTES_MAX)
           throw refused(`the manifests under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
         files.set(file, { oid, bytes: blob })
       }
+      this.packs = {}
       return files
     })
   }
@@ -195,6 +202,32 @@ class GitSource implements Source {
   }
 }
 
+/** A commit changes few files: the others need not be inflated again. */
+class BlobCache {
+  private readonly blobs = new Map<string, Uint8Array>()
+  private readonly bytesMax: number
+  private bytes = 0
+
+  constructor(bytesMax: number) {
+    this.bytesMax = bytesMax
+  }
+
+  get(oid: string): Uint8Array | undefined {
+    return this.blobs.get(oid)
+  }
+
+  /** Also marks it as used lately. */
+  set(oid: string, blob: Uint8Array): void {
+    if (!this.blobs.delete(oid)) this.bytes += blob.byteLength
+    this.blobs.set(oid, blob)
+    for (const [oldest, { byteLength }] of this.blobs) {
+      if (this.bytes <= this.bytesMax) return
+      this.blobs.delete(oldest)
+      this.bytes -= byteLength
+    }
+  }
+}
+
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })
 
 const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
@@ -208,8 +241,8 @@ function kindOf(entry: { type: string; mode: string }): 'a file' | 'a folder' | 
 const candidates = (ref: string): string[] =>
   ref.startsWith('refs/') || ref === 'HEAD' ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
 
-const hasCommit = (gitdir: string, oid: string): Promise<boolean> =>
-  git.readCommit({ fs, gitdir, oid }).then(
+const hasCommit = (gitdir: string, oid: string, cache: object): Promise<boolean> =>
+  git.readCommit({ fs, gitdir, oid, cache }).then(
     () => true,
     () => false,
   )

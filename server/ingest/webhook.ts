@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
-import { readBody } from '../http/body.ts'
+import { withLimitedBody } from '../http/body-limit.ts'
 import type { Store } from '../store/store.ts'
 
 export const WEBHOOKS = '/webhooks/v1'
@@ -29,7 +29,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX)
+      const body = new Uint8Array(await (await withLimitedBody(request, WEBHOOK_BODY_BYTES_MAX)).arrayBuffer())
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
       if (repository === null || !signed(request.headers, body, webhookSecret(deps.keys, repository.uid)))

@@ -18,7 +18,8 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinCluster } from './store-fixtures.ts'
-import { openTestShards, tempDir } from './sync-kit.ts'
+import { openTestShards } from './sync-kit.ts'
+import { tempDir } from './temp-dir.ts'
 
 export const SHOP = { project: 'default', service: 'shop' }
 

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'bun:test'
+import { Agenda } from '../../server/ingest/agenda.ts'
+import { KeyedQueue } from '../../server/ingest/keyed-queue.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+
+/** A queue whose runs end by hand. */
+function byHand(concurrency: number) {
+  const running: Array<{ key: string; end: (error?: Error) => void }> = []
+  const begun: string[] = []
+  const queue = new KeyedQueue<string>(concurrency, (key) => {
+    begun.push(key)
+    return new Promise((resolve, reject) => running.push({ key, end: (error) => (error === undefined ? resolve() : reject(error)) }))
+  })
+  const end = async (key: string, error?: Error) => {
+    const index = running.findIndex((run) => run.key === key)
+    running.splice(index, 1)[0]?.end(error)
+    await Promise.resolve().then(() => {})
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+  }
+  return { queue, begun, end }
+}
+const turns = async () => {
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+}
+
+describe('keyed queue', () => {
+  test('IN13 calls during a run share one further run, which sees what they changed', async () => {
+    const { queue, begun, end } = byHand(2)
+    const first = queue.run('a')
+    await turns()
+    const [second, third] = [queue.run('a'), queue.run('a')]
+    expect(begun).toEqual(['a'])
+    expect(third).toBe(second)
+    await end('a')
+    await first
+    expect(begun).toEqual(['a', 'a'])
+    await end('a')
+    await second
+    await queue.idle()
+  })
+  test('IN13 calls before a run begins share it', async () => {
+    const { queue, begun, end } = byHand(1)
+    queue.run('a')
+    await turns()
+    expect(queue.run('b')).toBe(queue.run('b'))
+    await end('a')
+    await end('b')
+    expect(begun).toEqual(['a', 'b'])
+  })
+  test('IN13 keys run side by side up to the limit', async () => {
+    const { queue, begun, end } = byHand(2)
+    for (const key of ['a', 'b', 'c']) queue.run(key)
+    await turns()
+    expect(begun).toEqual(['a', 'b'])
+    await end('b')
+    expect(begun).toEqual(['a', 'b', 'c'])
+  })
+  test('IN13 a failure reaches its caller and stops no other', async () => {
+    const { queue, begun, end } = byHand(1)
+    const failing = queue.run('a').catch((error: Error) => error.message)
+    queue.run('b')
+    await turns()
+    await end('a', new Error('no'))
+    expect(await failing).toBe('no')
+    expect(begun).toEqual(['a', 'b'])
+  })
+})
+
+describe('agenda', () => {
+  const clock = (): Clock & { at: number; slept: number[] } => {
+    const self = {
+      at: 0,
+      slept: [] as number[],
+      nowMs: () => self.at,
+      sleep: (ms: number, signal?: AbortSignal) => {
+        self.slept.push(ms)
+        return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve(), { once: true }))
+      },
+    }
+    return self
+  }
+  test('IN9 takes what is due, once', () => {
+    const time = clock()
+    const agenda = new Agenda<string>(time)
+    agenda.set('a', 10)
+    agenda.soonest('a', 20)
+    agenda.soonest('b', 11)
+    time.at = 10
+    expect([agenda.takeDue(), agenda.takeDue()]).toEqual([['a'], []])
+  })
+  test('IN9 sleeps until the next time and wakes for something new', async () => {
+    const time = clock()
+    const agenda = new Agenda<string>(time)
+    agenda.set('a', 500)
+    const waiting = agenda.wait(new AbortController().signal)
+    expect(time.slept).toEqual([500])
+    agenda.soonest('b', 0)
+    await waiting
+    expect(agenda.takeDue()).toEqual(['b'])
+  })
+})
