@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { refOf } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
-import { clusterContract, configMap, until, WatchProbe } from './cluster.contract.ts'
+import { until, WatchProbe } from '../support/watch-probe.ts'
+import { clusterContract, configMap } from './cluster.contract.ts'
 
 clusterContract(
   'fake',

@@ -14,7 +14,8 @@ import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
-import { clusterContract, configMap, until, WatchProbe } from './cluster.contract.ts'
+import { until, WatchProbe } from '../support/watch-probe.ts'
+import { clusterContract, configMap } from './cluster.contract.ts'
 
 /** A valid certificate that has nothing to do with the server's. */
 const OTHER_CA = `-----BEGIN CERTIFICATE-----

@@ -1,8 +1,9 @@
 // One suite for every Cluster: the fake is honest only as long as it passes what a real API server passes.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
+import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
+import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
+import { until, WatchProbe } from '../support/watch-probe.ts'
 
 export interface ClusterHarness {
   cluster: Cluster
@@ -13,52 +14,7 @@ export interface ClusterHarness {
   stop(): Promise<void>
 }
 
-export const SELECTOR = 'skerry.dev/service'
-const LABELS = { [SELECTOR]: 'demo.app' }
-const WAIT_MS = 20_000
-
-export async function until<T>(
-  what: string,
-  read: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = WAIT_MS,
-): Promise<T> {
-  const deadlineMs = systemClock.nowMs() + timeoutMs
-  while (systemClock.nowMs() < deadlineMs) {
-    const value = await read()
-    if (value !== undefined && value !== false) return value
-    await systemClock.sleep(10)
-  }
-  throw new Error(`${what}: not within ${timeoutMs} ms`)
-}
-
-/** Reads a watch in the background and keeps what came. */
-export class WatchProbe {
-  readonly events: WatchEvent[] = []
-  readonly #abort = new AbortController()
-  readonly #done: Promise<void>
-  constructor(
-    cluster: Cluster,
-    resource: ApiResource,
-    options: { namespace?: string; labelSelector?: string; fieldSelector?: string } = {},
-  ) {
-    this.#done = this.#read(cluster.watch(resource, { labelSelector: SELECTOR, ...options, signal: this.#abort.signal }))
-  }
-  async #read(watch: AsyncIterable<WatchEvent>): Promise<void> {
-    for await (const event of watch) this.events.push(event)
-  }
-  /** "reset present:a synced changed:b", from the given event on. */
-  story = (from = 0): string => this.events.slice(from).map(eventText).join(' ')
-  seen = (text: string, from = 0): Promise<boolean> =>
-    until(`watch event ${text} in "${this.story()}"`, () => this.events.slice(from).some((event) => eventText(event) === text))
-  async stop(): Promise<void> {
-    this.#abort.abort()
-    await this.#done
-  }
-}
-
-const eventText = (event: WatchEvent): string =>
-  'object' in event ? `${event.kind}:${event.object.metadata.name}` : 'failure' in event ? `failed:${event.failure.kind}` : event.kind
-
+const LABELS = { [SERVICE_LABEL]: 'demo.app' }
 export const configMap = (
   namespace: string,
   name: string,
@@ -406,7 +362,7 @@ export function clusterContract(name: string, start: () => Promise<ClusterHarnes
         await applied(object)
         const watch = new WatchProbe(harness.cluster, resource('ConfigMap'), { namespace: object.metadata.namespace ?? '' })
         await watch.seen('synced')
-        await harness.patchAs('other', refOf(object), { metadata: { labels: { [SELECTOR]: null } } })
+        await harness.patchAs('other', refOf(object), { metadata: { labels: { [SERVICE_LABEL]: null } } })
         await watch.seen('removed:a')
         expect(watch.events.at(-1)).toMatchObject({ kind: 'removed', object: { metadata: { labels: LABELS } } })
         expect((await get(object)).kind).toBe('found')

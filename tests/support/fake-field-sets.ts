@@ -1,6 +1,6 @@
 // Field ownership as the API server keeps it in managedFields, for the fake cluster: what an object's fields are as fieldsV1, how an apply
-// merges, who loses what. Less strict than the real thing in three places: lists are atomic unless named here, an Update entry does not list
-// the containers it created ("." of a map), and the order of merged list items is "live first".
+// merges, who loses what. Less strict than the real thing in two places: lists are atomic unless named here, and an Update entry does not list
+// the containers it created ("." of a map).
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
@@ -146,6 +146,56 @@ export function fromFieldsV1(fields: Tree): Set<string> {
   return set
 }
 
+/** The order that structured-merge-diff gives merged items: that of the applied list, live-only items where they stood.
+ *  sigs.k8s.io/structured-merge-diff/v6/typed/merge.go, visitListItems */
+function mergedOrder(live: readonly string[], applied: readonly string[]): string[] {
+  const [inLive, inApplied] = [new Set(live), new Set(applied)]
+  const shared = applied.filter((element) => inLive.has(element))
+  const order: string[] = []
+  const taken = new Set<string>()
+  let next = 0
+  for (let left = 0, right = 0; left < live.length || right < applied.length; ) {
+    const [fromLive, fromApplied] = [live[left], applied[right]]
+    if (fromLive !== undefined && fromApplied !== undefined) {
+      if (fromLive === fromApplied) {
+        order.push(fromLive)
+        taken.add(fromLive)
+        left += 1
+        right += 1
+        next += 1
+        continue
+      }
+      if (inApplied.has(fromLive) && shared[next] !== undefined && shared[next] !== fromLive) {
+        left += 1
+        continue
+      }
+    }
+    if (fromLive !== undefined && !inApplied.has(fromLive)) {
+      order.push(fromLive)
+      left += 1
+      continue
+    }
+    if (fromLive !== undefined && taken.has(fromLive)) left += 1
+    if (fromApplied !== undefined) {
+      order.push(fromApplied)
+      taken.add(fromApplied)
+      right += 1
+      if (shared[next] === fromApplied) next += 1
+    }
+  }
+  return order
+}
+
+/** The maps and items on the way to these fields: a container that appears or goes is a change of its own. */
+export function containersOf(keys: Iterable<string>): Set<string> {
+  const containers = new Set<string>()
+  for (const key of keys) {
+    const path = pathOf(key)
+    for (let length = 1; length < path.length; length += 1) containers.add(keyOf(path.slice(0, length)))
+  }
+  return containers
+}
+
 /** `applied` laid over `live`: maps and keyed lists by member, everything else replaced. */
 export function mergeApplied(live: K8sObject, applied: K8sObject, custom: boolean): K8sObject {
   const merge = (base: unknown, top: unknown, trail: readonly string[]): unknown => {
@@ -156,12 +206,15 @@ export function mergeApplied(live: K8sObject, applied: K8sObject, custom: boolea
       return result
     }
     if (!Array.isArray(base) || !Array.isArray(top)) return structuredClone(top)
-    if (SET_LISTS.has(trail.at(-1) ?? '')) return [...new Set([...base, ...top])]
     const keys = listKeys(trail, custom)
-    if (keys === null) return structuredClone(top)
-    const items = new Map(base.map((item) => [itemElement(item, keys), item]))
-    for (const item of top) items.set(itemElement(item, keys), merge(items.get(itemElement(item, keys)), item, trail))
-    return [...items.values()]
+    const isSet = SET_LISTS.has(trail.at(-1) ?? '')
+    if (keys === null && !isSet) return structuredClone(top)
+    const elementOf = (item: unknown) => (keys === null || isSet ? JSON.stringify(item) : itemElement(item, keys))
+    const [baseItems, topItems] = [base, top].map((list: unknown[]) => new Map(list.map((item) => [elementOf(item), item])))
+    return mergedOrder([...(baseItems?.keys() ?? [])], [...(topItems?.keys() ?? [])]).map((element) => {
+      if (!topItems?.has(element)) return baseItems?.get(element)
+      return merge(baseItems?.get(element), topItems.get(element), trail)
+    })
   }
   return merge(live, applied, []) as K8sObject
 }

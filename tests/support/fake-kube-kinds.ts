@@ -70,8 +70,11 @@ export const BUILT_IN: readonly ApiResource[] = [
 const BUILT_IN_GROUPS = new Set(BUILT_IN.map(({ group }) => group))
 export const isCustom = (group: string): boolean => !BUILT_IN_GROUPS.has(group)
 
-/** Kinds whose spec has a generation; those of the core group mostly have none. */
-export const hasGeneration = (group: string): boolean => !['', RBAC, 'storage.k8s.io', 'coordination.k8s.io'].includes(group)
+/** Kinds whose registry strategy counts a generation; all custom ones do. */
+export function hasGeneration({ group, kind: name }: ApiResource): boolean {
+  const counting = ['apps', 'batch', 'policy', 'networking.k8s.io', 'admissionregistration.k8s.io', CRD_GROUP]
+  return isCustom(group) || counting.includes(group) || (group === '' && name === 'Pod')
+}
 
 const crdSchema = z.looseObject({
   spec: z.looseObject({

@@ -5,6 +5,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { groupOf, type K8sObject, type ManagedFieldsEntry, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import {
+  containersOf,
   type FieldSet,
   fromFieldsV1,
   type Leaves,
@@ -101,7 +102,9 @@ export class FakeObjects {
     const custom = isCustom(resource.group)
     const base = live ?? blank(applied)
     const wanted = leavesOf(applied, custom)
-    const [others, ours] = splitOwners(base, manager, 'Apply')
+    const [owners, ours] = splitOwners(base, manager, 'Apply')
+    const tracked = live === null || ours !== null || owners.length > 0
+    const others = tracked ? owners : [beforeFirstApply(live, custom)]
     const conflicts = findConflicts(others, wanted, leavesOf(base, custom))
     if (conflicts.length > 0 && !force) throw conflictRefusal(conflicts)
     const lost = new Set(conflicts.map(({ key }) => key))
@@ -109,7 +112,7 @@ export class FakeObjects {
     const ownedByOthers = new Set(keptOwners.flatMap(({ fields }) => [...fields]))
     const dropped = [...(ours?.fields ?? [])].filter((key) => !wanted.has(key) && !ownedByOthers.has(key))
     const merged = withoutFields(mergeApplied(base, applied, custom), dropped, new Set([...ownedByOthers, ...wanted.keys()]))
-    const after = absorbStringData(withIdentity(merged, base))
+    const after = withoutEmptyMaps(absorbStringData(withIdentity(merged, base)))
     checkObject(after, resource)
     if (live !== null) checkImmutable(live, after)
 
@@ -153,7 +156,7 @@ export class FakeObjects {
     const mutated = structuredClone(before)
     mutate(mutated)
     if (subresource !== 'status') restore(mutated, before, 'status')
-    const after = this.#owned(manager, before, withIdentity(mutated, before), subresource)
+    const after = this.#owned(manager, before, withoutEmptyMaps(withIdentity(mutated, before)), subresource)
     checkObject(after, resource)
     if (live === null) return structuredClone(this.#create(after, resource))
     checkImmutable(live, after)
@@ -167,7 +170,7 @@ export class FakeObjects {
     checkIdentity(patched, live, resource)
     const entries = valueAt(body, ['metadata', 'managedFields'])
     restore(patched, live, 'status')
-    const after = this.#owned(manager, live, withIdentity(patched, live), undefined)
+    const after = this.#owned(manager, live, withoutEmptyMaps(withIdentity(patched, live)), undefined)
     // Sent entries replace the live ones whole; the patch's own change is then tracked on top of them.
     if (Array.isArray(entries)) after.metadata.managedFields = entries as ManagedFieldsEntry[]
     checkObject(after, resource)
@@ -186,12 +189,17 @@ export class FakeObjects {
     const touched = new Set([...now].flatMap(([key, { value }]) => (old.get(key)?.value === value ? [] : [key])))
     const removed = new Set([...old.keys()].filter((key) => !now.has(key)))
     if (touched.size === 0 && removed.size === 0) return after
+    // An object of which nobody owns anything is not tracked until somebody applies it.
+    if (this.find(refOf(before)) !== null && (before.metadata.managedFields ?? []).length === 0) return after
+    const [containersBefore, containersNow] = [containersOf(old.keys()), containersOf(now.keys())]
+    const moved = [...containersBefore, ...containersNow].filter((key) => containersBefore.has(key) !== containersNow.has(key))
+    const lost = new Set([...touched, ...removed, ...moved])
     const [others, own] = splitOwners(before, manager, 'Update', subresource)
     const fields = new Set([...(own?.fields ?? []), ...touched].filter((key) => !removed.has(key)))
     const entry = { manager, operation: 'Update', apiVersion: after.apiVersion, ...(subresource === undefined ? {} : { subresource }) }
     after.metadata.managedFields = [
       ...others.flatMap(({ entry: other, fields: kept }) => {
-        const left = new Set([...kept].filter((key) => !touched.has(key) && !removed.has(key)))
+        const left = new Set([...kept].filter((key) => !lost.has(key)))
         return entryOf({ ...other, fieldsV1: toFieldsV1(left) }, other.time ?? this.#now())
       }),
       ...entryOf({ ...entry, fieldsV1: toFieldsV1(fields) }, this.#now()),
@@ -212,7 +220,7 @@ export class FakeObjects {
     this.#uids += 1
     metadata.uid = `${this.#uidPrefix}${this.#uids.toString(16).padStart(12, '0')}`
     metadata.creationTimestamp = this.#now()
-    if (hasGeneration(resource.group)) metadata.generation = 1
+    if (hasGeneration(resource)) metadata.generation = 1
     if (isNamespace(created)) {
       metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name ?? '' }
       Object.assign(created, { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } })
@@ -293,6 +301,12 @@ function splitOwners(object: K8sObject, manager: string, operation: string, subr
   return [owners.filter((owner) => !isOwn(owner)), owners.find(isOwn) ?? null]
 }
 
+/** What was there before anybody applied belongs to this name, as on the server. */
+function beforeFirstApply(live: K8sObject, custom: boolean): Owner {
+  const entry = { manager: 'before-first-apply', operation: 'Update', apiVersion: live.apiVersion }
+  return { entry, fields: new Set(leavesOf(live, custom).keys()) }
+}
+
 interface Conflict {
   key: string
   manager: ManagedFieldsEntry
@@ -359,6 +373,15 @@ function withIdentity(object: K8sObject, live: K8sObject): K8sObject {
   return object
 }
 
+/** Typed objects do not store these when they are empty. */
+function withoutEmptyMaps(object: K8sObject): K8sObject {
+  const isEmpty = (value: unknown) => value !== null && typeof value === 'object' && Object.keys(value).length === 0
+  for (const field of ['labels', 'annotations', 'finalizers', 'ownerReferences'])
+    if (isEmpty(object.metadata[field])) delete object.metadata[field]
+  if (isEmpty(object['data'])) delete object['data']
+  return object
+}
+
 function restore(target: Record<string, unknown>, source: Record<string, unknown>, field: string): void {
   if (source[field] === undefined) delete target[field]
   else target[field] = structuredClone(source[field])
@@ -369,9 +392,10 @@ function finalizersOf(object: K8sObject): readonly string[] {
   return [...(object.metadata.finalizers ?? []), ...(Array.isArray(inSpec) ? inSpec.map(String) : [])]
 }
 
-/** All but metadata and status: what counts for the generation. */
-function specOf({ metadata: _metadata, status: _status, ...rest }: K8sObject): string {
-  return canonicalJson(rest)
+/** What counts for the generation: all but metadata and status. A Deployment's annotations count too (registry/apps/deployment/strategy.go). */
+function specOf({ metadata, status: _status, ...rest }: K8sObject): string {
+  const annotations = rest.kind === 'Deployment' ? (metadata.annotations ?? {}) : {}
+  return canonicalJson({ ...rest, annotations })
 }
 
 function sameContent(a: K8sObject, b: K8sObject): boolean {
