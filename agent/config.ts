@@ -19,7 +19,6 @@ export const RUN_OPTIONS = {
   joinTokenFile: { type: 'text', placeholder: 'FILE', help: 'A file that holds the join token.' },
   kubeconfig: { type: 'text', placeholder: 'FILE', help: 'Kubernetes credentials; without it those of the pod are used.' },
   context: { type: 'text', placeholder: 'NAME', help: 'Context of the kubeconfig; default its current one.' },
-  namespace: { type: 'text', placeholder: 'NAME', help: 'Where the agent keeps its claim.', default: 'skerry-system' },
   wait: { type: 'integer', placeholder: 'SECONDS', help: 'Longest time that a poll stays open.', default: '55' },
   probes: { type: 'address', help: 'Serves /healthz and /readyz there; off without it.' },
   logLevel: {

@@ -239,6 +239,12 @@ export const ERRORS = define({
     cause: 'The data folder was written by a newer version.',
     remedy: 'Start that version or a newer one; downgrades are not possible.',
   },
+  bad_options: {
+    status: 400,
+    retryable: false,
+    cause: 'Options are missing or wrong.',
+    remedy: 'See --help for each of them.',
+  },
   data_unusable: {
     status: 500,
     retryable: false,

@@ -1,0 +1,244 @@
+// The agent, put together: sync brings rows, reconcile enforces them, neither waits for the other. With no server and no network it enforces what it holds;
+// with no API server it goes on syncing.
+import { join } from 'node:path'
+import type { ClusterStatus } from '../shared/model/status.ts'
+import type { Clock } from '../shared/runtime/clock.ts'
+import type { Logger } from '../shared/runtime/logger.ts'
+import { describeError, runLoop } from '../shared/runtime/loop.ts'
+import type { Random } from '../shared/runtime/random.ts'
+import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
+import type { ClaimState } from './reconcile/claim-keeper.ts'
+import { createReconciler, type Reconciler } from './reconcile/reconcile-loop.ts'
+import { createCrdtReplica } from './replica/crdt-replica.ts'
+import { type AgentReport, agentReport, type LinkReport } from './report.ts'
+import { openAgentState } from './state/sqlite-agent-state.ts'
+import { loadAgentKeys } from './sync/agent-keys.ts'
+import type { Fetcher } from './sync/server-client.ts'
+import { SyncLoop } from './sync/sync-loop.ts'
+
+export interface AgentOptions {
+  dataDir: string
+  serverUrl: string
+  clusterName: string
+  /** Null: it must have joined before. */
+  joinToken: string | null
+  waitSeconds: number
+  version: string
+}
+
+export interface AgentDeps {
+  cluster: Cluster
+  fetcher: Fetcher
+  clock: Clock
+  random: Random
+  log: Logger
+}
+
+export interface Agent {
+  /** Until the signal; begun requests are finished. */
+  run(signal: AbortSignal): Promise<void>
+  report(): AgentReport
+  close(): void
+}
+
+/** Where the files of the data folder are. */
+export const agentFiles = (dataDir: string) => ({
+  state: join(dataDir, 'agent.sqlite'),
+  replica: join(dataDir, 'replica.sqlite'),
+  library: join(dataDir, 'lib'),
+})
+
+const INFO_BACKOFF = { baseMs: 500, capMs: 30_000 }
+/** How long the first contact with the server waits for the cluster's own identity. */
+const INFO_PATIENCE_MS = 5_000
+
+export function createAgent(options: AgentOptions, deps: AgentDeps): Agent {
+  return new RunningAgent(options, deps)
+}
+
+class RunningAgent implements Agent {
+  readonly #options: AgentOptions
+  readonly #deps: AgentDeps
+  readonly #state
+  readonly #sync: SyncLoop
+  #reconciler: Reconciler | null = null
+  #joined: () => void = () => {}
+  #info: ClusterInfo | null = null
+  #claim: ClaimState = { kind: 'asking', message: null }
+  #unreachable: string | null = null
+  readonly #problemSince = new Map<string, number>()
+
+  constructor(options: AgentOptions, deps: AgentDeps) {
+    this.#options = options
+    this.#deps = deps
+    const { clock, random, log, fetcher } = deps
+    const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, version } = options
+    const files = agentFiles(dataDir)
+    const state = openAgentState(files.state)
+    this.#state = state
+    const uid = () => this.#info?.uid ?? ''
+    this.#sync = new SyncLoop({
+      serverUrl,
+      fetcher,
+      keys: loadAgentKeys(dataDir),
+      join: {
+        joinToken,
+        clusterName,
+        get clusterUid() {
+          return uid()
+        },
+        agentVersion: version,
+      },
+      state,
+      openReplica: ({ clusterId }) => {
+        this.#joined()
+        return createCrdtReplica({
+          path: files.replica,
+          clusterId,
+          serverKeys: () => state.identity()?.serverKeys ?? [],
+          log,
+          libraryDir: files.library,
+        })
+      },
+      onChange: (services) => this.#reconciler?.revisionsChanged(services),
+      clock,
+      random,
+      log: log.with({ part: 'sync' }),
+      waitSeconds,
+    })
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const learned = this.#learnCluster(signal)
+    const syncing = async () => {
+      // A join that names its cluster lets the server know it again when this disk is lost (RP6).
+      if (this.#state.identity() === null) await Promise.race([learned, this.#deps.clock.sleep(INFO_PATIENCE_MS, signal)])
+      await this.#sync.run(signal)
+    }
+    await Promise.all([learned, syncing(), this.#enforce(signal)])
+  }
+
+  /** Begins as soon as there is an identity and a replica; a network is not needed. */
+  async #enforce(signal: AbortSignal): Promise<void> {
+    await this.#identityKnown(signal)
+    const identity = this.#state.identity()
+    const replica = this.#sync.replica()
+    if (signal.aborted || identity === null || replica === null) return
+    const { cluster, clock, random, log } = this.#deps
+    this.#reconciler = createReconciler({
+      replica,
+      state: this.#state,
+      cluster,
+      identity,
+      clock,
+      random,
+      log: log.with({ part: 'reconcile' }),
+      onClaim: (claim) => {
+        this.#claim = claim
+        this.#reportCluster()
+      },
+      onUnreachable: (message) => {
+        this.#unreachable = message
+        this.#reportCluster()
+      },
+    })
+    await this.#reconciler.run(signal)
+  }
+
+  async #identityKnown(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && (this.#state.identity() === null || this.#sync.replica() === null)) {
+      await new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve(), { once: true })
+        // Told while the replica is being opened; it is there one turn of the event loop later.
+        this.#joined = () => setImmediate(resolve)
+      })
+    }
+  }
+
+  async #learnCluster(signal: AbortSignal): Promise<void> {
+    const { cluster, clock, random, log } = this.#deps
+    const learned = new AbortController()
+    await runLoop({
+      name: 'cluster info',
+      turn: async () => {
+        this.#info = await cluster.info()
+        this.#unreachable = null
+        this.#reportCluster()
+        learned.abort()
+      },
+      onFailure: (failure) => {
+        if (failure !== null) this.#unreachable = describeError(failure.error)
+      },
+      backoff: INFO_BACKOFF,
+      clock,
+      random,
+      log,
+      signal: AbortSignal.any([signal, learned.signal]),
+    })
+  }
+
+  #reportCluster(): void {
+    if (this.#info === null || this.#state.identity() === null) return
+    const doc: ClusterStatus = {
+      agentVersion: this.#options.version,
+      kubernetesVersion: this.#info.version,
+      clusterUid: this.#info.uid,
+      problems: this.#problems(),
+    }
+    this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
+  }
+
+  #problems(): ClusterStatus['problems'] {
+    const found: Array<{ code: string; message: string }> = []
+    if (this.#claim.kind === 'superseded') {
+      found.push({ code: 'superseded', message: `agent ${this.#claim.by.agent} has the claim of this cluster: this one stopped enforcing` })
+    }
+    if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
+    for (const code of [...this.#problemSince.keys()]) if (!found.some((problem) => problem.code === code)) this.#problemSince.delete(code)
+    return found.map((problem) => {
+      const sinceMs = this.#problemSince.get(problem.code) ?? this.#deps.clock.nowMs()
+      this.#problemSince.set(problem.code, sinceMs)
+      return { ...problem, sinceMs }
+    })
+  }
+
+  report(): AgentReport {
+    const enforcement = enforcementOf(this.#claim, this.#unreachable, this.#sync.replica() !== null)
+    return agentReport({
+      running: true,
+      version: this.#options.version,
+      state: this.#state,
+      replica: this.#sync.replica(),
+      link: this.#link(),
+      enforcement,
+    })
+  }
+
+  #link(): LinkReport {
+    const { state, sinceMs, lastContactMs, failure, traffic } = this.#sync.status()
+    return {
+      server: this.#options.serverUrl,
+      state,
+      sinceMs,
+      lastContactMs,
+      error: failure === null ? null : { code: failure.code, message: failure.message, remedy: failure.remedy },
+      bytesSent: traffic.sentBytes,
+      bytesReceived: traffic.receivedBytes,
+      requests: traffic.requests,
+    }
+  }
+
+  close(): void {
+    this.#sync.replica()?.close()
+    this.#state.close()
+  }
+}
+
+/** In words that a person at the site understands without a manual. */
+export function enforcementOf(claim: ClaimState, unreachable: string | null, joined: boolean): AgentReport['enforcement'] {
+  if (!joined) return { state: 'waiting', message: 'it has not joined a server yet' }
+  if (claim.kind === 'superseded') return { state: 'superseded', message: `agent ${claim.by.agent} enforces this cluster` }
+  if (unreachable !== null) return { state: 'waiting', message: `the API server cannot be reached: ${unreachable}` }
+  if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'it asks for the claim of this cluster' }
+  return { state: 'enforcing', message: '' }
+}

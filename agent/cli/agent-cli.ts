@@ -1,0 +1,171 @@
+// `skerry-agent run | status | version`. `status` works with no network and with no agent running.
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Command, CommanderError, Option } from 'commander'
+import { openDataFolder } from '../../shared/adapters/data-folder.ts'
+import { addOptions } from '../../shared/adapters/option-flags.ts'
+import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
+import { versionInfo, versionText } from '../../shared/adapters/version-info.ts'
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { VERSION } from '../../shared/runtime/build-info.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { parseAddress, readOptions } from '../../shared/runtime/options.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
+import { agentFiles, createAgent } from '../agent.ts'
+import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
+import { createRestCluster } from '../cluster/rest-cluster.ts'
+import { RUN_OPTIONS } from '../config.ts'
+import { askRunningAgent, serveLocalApi } from '../local-api.ts'
+import { createCrdtReplica } from '../replica/crdt-replica.ts'
+import { type AgentReport, agentReport } from '../report.ts'
+import { openAgentState } from '../state/sqlite-agent-state.ts'
+import { statusText } from './print-status.ts'
+
+export interface AgentIo {
+  env: Record<string, string | undefined>
+  out(text: string): void
+  err(text: string): void
+  onStop(listener: (signal: string) => void): void
+}
+
+/** 0 well, 1 a failure, 2 wrong usage. */
+export async function runAgentCli(argv: readonly string[], io: AgentIo): Promise<number> {
+  try {
+    // A real option would need an action of the program itself, and then commander takes a misspelt command for its argument.
+    const [runtime = '', script = '', first, ...rest] = argv
+    const words = first === undefined ? [] : [first === '--version' || first === '-v' ? 'version' : first, ...rest]
+    await agentCommand(io).parseAsync([runtime, script, ...words])
+    return 0
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    if (error instanceof AppError) {
+      const problems = (error.data.problems ?? []).map(({ path, message }) => `  ${path} ${message}\n`).join('')
+      io.err(`skerry-agent: ${describeError(error)}\n${problems}${error.remedy}\n`)
+    } else io.err(`skerry-agent: ${describeError(error)}\n`)
+    return 1
+  }
+}
+
+function agentCommand(io: AgentIo): Command {
+  const program = new Command('skerry-agent')
+    .description('Keeps one Kubernetes cluster equal to its desired state, with or without a network.')
+    .addHelpText(
+      'before',
+      'Examples:\n  skerry-agent run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…\n  skerry-agent status\n',
+    )
+    .configureOutput({ writeOut: io.out, writeErr: io.err })
+    .exitOverride()
+    .showSuggestionAfterError()
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['text', 'json', 'yaml']).default('text'))
+    .configureHelp({ showGlobalOptions: true })
+  // Commander gives options of the program to it wherever they stand, so that `status -o json` is read from there.
+  const format = () => program.opts<{ output: string }>().output
+  addOptions(program.command('run'), RUN_OPTIONS)
+    .description('Joins if it has not yet, then syncs and enforces until it is stopped.')
+    .action((flags: Record<string, string | undefined>) => run(flags, io))
+  program
+    .command('status')
+    .description('What this site knows: from the running agent, or from its data folder when none runs.')
+    .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
+    .action(async ({ data }: { data: string }) => {
+      const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
+      io.out(formatted(format(), report, () => statusText(report, Date.now())))
+    })
+  program
+    .command('version')
+    .description('Version, commit and what it is made of.')
+    .action(() => io.out(versionOutput(format())))
+  return program
+}
+
+function versionOutput(format: string): string {
+  const info = versionInfo()
+  return formatted(format, info, () => versionText('skerry-agent', info))
+}
+
+function formatted(format: string, value: unknown, text: () => string): string {
+  if (format === 'json') return `${JSON.stringify(value, null, 2)}\n`
+  return format === 'yaml' ? toYaml(value) : `${text()}\n`
+}
+
+async function run(flags: Record<string, string | undefined>, io: AgentIo): Promise<void> {
+  const read = readOptions(RUN_OPTIONS, flags, io.env)
+  if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
+  const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes } = read.options
+  const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
+  const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
+  const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
+  const folder = openDataFolder(data)
+  const credentials = await loadKubeCredentials(
+    { ...(kubeconfigPath === undefined ? {} : { kubeconfig: kubeconfigPath }), ...(context === undefined ? {} : { context }), env: io.env },
+    { clock: systemClock, log },
+  )
+  const cluster = createRestCluster(credentials, {
+    clock: systemClock,
+    random: systemRandom,
+    log: log.with({ part: 'cluster' }),
+    userAgent: `skerry-agent/${VERSION}`,
+  })
+  const agent = createAgent(
+    { dataDir: folder.path, serverUrl: server, clusterName: clusterName ?? '', joinToken, waitSeconds: wait, version: VERSION },
+    { cluster, fetcher: fetch, clock: systemClock, random: systemRandom, log },
+  )
+  const stopping = new AbortController()
+  io.onStop((signal) => {
+    log.info('stopping', { signal })
+    stopping.abort()
+  })
+  const address = probes === undefined ? null : parseAddress(probes)
+  const local = serveLocalApi(folder.path, () => agent.report(), ...(address === null ? [] : [address]))
+  log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
+  await agent.run(stopping.signal)
+  await local.stop()
+  agent.close()
+  cluster.close()
+  folder.unlock()
+}
+
+function readTokenFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new AppError('bad_options', { doing: `read --join-token-file ${path}` }, { cause: error })
+  }
+}
+
+/** Takes the data folder's lock, so that it never reads under a running agent. */
+function reportFromDisk(data: string): AgentReport {
+  const files = agentFiles(resolve(data))
+  if (!existsSync(files.state))
+    throw new AppError('bad_options', {
+      doing: 'read the status',
+      detail: `${resolve(data)} is not the data folder of an agent; name it with --data`,
+    })
+  const folder = openDataFolder(data)
+  const state = openAgentState(files.state)
+  const identity = state.identity()
+  const replica =
+    identity === null || !existsSync(files.replica)
+      ? null
+      : createCrdtReplica({
+          path: files.replica,
+          clusterId: identity.clusterId,
+          serverKeys: () => identity.serverKeys,
+          log: createPinoLogger('error'),
+          libraryDir: files.library,
+        })
+  const report = agentReport({
+    running: false,
+    version: VERSION,
+    state,
+    replica,
+    link: null,
+    enforcement: { state: 'stopped', message: 'no agent runs here' },
+  })
+  replica?.close()
+  state.close()
+  folder.unlock()
+  return report
+}

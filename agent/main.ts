@@ -1,0 +1,11 @@
+// The agent's process: arguments and environment in, exit code out.
+import { runAgentCli } from './cli/agent-cli.ts'
+
+process.exitCode = await runAgentCli(process.argv, {
+  env: process.env,
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  onStop: (listener) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => listener(signal))
+  },
+})
