@@ -1,4 +1,5 @@
-// Which rows of the outbox go into one push. Pure. In order of rev, so that whatever the server's answer covers is a prefix of the outbox.
+// Which rows of the outbox go into one push, and which of them its answer settles. Pure. Rows go in order of rev, so that what is settled is always the
+// beginning of the outbox.
 import { STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import type { OutboxRow } from '../state/agent-state.ts'
 
@@ -16,4 +17,16 @@ export function outboxBatch(rows: readonly OutboxRow[], bytesMax = PUSH_BYTES_MA
     batch.push(row)
   }
   return batch
+}
+
+/** The greatest rev up to which the server is done with the rows: it has them (`ack`), or refused the ones that follow. A row that is neither stays: the
+ *  answer was not to this push. */
+export function settledRev(rows: readonly OutboxRow[], ack: number, refusedKeys: ReadonlySet<string>): number {
+  let settled = ack
+  for (const { rev, key } of rows) {
+    if (rev <= settled) continue
+    if (!refusedKeys.has(key)) break
+    settled = rev
+  }
+  return settled
 }

@@ -14,6 +14,8 @@ export const CALL_TIMEOUT_MS = 30_000
 export interface SessionKeeper {
   /** A call with a session; one that the server no longer takes is replaced once. */
   call(call: Omit<ServerCall, 'token'>): Promise<ServerAnswer>
+  /** PU1: for an agent that may have given out revs it does not remember. */
+  takeNextIncarnation(signal: AbortSignal): Promise<void>
 }
 
 export interface SessionDeps {
@@ -27,10 +29,10 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
 
-  const open = async (signal: AbortSignal): Promise<string> => {
+  const open = async (signal: AbortSignal, forgetful = false): Promise<string> => {
     const identity = state.identity()
     if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
-    const answer = await openSession(client, keys, identity.agentId, identity.incarnation, signal)
+    const answer = await openSession(client, keys, identity.agentId, forgetful ? null : identity.incarnation, signal)
     if (answer.clusterId !== identity.clusterId)
       throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
     if (answer.incarnation !== identity.incarnation) state.setIdentity({ ...identity, incarnation: answer.incarnation })
@@ -46,12 +48,18 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   }
 
   return {
+    async takeNextIncarnation(signal) {
+      await opening?.catch(() => {})
+      await open(signal, true)
+    },
     async call(call) {
       const used = await token(call.signal)
       try {
         return await client.call({ ...call, token: used })
       } catch (error) {
-        if (!(error instanceof AppError && error.code === 'session_required')) throw error
+        // Superseded by ourselves: another call took the next incarnation while this one was under way.
+        const replaced = error instanceof AppError && error.code === 'superseded' && held !== null && held.token !== used
+        if (!replaced && !(error instanceof AppError && error.code === 'session_required')) throw error
         if (held?.token === used) held = null
         return client.call({ ...call, token: await token(call.signal) })
       }

@@ -23,7 +23,10 @@ export type SessionRequest = z.infer<typeof sessionRequestSchema>
 
 export const sessionAnswerSchema = z.object({
   /** Opaque, about 50 characters, sent as `authorization: Bearer`. */
-  token: z.string().max(200),
+  token: z
+    .string()
+    .max(200)
+    .regex(/^[A-Za-z0-9_.-]+$/),
   clusterId: clusterIdSchema,
   incarnation: z.number().int().positive(),
   /** The agent asks anew when half of it has passed. */
