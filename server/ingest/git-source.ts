@@ -73,16 +73,27 @@ class GitSource implements Source {
     this.packs = {}
     return this.guarded('fetch', async () => {
       if (COMMIT_ID.test(ref) && (await this.has(ref))) return ref
-      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) {
-        const fresh = `${dir}.new`
-        await rm(fresh, { recursive: true, force: true })
-        const commit = await this.fetchInto(fresh)
-        await rm(dir, { recursive: true, force: true })
-        await rename(fresh, dir)
-        return commit
+      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) return this.fetchAfresh(dir)
+      try {
+        return await this.fetchInto(dir)
+      } catch (error) {
+        // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
+        if (error instanceof AppError || ['HttpError', 'NotFoundError'].includes(errorCode(error))) throw error
+        return this.fetchAfresh(dir)
       }
-      return this.fetchInto(dir)
     })
+  }
+
+  /** The old folder stays in use until the new one is whole. */
+  private async fetchAfresh(dir: string): Promise<string> {
+    const [fresh, old] = [`${dir}.new`, `${dir}.old`]
+    await rm(fresh, { recursive: true, force: true })
+    const commit = await this.fetchInto(fresh)
+    await rm(old, { recursive: true, force: true })
+    if (fs.existsSync(dir)) await rename(dir, old)
+    await rename(fresh, dir)
+    await rm(old, { recursive: true, force: true })
+    return commit
   }
 
   private async fetchInto(gitdir: string): Promise<string> {

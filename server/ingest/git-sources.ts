@@ -23,7 +23,7 @@ export function createGitSources(root: string, fetcher: Fetcher): Sources {
   const opened = new Map<string, { folder: string; source: Source }>()
   const removeOthers = async (uid: string, kept: string | null) => {
     const names = await readdir(root).catch(() => [])
-    const old = names.filter((name) => name.startsWith(`${uid}-`) && name !== kept && name !== `${kept}.new`)
+    const old = names.filter((name) => name.startsWith(`${uid}-`) && ![kept, `${kept}.new`, `${kept}.old`].includes(name))
     await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
   }
   return {

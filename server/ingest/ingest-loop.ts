@@ -120,9 +120,10 @@ class IngestLoop implements Ingest {
 
   private async reviseService(key: ServiceKeyText): Promise<void> {
     const id = parseServiceKey(key.slice('service/'.length))
-    await this.guarded(key, () => passService(this.deps, id, { deletedBy: this.deletedBy.get(key) ?? null }))
+    const { retry } = await this.guarded(key, () => passService(this.deps, id, { deletedBy: this.deletedBy.get(key) ?? null }))
     this.deletedBy.delete(key)
-    this.countSuccess(key)
+    if (retry) this.agenda.soonest(key, this.deps.clock.nowMs() + backoffMs(this.countFailure(key), RETRY, this.deps.random))
+    else this.countSuccess(key)
   }
 
   private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {

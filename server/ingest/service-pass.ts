@@ -28,12 +28,12 @@ export interface ServicePassOptions {
   deletedBy: string | null
 }
 
-/** Null: there is no such service. */
-export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePlan | null> {
+/** `retry`: the content could not be read, for a reason that may pass by itself. */
+export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<{ retry: boolean }> {
   const service = await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service })
   if (service === null) {
     deps.renderer.forget(id)
-    return null
+    return { retry: false }
   }
   const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
   const rendering = await deps.renderer.render(id, spec)
@@ -41,7 +41,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const input = await readPlanInput(deps, id, service, spec, rendering, options)
   const plan = planService(input)
   await carryOut(deps, input, plan, rendering)
-  return plan
+  return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed' }
 }
 
 async function recordRender(
@@ -55,20 +55,26 @@ async function recordRender(
   const after = nextRenderState(before, service.generation, rendering, nowMs)
   if (after === before) return
   await store.setRenderState(id, after)
-  const event = renderEvent(before, after, nowMs, id)
-  if (event === null) return
-  await store.appendEvents([event])
-  log.info('render changed its state', { service: serviceKey(id), reason: event.reason, detail: event.message })
+  const events = renderEvents(before, after, rendering, nowMs, id)
+  if (events.length > 0) await store.appendEvents(events)
+  for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })
 }
 
-function renderEvent(before: RenderState, after: RenderState, nowMs: number, service: ServiceId): NewEvent | null {
+function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
   if (after.error !== null) {
     const same = before.error?.code === after.error.code && before.error.message === after.error.message
-    return same ? null : fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}; the last good revision stays`, { service })
+    return same ? [] : [fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}; the last good revision stays`, { service })]
   }
-  if (before.error === null) return null
-  return fleetEvent(nowMs, 'Normal', 'RenderRecovered', `renders again at commit ${short(after.commit ?? '')}`, { service })
+  const events: NewEvent[] = []
+  if (before.error !== null)
+    events.push(fleetEvent(nowMs, 'Normal', 'RenderRecovered', `renders again at commit ${short(after.commit ?? '')}`, { service }))
+  const warnings = rendering.kind === 'good' ? rendering.warnings : []
+  for (const { path, message } of warnings.slice(0, WARNINGS_TOLD_MAX))
+    events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service }))
+  return events
 }
+
+const WARNINGS_TOLD_MAX = 10
 
 async function readPlanInput(
   { store, clock }: ServicePassDeps,

@@ -2,7 +2,7 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
 import { type RenderResult, renderRaw } from '../render/render-raw.ts'
 import type { RenderState, Store, StoredError } from '../store/store.ts'
@@ -10,7 +10,7 @@ import type { Sources } from './git-sources.ts'
 import type { Source } from './source.ts'
 
 export type Rendering =
-  | { kind: 'good'; commit: string; objects: ReadonlyMap<string, string>; digest: string; count: number }
+  | { kind: 'good'; commit: string; objects: ReadonlyMap<string, string>; digest: string; count: number; warnings: Problem[] }
   | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
   /** The repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
@@ -32,6 +32,8 @@ export class ServiceRenderer {
   private readonly sources: Sources
   private readonly entries = new Map<string, Entry>()
   private bytes = 0
+  /** Services whose content could not be read when they were rendered last. */
+  private readonly unread = new Set<string>()
 
   constructor(store: Pick<Store, 'getResource' | 'repositoryState'>, sources: Sources) {
     this.store = store
@@ -39,6 +41,11 @@ export class ServiceRenderer {
   }
 
   async render(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
+    this.unread.add(serviceKey(id))
+    return this.renderRead(id, spec)
+  }
+
+  private async renderRead(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
     const { project } = id
     const name = spec.source.repository
     const repository = await this.store.getResource({ kind: 'Repository', project, name })
@@ -53,10 +60,13 @@ export class ServiceRenderer {
     try {
       const result = await this.resultAt(id, spec, source, commit)
       if (result === null) return { kind: 'no_content' }
+      this.unread.delete(serviceKey(id))
       if (result.kind === 'rendered') return { ...result, kind: 'good', commit }
       return { kind: 'failed', commit, error: { code: result.code, message: result.message, problems: result.problems } }
     } catch (error) {
       if (!(error instanceof AppError)) throw error
+      // Replaced by a fresh folder in the midst of reading; the repository's next commit is on its way.
+      if (error.code === 'git_failed' && !(await source.has(commit))) return { kind: 'no_content' }
       const { code, message, data } = error
       return { kind: 'failed', commit, error: { code, message, problems: [...(data.problems ?? [])] } }
     }
@@ -65,11 +75,12 @@ export class ServiceRenderer {
   /** Whether another commit changes what the service renders to, as far as that is known. */
   async changedBy(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<boolean> {
     const entry = this.entries.get(serviceKey(id))
-    if (entry === undefined || entry.path !== spec.source.path) return true
+    if (entry === undefined || this.unread.has(serviceKey(id)) || entry.path !== spec.source.path) return true
     return (await source.treeId(commit, entry.path).catch(() => undefined)) !== entry.treeId
   }
 
   forget(id: ServiceId): void {
+    this.unread.delete(serviceKey(id))
     this.drop(serviceKey(id))
   }
 

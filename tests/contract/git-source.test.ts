@@ -1,6 +1,6 @@
 // Contract of Source, kept by GitSource against git's own server program.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
@@ -127,6 +127,17 @@ describe('reading', () => {
     expect(readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack')).length).toBeLessThanOrEqual(3)
     expect((await repository.readTree(commit, 'web', everything)).size).toBe(2)
   })
+})
+
+test('IN4 a folder that cannot be read any more is fetched afresh', async () => {
+  const dir = join(root, `clone-${folders++}`)
+  await source({ dir }).fetch()
+  const packs = join(dir, 'objects', 'pack')
+  for (const name of readdirSync(packs)) writeFileSync(join(packs, name), 'torn')
+  const repository = source({ dir })
+  const commit = await server.commit({ 'web/a.yaml': 'torn: 1\n' }, 'after the crash')
+  expect(await repository.fetch()).toBe(commit)
+  expect((await repository.readTree(commit, 'web', everything)).size).toBe(2)
 })
 
 describe('refusals', () => {

@@ -129,6 +129,12 @@ describe('bad input changes nothing and says why', () => {
     expect(told).toEqual(['RenderFailed', 'RenderRecovered'])
   })
 
+  test('YM2 a key that is read as a boolean is told as an event with file and line', async () => {
+    await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  on: "1"\n' })
+    const message = 'shop/a.yaml:5:3: the key on is read as "true", as kubectl does; quote it if that is not meant'
+    expect(await kit.events()).toContain(`ManifestWarning: ${message}`)
+  })
+
   test('IN6 a link in the folder is refused by name', async () => {
     Bun.spawnSync(['ln', '-s', '/etc/passwd', join(kit.dir, 'remote', 'work', 'shop', 'link.yaml')])
     const error = await unchanged(() => kit.push({ 'shop/a.yaml': configMap('a', '4') }))
