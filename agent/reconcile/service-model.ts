@@ -1,6 +1,6 @@
 // What the agent holds in memory of one service: the revision it is to be, the inventory it has, and what stands in the way. Filled from replica
 // and agent state, so that a restart with no network begins with all of it; nothing here is truth of its own.
-import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
 import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
@@ -128,6 +128,7 @@ export class ServiceModel {
     if (row.namespace !== undefined && row.sync.createNamespace && row.removal === undefined)
       this.#wantNamespace(row.namespace, full, wantedBefore)
     for (const key of [...wantedBefore.keys(), ...unreadBefore.keys()]) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
+    if (canonicalJson(this.row?.sync) !== canonicalJson(row.sync)) this.#optionsChanged()
     this.#rowHashes = hashes
     this.#readWith = readWith
     this.row = row
@@ -194,6 +195,14 @@ export class ServiceModel {
     if (this.wanted.has(wanted.key)) return
     this.wanted.set(wanted.key, wanted)
     if (before.get(wanted.key)?.sent !== wanted.sent) this.mark(wanted.key)
+  }
+
+  /** What stood in the way under the old options may not under the new ones. */
+  #optionsChanged(): void {
+    for (const [key, problem] of this.problems) {
+      if (problem.kind === 'failed') this.problems.delete(key)
+      this.mark(key)
+    }
   }
 
   /** What is kept about an object that the revision no longer names; its inventory entry stays until it is pruned. */

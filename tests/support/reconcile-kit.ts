@@ -1,0 +1,136 @@
+// One reconciler on any Cluster, fed by a replica in memory: what a test writes as objects arrives as a complete revision.
+
+import type { Cluster } from '../../agent/cluster/cluster.ts'
+import type { ClaimState } from '../../agent/reconcile/claim-keeper.ts'
+import { createReconciler, type Reconciler } from '../../agent/reconcile/reconcile-loop.ts'
+import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
+import type { AgentState } from '../../agent/state/agent-state.ts'
+import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
+import { type K8sObject, refOf } from '../../shared/kube/object.ts'
+import { objectRowId, type RemovalOrder, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { DriftStatus, EventStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+
+export const CLUSTER_ID = 'c-0123456789abcdef'
+export const SHOP: ServiceId = { project: 'web', service: 'shop' }
+
+export class MemoryReplica implements Replica {
+  readonly reads = new Map<string, ServiceRead>()
+  ok = true
+  position = () => null
+  epoch = () => 1
+  applyPage = () => ({ kind: 'discarded' }) as const
+  services = () => [...this.reads.keys()].map(parseServiceKey)
+  read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
+  dump = () => []
+  verified = () => this.ok
+  close = () => {}
+}
+
+export interface RowOptions extends Omit<Partial<ServiceRow>, 'sync'> {
+  sync?: Partial<ServiceRow['sync']>
+}
+
+export interface ReconcileKit {
+  replica: MemoryReplica
+  state: AgentState
+  reconciler: Reconciler
+  claims: ClaimState[]
+  /** A complete revision of these objects; the digest comes back. */
+  desire(objects: readonly K8sObject[], options?: RowOptions, id?: ServiceId): string
+  remove(policy: RemovalOrder['policy'], id?: ServiceId): void
+  /** The row goes, as after a confirmed removal. */
+  dropRow(id?: ServiceId): void
+  service(id?: ServiceId): ServiceStatus | null
+  object(key: string, id?: ServiceId): ObjectStatus | null
+  drift(key: string, id?: ServiceId): DriftStatus | null
+  events(): EventStatus[]
+  start(): void
+  /** Ends the run; replica and state stay for the next `start`. */
+  stop(): Promise<void>
+}
+
+export interface KitOptions {
+  cluster: Cluster
+  clock: Clock
+  statePath?: string
+  incarnation?: number
+  agentId?: string
+  log?: Logger
+}
+
+export function createReconcileKit({
+  cluster,
+  clock,
+  statePath = ':memory:',
+  incarnation = 1,
+  agentId = 'a-1',
+  log = silentLogger,
+}: KitOptions): ReconcileKit {
+  const replica = new MemoryReplica()
+  const state = openAgentState(statePath)
+  const claims: ClaimState[] = []
+  let stop = new AbortController()
+  let running = Promise.resolve()
+  const create = () =>
+    createReconciler({
+      replica,
+      state,
+      cluster,
+      identity: { clusterId: CLUSTER_ID, agentId, incarnation },
+      clock,
+      random: seededRandom(1),
+      log,
+      onClaim: (claim) => void claims.push(claim),
+      onUnreachable: () => {},
+    })
+  const kit: ReconcileKit = {
+    replica,
+    state,
+    claims,
+    reconciler: create(),
+    desire(objects, { sync = {}, ...options } = {}, id = SHOP) {
+      const rows = new Map(objects.map((object) => [objectRowId(id, refOf(object)), canonicalJson(object)]))
+      const digest = setDigest(rows)
+      const row = serviceRowSchema.parse({ commit: `commit-${digest.slice(0, 6)}`, digest, count: rows.size, ...options, sync })
+      replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: rows } })
+      kit.reconciler.revisionsChanged([id])
+      return digest
+    },
+    remove(policy, id = SHOP) {
+      const removal = { policy, by: 'test', atMs: 0, why: 'test' }
+      const row = serviceRowSchema.parse({ commit: 'c', digest: setDigest([]), count: 0, sync: {}, removal })
+      replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: new Map() } })
+      kit.reconciler.revisionsChanged([id])
+    },
+    dropRow(id = SHOP) {
+      replica.reads.delete(serviceKey(id))
+      kit.reconciler.revisionsChanged([id])
+    },
+    service: (id = SHOP) => state.lastReported('service', serviceKey(id)) as ServiceStatus | null,
+    object: (key, id = SHOP) => state.lastReported('object', `${serviceKey(id)}/${key}`) as ObjectStatus | null,
+    drift: (key, id = SHOP) => state.lastReported('drift', `${serviceKey(id)}/${key}`) as DriftStatus | null,
+    events: () => state.outbox(10_000).flatMap(({ kind, doc }) => (kind === 'event' ? [doc as EventStatus] : [])),
+    start() {
+      stop = new AbortController()
+      kit.reconciler = create()
+      running = kit.reconciler.run(stop.signal)
+    },
+    async stop() {
+      stop.abort()
+      await running
+    },
+  }
+  return kit
+}
+
+export const configMap = (name: string, data: Record<string, string> = { a: '1' }, namespace = 'default'): K8sObject =>
+  ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace }, data }) as K8sObject
+export const configMapKey = (name: string, namespace = 'default'): string => `/ConfigMap/${namespace}/${name}`
+export const configMapRef = (name: string, namespace = 'default') => ({ group: '', kind: 'ConfigMap', namespace, name })
+export const configMaps = (count: number, namespace = 'default'): K8sObject[] =>
+  Array.from({ length: count }, (_, i) => configMap(`m${String(i).padStart(4, '0')}`, { n: String(i) }, namespace))
