@@ -54,7 +54,8 @@ export type DeleteResult =
   | { kind: 'failed'; failure: ApiFailure }
 
 /** What a watch yields. A start (and every restart after 410 or an outage longer than the server remembers) is `reset`, then `present` for each
- *  object, then `synced`: whatever was known before and was not `present` in between is gone or lost its label. */
+ *  object, then `synced`: whatever was known before and was not `present` in between is gone or lost its label. A `reset` may come again
+ *  before any `synced` (the start was cut), and `synced` without `reset` follows a `failed` after which nothing was missed. */
 export type WatchEvent =
   | { kind: 'reset' }
   | { kind: 'present'; object: K8sObject }

@@ -24,6 +24,7 @@ export interface KubeCredentials {
   /** https://host:port, without a trailing slash. */
   server: string
   proxyUrl?: string
-  /** Reads files and runs plugins again: tokens and authorities rotate under a running process. Throws AppError `kube_config`. */
-  read(): Promise<KubeAccess>
+  /** Reads files again: tokens and authorities rotate under a running process. A plugin is run again when its token has expired or was
+   *  `refused`. Throws AppError `kube_config`. */
+  read(options?: { refused: boolean }): Promise<KubeAccess>
 }

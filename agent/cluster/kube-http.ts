@@ -153,12 +153,12 @@ class Connections {
   async get(ageMaxMs: number): Promise<Connection> {
     const current = this.#current
     if (current !== null && this.#clock.nowMs() - current.readAtMs < ageMaxMs) return current
-    return this.#read()
+    return this.#read(false)
   }
 
   /** Other credentials than the refused ones, or null when there are none. */
   async renew(refused: Connection): Promise<Connection | null> {
-    const newer = this.#current !== null && this.#current.readAtMs > refused.readAtMs ? this.#current : await this.#read()
+    const newer = this.#current !== null && this.#current.readAtMs > refused.readAtMs ? this.#current : await this.#read(true)
     return JSON.stringify(newer.access) === JSON.stringify(refused.access) ? null : newer
   }
 
@@ -172,19 +172,19 @@ class Connections {
     this.#current?.session.close()
   }
 
-  #read(): Promise<Connection> {
-    this.#reading ??= this.#readOnce().finally(() => {
+  #read(refused: boolean): Promise<Connection> {
+    this.#reading ??= this.#readOnce(refused).finally(() => {
       this.#reading = null
     })
     return this.#reading
   }
 
-  async #readOnce(): Promise<Connection> {
+  async #readOnce(refused: boolean): Promise<Connection> {
     const old = this.#current
     const readAtMs = this.#clock.nowMs()
     let access: KubeAccess
     try {
-      access = await this.#credentials.read()
+      access = await this.#credentials.read({ refused })
     } catch (error) {
       // A file that is missing for a moment during a rotation must not stop an agent whose old token still works.
       if (old === null) throw error

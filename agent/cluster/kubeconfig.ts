@@ -72,19 +72,22 @@ async function fromKubeconfig(path: string, context: string | undefined, clock: 
     if (cluster === null) throw configError(`context ${name} of ${path} names a cluster that is not there`)
     if (config.getCurrentUser() === null) throw configError(`context ${name} of ${path} names a user that is not there`)
     if (!cluster.server.startsWith('https://')) throw configError(`server ${cluster.server} of context ${name} is not https`)
+    describeToPlugin(config.getCurrentUser()?.exec)
     return { config, cluster, name }
   }
 
-  const { cluster, name } = load()
+  const first = load()
+  let config = first.config
+  const { cluster, name } = first
   const source = `context ${name} of ${path}`
   return {
     source,
     server: cluster.server.replace(/\/+$/, ''),
     ...(cluster.proxyUrl ? { proxyUrl: cluster.proxyUrl } : {}),
-    async read() {
-      // A new KubeConfig each time: it caches a plugin's token for ever if the plugin names no expiry, also when the server refuses it.
-      const { config } = load()
-      describeToPlugin(config.getCurrentUser()?.exec)
+    async read({ refused } = { refused: false }) {
+      // A KubeConfig reads a token file only when it is loaded, so it is loaded again; but it also holds what a plugin said until that
+      // expires (for ever, where no expiry is named), and running a plugin for each read would be a process a minute.
+      if (refused || !config.getCurrentUser()?.exec) config = load().config
       const options: TlsOptions = {}
       try {
         await within(clock, PLUGIN_TIMEOUT_MS, config.applyToHTTPSOptions(options))

@@ -55,7 +55,7 @@ describe('kubeconfig', () => {
     expect((await credentials.read()).authorization).toBe('Bearer second')
   })
 
-  test('KA9 a plugin is run again, is told its API version, and its failure is told', async () => {
+  test('KA9 a plugin runs once until its token is refused, is told its API version, and its failure is told', async () => {
     const plugin = file(
       'plugin.sh',
       `#!/bin/sh
@@ -68,9 +68,13 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
     chmodSync(plugin, 0o755)
     const exec = `exec: {apiVersion: client.authentication.k8s.io/v1, command: ${plugin}, interactiveMode: Never}`
     const credentials = await loadKubeCredentials({ kubeconfig: config('exec', { user: exec }), env: {} }, deps)
-    expect((await credentials.read()).authorization).toBe('Bearer 2')
+    expect((await credentials.read()).authorization).toBe('Bearer 1')
+    expect((await credentials.read({ refused: true })).authorization).toBe('Bearer 2')
     file('fail', '')
-    await expect(credentials.read()).rejects.toMatchObject({ code: 'kube_config', message: expect.stringContaining('login expired') })
+    await expect(credentials.read({ refused: true })).rejects.toMatchObject({
+      code: 'kube_config',
+      message: expect.stringContaining('login expired'),
+    })
   })
 
   test('KA12 only the kubeconfig can turn verification off, and then a warning says so', async () => {
