@@ -179,7 +179,7 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
 
 function serviceState(input: ServiceInput, live: readonly PlacementView[], question: Confirmation | undefined): State {
   const { id, render, repository, placements, deletingMs } = input
-  const folded = foldStates(placements)
+  const folded = foldStates(placements, (placement) => placement.cluster)
   const { project, service } = id
   const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
   if (question !== undefined && question.kind !== 'prune') {
@@ -235,7 +235,7 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
 }
 
 /** The worst of several, in the words of the first that is as bad, told with how many are. Clusters that are away count by what they last said. */
-function foldStates(placements: readonly PlacementView[]): State {
+function foldStates(placements: readonly PlacementView[], placeOf: (placement: PlacementView) => string): State {
   const sync = worst(
     SYNC_WORST,
     placements.map((placement) => placement.sync),
@@ -252,7 +252,7 @@ function foldStates(placements: readonly PlacementView[]): State {
   const [first] = bad
   if (first === undefined) {
     const away = placements.filter((placement) => placement.liveness.word !== 'Online')
-    const message = away.length === 0 ? '' : `last known of ${nameList(away.map((placement) => placement.cluster))}, not online now`
+    const message = away.length === 0 ? '' : `last known of ${nameList(away.map(placeOf))}, not online now`
     const sinceMs = placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null)
     return { sync, health, reason: away.length === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
   }
@@ -267,7 +267,6 @@ function foldStates(placements: readonly PlacementView[]): State {
   }
 }
 
-const placeOf = (placement: PlacementView): string => `${placement.cluster} ${serviceKey(placement)}`
 const severity = (state: State): number => HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
 
 const countsOf = (placements: readonly PlacementView[]) => ({
@@ -328,7 +327,7 @@ export function clusterStatusView({ cluster, liveness, report, placements }: Clu
     services: countsOf(placements),
     problems: report?.problems ?? [],
   }
-  const folded = placements.length === 0 ? { ...foldStates([]), ...NOTHING_PLACED } : foldStates(placements)
+  const folded = placements.length === 0 ? { ...foldStates([], serviceKey), ...NOTHING_PLACED } : foldStates(placements, serviceKey)
   const away = absence(cluster.name, liveness)
   const [problem] = base.problems
   if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: cluster.joinedMs }

@@ -1,8 +1,8 @@
 // Gives a commander command the flags of an option table.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import { envName, flagName, type OptionTable } from '../runtime/options.ts'
 
-export function addOptions(command: Command, table: OptionTable): Command {
+export function addOptions<C extends { addOption(option: Option): unknown }>(command: C, table: OptionTable): C {
   for (const [name, entry] of Object.entries(table)) {
     const value = entry.type === 'flag' ? '' : ` <${entry.placeholder ?? (entry.type === 'address' ? 'host:port' : entry.type)}>`
     const facts = [entry.default === undefined ? '' : `default: ${entry.default}`, `env: ${envName(name)}`].filter(Boolean).join(', ')

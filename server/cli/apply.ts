@@ -1,0 +1,52 @@
+// apply: resources from files to the server, all or none.
+import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { type Context, type Output, printItems } from './context.ts'
+import { readAll, UsageError } from './io.ts'
+import { parseResources, readResourceFiles } from './resource-files.ts'
+
+type Result = ApplyAnswer['results'][number]
+
+export async function apply(
+  context: Context,
+  options: { filename: string[]; recursive?: true | undefined; dryRun?: true | undefined; output?: Output },
+): Promise<void> {
+  if (options.filename.length === 0) throw new UsageError('nothing to apply: give -f FILE, -f DIR or -f -')
+  const { io } = context
+  const files = await readResourceFiles(options.filename, options.recursive === true, () => readAll(io))
+  const { read, problems } = parseResources(files)
+  if (problems.length > 0) throw new AppError('invalid_resource', { doing: 'apply', detail: `nothing was changed`, problems })
+  if (read.length === 0) throw new UsageError(`there is no resource in ${options.filename.join(', ')}`)
+  const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true }
+  const answer = await context
+    .client()
+    .send('POST', '/apply', applyAnswerSchema, body)
+    .catch((error: unknown) => {
+      throw placed(
+        error,
+        read.map(({ place }) => place),
+      )
+    })
+  if (options.output === 'json' || options.output === 'yaml') {
+    printItems(context, [answer], { columns: [], nameOf: () => '', single: true, none: '' }, options)
+    return
+  }
+  const note = answer.dryRun ? ' (dry run)' : ''
+  for (const result of answer.results)
+    io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
+}
+
+const resultName = ({ kind, project, name }: Result): string =>
+  `${kind.toLowerCase()}/${name}${project === '' || project === 'default' ? '' : ` (project ${project})`}`
+
+/** The server counts resources; people count lines. */
+function placed(error: unknown, places: readonly string[]): unknown {
+  if (!(error instanceof AppError) || error.data.problems === undefined) return error
+  const problems = error.data.problems.map((problem) => {
+    const match = /^resources\[(\d+)\]\.?(.*)$/.exec(problem.path)
+    const place = match === null ? undefined : places[Number(match[1])]
+    if (place === undefined || match === null) return problem
+    return { path: place, message: match[2] === '' ? problem.message : `${match[2]}: ${problem.message}` }
+  })
+  return new AppError(error.code, { ...error.data, problems }, { cause: error })
+}

@@ -1,0 +1,222 @@
+// The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
+import { Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { addOptions } from '../../shared/adapters/option-flags.ts'
+import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
+import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { apply } from './apply.ts'
+import { createClient, SERVER_DEFAULT } from './client.ts'
+import { confirm } from './confirm.ts'
+import { type Context, errorText, OUTPUTS } from './context.ts'
+import { remove } from './delete.ts'
+import { describe } from './describe.ts'
+import { events } from './events.ts'
+import { get } from './get.ts'
+import { type CliIo, UsageError } from './io.ts'
+import { createJoinToken } from './join-token.ts'
+import { KINDS, kindHelp } from './kinds.ts'
+import { type OwnVersion, version } from './version.ts'
+
+export interface ServerCommand {
+  table: OptionTable
+  /** Runs until it is told to stop; resolves with the exit code. */
+  run(flags: Record<string, string | boolean | undefined>): Promise<number>
+}
+
+export interface CliDeps {
+  serverCommand: ServerCommand
+  /** Called only when asked: it may be slow. */
+  version(): OwnVersion
+  io: CliIo
+}
+
+const EXIT_FAILURE = 1
+const EXIT_USAGE = 2
+
+const output = () => new Option('-o, --output <form>', 'another form of the answer').choices(OUTPUTS)
+const projectOption = () => new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(DEFAULT_PROJECT)
+const collect = (value: string, before: string[]): string[] => [...before, value]
+const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
+
+function wholeNumber(max: number) {
+  return (text: string): number => {
+    if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
+      throw new UsageError(`expected a whole number from 1 to ${max}, not "${text}"`)
+    return Number(text)
+  }
+}
+
+/** Parses and runs `io.argv`. Never throws and never ends the process. */
+export async function runCli({ serverCommand, version: ownVersion, io }: CliDeps): Promise<number> {
+  let exitCode = 0
+  const program = new Command('skerry')
+    .description('Keeps a fleet of Kubernetes clusters equal to what Git says, also when they are offline.')
+    .option('--server <url>', `address of the server (env: SKERRY_SERVER, default: ${SERVER_DEFAULT})`)
+    .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
+    .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
+    .addHelpText('after', '\nExit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.')
+    .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
+    .showHelpAfterError('(add --help for what is possible)')
+    .exitOverride()
+  const context: Context = {
+    io,
+    client: () => {
+      const { server, token } = program.opts()
+      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: token ?? io.env['SKERRY_TOKEN'] })
+    },
+  }
+  // commander would read the real environment.
+  const inProject = <T extends { project: string }>(options: T, given: boolean): T =>
+    given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? DEFAULT_PROJECT }
+  const isGiven = (command: { getOptionValueSource(name: string): string | undefined }) => command.getOptionValueSource('project') === 'cli'
+
+  const server = program
+    .command('server')
+    .description('run the server')
+    .action(async (options: Record<string, string | boolean | undefined>) => {
+      exitCode = await serverCommand.run(options)
+    })
+  addOptions(server, serverCommand.table)
+
+  program
+    .command('get')
+    .description(`list things, or show one: ${kindHelp(KINDS)}`)
+    .argument('<kind>', 'kind, or kind/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('-A, --all-projects', 'of all projects')
+    .option('-l, --selector <labels>', 'only what has these labels: env=prod,tier!=x')
+    .option('--cluster <name>', 'only of this cluster')
+    .option('--service <name>', 'only of this service')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry get clusters -l env=prod',
+        'skerry get svc/web -o yaml',
+        'skerry get objects --service web --cluster ship-7',
+        'skerry get services -A -o wide',
+      ),
+    )
+    .action((kind, name, options, command) => get(context, kind, name, inProject(options, isGiven(command))))
+
+  program
+    .command('describe')
+    .description('everything about a cluster, service, repository or confirmation')
+    .argument('<kind>', 'kind, or kind/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('--show-secret', 'of a repository: the secret of its webhook')
+    .addHelpText(
+      'before',
+      examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
+    )
+    .action((kind, name, options, command) => describe(context, kind, name, inProject(options, isGiven(command))))
+
+  program
+    .command('apply')
+    .description('create or change repositories, services and cluster labels; all or nothing')
+    .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect, [] as string[])
+    .option('-R, --recursive', 'folders inside folders too')
+    .option('--dry-run', 'check on the server and say what would change')
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples(
+        'skerry apply -f fleet.yaml',
+        'skerry apply -f fleet/ -R --dry-run',
+        'skerry get svc/web -o yaml | sed s/dev/prod/ | skerry apply -f -',
+      ),
+    )
+    .action((options) => apply(context, options))
+
+  program
+    .command('delete')
+    .description('delete a repository, service, cluster or join token; shows what goes and asks')
+    .argument('<kind>', 'kind, or kind/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry delete service web', 'skerry delete cluster/ship-7 --yes'))
+    .action((kind, name, options, command) => remove(context, kind, name, inProject(options, isGiven(command))))
+
+  program
+    .command('confirm')
+    .description('what waits for a person, with the exact names; with an id: say yes to it')
+    .argument('[id]')
+    .option('-y, --yes', 'do not ask')
+    .addOption(output())
+    .addHelpText('before', examples('skerry confirm', 'skerry confirm k7f2qx'))
+    .action((id, options) => confirm(context, id, options))
+
+  program
+    .command('events')
+    .description('what happened, newest last')
+    .option('-p, --project <name>', 'only of this project')
+    .option('--cluster <name>', 'only of this cluster')
+    .option('--service <name>', 'only of services of this name')
+    .option('-f, --follow', 'go on with what happens from now on')
+    .option('--limit <count>', 'how many of the past', wholeNumber(LIST_LIMIT_MAX), 50)
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
+    .action((options) => events(context, options))
+
+  const joinToken = program.command('join-token').description('tokens with which new clusters join')
+  joinToken
+    .command('create')
+    .description('make one; it is shown only now')
+    .option('--expires <duration>', 'how long it is good for: 30m, 12h, 7d', '1h')
+    .option('--uses <count>', 'how many clusters may join with it', wholeNumber(10_000), 1)
+    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect, [] as string[])
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples('skerry join-token create --label env=prod', 'TOKEN=$(skerry join-token create --uses 20 --expires 12h)'),
+    )
+    .action((options) => createJoinToken(context, options))
+  joinToken
+    .command('list')
+    .description('those that are there, without their secrets')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .action((options) => get(context, 'join-tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
+  joinToken
+    .command('delete')
+    .description('make one worthless; clusters that joined with it stay')
+    .argument('<id>')
+    .option('-y, --yes', 'do not ask')
+    .action((id, options) => remove(context, 'join-tokens', id, { ...options, project: DEFAULT_PROJECT }))
+
+  program
+    .command('version')
+    .description('of this program, and of the server when one is known')
+    .option('--client', 'only of this program')
+    .addOption(output())
+    .action((options) => {
+      const known = (program.opts().token ?? io.env['SKERRY_TOKEN'] ?? '') !== ''
+      return version(context, ownVersion(), { ...options, known })
+    })
+
+  try {
+    await program.parseAsync(normalise(io.argv), { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      return error.code === 'commander.helpDisplayed' ? 0 : EXIT_USAGE
+    }
+    if (error instanceof UsageError) {
+      io.stderr.write(`error: ${error.message}\n`)
+      return EXIT_USAGE
+    }
+    io.stderr.write(errorText(error))
+    return EXIT_FAILURE
+  }
+}
+
+/** `skerry --version -o json` is `skerry version --client -o json`. */
+function normalise(argv: readonly string[]): string[] {
+  const [first, ...rest] = argv
+  return first === '--version' || first === '-V' ? ['version', '--client', ...rest] : [...argv]
+}

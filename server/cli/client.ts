@@ -1,0 +1,82 @@
+// The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
+import { z } from 'zod'
+import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
+import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
+import type { CliIo } from './io.ts'
+
+export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
+const TIMEOUT_MS = 60_000
+
+export type Query = Record<string, string | number | undefined>
+
+export interface Client {
+  url: string
+  /** Names of the path are encoded by `path`. */
+  get<T extends z.ZodType>(path: string, schema: T, query?: Query): Promise<z.infer<T>>
+  /** All pages. */
+  list<T extends z.ZodType>(path: string, item: T, query?: Query): Promise<z.infer<T>[]>
+  send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
+}
+
+/** `path\`/clusters/${name}\``: every value is one segment, whatever is in it. */
+export const path = (parts: TemplateStringsArray, ...values: string[]): string =>
+  parts.reduce((text, part, i) => text + encodeURIComponent(values[i - 1] ?? '') + part)
+
+export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { server: string; token: string | undefined }): Client {
+  const base = server.replace(/\/+$/, '')
+  if (!/^https?:\/\//.test(base) || !URL.canParse(base))
+    throw new AppError('bad_request', { doing: `use the server ${server}`, detail: 'expected an address such as https://skerry.example' })
+
+  async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {
+    if (token === undefined || token === '') throw new AppError('unauthorized', { doing: `ask ${base}`, detail: 'no API token was given' })
+    const url = new URL(`${base}/api/v1${address}`)
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
+    const doing = `${method} ${url.pathname}`
+    const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
+    const init = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+    const response = await io.fetch(url.href, init).catch((cause: unknown) => {
+      const detail = `${base} does not answer (${cause instanceof Error ? cause.message : String(cause)})`
+      throw new AppError('server_unreachable', { doing, detail }, { cause })
+    })
+    const text = await response.text()
+    if (!response.ok) throw errorFromProblem(response.status, parseJson(text), doing)
+    return text === '' ? null : parseJson(text)
+  }
+
+  const checked = <T extends z.ZodType>(schema: T, answer: unknown, address: string): z.infer<T> => {
+    const parsed = schema.safeParse(answer)
+    if (parsed.success) return parsed.data
+    throw new AppError('bad_page', {
+      doing: address,
+      detail: `${base} is no Skerry server, or of a version that this one does not understand`,
+    })
+  }
+
+  return {
+    url: base,
+    get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query), address),
+    list: async (address, item, query = {}) => {
+      const schema = listOf(item)
+      const items: z.infer<typeof item>[] = []
+      let next: string | null = null
+      do {
+        const answer = await request('GET', address, { limit: LIST_LIMIT_MAX, ...query, ...(next === null ? {} : { continue: next }) })
+        const page = checked(schema, answer, address)
+        items.push(...page.items)
+        next = page.continue
+      } while (next !== null)
+      return items
+    },
+    send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body), address),
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export const noContent = z.null()

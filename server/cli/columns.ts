@@ -1,0 +1,76 @@
+// Columns that awk can cut: no cell is empty, only the last may hold spaces, widths count what a terminal shows. What agents and repositories wrote cannot
+// steer the terminal: control characters are shown, not sent.
+
+export interface Column<T> {
+  title: string
+  value(item: T): string | number | null
+  /** Only with -o wide. */
+  wide?: boolean
+  /** Words whose colour says how bad they are. */
+  colour?: boolean
+}
+
+const EMPTY = '-'
+const GAP = '   '
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+/** One line, harmless to a terminal. */
+export const plainText = (text: string): string =>
+  text.replace(/\s*\n\s*/g, ' ').replace(CONTROL, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+
+export interface TableStyle {
+  wide: boolean
+  headers: boolean
+  colours: boolean
+}
+
+export function renderTable<T>(columns: readonly Column<T>[], items: readonly T[], style: TableStyle): string {
+  const shown = columns.filter((column) => style.wide || column.wide !== true)
+  const last = shown.length - 1
+  const rows = items.map((item) => shown.map((column, i) => cell(column.value(item), i === last)))
+  const lines = style.headers ? [shown.map((column) => column.title), ...rows] : rows
+  const widths = shown.map((_, i) => Math.max(0, ...lines.map((line) => Bun.stringWidth(line[i] ?? ''))))
+  const isTitle = (line: string[]) => style.headers && line === lines[0]
+  return lines
+    .map((line) => {
+      const cells = line.map((text, i) => {
+        const padding = i === last ? '' : ' '.repeat((widths[i] ?? 0) - Bun.stringWidth(text))
+        return (style.colours && shown[i]?.colour === true && !isTitle(line) ? coloured(text) : text) + padding
+      })
+      return `${cells.join(GAP).trimEnd()}\n`
+    })
+    .join('')
+}
+
+function cell(value: string | number | null, last: boolean): string {
+  const text = plainText(String(value ?? '')).trim()
+  if (text === '') return EMPTY
+  return last ? text : text.replace(/\s+/g, '_')
+}
+
+const GOOD = new Set(['Synced', 'Healthy', 'Online', 'True', 'usable'])
+const BAD = new Set(['OutOfSync', 'Degraded', 'Missing', 'Revoked', 'False', 'Warning'])
+const [GREEN, RED, YELLOW, RESET] = ['\u001b[32m', '\u001b[31m', '\u001b[33m', '\u001b[0m']
+const coloured = (word: string): string =>
+  word === EMPTY ? word : `${GOOD.has(word) ? GREEN : BAD.has(word) ? RED : YELLOW}${word}${RESET}`
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+/** `3d`, `5h`, `12m`, `40s`: the largest unit of which there are two, so that 90 minutes are `90m`. */
+export function ageText(sinceMs: number | null, nowMs: number): string {
+  if (sinceMs === null) return EMPTY
+  const ms = Math.max(0, nowMs - sinceMs)
+  const [unit, size] = UNITS.find(([, size]) => ms >= 2 * size) ?? ['s', 1_000]
+  return `${Math.floor(ms / size)}${unit}`
+}
+
+export const labelsText = (labels: Record<string, string>): string =>
+  Object.keys(labels)
+    .sort()
+    .map((key) => `${key}=${labels[key]}`)
+    .join(',')

@@ -1,0 +1,52 @@
+// What every command works with, and how results and errors reach a person.
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Client } from './client.ts'
+import { type Column, plainText, renderTable } from './columns.ts'
+import type { CliIo } from './io.ts'
+
+export const OUTPUTS = ['json', 'yaml', 'wide', 'name'] as const
+export type Output = (typeof OUTPUTS)[number] | undefined
+
+export interface Context {
+  io: CliIo
+  /** Made when first asked for: `--help` and `version` need no server. */
+  client(): Client
+}
+
+export interface PrintOptions {
+  output?: Output
+  headers?: boolean
+}
+
+export const usesColour = ({ isTty, env }: CliIo): boolean => isTty && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
+
+/** `single`: one that was asked for by name, shown as it is and not as a list. */
+export function printItems<T>(
+  { io }: Context,
+  items: readonly T[],
+  what: { columns: readonly Column<T>[]; nameOf(item: T): string; single: boolean; none: string },
+  { output, headers = true }: PrintOptions,
+): void {
+  switch (output) {
+    case 'json':
+      io.stdout.write(`${JSON.stringify(what.single ? items[0] : { items }, null, 2)}\n`)
+      return
+    case 'yaml':
+      io.stdout.write(toYaml(what.single ? items[0] : { items }))
+      return
+    case 'name':
+      io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
+      return
+    default:
+      if (items.length === 0) io.stderr.write(`${what.none}\n`)
+      else io.stdout.write(renderTable(what.columns, items, { wide: output === 'wide', headers, colours: usesColour(io) }))
+  }
+}
+
+/** What went wrong, where, and what to do next. */
+export function errorText(error: unknown): string {
+  if (!(error instanceof AppError)) return `error: ${plainText(error instanceof Error ? error.message : String(error))}\n`
+  const problems = (error.data.problems ?? []).map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`)
+  return `error: ${plainText(error.message)}\n${problems.join('')}hint: ${error.remedy}\n`
+}

@@ -1,0 +1,90 @@
+// delete: shows exactly what goes, asks, and tells what follows.
+import {
+  clusterViewSchema,
+  type DeleteAnswer,
+  deleteAnswerSchema,
+  joinTokenViewSchema,
+  type PlacementView,
+  placementViewSchema,
+  repositoryViewSchema,
+  serviceViewSchema,
+} from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { noContent, path } from './client.ts'
+import { plainText } from './columns.ts'
+import type { Context } from './context.ts'
+import { confirmationText } from './describe.ts'
+import { askYes, UsageError } from './io.ts'
+import { parseTarget, singular } from './kinds.ts'
+
+export async function remove(
+  context: Context,
+  kindText: string,
+  nameText: string | undefined,
+  options: { project: string; yes?: true | undefined },
+): Promise<void> {
+  const { kind, name } = parseTarget(kindText, nameText, ['repositories', 'services', 'clusters', 'join-tokens'])
+  if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
+  const { io } = context
+  const client = context.client()
+  const effect = await blastRadius(context, kind, name, options.project)
+  io.stderr.write(effect)
+  await consent(context, `Delete ${singular(kind)} ${name}?`, options.yes === true)
+  if (kind === 'join-tokens') {
+    await client.send('DELETE', path`/join-tokens/${name}`, noContent)
+    io.stdout.write(`join-token/${name} deleted\n`)
+    return
+  }
+  const address =
+    kind === 'clusters' ? path`/clusters/${name}` : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
+  const answer = await client.send('DELETE', address, deleteAnswerSchema)
+  io.stdout.write(outcomeText(`${singular(kind)}/${name}`, answer, io.clock.nowMs()))
+}
+
+/** A question only where somebody can answer it; a script says --yes. */
+export async function consent({ io }: Context, question: string, yes: boolean): Promise<void> {
+  if (yes) return
+  if (!io.isTty) throw new UsageError('nobody can be asked here: add --yes if that is what you want')
+  if (!(await askYes(io, question))) throw new AppError('conflict', { doing: 'ask', detail: 'answered no; nothing was changed' })
+}
+
+async function blastRadius({ client: connect }: Context, kind: string, name: string, project: string): Promise<string> {
+  const client = connect()
+  if (kind === 'clusters') {
+    await client.get(path`/clusters/${name}`, clusterViewSchema)
+    const placements = await client.list(path`/clusters/${name}/services`, placementViewSchema)
+    const list = placementLines(placements, (view) => `${view.project}/${view.service}`)
+    return `Cluster ${name} is forgotten, its agent is turned away. What is applied there stays applied and is no longer looked after:\n${list}`
+  }
+  if (kind === 'services') {
+    const service = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
+    const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
+    const end = service.spec.deletionPolicy === 'prune' ? 'Its objects are DELETED' : 'Its objects are let go and stay'
+    return `Service ${name} of project ${project} is removed. ${end} in these clusters:\n${placementLines(placements, (view) => view.cluster)}`
+  }
+  if (kind === 'repositories') {
+    await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
+    return `Repository ${name} of project ${project} is forgotten; nothing in a cluster changes.\n`
+  }
+  const tokens = await client.list('/join-tokens', joinTokenViewSchema)
+  if (!tokens.some((token) => token.id === name))
+    throw new AppError('not_found', { doing: 'delete', detail: `there is no join token ${name}` })
+  return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
+}
+
+function placementLines(placements: readonly PlacementView[], nameOf: (view: PlacementView) => string): string {
+  if (placements.length === 0) return '  (none)\n'
+  const objects = placements.reduce((sum, view) => sum + view.objectCount, 0)
+  const lines = placements.map((view) => {
+    const away = view.liveness.word === 'Online' ? '' : `, ${view.liveness.word}`
+    return `  ${plainText(nameOf(view))} (${view.objectCount} objects${away})\n`
+  })
+  return `${lines.join('')}  in all ${placements.length}, with ${objects} objects\n`
+}
+
+function outcomeText(name: string, { outcome, clusters, confirmation }: DeleteAnswer, nowMs: number): string {
+  if (outcome === 'deleted') return `${name} deleted\n`
+  if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}\n`
+  const shown = confirmation === null ? '' : `${confirmationText(confirmation, nowMs)}Go on with: skerry confirm ${confirmation.id}\n`
+  return `${name} waits for a confirmation; nothing has happened yet\n${shown}`
+}

@@ -1,0 +1,196 @@
+// describe: one thing with everything around it, in the order in which a person on call needs it.
+import {
+  type ClusterView,
+  type ConfirmationView,
+  clusterViewSchema,
+  confirmationViewSchema,
+  type EventView,
+  eventViewSchema,
+  type Liveness,
+  objectViewSchema,
+  placementViewSchema,
+  type RepositoryView,
+  repositoryViewSchema,
+  type ServiceView,
+  serviceViewSchema,
+  webhookAnswerSchema,
+} from '../../shared/model/views.ts'
+import { path } from './client.ts'
+import { ageText, type Column, labelsText, plainText, renderTable } from './columns.ts'
+import { type Context, usesColour } from './context.ts'
+import { UsageError } from './io.ts'
+import { parseTarget } from './kinds.ts'
+import { eventColumns, objectColumns, placementColumns } from './tables.ts'
+
+const EVENTS_SHOWN = 10
+const OBJECTS_SHOWN = 20
+
+type Fact = [name: string, value: string | number | null | undefined]
+
+export async function describe(
+  context: Context,
+  kindText: string,
+  nameText: string | undefined,
+  options: { project: string; showSecret?: true | undefined },
+): Promise<void> {
+  const { kind, name } = parseTarget(kindText, nameText, ['clusters', 'services', 'repositories', 'confirmations'])
+  if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
+  const client = context.client()
+  const { project } = options
+  const write = (...blocks: string[]) => context.io.stdout.write(blocks.filter((block) => block !== '').join('\n'))
+  const nowMs = context.io.clock.nowMs()
+  const section = <T>(title: string, columns: Column<T>[], items: readonly T[]): string =>
+    items.length === 0 ? '' : `${title}:\n${renderTable(columns, items, { wide: true, headers: true, colours: usesColour(context.io) })}`
+  const events = async (query: Record<string, string>) =>
+    section<EventView>('Events', eventColumns(nowMs, false), (await client.list('/events', eventViewSchema, query)).slice(-EVENTS_SHOWN))
+
+  switch (kind) {
+    case 'clusters': {
+      const view = await client.get(path`/clusters/${name}`, clusterViewSchema)
+      const placements = await client.list(path`/clusters/${name}/services`, placementViewSchema)
+      return void write(
+        facts(clusterFacts(view, nowMs)),
+        section('Services', placementColumns(nowMs, true), placements),
+        await events({ cluster: name }),
+      )
+    }
+    case 'services': {
+      const view = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
+      const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
+      const objects = await client.list('/objects', objectViewSchema, { project, service: name })
+      const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
+      return void write(
+        facts(serviceFacts(view, nowMs)),
+        problems(view.status.problems),
+        section('Clusters', placementColumns(nowMs, false), placements),
+        section(
+          bad.length > OBJECTS_SHOWN
+            ? `Objects that are not Synced and Healthy (first ${OBJECTS_SHOWN} of ${bad.length})`
+            : 'Objects that are not Synced and Healthy',
+          objectColumns(nowMs, false),
+          bad.slice(0, OBJECTS_SHOWN),
+        ),
+        await events({ project, service: name }),
+      )
+    }
+    case 'repositories': {
+      const address = path`/projects/${project}/repositories/${name}`
+      const view = await client.get(address, repositoryViewSchema)
+      const hook = options.showSecret === true ? await client.get(`${address}/webhook`, webhookAnswerSchema) : null
+      const webhook: Fact[] = hook === null ? [['Webhook', '--show-secret shows its address and secret']] : [['Webhook', hook.url], ['Webhook secret', hook.secret]] // biome-ignore format: short
+      return void write(facts([...repositoryFacts(view, nowMs), ...webhook]), problems(view.status.problems))
+    }
+    default: {
+      const view = await client.get(path`/confirmations/${name}`, confirmationViewSchema)
+      return void write(confirmationText(view, nowMs))
+    }
+  }
+}
+
+/** Names and values in two columns; what is empty is left out. */
+function facts(list: readonly Fact[]): string {
+  const shown = list.filter(([, value]) => value !== null && value !== undefined && value !== '')
+  const width = Math.max(...shown.map(([name]) => name.length)) + 2
+  return shown.map(([name, value]) => `${`${name}:`.padEnd(width)}${plainText(String(value))}\n`).join('')
+}
+
+const problems = (list: readonly { path: string; message: string }[]): string =>
+  list.length === 0 ? '' : `Problems:\n${list.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
+
+function stateFacts(
+  status: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null },
+  nowMs: number,
+): Fact[] {
+  return [
+    ['State', `${status.sync}, ${status.health}`],
+    ['Since', sinceText(status.sinceMs, nowMs)],
+    ['Reason', status.reason],
+    ['Message', status.message],
+    ['Next', status.next],
+  ]
+}
+
+const sinceText = (ms: number | null, nowMs: number): string | null =>
+  ms === null ? null : `${new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')} (${ageText(ms, nowMs)} ago)`
+
+export function livenessText({ word, lastSeenMs }: Liveness, nowMs: number): string {
+  const seen = lastSeenMs === null ? '' : `, last seen ${ageText(lastSeenMs, nowMs)} ago`
+  switch (word) {
+    case 'Offline':
+      return `Offline since ${sinceText(lastSeenMs, nowMs)}`
+    case 'NeverSeen':
+      return 'joined, never seen since'
+    default:
+      return word + seen
+  }
+}
+
+const clusterFacts = ({ metadata, status }: ClusterView, nowMs: number): Fact[] => [
+  ['Cluster', metadata.name],
+  ['Id', metadata.uid],
+  ['Labels', labelsText(metadata.labels)],
+  ['Liveness', livenessText(status.liveness, nowMs)],
+  ...stateFacts(status, nowMs),
+  ['Joined', sinceText(status.joinedMs, nowMs)],
+  ['Kubernetes', status.kubernetesVersion],
+  ['Nodes', status.nodeCount],
+  ['Agent', status.agentVersion],
+  ...status.problems.map((problem): Fact => ['Problem', `${problem.code}: ${problem.message}, since ${sinceText(problem.sinceMs, nowMs)}`]),
+]
+
+const serviceFacts = ({ metadata, spec, status }: ServiceView, nowMs: number): Fact[] => [
+  ['Service', metadata.name],
+  ['Project', metadata.project],
+  ['Labels', labelsText(metadata.labels)],
+  ...stateFacts(status, nowMs),
+  ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
+  ['Source', `${spec.source.repository}/${spec.source.path}`],
+  ['Targets', JSON.stringify(spec.targets.selector)],
+  ['Excluded', spec.targets.exclude.length === 0 ? null : JSON.stringify(spec.targets.exclude)],
+  ['Namespace', spec.namespace],
+  ['On deletion', spec.deletionPolicy],
+  ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
+  ['Commit', status.commit],
+  ['Objects', status.objectCount],
+  ['Rendered', sinceText(status.renderedMs, nowMs)],
+  [
+    'In clusters',
+    `${status.clusters.total}: ${status.clusters.synced} Synced, ${status.clusters.healthy} Healthy, ${status.clusters.offline} not online`,
+  ],
+]
+
+const repositoryFacts = ({ metadata, spec, status }: RepositoryView, nowMs: number): Fact[] => [
+  ['Repository', metadata.name],
+  ['Project', metadata.project],
+  ['Labels', labelsText(metadata.labels)],
+  ['Ready', status.ready ? 'True' : 'False'],
+  ['Since', sinceText(status.sinceMs, nowMs)],
+  ['Reason', status.reason],
+  ['Message', status.message],
+  ['Next', status.next],
+  ['URL', spec.git.url],
+  ['Ref', spec.git.ref],
+  ['Poll', spec.poll],
+  ['Commit', status.commit],
+  ['Fetched', sinceText(status.fetchedMs, nowMs)],
+]
+
+const MEANING: Record<string, string> = {
+  remove_service: 'The service is removed from these clusters',
+  leave_targets: 'The service leaves these clusters',
+  prune: 'These objects are deleted',
+}
+
+/** Exactly what a yes would do. */
+export function confirmationText(view: ConfirmationView, nowMs: number): string {
+  const head = facts([
+    ['Confirmation', view.id],
+    ['Service', `${view.project}/${view.service}`],
+    ['Cluster', view.cluster],
+    ['Why', view.why],
+    ['Asked', sinceText(view.createdMs, nowMs)],
+    ['Confirmed', view.confirmedMs === null ? null : `${sinceText(view.confirmedMs, nowMs)} by ${view.confirmedBy ?? ''}`],
+  ])
+  const title = `${MEANING[view.kind] ?? view.kind} (${view.names.length}):`
+  return `${head}${title}\n${view.names.map((name) => `  ${plainText(name)}\n`).join('')}`
+}

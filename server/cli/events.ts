@@ -1,0 +1,46 @@
+// events: what happened, and with --follow what happens from now on.
+import { type EventView, eventViewSchema, listOf } from '../../shared/model/views.ts'
+import { renderTable } from './columns.ts'
+import { type Context, type Output, printItems, usesColour } from './context.ts'
+import { eventColumns } from './tables.ts'
+
+const POLL_MS = 1_000
+
+export interface EventOptions {
+  project?: string | undefined
+  cluster?: string | undefined
+  service?: string | undefined
+  follow?: true | undefined
+  limit: number
+  output?: Output
+  headers?: boolean
+}
+
+export async function events(context: Context, options: EventOptions): Promise<void> {
+  const { io } = context
+  const { cluster, service, project, limit, follow } = options
+  const client = context.client()
+  const filter = { cluster, service, project }
+  const first = (await client.get('/events', listOf(eventViewSchema), { ...filter, limit })).items
+  const what = { nameOf: (event: EventView) => `event/${event.id}`, single: false, none: 'no events' }
+  if (follow !== true) {
+    printItems(context, first, { ...what, columns: eventColumns(io.clock.nowMs(), true) }, options)
+    return
+  }
+  printStream(context, first, options, options.headers !== false)
+  let after = first.at(-1)?.id ?? 0
+  while (io.signal?.aborted !== true) {
+    await io.clock.sleep(POLL_MS, io.signal)
+    const { items } = await client.get('/events', listOf(eventViewSchema), { ...filter, after, limit: 500 })
+    printStream(context, items, options, false)
+    after = items.at(-1)?.id ?? after
+  }
+}
+
+/** A stream has no end to close a list with: one JSON document a line. */
+function printStream({ io }: Context, items: readonly EventView[], { output }: EventOptions, headers: boolean): void {
+  if (output === 'json') io.stdout.write(items.map((event) => `${JSON.stringify(event)}\n`).join(''))
+  else if (output === 'name') io.stdout.write(items.map((event) => `event/${event.id}\n`).join(''))
+  else if (items.length > 0)
+    io.stdout.write(renderTable(eventColumns(io.clock.nowMs(), true), items, { wide: output === 'wide', headers, colours: usesColour(io) }))
+}

@@ -1,0 +1,116 @@
+// Files, folders and stdin into resource documents. Problems carry file and line of the field that they are about, so that an editor can jump there.
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+
+const EXTENSIONS = ['.yaml', '.yml', '.json']
+
+export interface ResourceFile {
+  /** As problems name it. */
+  name: string
+  text: string
+}
+
+export async function readResourceFiles(
+  paths: readonly string[],
+  recursive: boolean,
+  readStdin: () => Promise<string>,
+): Promise<ResourceFile[]> {
+  const files: ResourceFile[] = []
+  for (const path of paths) {
+    if (path === '-') {
+      files.push({ name: 'stdin', text: await readStdin() })
+      continue
+    }
+    const found = await stat(path).catch(() => null)
+    if (found === null) throw new AppError('not_found', { doing: 'apply', detail: `there is no file or folder ${path}` })
+    const names = found.isDirectory() ? await filesIn(path, recursive) : [path]
+    if (names.length === 0) throw new AppError('not_found', { doing: 'apply', detail: `no ${EXTENSIONS.join(', ')} file in ${path}` })
+    for (const name of names) files.push({ name, text: await readFile(name, 'utf8') })
+  }
+  return files
+}
+
+async function filesIn(folder: string, recursive: boolean): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  const names: string[] = []
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory() && recursive) names.push(...(await filesIn(path, recursive)))
+    else if (entry.isFile() && EXTENSIONS.includes(extname(entry.name))) names.push(path)
+  }
+  return names
+}
+
+export interface ReadResource {
+  resource: Applicable
+  document: unknown
+  /** `file:line` of the document. */
+  place: string
+}
+
+/** Everything that the files hold, or everything that is wrong with them. */
+export function parseResources(files: readonly ResourceFile[]): { read: ReadResource[]; problems: Problem[] } {
+  const read: ReadResource[] = []
+  const problems: Problem[] = []
+  for (const { name, text } of files) {
+    const parsed = parseYamlDocuments(text, { file: name })
+    problems.push(...parsed.problems)
+    if (parsed.problems.length > 0) continue
+    const lines = text.split('\n')
+    for (const { value, line } of parsed.documents) {
+      for (const document of itemsOf(value)) {
+        const input = withoutReadOnly(document)
+        const checked = applicableSchema.safeParse(input)
+        const first = document === value ? line : parsed.lineOf(document)
+        if (checked.success) read.push({ resource: checked.data, document: input, place: `${name}:${first}` })
+        else {
+          for (const problem of explainIssues(applicableSchema, input, checked.error)) {
+            const at = lineOfField(document, problem.segments, first, lines, parsed.lineOf)
+            const message = problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`
+            problems.push({ path: `${name}:${at}`, message })
+          }
+        }
+      }
+    }
+  }
+  return { read, problems }
+}
+
+/** A list, as `get -o yaml` prints it, stands for what is in it. */
+function itemsOf(value: unknown): readonly unknown[] {
+  if (typeof value !== 'object' || value === null || !('items' in value) || 'metadata' in value) return [value]
+  return Array.isArray(value.items) ? value.items : [value]
+}
+
+/** The parser knows where mappings and lists begin; a field's own line is looked for from there on. Where it is missing: the line of its parent. */
+function lineOfField(
+  document: unknown,
+  segments: readonly PropertyKey[],
+  documentLine: number,
+  lines: readonly string[],
+  lineOf: (node: unknown) => number,
+): number {
+  let node = document
+  let line = documentLine
+  for (const [depth, segment] of segments.entries()) {
+    const child = typeof node === 'object' && node !== null ? (node as Record<PropertyKey, unknown>)[segment] : undefined
+    const isLast = depth === segments.length - 1
+    if (typeof child !== 'object' || child === null || isLast) {
+      const exists = typeof node === 'object' && node !== null && Object.hasOwn(node, segment)
+      return exists && typeof segment === 'string' ? (keyLine(lines, line, segment) ?? line) : line
+    }
+    node = child
+    line = lineOf(child)
+  }
+  return line
+}
+
+function keyLine(lines: readonly string[], from: number, key: string): number | null {
+  const pattern = new RegExp(`(^|[\\s{,-])["']?${key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}["']?\\s*:`)
+  const index = lines.findIndex((line, i) => i >= from - 1 && pattern.test(line))
+  return index < 0 ? null : index + 1
+}

@@ -1,0 +1,130 @@
+// The columns of every kind. The words come from the server; here is only what is shown of them.
+import type {
+  ClusterView,
+  ConfirmationView,
+  EventView,
+  JoinTokenView,
+  ObjectView,
+  PlacementView,
+  RepositoryView,
+  ServiceView,
+} from '../../shared/model/views.ts'
+import { ageText, type Column, labelsText } from './columns.ts'
+
+const short = (commit: string | null | undefined): string | null => commit?.slice(0, 8) ?? null
+const yesNo = (value: boolean): string => (value ? 'True' : 'False')
+
+interface Stateful {
+  sync: string
+  health: string
+  reason: string
+  message: string
+}
+const state = <T>(of: (item: T) => Stateful): [Column<T>, Column<T>] => [
+  { title: 'SYNC', value: (item) => of(item).sync, colour: true },
+  { title: 'HEALTH', value: (item) => of(item).health, colour: true },
+]
+const why = <T>(of: (item: T) => Pick<Stateful, 'reason' | 'message'>): [Column<T>, Column<T>] => [
+  { title: 'REASON', value: (item) => of(item).reason },
+  { title: 'MESSAGE', value: (item) => of(item).message, wide: true },
+]
+const project = <T>(all: boolean, of: (item: T) => string | null | undefined): Column<T>[] =>
+  all ? [{ title: 'PROJECT', value: (item) => of(item) ?? null }] : []
+
+export const clusterColumns = (nowMs: number): Column<ClusterView>[] => [
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'LIVENESS', value: ({ status }) => status.liveness.word, colour: true },
+  { title: 'SEEN', value: ({ status }) => ageText(status.liveness.lastSeenMs, nowMs) },
+  ...state<ClusterView>(({ status }) => status),
+  { title: 'SERVICES', value: ({ status: { services } }) => `${services.healthy}/${services.total}` },
+  { title: 'AGE', value: ({ status }) => ageText(status.joinedMs, nowMs) },
+  { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
+  { title: 'KUBERNETES', value: ({ status }) => status.kubernetesVersion, wide: true },
+  { title: 'NODES', value: ({ status }) => status.nodeCount, wide: true },
+  { title: 'AGENT', value: ({ status }) => status.agentVersion, wide: true },
+  ...why<ClusterView>(({ status }) => status),
+]
+
+export const serviceColumns = (nowMs: number, allProjects: boolean): Column<ServiceView>[] => [
+  ...project<ServiceView>(allProjects, ({ metadata }) => metadata.project),
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  ...state<ServiceView>(({ status }) => status),
+  { title: 'CLUSTERS', value: ({ status: { clusters } }) => `${clusters.healthy}/${clusters.total}` },
+  { title: 'OBJECTS', value: ({ status }) => status.objectCount },
+  { title: 'COMMIT', value: ({ status }) => short(status.commit) },
+  { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
+  { title: 'REPOSITORY', value: ({ spec }) => spec.source.repository, wide: true },
+  { title: 'PATH', value: ({ spec }) => spec.source.path, wide: true },
+  { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
+  ...why<ServiceView>(({ status }) => status),
+]
+
+export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<RepositoryView>[] => [
+  ...project<RepositoryView>(allProjects, ({ metadata }) => metadata.project),
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'READY', value: ({ status }) => yesNo(status.ready), colour: true },
+  { title: 'COMMIT', value: ({ status }) => short(status.commit) },
+  { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },
+  { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
+  { title: 'URL', value: ({ spec }) => spec.git.url, wide: true },
+  { title: 'REF', value: ({ spec }) => spec.git.ref, wide: true },
+  ...why<RepositoryView>(({ status }) => status),
+]
+
+export const placementColumns = (nowMs: number, allProjects: boolean): Column<PlacementView>[] => [
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  ...project<PlacementView>(allProjects, (view) => view.project),
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'LIVENESS', value: ({ liveness }) => liveness.word, colour: true },
+  ...state<PlacementView>((view) => view),
+  { title: 'OBJECTS', value: ({ healthyCount, objectCount }) => `${healthyCount}/${objectCount}` },
+  { title: 'COMMIT', value: ({ desired }) => short(desired?.commit) },
+  { title: 'APPLIED', value: ({ applied }) => short(applied?.commit), wide: true },
+  { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
+  ...why<PlacementView>((view) => view),
+]
+
+export const objectColumns = (nowMs: number, allProjects: boolean): Column<ObjectView>[] => [
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  ...project<ObjectView>(allProjects, (view) => view.project),
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'KIND', value: ({ kind, group }) => (group === '' ? kind : `${kind}.${group}`) },
+  { title: 'NAMESPACE', value: ({ namespace }) => namespace },
+  { title: 'NAME', value: ({ name }) => name },
+  ...state<ObjectView>((view) => view),
+  { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
+  { title: 'DRIFTS', value: ({ drift }) => drift?.count ?? 0, wide: true },
+  ...why<ObjectView>((view) => view),
+]
+
+export const eventColumns = (nowMs: number, allProjects: boolean): Column<EventView>[] => [
+  { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
+  { title: 'TYPE', value: ({ type }) => type, colour: true },
+  { title: 'REASON', value: ({ reason }) => reason },
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  ...project<EventView>(allProjects, (event) => event.project),
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'OBJECT', value: ({ object }) => object },
+  { title: 'MESSAGE', value: ({ message }) => message },
+]
+
+export const confirmationColumns = (nowMs: number): Column<ConfirmationView>[] => [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'KIND', value: ({ kind }) => kind },
+  { title: 'PROJECT', value: (view) => view.project },
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  { title: 'NAMES', value: ({ names }) => names.length },
+  { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
+  { title: 'WHY', value: (view) => view.why },
+]
+
+export const joinTokenColumns = (nowMs: number): Column<JoinTokenView>[] => [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'STATE', value: (view) => view.state, colour: true },
+  { title: 'LEFT', value: ({ uses, usesLeft }) => `${usesLeft}/${uses}` },
+  { title: 'EXPIRES', value: ({ expiresMs }) => (expiresMs <= nowMs ? 'past' : ageText(nowMs, expiresMs)) },
+  { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
+  { title: 'BY', value: ({ createdBy }) => createdBy },
+  { title: 'LABELS', value: ({ labels }) => labelsText(labels) },
+]

@@ -1,0 +1,49 @@
+// Runs the command line in this process, with everything it may touch replaced.
+import { runCli } from '../../server/cli/cli.ts'
+import type { CliIo } from '../../server/cli/io.ts'
+import type { TestAdmin } from './admin-app.ts'
+
+export interface CliResult {
+  code: number
+  out: string
+  err: string
+}
+
+export interface CliSetup {
+  stdin?: string
+  env?: Record<string, string | undefined>
+  isTty?: boolean
+  fetch?: CliIo['fetch']
+  signal?: AbortSignal
+  sleep?: () => Promise<void>
+}
+
+export async function runTestCli(admin: TestAdmin, argv: readonly string[], setup: CliSetup = {}): Promise<CliResult> {
+  const result: CliResult = { code: 0, out: '', err: '' }
+  result.code = await runCli({
+    serverCommand: {
+      table: { data: { type: 'text', help: 'Folder.', default: '/data' } },
+      run: async (flags) => {
+        result.out += `server ${JSON.stringify(flags)}\n`
+        return 7
+      },
+    },
+    version: () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),
+    io: {
+      argv,
+      env: { SKERRY_SERVER: 'http://localhost', SKERRY_TOKEN: admin.token, ...setup.env },
+      stdin: stdinOf(setup.stdin ?? ''),
+      stdout: { write: (text) => (result.out += text) },
+      stderr: { write: (text) => (result.err += text) },
+      fetch: setup.fetch ?? ((url, init) => admin.app.fetch(new Request(url, init))),
+      isTty: setup.isTty ?? false,
+      clock: { nowMs: () => admin.clock.nowMs, sleep: setup.sleep ?? (async () => {}) },
+      ...(setup.signal === undefined ? {} : { signal: setup.signal }),
+    },
+  })
+  return result
+}
+
+async function* stdinOf(text: string): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode(text)
+}

@@ -1,0 +1,409 @@
+// The command line against the real admin API over a real store: what is typed, what is printed, what the exit code says.
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { StatusWrite } from '../../server/store/store.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { type CliSetup, runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'skerry-cli-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+})
+afterEach(() => admin.store.close())
+
+const cli = (argv: string, setup?: CliSetup) => runTestCli(admin, argv.split(' ').filter(Boolean), setup)
+const file = (name: string, text: string): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const FLEET = `apiVersion: skerry.dev/v1
+kind: Repository
+metadata: {name: apps}
+spec:
+  git: {url: https://git.example/apps.git}
+---
+apiVersion: skerry.dev/v1
+kind: Service
+metadata:
+  name: web
+spec:
+  source: {repository: apps, path: web}
+  targets: {selector: {matchLabels: {env: prod}}}
+`
+
+const sync = {
+  prune: true,
+  pruneWhen: 'healthy',
+  maxPrunePercent: 50,
+  drift: 'correct',
+  createNamespace: true,
+  force: true,
+  takeover: false,
+  healthDeadline: '10m',
+} as const
+const point = { commit: 'c0ffee0011', digest: 'd1', atMs: 5 }
+
+/** Two clusters with the service web: a is online and well, b is degraded and has been away for an hour. */
+async function smallFleet(): Promise<void> {
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
+  await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee0011', fetchedMs: 990_000, error: null })
+  await admin.store.setRenderState(
+    { project: 'default', service: 'web' },
+    { commit: 'c0ffee0011', generation: 1, digest: 'd1', objectCount: 2, renderedMs: 990_000, error: null },
+  )
+  admin.clock.nowMs = 5_000_000
+  for (const [digit, seenMs, health] of [
+    ['a', 4_990_000, 'Healthy'],
+    ['b', 1_400_000, 'Degraded'],
+  ] as const) {
+    const id = await joinCluster(admin.store, digit, { env: 'prod' })
+    await admin.store.markSeen(new Map([[id, seenMs]]))
+    const doc = { commit: 'c0ffee0011', digest: 'd1', count: 2, sync, protect: false }
+    await admin.store.publish({ clusterId: id, project: 'default', service: 'web', doc, setSha: 'x', placedBy: '' })
+    const state = {
+      sync: 'Synced',
+      health,
+      reason: health === 'Healthy' ? 'Applied' : 'CrashLoop',
+      message: health === 'Healthy' ? '' : 'Deployment web/web: 0 of 2 ready',
+      sinceMs: 1_300_000,
+    }
+    const rows: StatusWrite[] = [
+      {
+        kind: 'service',
+        key: 'default/web',
+        rev: 1,
+        doc: { ...state, received: point, applied: point, objectCount: 2, healthyCount: health === 'Healthy' ? 2 : 1 },
+      },
+      { kind: 'object', key: 'default/web/apps/Deployment/web/web', rev: 2, doc: state },
+      {
+        kind: 'event',
+        key: '1',
+        rev: 3,
+        doc: { atMs: 1_300_000, type: 'Normal', reason: 'Applied', message: `2 objects on ${digit}`, service: 'default/web' },
+      },
+    ]
+    await admin.store.upsertStatus(id, rows, { complete: false, nowMs: seenMs })
+  }
+}
+
+describe('what is printed', () => {
+  test('CL1 columns that awk can cut: services, clusters, repositories, placements, objects', async () => {
+    await smallFleet()
+    expect((await cli('get services')).out).toBe(
+      'NAME   SYNC     HEALTH     CLUSTERS   OBJECTS   COMMIT     AGE   REASON\nweb    Synced   Degraded   1/2        2         c0ffee00   66m   CrashLoop\n',
+    )
+    expect((await cli('get cl')).out).toBe(
+      'NAME        LIVENESS   SEEN   SYNC     HEALTH     SERVICES   AGE   REASON\n' +
+        'cluster-a   Online     10s    Synced   Healthy    1/1        83m   -\n' +
+        'cluster-b   Offline    60m    Synced   Degraded   0/1        83m   ClusterOffline\n',
+    )
+    expect((await cli('get repo/apps --no-headers')).out).toBe('apps   True   c0ffee00   66m   66m   Fetched\n')
+    expect((await cli('get pl --service web --no-headers')).out).toBe(
+      'cluster-a   web   Online    Synced   Healthy    2/2   c0ffee00   61m   Applied\ncluster-b   web   Offline   Synced   Degraded   1/2   c0ffee00   61m   CrashLoop\n',
+    )
+    expect((await cli('get obj --cluster cluster-b')).out).toBe(
+      'CLUSTER     SERVICE   KIND              NAMESPACE   NAME   SYNC     HEALTH     SINCE   REASON\ncluster-b   web       Deployment.apps   web         web    Synced   Degraded   61m     CrashLoop\n',
+    )
+  })
+
+  test('CL1 describe tells state, why, what next, since when, and of an offline cluster the last known', async () => {
+    await smallFleet()
+    const { out } = await cli('describe service web')
+    expect(out).toContain('State:       Synced, Degraded\n')
+    expect(out).toContain('Message:     1 of 2: cluster-b: Deployment web/web: 0 of 2 ready; cluster cluster-b is offline')
+    expect(out).toContain('Next:        Nothing, if it is expected to be away')
+    expect(out).toContain('Clusters:\nCLUSTER ')
+    expect(out).toContain('Objects that are not Synced and Healthy:\n')
+    expect(out).toContain('Events:\n')
+    const cluster = await cli('describe cl/cluster-b')
+    expect(cluster.out).toContain('Liveness:    Offline since 1970-01-01T00:23:20Z (60m ago)\n')
+    expect((await cli('describe repo apps --show-secret')).out).toContain('Webhook secret:  hook-secret\n')
+    expect((await cli('describe repo apps')).out).not.toContain('hook-secret')
+  })
+
+  test('CL2 -o json is the API’s own, one thing or a list; yaml and name', async () => {
+    await smallFleet()
+    expect(JSON.parse((await cli('get services -o json')).out)).toEqual({
+      items: [((await admin.call('GET', '/api/v1/services')).body as { items: unknown[] }).items[0]],
+    })
+    expect(JSON.parse((await cli('get svc web -o json')).out)).toMatchObject({ kind: 'Service', metadata: { name: 'web' } })
+    expect((await cli('get services -o yaml')).out).toContain('items:\n  - apiVersion: skerry.dev/v1\n')
+    expect((await cli('get clusters -o name')).out).toBe('cluster/cluster-a\ncluster/cluster-b\n')
+    expect((await cli('get clusters -o wide')).out).toContain('env=prod')
+  })
+
+  test('CL1 nothing found is said on stderr, and stdout stays empty', async () => {
+    expect(await cli('get services')).toEqual({ code: 0, out: '', err: 'no services in project default\n' })
+    expect(JSON.parse((await cli('get services -o json')).out)).toEqual({ items: [] })
+  })
+
+  test('CL1 colour only for a person, and not under NO_COLOR', async () => {
+    await smallFleet()
+    const red = '\u001b[31mDegraded\u001b[0m'
+    expect((await cli('get services', { isTty: true })).out).toContain(red)
+    expect((await cli('get services', { isTty: true, env: { NO_COLOR: '1' } })).out).not.toContain('\u001b')
+    expect((await cli('get services')).out).not.toContain('\u001b')
+  })
+
+  test('CL1 what a cluster reports cannot steer the terminal', async () => {
+    const id = await joinCluster(admin.store, 'a')
+    const doc = { atMs: 1, type: 'Normal', reason: 'X', message: 'a\u001b[2Jb\nc\u202ed' }
+    await admin.store.upsertStatus(id, [{ kind: 'event', key: '1', rev: 1, doc }], { complete: false, nowMs: 1 })
+    expect((await cli('events --no-headers')).out).toEndWith('a\\x1b[2Jb c\\x202ed\n')
+  })
+})
+
+describe('apply', () => {
+  test('CL3 a file, stdin and a folder; a second time nothing changes', async () => {
+    expect(await cli(`apply -f ${file('fleet.yaml', FLEET)}`)).toEqual({
+      code: 0,
+      out: 'repository/apps created\nservice/web created\n',
+      err: '',
+    })
+    expect((await cli('apply -f -', { stdin: FLEET })).out).toBe('repository/apps unchanged\nservice/web unchanged\n')
+    mkdirSync(join(folder, 'dir', 'deep'), { recursive: true })
+    file('dir/a.yaml', FLEET)
+    file('dir/notes.txt', 'not a resource')
+    file('dir/deep/b.json', JSON.stringify(repositoryDoc('more')))
+    expect((await cli(`apply -f ${join(folder, 'dir')}`)).out).toBe('repository/apps unchanged\nservice/web unchanged\n')
+    expect((await cli(`apply -R -f ${join(folder, 'dir')} --dry-run`)).out).toContain('repository/more created (dry run)\n')
+  })
+
+  test('CL3 what get printed can be applied again, alone and as a list', async () => {
+    await cli(`apply -f ${file('fleet.yaml', FLEET)}`)
+    const shown = (await cli('get svc/web -o yaml')).out
+    expect((await cli('apply -f -', { stdin: shown })).out).toBe('service/web unchanged\n')
+    const list = (await cli('get services -o yaml')).out
+    expect((await cli('apply -f -', { stdin: list.replace('name: web', 'name: copy') })).out).toBe('service/copy created\n')
+  })
+
+  test('CL4 every problem has file, line and path, what was expected and the nearest right name; nothing is sent', async () => {
+    const bad = FLEET.replace('  name: web', '  name: Web!').replace(
+      '  targets:',
+      '  sync:\n    maxPrunePercnt: 7\n    drift: always\n  targets:',
+    )
+    const path = file('bad.yaml', `${bad}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n`)
+    const { code, out, err } = await cli(`apply -f ${path}`)
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toBe(
+      `error: apply: nothing was changed
+  ${path}:10: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit
+  ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
+  ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
+  ${path}:19: kind: expected Repository or Service or Cluster
+hint: Mend the fields named in \`problems\` and apply again; nothing was changed.
+`,
+    )
+    expect(admin.asked).toEqual([])
+  })
+
+  test('CL4 broken YAML names its place, and what only the server knows is told with the line too', async () => {
+    const broken = file('broken.yaml', 'kind: Service\n  metadata: x\n')
+    expect((await cli(`apply -f ${broken}`)).err).toContain(`${broken}:2:`)
+    const path = file('twice.yaml', `${FLEET}---\n${FLEET}`)
+    const twice = await cli(`apply -f ${path}`)
+    expect(twice.code).toBe(1)
+    expect(twice.err).toContain(`  ${path}:15: metadata.name: repository apps in project default is in resources[0] already\n`)
+  })
+
+  test('CL4 no file, no resource', async () => {
+    expect(await cli('apply')).toMatchObject({ code: 2, err: 'error: nothing to apply: give -f FILE, -f DIR or -f -\n' })
+    expect(await cli(`apply -f ${join(folder, 'none.yaml')}`)).toMatchObject({ code: 1 })
+    expect(await cli('apply -f -', { stdin: '# nothing\n' })).toMatchObject({ code: 2 })
+  })
+})
+
+describe('delete and confirm', () => {
+  test('CL5 delete shows the exact blast radius and asks; no is no', async () => {
+    await smallFleet()
+    admin.outcome.deleteService = { kind: 'removing', clusters: ['cluster-a', 'cluster-b'] }
+    const no = await cli('delete service web', { isTty: true, stdin: 'n\n' })
+    expect(no.err).toStartWith(
+      'Service web of project default is removed. Its objects are DELETED in these clusters:\n  cluster-a (2 objects)\n  cluster-b (2 objects, Offline)\n  in all 2, with 4 objects\nDelete service web? [y/N] ',
+    )
+    expect(no.code).toBe(1)
+    expect(admin.asked.filter((text) => text.startsWith('delete'))).toEqual([])
+    const yes = await cli('delete svc/web', { isTty: true, stdin: 'yes\n' })
+    expect(yes).toMatchObject({ code: 0, out: 'service/web is being removed from cluster-a, cluster-b\n' })
+    expect(admin.asked.at(-1)).toBe('delete default/web by admin')
+  })
+
+  test('CL5 where nobody can be asked, --yes is needed', async () => {
+    await smallFleet()
+    expect(await cli('delete cluster cluster-a')).toMatchObject({ code: 2 })
+    expect((await admin.store.listClusters()).length).toBe(2)
+    expect(await cli('delete cluster cluster-a --yes')).toMatchObject({ code: 0, out: 'cluster/cluster-a deleted\n' })
+    expect(await cli('delete cluster cluster-a --yes')).toMatchObject({ code: 1 })
+  })
+
+  test('CL5 confirm lists exact names, shows them again before the yes, and says who', async () => {
+    expect(await cli('confirm')).toEqual({ code: 0, out: '', err: 'nothing waits for a person\n' })
+    const { id } = await admin.store.openConfirmation({
+      kind: 'prune',
+      subject: 's',
+      project: 'default',
+      service: 'web',
+      cluster: 'ship-7',
+      token: 't',
+      names: ['ConfigMap web/a', 'Secret web/b'],
+      why: 'the desired set is empty',
+      createdMs: 900_000,
+    })
+    const list = (await cli('confirm')).out
+    expect(list).toContain('These objects are deleted (2):\n  ConfigMap web/a\n  Secret web/b\n')
+    expect(list).toContain(`Say yes with: skerry confirm ${id}\n`)
+    expect(await cli(`confirm ${id}`)).toMatchObject({ code: 2 })
+    expect((await cli(`confirm ${id}`, { isTty: true, stdin: '\n' })).code).toBe(1)
+    expect(await cli(`confirm ${id}`, { isTty: true, stdin: 'y\n' })).toMatchObject({
+      code: 0,
+      out: `confirmation/${id} confirmed by admin\n`,
+    })
+    expect(await cli(`confirm ${id} --yes`)).toMatchObject({ code: 0 })
+    expect(admin.asked).toEqual([`confirm ${id} by admin`])
+  })
+})
+
+describe('join tokens, events, version', () => {
+  test('CL6 the token alone is on stdout', async () => {
+    const { out, err } = await cli('join-token create --label env=prod --label site=7 --uses 3 --expires 2h')
+    expect(out).toMatch(/^skj\.[\w-]{43}\.f{32}\n$/)
+    expect(err).toContain('good for 3 clusters within 2h')
+    expect((await admin.store.listJoinTokens())[0]?.labels).toEqual({ env: 'prod', site: '7' } as Record<string, string>)
+    const list = await cli('join-token list')
+    expect(list.out).toContain('usable')
+    const id = (await admin.store.listJoinTokens())[0]?.id ?? ''
+    expect((await cli(`join-token delete ${id} --yes`)).out).toBe(`join-token/${id} deleted\n`)
+  })
+
+  test('CL6 events follow goes on after the last one, until it is told to stop', async () => {
+    await smallFleet()
+    const stop = new AbortController()
+    let polls = 0
+    const sleep = async () => {
+      polls += 1
+      if (polls === 2)
+        await admin.store.appendEvents([
+          { atMs: 4_999_000, type: 'Warning', reason: 'Late', message: 'new', cluster: null, project: null, service: null, object: null },
+        ])
+      if (polls === 4) stop.abort()
+    }
+    const { out, code } = await cli('events -f -o json', { signal: stop.signal, sleep })
+    expect(code).toBe(0)
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).reason),
+    ).toEqual(['Applied', 'Applied', 'Late'])
+  })
+
+  test('CL7 version needs no server; with one it tells both', async () => {
+    expect(await cli('version', { env: { SKERRY_TOKEN: '' } })).toEqual({ code: 0, out: 'skerry 1.2.3\n', err: '' })
+    expect(JSON.parse((await cli('--version -o json', { env: { SKERRY_TOKEN: '' } })).out)).toEqual({ version: '1.2.3', bun: 'b' })
+    expect((await cli('version')).out).toBe('skerry 1.2.3\nserver 1.2.3 at http://localhost\n')
+  })
+
+  test('CL7 server gets its flags and decides the exit code', async () => {
+    expect(await cli('server --data /tmp/x')).toEqual({ code: 7, out: 'server {"data":"/tmp/x"}\n', err: '' })
+  })
+})
+
+describe('what was typed wrong', () => {
+  const subcommands = [
+    'get',
+    'describe',
+    'apply',
+    'delete',
+    'confirm',
+    'events',
+    'version',
+    'server',
+    'join-token',
+    'join-token create',
+    'join-token list',
+    'join-token delete',
+  ]
+
+  test.each(subcommands)('CL8 an unknown flag of %p is exit code 2, and nothing is asked', async (command) => {
+    const { code, err } = await cli(`${command} --no-such-flag`)
+    expect([code, admin.asked]).toEqual([2, []])
+    expect(err).toContain("unknown option '--no-such-flag'")
+  })
+
+  test.each(subcommands.filter((command) => command !== 'join-token'))('CL8 --help of %p', async (command) => {
+    const { code, out } = await cli(`${command} --help`)
+    expect(code).toBe(0)
+    if (!['version', 'server', 'join-token list', 'join-token delete'].includes(command)) expect(out).toStartWith('Examples:\n  ')
+  })
+
+  test.each([
+    ['gte clusters', 'Did you mean get?'],
+    ['get clusterz', 'did you mean "clusters"?'],
+    ['get services --outptu json', 'Did you mean --output?'],
+    ['get services -o xml', 'Allowed choices are json, yaml, wide, name'],
+    ['get svc/web web', 'give the name once'],
+    ['get svc/', 'a name is missing'],
+    ['get clusters --service web', '--cluster and --service do not apply to clusters'],
+    ['get objects -l a=b', '-l does not apply to objects'],
+    ['get placements', 'placements need --service NAME or --cluster NAME'],
+    ['get objects web', 'objects have no names'],
+    ['describe service', 'skerry get services'],
+    ['describe events', 'does not take events'],
+    ['events --limit 0', 'expected a whole number from 1 to 500'],
+    ['join-token create --label prod', 'expected --label key=value'],
+    ['', 'Usage: skerry'],
+  ])('CL8 %p', async (argv, message) => {
+    const { code, err } = await cli(argv)
+    expect(err).toContain(message)
+    expect(code).toBe(2)
+  })
+
+  test('CL9 the server’s own words reach the person: no token, wrong token, no such thing, no server', async () => {
+    expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toBe(
+      'error: ask http://localhost: no API token was given\nhint: Set SKERRY_TOKEN or --token to a valid API token.\n',
+    )
+    expect(await cli(`get clusters --token sk_${'x'.repeat(43)}`)).toMatchObject({ code: 1 })
+    expect(await cli('get svc/none')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: GET /api/v1/projects/default/services/none: there is no service none in project default\nhint: List what there is with `skerry get`.\n',
+    })
+    const dead = await cli('get clusters', { fetch: () => Promise.reject(new Error('connection refused')) })
+    expect(dead).toMatchObject({ code: 1 })
+    expect(dead.err).toContain('http://localhost does not answer (connection refused)')
+    const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
+    expect(foreign.err).toContain('is no Skerry server')
+  })
+
+  test('CL9 a name is one segment of an address, whatever is in it', async () => {
+    const urls: string[] = []
+    await runTestCli(admin, ['get', 'cluster', '../services?x=1'], {
+      fetch: (url, init) => {
+        urls.push(url)
+        return admin.app.fetch(new Request(url, init))
+      },
+    })
+    expect(urls).toEqual(['http://localhost/api/v1/clusters/..%2Fservices%3Fx%3D1'])
+  })
+})
+
+test('CL10 the whole way: a socket, a store, the command line', async () => {
+  const listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => admin.app.fetch(request) })
+  try {
+    const env = { SKERRY_SERVER: `http://127.0.0.1:${listener.port}/` }
+    const setup: CliSetup = { env, fetch: (url, init) => fetch(url, init) }
+    expect((await cli('apply -f -', { ...setup, stdin: FLEET })).out).toBe('repository/apps created\nservice/web created\n')
+    expect((await cli('get services --no-headers', setup)).out).toContain('web')
+    expect((await cli('get cluster none', setup)).code).toBe(1)
+    expect((await cli('version', setup)).out).toContain('server 1.2.3 at http://127.0.0.1:')
+  } finally {
+    await listener.stop(true)
+  }
+})
