@@ -1,5 +1,5 @@
 // The Cluster contract on a real API server, and what only a real one can do: time out, restart, forget, freeze, refuse a certificate.
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -74,7 +74,6 @@ describe('a real API server', () => {
   let credentials: KubeCredentials
   let cluster: Cluster & { close(): void }
   let kind: { configMap: ApiResource; secret: ApiResource }
-  const folder = mkdtempSync(join(tmpdir(), 'skerry-contract-'))
 
   beforeAll(async () => {
     // Watches last 2 to 4 s here, so that renewals happen within a test.
@@ -91,7 +90,6 @@ describe('a real API server', () => {
   afterAll(async () => {
     cluster.close()
     await server.stop()
-    rmSync(folder, { recursive: true, force: true })
   }, CLUSTER_START_TIMEOUT_MS)
 
   const apply = async (name: string, data: Record<string, string> = {}, on: Cluster = cluster): Promise<K8sObject> => {
@@ -205,6 +203,8 @@ describe('a real API server', () => {
   }, 60_000)
 
   test('KA9 a pod’s token and authority are read again: rotated under a running agent', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'skerry-contract-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const { host } = new URL(server.server)
     const [address, port] = host.split(':')
     const write = (token: string, ca: string) => {
