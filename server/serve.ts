@@ -1,0 +1,69 @@
+// `skerry server`: from flags and environment to a running server, and what a person sees of it at the terminal.
+import { resolve } from 'node:path'
+import { openDataFolder } from '../shared/adapters/data-folder.ts'
+import { createPinoLogger } from '../shared/adapters/pino-logger.ts'
+import { AppError } from '../shared/protocol/error.ts'
+import { VERSION } from '../shared/runtime/build-info.ts'
+import { systemClock } from '../shared/runtime/clock.ts'
+import { describeError } from '../shared/runtime/loop.ts'
+import { parseAddress, readOptions } from '../shared/runtime/options.ts'
+import { systemRandom } from '../shared/runtime/random.ts'
+import { writeTokenFile } from './access/api-tokens.ts'
+import { SERVER_OPTIONS } from './config.ts'
+import { startServer } from './server.ts'
+
+export interface ServeIo {
+  env: Record<string, string | undefined>
+  out(text: string): void
+  err(text: string): void
+  onStop(listener: (signal: string) => void): void
+}
+
+/** Runs until it is told to stop. 0: stopped as told; 1: it could not start; 2: wrong options. */
+export async function serve(flags: Record<string, string | boolean | undefined>, io: ServeIo): Promise<number> {
+  const read = readOptions(SERVER_OPTIONS, flags, io.env)
+  if (read.kind === 'problems') {
+    for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
+    return 2
+  }
+  const { data, listen, adminTokenFile, externalUrl, logLevel } = read.options
+  const address = parseAddress(listen)
+  const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
+  if (address === null) return 2
+  const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
+  try {
+    const folder = openDataFolder(data)
+    const options = { dataDir: folder.path, ...address, ...(externalUrl === undefined ? {} : { externalUrl }) }
+    const server = await startServer(options, { clock: systemClock, random: systemRandom, log })
+    await showToken(server.firstAdminToken, tokenFile, server.url, io)
+    const signal = await new Promise<string>((resolve) => io.onStop(resolve))
+    log.info('stopping', { signal })
+    await server.stop()
+    folder.unlock()
+    return 0
+  } catch (error) {
+    io.err(`skerry server: ${describeError(error)}\n${error instanceof AppError ? `${error.remedy}\n` : ''}`)
+    return 1
+  }
+}
+
+/** AP2: it is made once and shown once; the store holds its hash. */
+async function showToken(token: string | null, file: string | undefined, url: string, io: ServeIo): Promise<void> {
+  if (token === null) {
+    io.out(`skerry ${VERSION} serves ${url}\n`)
+    return
+  }
+  if (file !== undefined) {
+    await writeTokenFile(file, token)
+    io.out(`skerry ${VERSION} serves ${url}\nThe admin token is in ${file}.\n`)
+    return
+  }
+  io.out(`skerry ${VERSION} serves ${url}
+
+Admin token, shown only now: ${token}
+
+  export SKERRY_SERVER=${url} SKERRY_TOKEN=${token}
+  skerry join-token create            # then start an agent with it
+  skerry apply -f FILE                # repositories and services
+`)
+}
