@@ -3,7 +3,7 @@
 import fs from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import git from 'isomorphic-git'
+import git, { type ReadTreeResult } from 'isomorphic-git'
 import type { HttpClient } from 'isomorphic-git/http/web'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createGitHttp, type Fetcher } from './git-http.ts'
@@ -33,6 +33,7 @@ const COMMIT_ID = /^[0-9a-f]{40}$/
 /** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
 const LOCAL_REF = 'refs/skerry/head'
 const PACKS_MAX = 50
+const FOLDERS_KEPT_MAX = 5_000
 const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 
 export function createGitSource(options: GitSourceOptions): Source {
@@ -46,6 +47,7 @@ class GitSource implements Source {
   private readonly blobs = new BlobCache(BLOB_CACHE_BYTES_MAX)
   /** isomorphic-git's own: whole packs and their indexes. Kept between the reads of one pass only. */
   private packs: object = {}
+  private readonly folders = new Map<string, ReadTreeResult>()
 
   constructor(options: GitSourceOptions) {
     this.options = options
@@ -154,16 +156,25 @@ class GitSource implements Source {
   }
 
   private async findTree(commit: string, path: string, cache: object): Promise<string | null> {
-    const gitdir = this.options.dir
-    let { oid } = await git.readTree({ fs, gitdir, oid: commit, cache })
+    let { oid } = await this.folder(commit, cache)
     for (const segment of pathSegments(path)) {
-      const { tree } = await git.readTree({ fs, gitdir, oid, cache })
+      const { tree } = await this.folder(oid, cache)
       const entry = tree.find((candidate) => candidate.path === segment)
       if (entry === undefined) return null
       if (entry.type !== 'tree') throw refused(`${path} is ${kindOf(entry)}, not a folder`)
       oid = entry.oid
     }
     return oid
+  }
+
+  /** By tree or commit id: a thousand services of one repository ask for the same few folders. */
+  private async folder(oid: string, cache: object): Promise<ReadTreeResult> {
+    const held = this.folders.get(oid)
+    if (held !== undefined) return held
+    const read = await git.readTree({ fs, gitdir: this.options.dir, oid, cache })
+    if (this.folders.size >= FOLDERS_KEPT_MAX) this.folders.clear()
+    this.folders.set(oid, read)
+    return read
   }
 
   private async listTree(
@@ -173,7 +184,7 @@ class GitSource implements Source {
     cache: object,
     found: Array<{ path: string; oid: string }>,
   ): Promise<void> {
-    const { tree } = await git.readTree({ fs, gitdir: this.options.dir, oid, cache })
+    const { tree } = await this.folder(oid, cache)
     for (const entry of tree) {
       const path = folder === '' ? entry.path : `${folder}/${entry.path}`
       if (path.length > SOURCE_PATH_LENGTH_MAX) throw refused(`a path under ${folder} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
