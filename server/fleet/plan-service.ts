@@ -128,7 +128,8 @@ function decideRemovals(
     plan.close.push(subject)
     return { kind: 'go', by: held.confirmedBy ?? 'unknown', why: `${why}; confirmed` }
   }
-  if (held?.token !== token || held.why !== verdict.why)
+  // Asked once: the numbers in its reason may age, the names may not.
+  if (held?.token !== token)
     plan.open.push({ kind, subject, project: id.project, service: id.service, cluster: null, token, names, why: verdict.why })
   return { kind: 'wait' }
 }
