@@ -25,6 +25,7 @@ const input = (change: Partial<PlanInput> = {}): PlanInput => ({
   id,
   spec: spec(),
   deleting: false,
+  deletedBy: null,
   render: D1,
   clusters: clusters(3),
   current: [],
@@ -184,10 +185,11 @@ describe('leaving', () => {
 
 describe('deleting', () => {
   test('TG11 a deleted service is ordered away, and finished once no cluster has anything of it', () => {
-    const start = input({ deleting: true, render: null, current: placedIn(), spec: spec({ deletionPolicy: 'orphan' }) })
+    const orphan = spec({ deletionPolicy: 'orphan' })
+    const start = input({ deleting: true, deletedBy: 'ada', render: null, current: placedIn(), spec: orphan })
     const plan = planService(start)
     expect(plan.publishes.map(({ doc }) => doc?.removal)).toEqual(
-      Array(3).fill({ policy: 'orphan', by: 'skerry', atMs: 1000, why: 'the service was deleted' }),
+      Array(3).fill({ policy: 'orphan', by: 'ada', atMs: 1000, why: 'the service was deleted' }),
     )
     expect(plan.finished).toBe(false)
     const current = carriedOut(start.current, plan)
