@@ -68,8 +68,9 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   await raiseEpochs()
   await replayShards({ store, content, shards, log })
 
-  const sources = createGitSources(at('git'), fetch)
-  const ingest = createIngest({ store, content, shards, sources, clock, random, log })
+  const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
+  const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
+  const ingest = createIngest({ store, content, shards, sources, clock, random, log, stopping: stopping.signal })
   const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => refreshAgents('cluster deleted') })
   const actions: FleetActions = {
     ...reports,
@@ -124,7 +125,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     },
   })
   const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
-  const loops = [ingest.run(stopping.signal), markSeenLoop()]
+  const loops = [ingest.run(), markSeenLoop()]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   async function raiseEpochs(): Promise<void> {

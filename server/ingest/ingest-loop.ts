@@ -13,11 +13,12 @@ import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
 import { ServiceRenderer } from './service-render.ts'
 
-export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & { sources: Sources; random: Random }
+/** `stopping` should also cut the requests of the sources short. */
+export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & { sources: Sources; random: Random; stopping: AbortSignal }
 
 export interface Ingest {
-  /** Until the signal; then what was begun is finished. */
-  run(signal: AbortSignal): Promise<void>
+  /** Until the server stops; then what was begun is finished. */
+  run(): Promise<void>
   /** It was written or deleted, or a webhook says that it has news. Resolves when it was read and its services were looked at. */
   repositoryChanged(project: string, name: string): Promise<void>
   /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
@@ -56,14 +57,14 @@ class IngestLoop implements Ingest {
     this.agenda = new Agenda(deps.clock)
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.deps
+  async run(): Promise<void> {
+    const { clock, stopping } = this.deps
     for (const repository of await this.list('Repository')) this.agenda.soonest(repositoryKey(repository), clock.nowMs())
     // What changed while nobody looked: labels, specs, confirmations, statuses.
     for (const service of await this.list('Service')) this.agenda.soonest(serviceKeyText(service), clock.nowMs())
-    while (!signal.aborted) {
+    while (!stopping.aborted) {
       for (const key of this.agenda.takeDue()) this.start(key)
-      await this.agenda.wait(signal)
+      await this.agenda.wait(stopping)
     }
     await this.repositories.idle()
     await this.services.idle()

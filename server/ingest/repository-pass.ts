@@ -13,6 +13,8 @@ export interface RepositoryPassDeps {
   sources: Sources
   clock: Clock
   log: Logger
+  /** The server stops: what fails from now on says nothing about the repository. */
+  stopping: AbortSignal
 }
 
 export type RepositoryPass =
@@ -36,6 +38,7 @@ export async function passRepository(deps: RepositoryPassDeps, repository: Store
     return held && commit === before.commit ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
+    if (deps.stopping.aborted) return { kind: 'unchanged' }
     await record(deps, repository, before, { kind: 'failed', error, git })
     return { kind: 'failed', error }
   }

@@ -80,20 +80,16 @@ describe('commits', () => {
   })
 
   test('IN9 the loop finds a commit by polling and stops when it is told to', async () => {
-    const stop = new AbortController()
-    const running = kit.ingest.run(stop.signal)
-    stop.abort()
-    await running
     await kit.store.applyResource(
       { kind: 'Repository', project: 'default', name: 'apps' },
       { labels: {}, spec: JSON.stringify({ git: { url: kit.git.url, ref: 'main' }, poll: '1s' }), nowMs: 1 },
     )
-    const second = new AbortController()
-    const polling = kit.ingest.run(second.signal)
+    const stop = new AbortController()
+    const polling = kit.restarted(stop.signal).run()
     await Bun.sleep(50)
     const commit = await kit.git.commit({ 'shop/a.yaml': configMap('a', '3') }, 'polled')
     for (let waited = 0; waited < 4_000 && (await kit.row(one))?.commit !== commit; waited += 50) await Bun.sleep(50)
-    second.abort()
+    stop.abort()
     await polling
     expect((await kit.row(one))?.commit).toBe(commit)
   })

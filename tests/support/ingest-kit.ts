@@ -32,8 +32,9 @@ export async function createIngestKit() {
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'))
   const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
-  const sources = createGitSources(join(dir, 'git'), fetch)
-  const ingest = createIngest({ ...parts, sources })
+  const openSources = () => createGitSources(join(dir, 'git'), fetch)
+  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), stopping })
+  const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: () => {} })
   const positions = new Map<ClusterId, Position>()
   let rev = 0
@@ -50,7 +51,7 @@ export async function createIngestKit() {
     ingest,
     actions,
     /** A second server process over the same data, as after a restart. */
-    restarted: () => createIngest({ ...parts, sources: createGitSources(join(dir, 'git'), fetch) }),
+    restarted: (stopping: AbortSignal = new AbortController().signal) => start(stopping),
     join: (digit: string, labels: Labels = { env: 'prod' }) => joinCluster(store, digit, labels),
     async relabel(name: string, labels: Labels) {
       await apply({ kind: 'Cluster', project: '', name }, { revoked: false }, labels)
