@@ -136,17 +136,14 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
       next: away?.next ?? 'Nothing yet: it is on its way.',
     }
   }
-  const sync = status.applied?.digest === doc.digest ? status.sync : status.sync === 'Synced' ? 'OutOfSync' : status.sync
-  if (isFine({ sync, health: status.health })) {
-    return { ...last, sync, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
+  if (status.applied?.digest !== doc.digest && status.sync === 'Synced') {
+    const message = `commit ${short(doc.commit)} has arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
+    return { ...last, sync: 'OutOfSync', reason: 'NotApplied', message, next: away?.next ?? `Nothing yet: it is being applied. ${details}` }
   }
-  return {
-    ...last,
-    sync,
-    reason: status.reason,
-    message: away === null ? status.message : `${status.message}${sentence(away.message)}`,
-    next: away?.next ?? details,
-  }
+  if (isFine(status))
+    return { ...last, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
+  const told = status.message === '' ? `${status.healthyCount} of ${status.objectCount} objects are healthy` : status.message
+  return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? details }
 }
 
 const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)

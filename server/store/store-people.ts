@@ -28,10 +28,13 @@ export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => s
       db.transaction().execute(async (trx) => {
         const { subject, token } = confirmation
         const held = await trx.selectFrom('confirmations').selectAll().where('subject', '=', subject).executeTakeFirst()
-        // The same question keeps its id, its age and a yes that was given. Another one gets a new id: who typed the old id meant the old names.
-        const same = held !== undefined && held.token === token
+        // The same question, or about fewer of the same names, keeps its id, its age and a yes that was given. Another one gets a new id: who typed the
+        // old id meant the old names.
+        const asked = new Set(held === undefined ? [] : readNames(held.names))
+        const same = held !== undefined && held.token === token && confirmation.names.every((name) => asked.has(name))
         const row: Tables['confirmations'] = {
           ...fromConfirmation(confirmation),
+          ...(same && held.confirmed_ms !== null ? { names: held.names } : {}),
           id: same ? held.id : newConfirmationId(),
           created_ms: same ? held.created_ms : confirmation.createdMs,
           confirmed_ms: same ? held.confirmed_ms : null,

@@ -160,7 +160,8 @@ export interface FleetEvent {
   object: string | null
 }
 
-/** Something that waits for a person. `subject` is unique: opening it again replaces what it says. */
+/** Something that waits for a person. `subject` is unique: opening it again with the same token and no further name keeps id and yes, with anything else it
+ *  becomes a new question with a new id. */
 export interface Confirmation {
   /** Short, typed by people: 6 letters and digits. */
   id: string

@@ -263,6 +263,16 @@ function peopleContract({ store }: StoreHarness): void {
     expect(await store().listConfirmations()).toEqual([second])
   })
 
+  test('ST7 a yes covers fewer of the same names, and not one more', async () => {
+    const first = await store().openConfirmation(question)
+    expect(await store().openConfirmation({ ...question, names: ['b'] })).toMatchObject({ id: first.id, names: ['b'] })
+    await store().confirm(first.id, 'ada', 20)
+    expect(await store().openConfirmation({ ...question, names: [] })).toMatchObject({ id: first.id, names: ['b'], confirmedMs: 20 })
+    const more = await store().openConfirmation({ ...question, names: ['b', 'c'] })
+    expect(more.id).not.toBe(first.id)
+    expect(more.confirmedMs).toBeNull()
+  })
+
   test('ST7 oldest first; closing forgets', async () => {
     const late = await store().openConfirmation({ ...question, subject: 'prune/x', createdMs: 50 })
     const early = await store().openConfirmation({ ...question, subject: 'prune/y', createdMs: 5 })

@@ -1,0 +1,340 @@
+// What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next step.
+import { describe, expect, test } from 'bun:test'
+import {
+  clusterStatusView,
+  livenessOf,
+  ONLINE_WITHIN_MS,
+  type PlacementInput,
+  placementView,
+  repositoryStatusView,
+  type ServiceInput,
+  serviceStatusView,
+} from '../../server/fleet/status-view.ts'
+import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/store.ts'
+import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ServiceStatus } from '../../shared/model/status.ts'
+import type { Liveness, PlacementView } from '../../shared/model/views.ts'
+import { agentId, clusterId } from '../support/store-fixtures.ts'
+
+const ONLINE: Liveness = { word: 'Online', lastSeenMs: 10 }
+const OFFLINE: Liveness = { word: 'Offline', lastSeenMs: 10 }
+const row = (extra: Partial<ServiceRow> = {}): ServiceRow =>
+  serviceRowSchema.parse({
+    commit: 'c0ffee0099',
+    digest: 'new',
+    count: 3,
+    sync: {
+      prune: true,
+      pruneWhen: 'healthy',
+      maxPrunePercent: 50,
+      drift: 'correct',
+      createNamespace: true,
+      force: true,
+      takeover: false,
+      healthDeadline: '10m',
+    },
+    ...extra,
+  })
+const at = (digest: string, commit = 'c0ffee0099') => ({ digest, commit, atMs: 5 })
+const reported = (extra: Partial<ServiceStatus> = {}): ServiceStatus => ({
+  sync: 'Synced',
+  health: 'Healthy',
+  reason: 'Applied',
+  message: '',
+  sinceMs: 7,
+  received: at('new'),
+  applied: at('new'),
+  objectCount: 3,
+  healthyCount: 3,
+  ...extra,
+})
+const question = (extra: Partial<Confirmation> = {}): Confirmation => ({
+  id: 'k7f2qx',
+  kind: 'prune',
+  subject: 's',
+  project: 'p',
+  service: 'web',
+  cluster: 'ship-7',
+  token: 't',
+  names: ['ConfigMap web/a'],
+  why: 'the desired set is empty',
+  createdMs: 3,
+  confirmedMs: null,
+  confirmedBy: null,
+  ...extra,
+})
+const input = (extra: Partial<Omit<PlacementInput, 'desired'>> & { doc?: ServiceRow | null } = {}): PlacementInput => {
+  const { doc = row(), ...rest } = extra
+  const desired = { clusterId: clusterId('a'), project: 'p', service: 'web', ordinal: 1, doc, setSha: null, placedBy: '' }
+  return { cluster: { name: 'ship-7' }, liveness: ONLINE, desired, status: reported(), confirmation: null, ...rest }
+}
+const removal = { policy: 'prune', by: 'ada', atMs: 9, why: 'deleted' } as const
+const refusal = { digest: 'new', names: ['ConfigMap web/a', 'Secret web/b'], count: 2, ownedCount: 2, why: 'the desired set is empty' }
+
+describe('liveness', () => {
+  test.each([
+    ['AP11 never asked for anything', { revoked: false, lastSeenMs: null }, 'NeverSeen'],
+    ['AP11 exactly as long ago as two polls and their slack', { revoked: false, lastSeenMs: 1 }, 'Online'],
+    ['AP11 a millisecond longer', { revoked: false, lastSeenMs: 0 }, 'Offline'],
+    ['AP11 revoked, though it asks', { revoked: true, lastSeenMs: ONLINE_WITHIN_MS }, 'Revoked'],
+  ] as const)('%s', (_, cluster, word) => expect(livenessOf(cluster, ONLINE_WITHIN_MS + 1).word).toBe(word))
+})
+
+describe('a service in a cluster', () => {
+  test.each([
+    ['AP11 well', input(), 'Synced', 'Healthy', 'Applied', ''],
+    [
+      'AP11 well when last heard of: the words stay, the reason says so',
+      input({ liveness: OFFLINE }),
+      'Synced',
+      'Healthy',
+      'ClusterOffline',
+      'Nothing, if',
+    ],
+    ['AP11 not reported yet', input({ status: null }), 'Unknown', 'Unknown', 'NotReported', 'Nothing yet'],
+    [
+      'AP11 never seen',
+      input({ status: null, liveness: { word: 'NeverSeen', lastSeenMs: null } }),
+      'Unknown',
+      'Unknown',
+      'ClusterNeverSeen',
+      'Look at the agent',
+    ],
+    [
+      'AP11 a revision that has not arrived',
+      input({ status: reported({ received: at('old'), applied: at('old') }) }),
+      'OutOfSync',
+      'Healthy',
+      'NotReceived',
+      'Nothing yet',
+    ],
+    [
+      'AP11 a revision that waits for a cluster that is away',
+      input({ liveness: OFFLINE, status: reported({ received: at('old') }) }),
+      'OutOfSync',
+      'Healthy',
+      'ClusterOffline',
+      'Nothing, if',
+    ],
+    [
+      'AP11 arrived and not applied is not Synced, whatever it says of the old one',
+      input({ status: reported({ applied: at('old') }) }),
+      'OutOfSync',
+      'Healthy',
+      'NotApplied',
+      'Nothing yet: it is being applied',
+    ],
+    [
+      'AP11 degraded',
+      input({ status: reported({ health: 'Degraded', reason: 'CrashLoop' }) }),
+      'Synced',
+      'Degraded',
+      'CrashLoop',
+      '`skerry get objects -p p --service web --cluster ship-7`',
+    ],
+    [
+      'AP11 a refused prune, asked',
+      input({ status: reported({ refusal }), confirmation: question() }),
+      'Synced',
+      'Healthy',
+      'PruneRefused',
+      '`skerry confirm k7f2qx`',
+    ],
+    [
+      'AP11 a refused prune, answered',
+      input({ status: reported({ refusal }), confirmation: question({ confirmedMs: 4 }) }),
+      'Synced',
+      'Healthy',
+      'PruneRefused',
+      'The yes is on its way',
+    ],
+    ['AP11 going away', input({ doc: row({ removal }) }), 'OutOfSync', 'Healthy', 'Removing', 'Nothing: it is gone when'],
+    ['AP11 revoked', input({ liveness: { word: 'Revoked', lastSeenMs: 10 } }), 'Synced', 'Healthy', 'ClusterRevoked', 'Set spec.revoked'],
+  ] as const)('%s', (_, given, sync, health, reason, next) => {
+    const view = placementView(given)
+    expect([view.sync, view.health, view.reason]).toEqual([sync, health, reason])
+    expect(view.next).toStartWith(next)
+    if (reason !== 'Applied') expect(view.message).not.toBe('')
+  })
+
+  test('AP11 the names of a refused prune are in the message', () => {
+    expect(placementView(input({ status: reported({ refusal }) })).message).toBe('the desired set is empty: ConfigMap web/a, Secret web/b')
+  })
+})
+
+const rendered: RenderState = { commit: 'c0ffee0099', generation: 2, digest: 'new', objectCount: 3, renderedMs: 1, error: null }
+const fetched = { commit: 'c0ffee0099', fetchedMs: 1, error: null }
+const broken = { code: 'git_unreachable', message: 'connection refused', problems: [], sinceMs: 6 }
+const placement = (cluster: string, extra: Parameters<typeof input>[0] = {}): PlacementView => ({ ...placementView(input(extra)), cluster })
+const service = (extra: Partial<ServiceInput> = {}): ServiceInput => ({
+  id: { project: 'p', service: 'web' },
+  generation: 2,
+  deletingMs: null,
+  repository: { name: 'apps', state: fetched },
+  render: rendered,
+  placements: [placement('a'), placement('b')],
+  confirmations: [],
+  ...extra,
+})
+const syntax = {
+  code: 'invalid_resource',
+  message: 'the manifests have 2 problems',
+  problems: [
+    { path: 'web/a.yaml:3:1', message: 'bad indentation' },
+    { path: 'web/b.yaml', message: 'x' },
+  ],
+  sinceMs: 6,
+}
+
+describe('a service', () => {
+  test.each([
+    ['AP11 well everywhere', service(), 'Synced', 'Healthy', '', ''],
+    [
+      'AP11 well, and one away',
+      service({ placements: [placement('a'), placement('b', { liveness: OFFLINE })] }),
+      'Synced',
+      'Healthy',
+      'LastKnown',
+      '',
+    ],
+    [
+      'AP11 its repository is none',
+      service({ repository: { name: 'apps', state: null } }),
+      'OutOfSync',
+      'Healthy',
+      'RepositoryNotFound',
+      'Create it',
+    ],
+    [
+      'AP11 its manifests are broken',
+      service({ render: { ...rendered, error: syntax } }),
+      'OutOfSync',
+      'Healthy',
+      'RenderFailed',
+      'Mend the manifests',
+    ],
+    [
+      'AP11 nothing read yet because Git does not answer',
+      service({
+        render: { ...rendered, commit: null },
+        repository: { name: 'apps', state: { commit: null, fetchedMs: null, error: broken } },
+      }),
+      'Synced',
+      'Healthy',
+      'RepositoryUnreadable',
+      'Check spec.git.url',
+    ],
+    [
+      'AP11 Git does not answer any more',
+      service({ repository: { name: 'apps', state: { ...fetched, error: broken } } }),
+      'Synced',
+      'Healthy',
+      'RepositoryUnreadable',
+      'Check spec.git.url',
+    ],
+    ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'Nothing yet'],
+    ['AP11 no cluster matches', service({ placements: [] }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
+    ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'Nothing: it is gone when'],
+    [
+      'AP11 its deletion waits for a person',
+      service({ deletingMs: 8, confirmations: [question({ kind: 'remove_service', cluster: null })] }),
+      'OutOfSync',
+      'Healthy',
+      'WaitingForConfirmation',
+      '`skerry confirm k7f2qx`',
+    ],
+    [
+      'AP11 leaving clusters waits for a person',
+      service({ confirmations: [question({ kind: 'leave_targets', cluster: null })] }),
+      'OutOfSync',
+      'Healthy',
+      'WaitingForConfirmation',
+      '`skerry confirm k7f2qx`',
+    ],
+  ] as const)('%s', (_, given, sync, health, reason, next) => {
+    const view = serviceStatusView(given)
+    expect([view.sync, view.health, view.reason]).toEqual([sync, health, reason])
+    expect(view.next).toStartWith(next)
+    if (reason !== '') expect(view.message).not.toBe('')
+  })
+
+  test('AP11 a render error names file and line, counts the rest, and says what stays', () => {
+    const view = serviceStatusView(service({ render: { ...rendered, error: syntax } }))
+    expect(view.message).toBe(
+      'the manifests have 2 problems: web/a.yaml:3:1: bad indentation (and 1 more problem); the last good revision stays in force',
+    )
+    expect(view.problems).toHaveLength(2)
+  })
+
+  test('AP11 the worst cluster speaks, with how many are not well; the order of clusters changes nothing', () => {
+    const bad = placement('b', { status: reported({ health: 'Degraded', reason: 'CrashLoop', message: 'Deployment web/web: exit 1' }) })
+    const slow = placement('c', { status: reported({ health: 'Progressing', reason: 'RollingOut', message: '1 of 2' }) })
+    const view = serviceStatusView(service({ placements: [placement('a'), slow, bad] }))
+    expect(view).toMatchObject({
+      sync: 'Synced',
+      health: 'Degraded',
+      reason: 'CrashLoop',
+      message: '2 of 3: b: Deployment web/web: exit 1',
+    })
+    expect(view.clusters).toEqual({ total: 3, synced: 3, healthy: 1, offline: 0 })
+    expect(serviceStatusView(service({ placements: [bad, placement('a'), slow] }))).toEqual(view)
+  })
+})
+
+describe('a cluster and a repository', () => {
+  const cluster: ClusterRecord = {
+    clusterId: clusterId('a'),
+    name: 'ship-7',
+    labels: {},
+    revoked: false,
+    joinedMs: 2,
+    lastSeenMs: 10,
+    agentId: agentId('a'),
+  }
+  const report = { agentVersion: '1', kubernetesVersion: 'v1.36.3', clusterUid: 'u', problems: [] }
+  const diskFull = { ...report, problems: [{ code: 'disk_full', message: 'no space left', sinceMs: 4 }] }
+
+  test.each([
+    ['AP11 nothing placed', { liveness: ONLINE, report, placements: [] }, 'Synced', 'Healthy', 'NoServices', ''],
+    [
+      'AP11 away',
+      { liveness: OFFLINE, report, placements: [placement('ship-7', { liveness: OFFLINE })] },
+      'Synced',
+      'Healthy',
+      'ClusterOffline',
+      'Nothing, if',
+    ],
+    [
+      'AP11 never seen',
+      { liveness: { word: 'NeverSeen', lastSeenMs: null }, report: null, placements: [] },
+      'Synced',
+      'Healthy',
+      'ClusterNeverSeen',
+      'Look at the agent',
+    ],
+    [
+      'AP11 its disk is full',
+      { liveness: ONLINE, report: diskFull, placements: [placement('ship-7')] },
+      'Synced',
+      'Healthy',
+      'DiskFull',
+      'Free some space',
+    ],
+  ] as const)('%s', (_, given, sync, health, reason, next) => {
+    const view = clusterStatusView({ cluster, ...given, placements: [...given.placements] })
+    expect([view.sync, view.health, view.reason]).toEqual([sync, health, reason])
+    expect(view.next).toStartWith(next)
+  })
+
+  test('AP11 a repository: read, not read yet, not readable', () => {
+    expect(repositoryStatusView(fetched)).toMatchObject({ ready: true, next: '' })
+    expect(repositoryStatusView({ commit: null, fetchedMs: null, error: null })).toMatchObject({ ready: false, reason: 'NotFetched' })
+    expect(repositoryStatusView({ ...fetched, error: broken })).toMatchObject({
+      ready: false,
+      reason: 'GitUnreachable',
+      message: 'connection refused',
+      sinceMs: 6,
+      commit: 'c0ffee0099',
+    })
+  })
+})
