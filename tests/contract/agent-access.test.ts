@@ -1,0 +1,206 @@
+import { expect, test } from 'bun:test'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
+import { joinRequest } from '../../agent/sync/join.ts'
+import { createSeenMarks } from '../../server/access/seen-marks.ts'
+import { loadServerKeys } from '../../server/access/server-keys.ts'
+import { NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
+import { cursorText } from '../../shared/crdt/position.ts'
+import { FLEET } from '../../shared/model/resources.ts'
+import { joinAnswerSchema } from '../../shared/protocol/join.ts'
+import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
+import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
+import {
+  askNonce,
+  joinBody,
+  joinTestAgent,
+  newAgentKeys,
+  openTestSession,
+  sessionBody,
+  startTestServer,
+  type TestAgent,
+  type TestServer,
+} from '../support/agent-api-kit.ts'
+import { CLUSTER } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const code = (answer: { status: number; body: Record<string, unknown> }) => `${answer.status} ${answer.body['code'] ?? 'ok'}`
+const pull = (test: TestServer, { session }: TestAgent) => test.ask('GET', ROUTES.desired, { token: session.token })
+
+test('JN1 the same token and key again get the same answer and use nothing up', async () => {
+  const server = await startTestServer(1)
+  const keys = newAgentKeys()
+  const once = await server.ask('POST', ROUTES.join, { json: joinBody(server, keys) })
+  expect(joinAnswerSchema.parse(once.body).serverKeys.map(fingerprint)).toEqual([server.server.joinToken.split('.')[2] ?? ''])
+  const again = await server.ask('POST', ROUTES.join, { json: joinBody(server, keys) })
+  expect(again.body).toEqual(once.body)
+  expect(code(await server.ask('POST', ROUTES.join, { json: joinBody(server, newAgentKeys(), 'other') }))).toBe('401 join_token_used_up')
+})
+
+test('JN2 each reason not to join has its own answer, and none makes a cluster', async () => {
+  const server = await startTestServer(2)
+  await joinTestAgent(server, 'site')
+  const keys = newAgentKeys()
+  const good = joinBody(server, keys, 'other')
+  const refused = async (body: unknown) => code(await server.ask('POST', ROUTES.join, { json: body }))
+  expect(await refused({ ...joinBody(server, keys, 'site') })).toBe('409 join_name_taken')
+  expect(await refused({ ...good, publicKey: newAgentKeys().signing.publicKey })).toBe('401 join_proof_invalid')
+  expect(await refused({ ...good, recipient: newAgentKeys().recipient.publicKey })).toBe('401 join_proof_invalid')
+  expect(await refused({ ...good, cluster: 'renamed' })).toBe('401 join_proof_invalid')
+  expect(await refused({ ...good, token: 'another-secret-of-twenty' })).toBe('401 join_proof_invalid')
+  const wrongSecret = joinRequest(
+    keys,
+    { joinToken: null, clusterName: 'other', clusterUid: '', agentVersion: '' },
+    'a-secret-that-nobody-made',
+  )
+  expect(await refused(wrongSecret)).toBe('401 join_token_unknown')
+  const forged = { ...good, protocol: { min: 2, max: 3 } }
+  expect(await refused(forged)).toBe('426 protocol_unsupported')
+  expect(await refused({ ...good, cluster: '../etc' })).toBe('400 bad_request')
+  expect(await refused({ ...good, agentVersion: 'v'.repeat(JOIN_BODY_BYTES_MAX) })).toBe('413 too_large')
+  server.clock.jump(3_600_000)
+  expect(await refused(good)).toBe('401 join_token_expired')
+  expect((await server.server.store.listClusters()).map(({ name }) => name)).toEqual(['site'])
+})
+
+test('JN3 keys are made at the edge, once, for the owner’s eyes only', () => {
+  const folder = tempDir()
+  const keys = loadAgentKeys(folder)
+  expect(loadAgentKeys(folder)).toEqual(keys)
+  expect(statSync(join(folder, 'agent-keys.json')).mode & 0o777).toBe(0o600)
+
+  const server = loadServerKeys(join(folder, 'keys'))
+  expect(loadServerKeys(join(folder, 'keys')).fingerprint).toBe(server.fingerprint)
+  for (const name of ['signing.json', 'mac.key']) expect(statSync(join(folder, 'keys', name)).mode & 0o777).toBe(0o600)
+  expect(server.mac('session', Buffer.from('x'))).not.toEqual(server.mac('nonce', Buffer.from('x')))
+  expect(readFileSync(join(folder, 'keys', 'signing.json'), 'utf8')).toContain(server.publicKeys[0] ?? '?')
+})
+
+test('SE1 a session is had by signing a fresh nonce of this server, once', async () => {
+  const server = await startTestServer()
+  const { keys, joined } = await joinTestAgent(server)
+  const open = async (body: unknown) => code(await server.ask('POST', ROUTES.session, { json: body }))
+  const { agentId, incarnation } = joined
+  const nonce = await askNonce(server, agentId)
+  expect(await open(sessionBody(newAgentKeys(), agentId, incarnation, nonce))).toBe('401 session_required') // another key
+  expect(await open({ ...sessionBody(keys, agentId, incarnation, nonce), incarnation: incarnation + 1 })).toBe('401 session_required') // not what was signed
+  expect(await open(sessionBody(keys, agentId, incarnation, nonce))).toBe('200 ok')
+  expect(await open(sessionBody(keys, agentId, incarnation, nonce))).toBe('401 session_required') // replayed
+  const flipped = `${nonce.slice(0, 5)}${nonce[5] === 'A' ? 'B' : 'A'}${nonce.slice(6)}`
+  expect(await open(sessionBody(keys, agentId, incarnation, flipped))).toBe('401 session_required')
+  expect(await open(sessionBody(keys, 'a-00000000000000ff', incarnation, nonce))).toBe('401 cluster_unknown')
+
+  const [edge, past] = [await askNonce(server, agentId), await askNonce(server, agentId)]
+  server.clock.jump(NONCE_MS - 1)
+  expect(await open(sessionBody(keys, agentId, incarnation, edge))).toBe('200 ok')
+  server.clock.jump(1)
+  expect(await open(sessionBody(keys, agentId, incarnation, past))).toBe('401 session_required')
+})
+
+test('SE2 a token is short, ends with its time, and no bent one is taken', async () => {
+  const server = await startTestServer()
+  const agent = await joinTestAgent(server)
+  const { token } = agent.session
+  expect(token.length).toBeLessThanOrEqual(50)
+  for (let at = 0; at < token.length; at++) {
+    const bent = `${token.slice(0, at)}${token[at] === 'x' ? 'y' : 'x'}${token.slice(at + 1)}`
+    const answer = await server.ask('GET', ROUTES.desired, { token: bent })
+    expect([code(answer), typeof answer.body['nonce']]).toEqual(['401 session_required', 'string'])
+  }
+  for (const headers of [{}, { authorization: token }, { authorization: 'Bearer ' }, { authorization: `Basic ${token}` }]) {
+    expect(code(await server.ask('GET', ROUTES.desired, { headers: headers as Record<string, string> }))).toBe('401 session_required')
+  }
+  server.clock.jump(SESSION_MS - 1_000)
+  expect(code(await pull(server, agent))).toBe('200 ok')
+  server.clock.jump(1_000)
+  expect(code(await pull(server, agent))).toBe('401 session_required')
+})
+
+test('SE3 revocation and removal are seen at the next request of a valid session, and at the end of a wait', async () => {
+  const server = await startTestServer()
+  const agent = await joinTestAgent(server)
+  const cursor = cursorText(server.server.shards.head(agent.clusterId))
+  const waiting = server.ask('GET', `${ROUTES.desired}?cursor=${cursor}&wait=60`, { token: agent.session.token })
+  await server.clock.settle()
+  const key = { kind: 'Cluster', project: FLEET, name: 'site' } as const
+  const revoke = (revoked: boolean) => server.server.store.applyResource(key, { labels: {}, spec: JSON.stringify({ revoked }), nowMs: 1 })
+  await revoke(true)
+  await server.server.agents.refresh()
+  expect(code(await pull(server, agent))).toBe('403 revoked')
+  await server.clock.advance(60_000)
+  expect(code(await waiting)).toBe('403 revoked')
+  expect(code(await server.ask('POST', ROUTES.session, { json: { agentId: agent.joined.agentId, incarnation: null } }))).toBe('403 revoked')
+  await revoke(false)
+  await server.server.agents.refresh()
+  expect(code(await pull(server, agent))).toBe('200 ok')
+
+  await server.server.store.deleteCluster('site')
+  await server.server.agents.refresh()
+  expect(code(await pull(server, agent))).toBe('401 cluster_unknown')
+})
+
+test('SE4 the newer of two agents with one key wins, and the older is told', async () => {
+  const server = await startTestServer()
+  const agent = await joinTestAgent(server)
+  const newer = await openTestSession(server, agent.keys, agent.joined, null)
+  expect(newer.incarnation).toBe(agent.joined.incarnation + 1)
+  expect(code(await pull(server, agent))).toBe('403 superseded')
+  expect(code(await server.ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows: [] } }))).toBe(
+    '403 superseded',
+  )
+  const nonce = await askNonce(server, agent.joined.agentId)
+  const older = sessionBody(agent.keys, agent.joined.agentId, agent.joined.incarnation, nonce)
+  expect(code(await server.ask('POST', ROUTES.session, { json: older }))).toBe('403 superseded')
+  expect(code(await server.ask('GET', ROUTES.desired, { token: newer.token }))).toBe('200 ok')
+})
+
+test('SE4 an incarnation above the server’s, after a restore, is outranked; one that nobody gave out is refused', async () => {
+  const server = await startTestServer()
+  const agent = await joinTestAgent(server)
+  expect((await openTestSession(server, agent.keys, agent.joined, 7)).incarnation).toBe(8)
+  const nonce = await askNonce(server, agent.joined.agentId)
+  const absurd = sessionBody(agent.keys, agent.joined.agentId, 2 ** 53 - 1, nonce)
+  expect(code(await server.ask('POST', ROUTES.session, { json: absurd }))).toBe('400 bad_request')
+})
+
+test.each([
+  ['0', '426 protocol_unsupported'],
+  ['1', '200 ok'],
+  ['2', '426 protocol_unsupported'],
+  ['one', '400 bad_request'],
+])('PL11 protocol %s is answered %s, with both versions', async (version, expected) => {
+  const server = await startTestServer()
+  const { session } = await joinTestAgent(server)
+  const answer = await server.ask('GET', ROUTES.desired, { token: session.token, headers: { [PROTOCOL_HEADER]: version } })
+  expect(code(answer)).toBe(expected)
+  if (answer.status === 426) expect(answer.body['detail']).toBe(`the agent speaks protocol ${version}, the server 1`)
+})
+
+test('SE3 last-seen marks of many polls are one write', async () => {
+  const written: unknown[] = []
+  const marks = createSeenMarks({ markSeen: async (seen) => void written.push([...seen]) }, { nowMs: () => 7, sleep: async () => {} })
+  await marks.flush()
+  marks.seen(CLUSTER)
+  marks.seen(CLUSTER)
+  await marks.flush()
+  await marks.flush()
+  expect(written).toEqual([[[CLUSTER, 7]]])
+})
+
+test('an unknown route of the agent API is a problem body, other paths are not its business', async () => {
+  const server = await startTestServer()
+  expect(code(await server.ask('PUT', ROUTES.desired))).toBe('404 not_found')
+  expect(code(await server.ask('POST', `${ROUTES.desired}/buckets`))).toBe('404 not_found')
+  expect(await server.server.handle(new Request('http://localhost/api/v1/clusters'))).toBeNull()
+})
+
+test('a key that only looks like one is refused by the form of the join', async () => {
+  const server = await startTestServer()
+  const good = joinBody(server, newAgentKeys())
+  for (const publicKey of ['', 'A'.repeat(42), `${generateKey('ed25519').publicKey}A`, '='.repeat(43)]) {
+    expect(code(await server.ask('POST', ROUTES.join, { json: { ...good, publicKey } }))).toBe('400 bad_request')
+  }
+  expect(code(await server.ask('POST', ROUTES.join, { json: { ...good, publicKey: 'A'.repeat(43) } }))).toBe('401 join_proof_invalid')
+})
