@@ -149,6 +149,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
   'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',
   'agent/reconcile/rounds.ts': 'plans and carries out until nothing is left to do',
+  'agent/reconcile/served-kinds.ts': 'asks discovery what is served, through the port',
   'agent/reconcile/request-gate.ts': 'how many requests are in flight',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {

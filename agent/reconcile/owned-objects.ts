@@ -2,17 +2,15 @@
 // marks and wakes; what to do is decided in the service's turn.
 import { groupOf, type K8sObject, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { describeDrift } from './drift.ts'
 import type { LiveObject } from './live-object.ts'
-import type { ServedKinds } from './served-kinds.ts'
+import { learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
 import { namespaceKey } from './situation.ts'
 import { resourceKey, type WatchSink } from './watches.ts'
@@ -31,10 +29,6 @@ export interface OwnedObjectsDeps {
 }
 
 const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
-/** Between a CRD's Established and its kind in discovery there are some moments. */
-const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
-const SERVED_ATTEMPTS_MAX = 12
-
 export class OwnedObjects implements WatchSink {
   /** Keyed by refKey. */
   readonly owners = new Map<string, ServiceId>()
@@ -122,7 +116,10 @@ export class OwnedObjects implements WatchSink {
     model.markWaiting(key)
     this.#deps.wake(model.key)
     if (key.startsWith(namespaceKey(''))) this.#namespaceChanged(key)
-    if (key.startsWith(CRD_KEY) && live?.health.word === 'Healthy') void this.#learnKinds(key.slice(CRD_KEY.length))
+    if (key.startsWith(CRD_KEY) && live?.health.word === 'Healthy') {
+      const { kinds } = this.#deps
+      void learnKind(kinds, key.slice(CRD_KEY.length), this.#deps).then(() => this.#kindsLearned())
+    }
   }
 
   turned(resource: ApiResource): void {
@@ -162,21 +159,13 @@ export class OwnedObjects implements WatchSink {
     }
   }
 
-  /** RC16: a CRD became Established. Asked until discovery shows its kind, a few times; then the retries of its objects ask on. */
-  async #learnKinds(crdName: string): Promise<void> {
-    const { kinds, clock, random, log, signal } = this.#deps
-    const dot = crdName.indexOf('.')
-    const [plural, group] = [crdName.slice(0, dot), crdName.slice(dot + 1)]
-    if (kinds.servesPlural(group, plural)) return
-    for (let attempt = 0; attempt < SERVED_ATTEMPTS_MAX && !signal.aborted; attempt += 1) {
-      await kinds.refresh().catch((error) => log.debug('discovery failed', { error: describeError(error) }))
-      if (kinds.servesPlural(group, plural)) break
-      await clock.sleep(backoffMs(attempt, SERVED_BACKOFF, random), signal)
-    }
+  /** RC16: a CRD became Established. What waited for a kind is tried when discovery shows it, or when asking for it was given up for now. */
+  #kindsLearned(): void {
+    const nowMs = this.#deps.clock.nowMs()
     for (const model of this.#models.values()) {
       for (const [key, problem] of model.problems) {
         if (problem.kind !== 'unserved') continue
-        model.problems.set(key, { ...problem, retryAtMs: this.#deps.clock.nowMs() })
+        model.problems.set(key, { ...problem, retryAtMs: nowMs })
         this.#deps.wake(model.key)
       }
     }

@@ -217,7 +217,7 @@ export interface PrunePlan {
   problems: Map<string, Problem | null>
 }
 
-/** IV2, OR2: what to do with objects that the revision no longer names. The guard looks at `doomed` before any of `steps` is carried out. */
+/** PR6, OR2: what to do with objects that the revision no longer names. The guard looks at `doomed` before any of `steps` is carried out. */
 export function planPrune(
   view: PlanView,
   leaving: Iterable<string>,

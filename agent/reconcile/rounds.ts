@@ -75,7 +75,7 @@ function reportRival(model: ServiceModel, deps: TurnDeps, key: string, problem: 
   })
 }
 
-/** PR1, IV2: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard already. */
+/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard already. */
 export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
   const { row } = model
   model.pruneWhy = null

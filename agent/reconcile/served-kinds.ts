@@ -1,4 +1,9 @@
 // What this API server serves, as it said last. Asked again when a kind is not found and when a CRD becomes Established; nothing asks by the clock.
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
 
 export type KindLookup =
@@ -70,5 +75,23 @@ export class ServedKinds {
     this.#byKind = byKind
     this.#staleGroups = stale
     this.#known = true
+  }
+}
+
+/** Between a CRD's Established and its kind in discovery there are some moments. */
+const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
+const SERVED_ATTEMPTS_MAX = 12
+
+/** Asks until discovery shows what the CRD `<plural>.<group>` defines, a few times; the retries of its objects ask on. */
+export async function learnKind(
+  kinds: ServedKinds,
+  crdName: string,
+  { clock, random, log, signal }: { clock: Clock; random: Random; log: Logger; signal: AbortSignal },
+): Promise<void> {
+  const dot = crdName.indexOf('.')
+  const [plural, group] = [crdName.slice(0, dot), crdName.slice(dot + 1)]
+  for (let attempt = 0; attempt < SERVED_ATTEMPTS_MAX && !signal.aborted && !kinds.servesPlural(group, plural); attempt += 1) {
+    if (attempt > 0) await clock.sleep(backoffMs(attempt, SERVED_BACKOFF, random), signal)
+    await kinds.refresh().catch((error) => log.debug('discovery failed', { error: describeError(error) }))
   }
 }

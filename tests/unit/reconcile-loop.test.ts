@@ -1,66 +1,12 @@
-// The whole loop on the fake API server: what it writes, what it leaves alone, and what it says.
+// What the loop applies, and when it may, on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
-import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
-import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
-import { createFakeCluster, type FakeCluster, type FakeRequest } from '../support/fake-cluster.ts'
-import {
-  CLUSTER_ID,
-  configMap,
-  configMapKey,
-  configMapRef,
-  configMaps,
-  createReconcileKit,
-  type KitOptions,
-  type ReconcileKit,
-} from '../support/reconcile-kit.ts'
-import { createVirtualClock } from '../support/virtual-clock.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { crd, denied, isClaim, namespace, namespaceRef, requests, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
+import { CLUSTER_ID, configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
 
-const started: ReconcileKit[] = []
-afterEach(async () => {
-  for (const kit of started.splice(0)) await kit.stop()
-})
-
-function setup(options: Partial<KitOptions> = {}) {
-  const clock = createVirtualClock()
-  const cluster = createFakeCluster({ clock })
-  const kit = createReconcileKit({ cluster, clock, ...options })
-  started.push(kit)
-  const settle = () => clock.advance(50)
-  const run = async () => {
-    kit.start()
-    await settle()
-  }
-  return { clock, cluster, kit, settle, run }
-}
-
-const WRITES: ReadonlySet<FakeRequest['verb']> = new Set(['apply', 'delete', 'patch'])
-const isClaim = ({ ref }: FakeRequest) => ref?.namespace === CLAIM_NAMESPACE || ref?.name === CLAIM_NAMESPACE
-/** `apply ConfigMap a`, in the order in which they arrived since the last call. */
-function writes(cluster: FakeCluster): string[] {
-  const seen = cluster.requests.splice(0)
-  return seen.filter((request) => WRITES.has(request.verb) && !isClaim(request)).map(({ verb, ref }) => `${verb} ${ref?.kind} ${ref?.name}`)
-}
-const requests = (cluster: FakeCluster): string[] =>
-  cluster.requests.splice(0).map(({ verb, ref, kind }) => `${verb} ${ref?.kind ?? kind ?? ''} ${ref?.name ?? ''}`.trim())
-
-const namespace = (name: string): K8sObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }) as K8sObject
-const namespaceRef = (name: string): ObjectRef => ({ group: '', kind: 'Namespace', namespace: '', name })
-const crd = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'things.example.com' },
-  spec: {
-    group: 'example.com',
-    names: { kind: 'Thing', plural: 'things', singular: 'thing', listKind: 'ThingList' },
-    scope: 'Cluster',
-    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
-  },
-} as unknown as K8sObject
-const thing = (name: string, metadata = {}): K8sObject =>
-  ({ apiVersion: 'example.com/v1', kind: 'Thing', metadata: { name, ...metadata }, spec: { size: 1 } }) as K8sObject
-const denied: ApiFailure = { kind: 'forbidden', status: 403, reason: 'Forbidden', message: 'quota' }
+afterEach(stopAll)
 
 describe('applying', () => {
   test('RC7 a set arrives, becomes healthy, and a second pass of the same costs no request', async () => {
@@ -240,311 +186,6 @@ describe('applying', () => {
   })
 })
 
-describe('drift', () => {
-  const settled = async () => {
-    const parts = setup()
-    parts.kit.desire(configMaps(20))
-    await parts.run()
-    requests(parts.cluster)
-    return parts
-  }
-
-  test('DR7 a deleted object is made again: one look, one write', async () => {
-    const { cluster, kit, settle } = await settled()
-    cluster.deleteAs('kubectl', configMapRef('m0003'))
-    await settle()
-    expect(requests(cluster)).toEqual(['get ConfigMap m0003', 'apply ConfigMap m0003'])
-    expect(kit.drift(configMapKey('m0003'))).toMatchObject({ action: 'healed', count: 1 })
-    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
-  })
-
-  test('DR7 a changed value is put back with one write, and who did it is said', async () => {
-    const { cluster, kit, settle } = await settled()
-    cluster.editAs('kubectl-edit', configMapRef('m0003'), (object) => Object.assign(object, { data: { n: 'x' } }))
-    await settle()
-    expect(requests(cluster)).toEqual(['apply ConfigMap m0003'])
-    expect(cluster.object(configMapRef('m0003'))?.['data']).toEqual({ n: '3' })
-    expect(kit.drift(configMapKey('m0003'))).toMatchObject({ action: 'healed', paths: ['.data.n'], manager: 'kubectl-edit' })
-  })
-
-  test('DR7 our label taken away: it comes back', async () => {
-    const { cluster, settle } = await settled()
-    cluster.editAs('kubectl-label', configMapRef('m0003'), (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
-    await settle()
-    expect(cluster.object(configMapRef('m0003'))?.metadata.labels?.[SERVICE_LABEL]).toBe('web.shop')
-    expect(writes(cluster)).toEqual(['apply ConfigMap m0003'])
-  })
-
-  test('DR1 fields, labels and annotations of others cost nothing', async () => {
-    const { cluster, settle } = await settled()
-    cluster.patchAs('kubectl', configMapRef('m0003'), {
-      metadata: { annotations: { theirs: 'x' }, labels: { theirs: 'x' } },
-      data: { extra: 'x' },
-    })
-    await settle()
-    expect(requests(cluster)).toEqual([])
-    expect(cluster.object(configMapRef('m0003'))?.['data']).toEqual({ n: '3', extra: 'x' })
-  })
-
-  test('DR4 a fight is given up for a while, is shown with the rival, and stops nothing else', async () => {
-    const { cluster, kit, settle, clock } = await settled()
-    for (let round = 0; round < 12; round += 1) {
-      if (JSON.stringify(cluster.object(configMapRef('m0003'))?.['data']) !== '{"n":"3"}') break
-      cluster.editAs('operator', configMapRef('m0003'), (object) => Object.assign(object, { data: { n: String(round) } }))
-      await settle()
-    }
-    expect(writes(cluster)).toHaveLength(5)
-    expect(kit.object(configMapKey('m0003'))).toMatchObject({ reason: 'Contested', message: expect.stringContaining('operator') })
-    cluster.deleteAs('kubectl', configMapRef('m0004'))
-    await settle()
-    expect(writes(cluster)).toEqual(['apply ConfigMap m0004'])
-    await clock.advance(60_000)
-    expect(cluster.object(configMapRef('m0003'))?.['data']).toEqual({ n: '3' })
-  })
-
-  test('DR5 policy report shows and does not touch', async () => {
-    const { cluster, kit, settle, run } = setup()
-    kit.desire(configMaps(3), { sync: { drift: 'report' } })
-    await run()
-    writes(cluster)
-    cluster.editAs('kubectl-edit', configMapRef('m0001'), (object) => Object.assign(object, { data: { n: 'x' } }))
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    expect(kit.object(configMapKey('m0001'))).toMatchObject({
-      sync: 'OutOfSync',
-      reason: 'Drifted',
-      message: expect.stringContaining('.data.n'),
-    })
-    expect(kit.drift(configMapKey('m0001'))).toMatchObject({ action: 'reported' })
-  })
-
-  test('DR7 what happened while the agent was away is healed at its start, and nothing else is written', async () => {
-    const { cluster, kit, settle } = await settled()
-    await kit.stop()
-    cluster.deleteAs('kubectl', configMapRef('m0003'))
-    cluster.editAs('kubectl-edit', configMapRef('m0004'), (object) => Object.assign(object, { data: { n: 'x' } }))
-    kit.start()
-    await settle()
-    expect(writes(cluster).sort()).toEqual(['apply ConfigMap m0003', 'apply ConfigMap m0004'])
-  })
-
-  test('RC5 watches that are cut, and that must start over, miss nothing and write nothing', async () => {
-    const { cluster, settle, clock } = await settled()
-    cluster.cutWatches({ forget: true })
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    cluster.fail(({ verb }) => (verb === 'watch' ? { ...denied, kind: 'unreachable' } : null))
-    cluster.cutWatches({ forget: true })
-    await settle()
-    cluster.deleteAs('kubectl', configMapRef('m0005'))
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    cluster.fail(() => null)
-    await clock.advance(5_000)
-    expect(writes(cluster)).toEqual(['apply ConfigMap m0005'])
-  })
-
-  test('RC5 a kind that cannot be watched is Unknown, not missing', async () => {
-    const { cluster, kit, settle } = await settled()
-    cluster.fail(({ verb }) => (verb === 'watch' ? { ...denied, kind: 'server_error' } : null))
-    cluster.cutWatches()
-    await settle()
-    expect(kit.service()).toMatchObject({ sync: 'Unknown', health: 'Unknown' })
-    expect(writes(cluster)).toEqual([])
-  })
-
-  test('RC1 an incomplete revision changes nothing: what was applied stays in force, also after a restart', async () => {
-    const { cluster, kit, settle } = await settled()
-    kit.replica.reads.set('web/shop', { kind: 'incomplete', why: 'the digest does not fit' })
-    await kit.stop()
-    cluster.deleteAs('kubectl', configMapRef('m0003'))
-    kit.start()
-    await settle()
-    expect(writes(cluster)).toEqual(['apply ConfigMap m0003'])
-    expect(kit.service()).toMatchObject({ reason: 'RevisionIncomplete' })
-  })
-})
-
-describe('pruning', () => {
-  test('PR1 what left the manifests goes, and nothing else', async () => {
-    const { cluster, kit, run, settle } = setup()
-    cluster.applyAs('kubectl', configMap('foreign'))
-    kit.desire(configMaps(10))
-    await run()
-    writes(cluster)
-    kit.desire(configMaps(8))
-    await settle()
-    expect(writes(cluster)).toEqual(['delete ConfigMap m0008', 'delete ConfigMap m0009'])
-    expect(cluster.object(configMapRef('foreign'))).not.toBeNull()
-    expect(kit.service()).toMatchObject({ sync: 'Synced', objectCount: 8 })
-    expect(kit.object(configMapKey('m0009'))).toBeNull()
-  })
-
-  test('PR2, PR4, PR5 an empty revision prunes nothing and names everything, until that revision is confirmed', async () => {
-    const { cluster, kit, run, settle } = setup()
-    kit.desire(configMaps(3))
-    await run()
-    writes(cluster)
-    const digest = kit.desire([])
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    expect(kit.service()).toMatchObject({
-      sync: 'OutOfSync',
-      reason: 'PruneRefused',
-      refusal: { digest, count: 3, names: ['ConfigMap default/m0000', 'ConfigMap default/m0001', 'ConfigMap default/m0002'] },
-    })
-    kit.desire([], { pruneConfirmed: 'another' })
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    kit.desire([], { pruneConfirmed: digest })
-    await settle()
-    expect(writes(cluster)).toHaveLength(3)
-    expect(kit.service()?.refusal).toBeUndefined()
-  })
-
-  test('IV2 a prune waits for the health of what is new', async () => {
-    const { cluster, kit, run, settle } = setup()
-    const deployment = {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'd', namespace: 'default' },
-      spec: {
-        replicas: 1,
-        selector: { matchLabels: { a: 'b' } },
-        template: { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
-      },
-    } as unknown as K8sObject
-    const ref = { group: 'apps', kind: 'Deployment', namespace: 'default', name: 'd' }
-    kit.desire([configMap('a')])
-    await run()
-    kit.desire([deployment])
-    await settle()
-    expect(writes(cluster)).toEqual(['apply ConfigMap a', 'apply Deployment d'])
-    expect(kit.service()).toMatchObject({ reason: 'PrunePending', message: expect.stringContaining('Deployment default/d is healthy') })
-    cluster.setStatus(ref, { observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 })
-    await settle()
-    expect(writes(cluster)).toEqual(['delete ConfigMap a'])
-    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
-  })
-
-  test('HE2 past its deadline an object is Degraded, with no event needed', async () => {
-    const { cluster, kit, run, settle, clock } = setup()
-    kit.desire([crd, configMap('a')], { sync: { healthDeadline: '5m' } })
-    await run()
-    await clock.advance(5_000)
-    kit.desire([crd, configMap('a'), thing('t')], { sync: { healthDeadline: '5m' } })
-    await settle()
-    cluster.setStatus(
-      { group: 'example.com', kind: 'Thing', namespace: '', name: 't' },
-      { conditions: [{ type: 'Ready', status: 'False', reason: 'Busy', message: 'm' }] },
-    )
-    await settle()
-    expect(kit.service()).toMatchObject({ health: 'Progressing', reason: 'Busy' })
-    await clock.advance(301_000)
-    expect(kit.service()).toMatchObject({ health: 'Degraded', reason: 'DeadlineExceeded' })
-  })
-
-  test('IV4 what carries a keep mark is let go, not deleted', async () => {
-    const { cluster, kit, run, settle } = setup()
-    const kept = {
-      ...configMap('kept'),
-      metadata: { name: 'kept', namespace: 'default', annotations: { 'helm.sh/resource-policy': 'keep' } },
-    } as K8sObject
-    kit.desire([kept, configMap('a')])
-    await run()
-    writes(cluster)
-    kit.desire([configMap('a')])
-    await settle()
-    expect(writes(cluster)).toEqual(['patch ConfigMap kept'])
-    expect(cluster.object(configMapRef('kept'))?.['data']).toEqual({ a: '1' })
-    expect(kit.service()).toMatchObject({ sync: 'Synced' })
-  })
-
-  test('IV2 an object that finalizers hold is pruned when they let it go; it is named meanwhile', async () => {
-    const { cluster, kit, run, settle } = setup()
-    const held = { ...configMap('held'), metadata: { name: 'held', namespace: 'default', finalizers: ['example.com/hold'] } } as K8sObject
-    kit.desire([held, configMap('a')])
-    await run()
-    writes(cluster)
-    kit.desire([configMap('a')])
-    await settle()
-    expect(writes(cluster)).toEqual(['delete ConfigMap held'])
-    expect(kit.object(configMapKey('held'))?.message).toContain('example.com/hold')
-    cluster.editAs('operator', configMapRef('held'), (object) => Object.assign(object.metadata, { finalizers: [] }))
-    await settle()
-    expect(kit.state.inventory({ project: 'web', service: 'shop' })).toHaveLength(1)
-    expect(kit.service()).toMatchObject({ sync: 'Synced' })
-  })
-
-  test('IV5 without a row nothing is removed; with a removal order everything goes, CRs first, and is forgotten', async () => {
-    const { cluster, kit, run, settle, clock } = setup()
-    kit.desire([crd, thing('t'), configMap('a', {}, 'shop'), namespace('shop')])
-    await run()
-    await clock.advance(5_000)
-    writes(cluster)
-    kit.dropRow()
-    await settle()
-    expect(writes(cluster)).toEqual([])
-    expect(kit.service()).toMatchObject({ reason: 'Unclaimed', sync: 'Unknown' })
-    kit.remove('prune')
-    await settle()
-    expect(writes(cluster)).toEqual([
-      'delete Thing t',
-      'delete ConfigMap a',
-      'delete CustomResourceDefinition things.example.com',
-      'delete Namespace shop',
-    ])
-    expect(kit.service()).toMatchObject({ removed: true, reason: 'Removed' })
-    expect(kit.state.services()).toEqual([])
-    kit.dropRow()
-    await settle()
-    expect(kit.service()).toBeNull()
-  })
-
-  test('RC12 an orphaning order takes our marks and our entry, and leaves every field', async () => {
-    const { cluster, kit, run, settle } = setup()
-    kit.desire([configMap('a'), configMap('b')])
-    await run()
-    writes(cluster)
-    kit.remove('orphan')
-    await settle()
-    expect(writes(cluster)).toEqual(['patch ConfigMap a', 'patch ConfigMap b'])
-    const left = cluster.object(configMapRef('a')) as K8sObject
-    expect(left['data']).toEqual({ a: '1' })
-    expect(left.metadata.labels?.[SERVICE_LABEL]).toBeUndefined()
-    expect(left.metadata.managedFields?.some(({ manager }) => manager === 'skerry')).toBeFalsy()
-    expect(kit.service()).toMatchObject({ removed: true })
-  })
-
-  test('IV3 a lost inventory is found again by the marks: what is not wanted any more goes, past the guard', async () => {
-    const { cluster, kit, run, clock } = setup()
-    kit.desire(configMaps(10))
-    await run()
-    await kit.stop()
-    writes(cluster)
-    const second = createReconcileKit({ cluster, clock })
-    started.push(second)
-    second.desire(configMaps(9))
-    second.start()
-    await clock.advance(1_000)
-    const seen = writes(cluster)
-    expect(seen.at(-1)).toBe('delete ConfigMap m0009')
-    expect(seen.filter((write) => write.startsWith('apply'))).toHaveLength(9)
-    expect(second.service()).toMatchObject({ sync: 'Synced' })
-  })
-
-  test('PR1 nothing is pruned while the replica is not verified', async () => {
-    const { cluster, kit, run, settle } = setup()
-    kit.desire(configMaps(10))
-    await run()
-    writes(cluster)
-    kit.replica.ok = false
-    kit.desire(configMaps(9))
-    await settle()
-    expect(writes(cluster)).toEqual([])
-  })
-})
-
 describe('the claim', () => {
   const claimRef = configMapRef(CLAIM_NAME, CLAIM_NAMESPACE)
   test('CM1 enforcement begins with the claim held, and its namespace is made', async () => {
@@ -582,4 +223,51 @@ describe('the claim', () => {
     await clock.advance(60_000)
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
   })
+})
+
+test('RC14 a newer revision pre-empts the older one at the next object', async () => {
+  const { cluster, kit, settle } = setup()
+  kit.desire(configMaps(300).map((object) => ({ ...object, data: { v: 'old' } }) as K8sObject))
+  let applied = 0
+  cluster.fail(({ verb, ref }) => {
+    if (verb === 'apply' && ref?.name.startsWith('m') && ++applied === 40) kit.desire(configMaps(300))
+    return null
+  })
+  kit.start()
+  await settle()
+  // At most what was on its way when the newer one came was sent twice.
+  expect(writes(cluster).length).toBeLessThanOrEqual(300 + 60)
+  expect(cluster.object(configMapRef('m0000'))?.['data']).toEqual({ n: '0' })
+  expect(kit.service()).toMatchObject({ sync: 'Synced', healthyCount: 300 })
+})
+
+test('IV1 the inventory holds an object before the first request about it', async () => {
+  const { cluster, kit, run } = setup()
+  const seen: boolean[] = []
+  cluster.fail(({ verb, ref }) => {
+    if (ref?.name === 'a' && verb !== 'watch') seen.push(kit.state.ownerOf(configMapKey('a')) !== null)
+    return null
+  })
+  kit.desire([configMap('a')])
+  await run()
+  expect(seen.length).toBeGreaterThan(0)
+  expect(seen).not.toContain(false)
+})
+
+test('RC15 applied and healthy name the revision that got there, and keep their time', async () => {
+  const { cluster, kit, run, settle, clock } = setup()
+  cluster.fail(({ verb, ref }) => (verb === 'apply' && ref?.name === 'b' ? denied : null))
+  const digest = kit.desire([configMap('a'), configMap('b')])
+  await run()
+  expect(kit.service()?.received?.digest).toBe(digest)
+  expect(kit.service()?.applied).toBeUndefined()
+  cluster.fail(() => null)
+  await clock.advance(10_000)
+  const { applied, healthy } = kit.service() ?? {}
+  expect([applied?.digest, healthy?.digest]).toEqual([digest, digest])
+  await kit.stop()
+  await clock.advance(60_000)
+  kit.start()
+  await settle()
+  expect(kit.service()).toMatchObject({ applied, healthy })
 })

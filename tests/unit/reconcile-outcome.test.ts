@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'bun:test'
+import { objectStatus, type ServiceFacts, serviceStatus } from '../../agent/reconcile/outcome.ts'
+import type { Problem } from '../../agent/reconcile/situation.ts'
+import { HEALTHY } from '../../shared/kube/health.ts'
+import type { ObjectStatus } from '../../shared/model/status.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+
+const present = {
+  kind: 'present',
+  live: { uid: 'u', resourceVersion: '1', ownedHash: 'h', health: HEALTHY, deleting: null, keep: null, owner: { kind: 'none' } },
+} as const
+const failed: Problem = {
+  kind: 'failed',
+  failure: { kind: 'immutable', status: 422, reason: 'Invalid', message: 'spec.selector: field is immutable' },
+  attempt: 0,
+  retryAtMs: null,
+  sent: 'x',
+}
+const facts = (problem: Problem | null, view: Parameters<typeof objectStatus>[0]['view'] = present) => ({
+  view,
+  problem,
+  progressingSinceMs: null,
+  deadlineMs: 600_000,
+})
+
+test.each([
+  ['as wanted', facts(null), ['Synced', 'Healthy', 'Healthy', '']],
+  [
+    'refused',
+    facts(failed),
+    [
+      'OutOfSync',
+      'Healthy',
+      'Immutable',
+      'spec.selector: field is immutable; undo the change, or delete the object so that it is made again',
+    ],
+  ],
+  [
+    'not there',
+    facts({ kind: 'waiting', on: 'x', message: 'namespace x is not Active yet' }, { kind: 'absent' }),
+    ['OutOfSync', 'Missing', 'Waiting', 'namespace x is not Active yet'],
+  ],
+  [
+    'not watched',
+    facts({ kind: 'unknown' }, { kind: 'unknown' }),
+    ['Unknown', 'Unknown', 'NotWatched', 'what the cluster holds of this kind is not known at the moment; it is looked at again by itself'],
+  ],
+  [
+    'contested',
+    facts({ kind: 'contested', rival: 'hpa', untilMs: 1 }),
+    ['OutOfSync', 'Healthy', 'Contested', 'hpa changes it again after every correction; stop that manager, or take the field out of Git'],
+  ],
+] as const)('RC13 an object that is %s', (_, input, expected) => {
+  const { sync, health, reason, message } = objectStatus(input, null, 5)
+  expect([sync, health, reason, message]).toEqual([...expected])
+})
+
+test('RC13 the time of a state is kept as long as sync, health and reason are the same', () => {
+  const first = objectStatus(facts(null), null, 5)
+  expect(objectStatus(facts(null), first, 9).sinceMs).toBe(5)
+  expect(objectStatus(facts(failed), first, 9).sinceMs).toBe(9)
+})
+
+const ok: ObjectStatus = { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message: '', sinceMs: 0 }
+const bad: ObjectStatus = { ...ok, sync: 'OutOfSync', reason: 'Invalid', message: 'no' }
+const slow: ObjectStatus = { ...ok, health: 'Progressing', reason: 'LessReplicas', message: '1 of 2' }
+const objects = (...statuses: ObjectStatus[]) => statuses.map((status, i) => ({ ref: configMapRef(`m${9 - i}`), status, desired: true }))
+const service = (change: Partial<ServiceFacts>): ServiceFacts => ({
+  revision: { kind: 'complete', commit: 'c', digest: 'd', count: 2 },
+  objects: objects(ok, ok),
+  leaving: null,
+  refusal: null,
+  received: null,
+  state: { applied: null, healthy: null },
+  removal: 'none',
+  ...change,
+})
+const refusal = { digest: 'd', names: ['a', 'b', 'c', 'd', 'e', 'f'], count: 6, ownedCount: 6, why: 'too many' }
+
+describe('HE3 a service is as well as its worst object', () => {
+  test.each([
+    ['all well', {}, 'Synced', 'Healthy', 'Synced', ''],
+    [
+      'two of three wrong: the first by name speaks for both',
+      { objects: objects(ok, bad, bad) },
+      'OutOfSync',
+      'Healthy',
+      'Invalid',
+      'ConfigMap default/m7: no (and 1 more)',
+    ],
+    ['one on its way', { objects: objects(ok, slow) }, 'Synced', 'Progressing', 'LessReplicas', 'ConfigMap default/m8: 1 of 2'],
+    [
+      'out of sync speaks before health',
+      { objects: objects(slow, bad) },
+      'OutOfSync',
+      'Progressing',
+      'Invalid',
+      'ConfigMap default/m8: no',
+    ],
+    [
+      'a refused prune speaks before objects',
+      { refusal, objects: objects(bad) },
+      'OutOfSync',
+      'Healthy',
+      'PruneRefused',
+      'too many; nothing of this revision is pruned until it is confirmed: a, b, c, d, e and 1 more',
+    ],
+    ['a prune that waits', { leaving: { count: 1, why: 'w' } }, 'OutOfSync', 'Healthy', 'PrunePending', 'w'],
+    ['removed', { removal: 'done', objects: [] }, 'Synced', 'Healthy', 'Removed', ''],
+    [
+      'no row',
+      { revision: { kind: 'unclaimed' } },
+      'Unknown',
+      'Healthy',
+      'Unclaimed',
+      'the server names no such service; its objects are kept. Bring it back, or delete them by hand',
+    ],
+  ] as const)('HE3 %s', (_, change, sync, health, reason, message) => {
+    expect(serviceStatus(service(change as Partial<ServiceFacts>), null, 7)).toMatchObject({ sync, health, reason, message })
+  })
+  test('RC13 the order in which objects are met changes nothing', () => {
+    const some = objects(bad, slow, ok, bad)
+    expect(serviceStatus(service({ objects: some }), null, 7)).toEqual(serviceStatus(service({ objects: [...some].reverse() }), null, 7))
+  })
+})

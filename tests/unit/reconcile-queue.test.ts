@@ -1,0 +1,95 @@
+import { expect, test } from 'bun:test'
+import { RequestGate } from '../../agent/reconcile/request-gate.ts'
+import { WorkQueue } from '../../agent/reconcile/work-queue.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+function queue(concurrency = 2) {
+  const clock = createVirtualClock()
+  const log: string[] = []
+  const stop = new AbortController()
+  const work = new WorkQueue({
+    clock,
+    concurrency,
+    signal: stop.signal,
+    turn: async (key) => {
+      log.push(`+${key}`)
+      await clock.sleep(10)
+      log.push(`-${key}`)
+    },
+  })
+  return { clock, log, work, stop }
+}
+
+test('RC10 wakes before it is opened are kept, and many wakes are one turn', async () => {
+  const { clock, log, work } = queue()
+  for (let i = 0; i < 5; i += 1) work.wake('a')
+  await clock.advance(100)
+  expect(log).toEqual([])
+  work.setOpen(true)
+  await clock.advance(100)
+  expect(log).toEqual(['+a', '-a'])
+})
+
+test('RC10 a wake during its turn gives a service exactly one more, never two at once', async () => {
+  const { clock, log, work } = queue()
+  work.setOpen(true)
+  work.wake('a')
+  await clock.advance(5)
+  work.wake('a')
+  work.wake('a')
+  await clock.advance(100)
+  expect(log).toEqual(['+a', '-a', '+a', '-a'])
+})
+
+test('RC10 different services run beside each other, up to the bound', async () => {
+  const { clock, log, work } = queue(2)
+  work.setOpen(true)
+  for (const key of ['a', 'b', 'c']) work.wake(key)
+  await clock.advance(5)
+  expect(log).toEqual(['+a', '+b'])
+  await clock.advance(100)
+  expect(log.filter((line) => line.startsWith('-'))).toHaveLength(3)
+})
+
+test('RC10 the earliest deadline counts, once', async () => {
+  const { clock, log, work } = queue()
+  work.setOpen(true)
+  const startMs = clock.nowMs()
+  work.wakeAt('a', startMs + 5_000)
+  work.wakeAt('a', startMs + 1_000)
+  work.wakeAt('a', startMs + 9_000)
+  await clock.advance(1_500)
+  expect(log).toEqual(['+a', '-a'])
+  await clock.advance(60_000)
+  expect(log).toHaveLength(2)
+})
+
+test('RC9 never more than its limit at once; halved by an overload, and grown again by good answers', async () => {
+  const gate = new RequestGate(8)
+  let running = 0
+  let most = 0
+  const request = (overload: boolean) =>
+    gate.run(
+      async () => {
+        running += 1
+        most = Math.max(most, running)
+        await Promise.resolve()
+        running -= 1
+        return overload
+      },
+      (answer) => answer,
+    )
+  await Promise.all(Array.from({ length: 100 }, () => request(false)))
+  expect(most).toBe(8)
+  await request(true)
+  expect(gate.limit()).toBe(4)
+  await request(true)
+  await request(true)
+  await request(true)
+  expect(gate.limit()).toBe(1)
+  most = 0
+  await Promise.all(Array.from({ length: 4 }, () => request(false)))
+  expect(most).toBeLessThanOrEqual(2)
+  await Promise.all(Array.from({ length: 200 }, () => request(false)))
+  expect(gate.limit()).toBe(8)
+})
