@@ -1,5 +1,5 @@
 // What goes wrong, and where a person looks first: each case changes nothing in the cluster and says what to do.
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { LocalAgent } from '../../scripts/local-cluster/local-fleet.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import {
@@ -13,6 +13,7 @@ import {
   startScenario,
 } from '../support/scenario.ts'
 
+setDefaultTimeout(60_000)
 let scenario: Scenario
 const site = () => {
   const found = scenario.sites['pier']

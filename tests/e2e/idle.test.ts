@@ -1,5 +1,5 @@
 // Nothing happens, so nothing is done: two idle minutes while the API server ends every watch after 30 to 60 seconds.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import {
   AGENT_USER_AGENT,
@@ -13,6 +13,7 @@ import {
 } from '../support/scenario.ts'
 
 const IDLE_MS = 120_000
+setDefaultTimeout(60_000)
 let scenario: Scenario
 
 beforeAll(async () => {

@@ -1,9 +1,10 @@
 // The sea cuts the site off: what the agent does alone, and that no sudden death loses or deletes anything.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
+setDefaultTimeout(60_000)
 let scenario: Scenario
 const site = () => {
   const found = scenario.sites['ferry']

@@ -1,10 +1,11 @@
 // Two clusters, one server: each gets its own rows only, and a label moves a service from one to the other.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { configMapYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
+setDefaultTimeout(60_000)
 let scenario: Scenario
 
 beforeAll(async () => {
