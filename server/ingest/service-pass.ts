@@ -12,7 +12,7 @@ import { leaveSubject, type PlanInput, planService, pruneSubject, removeSubject,
 import type { ContentStore } from '../store/content-store.ts'
 import type { Confirmation, RenderState, Store, StoredResource } from '../store/store.ts'
 import { fleetEvent, type NewEvent } from './fleet-event.ts'
-import { nextRenderState, type Rendering, type ServiceRenderer } from './service-render.ts'
+import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
 
 export interface ServicePassDeps {
   store: Store
@@ -62,8 +62,10 @@ async function recordRender(
 
 function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
   if (after.error !== null) {
-    const same = before.error?.code === after.error.code && before.error.message === after.error.message
-    return same ? [] : [fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}; the last good revision stays`, { service })]
+    if (sameError(before.error, after.error)) return []
+    const [first] = after.error.problems
+    const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
+    return [fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}${where}; the last good revision stays`, { service })]
   }
   const events: NewEvent[] = []
   if (before.error !== null)

@@ -1,4 +1,5 @@
 // What a service renders to now: the content of its folder at the commit that was read last. Asked again with nothing changed, it reads nothing.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resources.ts'
@@ -119,6 +120,9 @@ export class ServiceRenderer {
   }
 }
 
+export const sameError = (a: Omit<StoredError, 'sinceMs'> | null, b: Omit<StoredError, 'sinceMs'>): boolean =>
+  a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
+
 /** The state to store after a render; the very same object when nothing about it changed. */
 export function nextRenderState(before: RenderState, generation: number, rendering: Rendering, nowMs: number): RenderState {
   switch (rendering.kind) {
@@ -126,8 +130,7 @@ export function nextRenderState(before: RenderState, generation: number, renderi
       return before
     case 'failed': {
       const { code, message, problems } = rendering.error
-      const same = before.error !== null && before.error.code === code && before.error.message === message
-      if (same && before.generation === generation) return before
+      if (before.generation === generation && sameError(before.error, rendering.error)) return before
       const sinceMs = before.error?.code === code ? before.error.sinceMs : nowMs
       // Commit, digest and count stay those of the last good render: it is what is in force.
       return { ...before, generation, error: { code, message, problems, sinceMs } }

@@ -61,9 +61,7 @@ function failed(unsorted: Problem[]): RenderResult {
     .map((problem) => ({ problem, at: placeOf(problem.path) }))
     .sort(byPlace)
     .map(({ problem }) => problem)
-  const rest = problems.length - 1
-  const first = problems[0]
-  const message = `${first?.path}: ${first?.message}${rest > 0 ? ` (and ${rest} more)` : ''}`
+  const message = problems.length === 1 ? '1 error in the manifests' : `${problems.length} errors in the manifests`
   return { kind: 'failed', code: 'render_failed', message, problems: problems.slice(0, RENDER_PROBLEMS_MAX) }
 }
 
