@@ -88,7 +88,7 @@ const KEYS = [
 ]
 
 const kubectl = findKubectl()
-if (kubectl === null) process.stderr.write('SKIPPED: no kubectl (SKERRY_CLUSTER_BIN names its folder): YAML was not compared with it\n')
+if (kubectl === null) process.stderr.write('SKIPPED: no kubectl (scripts/setup --cluster makes one): YAML was not compared with it\n')
 
 describe.skipIf(kubectl === null)('kubectl as oracle', () => {
   let folder = ''

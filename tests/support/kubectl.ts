@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { clusterBinary } from '../../scripts/local-cluster/binaries.ts'
 
-/** The kubectl of the test cluster's binaries (`SKERRY_CLUSTER_BIN`: their folder, set by scripts/check); null: there is none. */
+/** The local cluster's kubectl, or the one in the folder that `SKERRY_CLUSTER_BIN` names; null: there is none. */
 export function findKubectl(): string | null {
   const folder = process.env['SKERRY_CLUSTER_BIN']
-  const path = folder === undefined ? '' : join(folder, 'kubectl')
-  return path !== '' && existsSync(path) ? path : null
+  if (folder !== undefined) return existsSync(join(folder, 'kubectl')) ? join(folder, 'kubectl') : null
+  try {
+    return clusterBinary('kubectl')
+  } catch {
+    return null
+  }
 }
