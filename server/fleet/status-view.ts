@@ -62,7 +62,7 @@ export interface PlacementInput {
   liveness: Liveness
   desired: DesiredService
   status: ServiceStatus | null
-  /** Open question about pruning this service in this cluster. */
+  /** Open question about pruning this service in this cluster; null when it was answered, too. */
   confirmation: Confirmation | null
 }
 
@@ -84,7 +84,7 @@ export function placementView(input: PlacementInput): PlacementView {
     healthyCount: status?.healthyCount ?? 0,
     removal: doc?.removal ?? null,
     refusal: status?.refusal ?? null,
-    confirmationId: confirmation?.confirmedMs === null ? confirmation.id : null,
+    confirmationId: confirmation?.id ?? null,
   }
 }
 
@@ -121,7 +121,7 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
       reason: 'PruneRefused',
       message: `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`,
       next:
-        confirmation?.confirmedMs === null
+        confirmation !== null
           ? `\`skerry confirm ${confirmation.id}\` shows the names and asks; or put the manifests back.`
           : 'The yes is on its way to the cluster.',
     }

@@ -41,13 +41,12 @@ export function resourceRoutes(deps: AdminDeps) {
       ...(selector === undefined ? {} : { selector }),
       ...(after === undefined ? {} : { after }),
     })
-    const items = await Promise.all(page.items.map((item) => deps.views.resource(item)))
-    return { items: items.filter((item) => item !== null), continue: encodeContinue(page.next) }
+    return { items: await deps.views.resources(page.items), continue: encodeContinue(page.next) }
   }
   const show = async (key: ResourceKey, set: Headers) => {
     const resource = await deps.store.getResource(key)
-    const view = resource === null ? null : await deps.views.resource(resource)
-    if (view === null) throw notFound(keyText(key))
+    const [view] = resource === null ? [] : await deps.views.resources([resource])
+    if (view === undefined) throw notFound(keyText(key))
     set.headers['etag'] = `"${view.metadata.version}"`
     return view
   }

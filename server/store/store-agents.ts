@@ -195,7 +195,9 @@ const clusterRows = (db: Kysely<Tables>) =>
   db
     .selectFrom('clusters')
     .innerJoin('agents', 'agents.cluster_id', 'clusters.cluster_id')
-    .innerJoin('resources', (on) => on.onRef('resources.name', '=', 'clusters.name').on('resources.kind', '=', 'Cluster'))
+    .innerJoin('resources', (on) =>
+      on.onRef('resources.name', '=', 'clusters.name').on('resources.kind', '=', 'Cluster').on('resources.project', '=', FLEET),
+    )
     .select([
       'clusters.cluster_id',
       'clusters.name',

@@ -142,7 +142,7 @@ describe('a service in a cluster', () => {
     ],
     [
       'AP11 a refused prune, answered',
-      input({ status: reported({ refusal }), confirmation: question({ confirmedMs: 4 }) }),
+      input({ status: reported({ refusal }), confirmation: null }),
       'Synced',
       'Healthy',
       'PruneRefused',
