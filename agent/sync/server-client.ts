@@ -1,9 +1,9 @@
 // HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an AppError that says what was being done.
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 
 /** `fetch`, or a test's. TLS and proxy belong to it. */
 export type Fetcher = (url: string, init: BunFetchRequestInit) => Promise<Response>
@@ -95,7 +95,7 @@ function encode({ json, token }: ServerCall): { headers: Record<string, string>;
   const plain = Buffer.from(JSON.stringify(json))
   if (plain.length < COMPRESS_BYTES_MIN) return { headers, body: plain }
   headers['content-encoding'] = 'zstd'
-  return { headers, body: zstdCompressSync(plain) }
+  return { headers, body: zstd(plain) }
 }
 
 /** Some fetchers inflate by themselves and leave the header: the bytes tell. JSON never begins like zstd. */
@@ -115,7 +115,7 @@ async function readBounded(response: Response, limit: number, count: (bytes: num
   const bytes = Buffer.concat(chunks)
   if (bytes.length < 4 || bytes.readUInt32LE(0) !== ZSTD_MAGIC) return bytes
   try {
-    return zstdDecompressSync(bytes, { maxOutputLength: limit })
+    return unzstd(bytes, limit)
   } catch (error) {
     throw new AppError('bad_page', { detail: `an answer that does not inflate to at most ${limit} bytes` }, { cause: error })
   }

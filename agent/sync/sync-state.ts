@@ -76,6 +76,7 @@ export function taskOf(state: SyncState): Task {
 
 export function stepSync(state: SyncState, event: SyncEvent, nowMs: number): { state: SyncState; pause: Pause } {
   const task = taskOf(state)
+  const unproven = state.kind === 'following' && !state.proven
   const sinceMs = (kind: SyncState['kind']) => (state.kind === kind ? state.sinceMs : nowMs)
   const bootstrapping = (failure: SyncFailure | null): SyncState => ({ kind: 'bootstrapping', sinceMs: sinceMs('bootstrapping'), failure })
   const following = (proven: boolean): SyncState => ({ kind: 'following', proven, sinceMs: sinceMs('following'), failure: null })
@@ -90,10 +91,11 @@ export function stepSync(state: SyncState, event: SyncEvent, nowMs: number): { s
     case 'page_discarded':
       return { state, pause: 'back_off' }
     case 'page_refused':
-      return task === 'join' ? { state, pause: 'back_off' } : { state: bootstrapping(event.failure), pause: 'back_off' }
+      if (task === 'join') return { state, pause: 'back_off' }
+      return { state: bootstrapping(event.failure), pause: unproven ? 'rest' : 'back_off' }
     case 'must_refetch':
       if (task !== 'follow') return { state, pause: 'back_off' }
-      return { state: bootstrapping(null), pause: state.kind === 'following' && !state.proven ? 'rest' : 'none' }
+      return { state: bootstrapping(null), pause: unproven ? 'rest' : 'none' }
     case 'replica_damaged':
       return { state: task === 'join' ? state : bootstrapping(state.failure), pause: 'none' }
     case 'failed':

@@ -1,18 +1,18 @@
 // A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are one file in the content store.
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { PAGE_BYTES_MAX, ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 
 const lineSchema = z.tuple([z.string(), z.string()])
 
 export function encodeRenderedSet(objects: ReadonlyMap<string, string>): Uint8Array {
   const lines = [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map((row) => `${JSON.stringify(row)}\n`)
-  return zstdCompressSync(Buffer.from(lines.join('')))
+  return zstd(Buffer.from(lines.join('')))
 }
 
 export function decodeRenderedSet(bytes: Uint8Array): Map<string, string> {
-  const text = zstdDecompressSync(bytes, { maxOutputLength: PAGE_BYTES_MAX }).toString()
+  const text = Buffer.from(unzstd(bytes, PAGE_BYTES_MAX)).toString()
   const lines = text.split('\n').slice(0, -1)
   return new Map(lines.map((line) => lineSchema.parse(JSON.parse(line))))
 }

@@ -1,7 +1,7 @@
 // Bodies from outside: counted while they are read, inflated under a limit, parsed by a schema. A body that is too large is left unread.
-import { zstdDecompressSync } from 'node:zlib'
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
+import { unzstd } from '../../shared/runtime/zstd.ts'
 
 const tooLarge = (limit: number) => new AppError('too_large', { detail: `at most ${limit} bytes` })
 
@@ -28,7 +28,7 @@ function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uin
   if (encoding === null || encoding === 'identity') return bytes
   if (encoding !== 'zstd') throw new AppError('bad_request', { detail: 'content-encoding must be zstd or absent' })
   try {
-    return zstdDecompressSync(bytes, { maxOutputLength: limit })
+    return unzstd(bytes, limit)
   } catch (error) {
     if (error instanceof RangeError) throw tooLarge(limit)
     throw new AppError('bad_request', { detail: 'the body is not zstd' }, { cause: error })

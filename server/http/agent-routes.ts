@@ -1,6 +1,5 @@
 // The agent API as a plain function of a request. The cluster always comes from the credential, never from URL or body; everything an agent sends is
 // bounded before it is parsed.
-import { zstdCompressSync } from 'node:zlib'
 import { z } from 'zod'
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -22,6 +21,7 @@ import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { zstd } from '../../shared/runtime/zstd.ts'
 import { checkProtocol, type JoinDeps, joinAgent } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { Shards } from '../desired/shards.ts'
@@ -135,7 +135,7 @@ function checkProtocolHeader(request: Request): void {
 function framesResponse(request: Request, frames: Uint8Array): Response {
   const type = 'application/x-ndjson'
   const accepts = /(^|[\s,])zstd($|[\s,;])/.test(request.headers.get('accept-encoding') ?? '')
-  const packed = accepts && frames.length >= COMPRESS_BYTES_MIN ? zstdCompressSync(frames) : null
+  const packed = accepts && frames.length >= COMPRESS_BYTES_MIN ? zstd(frames) : null
   if (packed === null || packed.length >= frames.length) return new Response(bodyOf(frames), { headers: { 'content-type': type } })
   return new Response(bodyOf(packed), { headers: { 'content-type': type, 'content-encoding': 'zstd' } })
 }

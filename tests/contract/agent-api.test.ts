@@ -172,6 +172,11 @@ test.each([
     () => ({ body: zstdCompressSync(Buffer.alloc(STATUS_BODY_BYTES_MAX, ' ')), headers: { 'content-encoding': 'zstd' } }),
     'bad_request',
   ],
+  [
+    'zstd that was cut',
+    () => ({ body: zstdCompressSync(Buffer.from('{}')).subarray(0, 9), headers: { 'content-encoding': 'zstd' } }),
+    'bad_request',
+  ],
   ['no zstd', () => ({ body: Buffer.from('{}'), headers: { 'content-encoding': 'zstd' } }), 'bad_request'],
   ['another encoding', () => ({ body: Buffer.from('{}'), headers: { 'content-encoding': 'br' } }), 'bad_request'],
   ['no UTF-8', () => ({ body: Buffer.from([0x22, 0xff, 0x22]) }), 'bad_request'],

@@ -74,7 +74,7 @@ const FOLLOW = {
 const TABLE: Record<keyof typeof STATES, Record<SyncEvent['kind'], Expected>> = {
   joining: JOIN,
   bootstrapping: BOOTSTRAP,
-  unproven: { ...FOLLOW, must_refetch: 'bootstrapping rest' }, // a refetch of a refetch: one of both sides is broken
+  unproven: { ...FOLLOW, must_refetch: 'bootstrapping rest', page_refused: 'bootstrapping rest' }, // a refetch of a refetch: one of both sides is broken
   following: FOLLOW,
   offline_join: JOIN,
   offline_bootstrap: BOOTSTRAP,

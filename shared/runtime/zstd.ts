@@ -1,0 +1,12 @@
+// zstd both ways, for bodies and stored sets. What is inflated is bounded, because a small body can be a large one.
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+
+export const zstd = (bytes: Uint8Array): Uint8Array => zstdCompressSync(bytes)
+
+/** Throws a RangeError past `bytesMax`, another error for bytes that are no whole zstd. */
+export function unzstd(bytes: Uint8Array, bytesMax: number): Uint8Array {
+  const inflated = zstdDecompressSync(bytes, { maxOutputLength: bytesMax })
+  // Bun answers a frame that was cut short with nothing at all instead of an error; nobody here compresses nothing.
+  if (inflated.length === 0) throw new Error('the zstd data is cut short')
+  return inflated
+}

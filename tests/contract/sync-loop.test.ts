@@ -1,0 +1,364 @@
+import { afterEach, expect, test } from 'bun:test'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
+import { createServerClient, type Fetcher } from '../../agent/sync/server-client.ts'
+import { REST_MS } from '../../agent/sync/sync-loop.ts'
+import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { FLEET } from '../../shared/model/resources.ts'
+import { AppError, problemBody } from '../../shared/protocol/error.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { SimAgent, SimServer } from '../sim/world.ts'
+import { WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const agents: SimAgent[] = []
+afterEach(async () => {
+  for (const agent of agents.splice(0)) await agent.kill()
+})
+
+/** What stands between agent and server. */
+interface Link {
+  /** In the server's place. */
+  answer(path: string, url: URL): Response | 'down' | null
+  loseAnswer(path: string): boolean
+  cutAfterMs: number | null
+  frozen: boolean
+}
+
+async function site(options: { joins?: number } = {}) {
+  const clock = createVirtualClock()
+  const world = { dir: tempDir(), clock, random: seededRandom(5) }
+  const server = new SimServer(world)
+  await server.open()
+  await server.createJoinToken(options.joins ?? 1)
+  const asked: string[] = []
+  const link: Link = { answer: () => null, loseAnswer: () => false, cutAfterMs: null, frozen: false }
+  const fetcher: Fetcher = async (url, init) => {
+    const { pathname } = new URL(url)
+    asked.push(pathname)
+    const ask = async (): Promise<Response> => {
+      const response = link.answer(pathname, new URL(url)) ?? (await server.handle(new Request(url, init as RequestInit)))
+      if (response === null || response === 'down' || link.loseAnswer(pathname)) throw new Error('connection refused')
+      return response
+    }
+    const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    const cut = link.cutAfterMs === null ? aborted : clock.sleep(link.cutAfterMs).then(() => Promise.reject(new Error('ECONNRESET')))
+    return Promise.race([link.frozen ? aborted : ask(), aborted, cut])
+  }
+  const agent = new SimAgent(world, server, 'site', fetcher)
+  agents.push(agent)
+  const status = () => agent.loop?.status()
+  const publish = (value: string) =>
+    agent.clusterId === null ? Promise.resolve(false) : server.publish(agent.clusterId, WEB, { a: value })
+  return { clock, server, agent, asked, link, status, publish, world }
+}
+
+const problem = (error: AppError) => Response.json(problemBody(error), { status: problemBody(error).status })
+const joined = async (options: Parameters<typeof site>[0] = {}) => {
+  const made = await site(options)
+  made.agent.start()
+  await made.clock.advance(5_000)
+  expect(made.status()?.state).toBe('following')
+  return made
+}
+const report = (agent: SimAgent, message: string, key = 'shop/web') =>
+  agent.state?.report([
+    { kind: 'service', key, doc: { sync: 'Synced', health: 'Healthy', reason: 'r', message, sinceMs: 1, objectCount: 0, healthyCount: 0 } },
+  ])
+
+test('SY3 an idle agent asks the server at most three times a minute', async () => {
+  const { clock, asked } = await joined()
+  asked.length = 0
+  await clock.advance(60 * 60_000)
+  expect(asked.length).toBeLessThanOrEqual(60 * 3)
+  expect(asked.length).toBeGreaterThan(50)
+})
+
+test.each([
+  ['at once, empty', () => new Response(null, { status: 204 })],
+  ['with an error', () => problem(new AppError('internal'))],
+  ['with a refetch, again and again', () => problem(new AppError('must_refetch', { extra: { reason: 'unknown' } }))],
+  ['with a page of a proxy', () => new Response('<html>\n</html>\n')],
+] as const)('SY3 a server that answers polls %s gets no more than a few a minute', async (_, answer) => {
+  const { clock, asked, link } = await joined()
+  link.answer = (path, url) => (path === ROUTES.desired && url.searchParams.has('cursor') ? answer() : null)
+  await clock.advance(10 * 60_000)
+  asked.length = 0
+  await clock.advance(60 * 60_000)
+  expect(asked.length).toBeLessThanOrEqual(60 * 6)
+})
+
+test('PL10 a commit arrives during a poll, not at its end', async () => {
+  const { clock, agent, publish } = await joined()
+  await clock.advance(20_000)
+  await publish('1')
+  await clock.settle()
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+})
+
+test('PL10 a proxy that cuts silent polls costs neither an error nor a missed commit', async () => {
+  const { clock, agent, publish, status, link, asked } = await joined()
+  link.cutAfterMs = 30_000
+  await clock.advance(10 * 60_000)
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+  asked.length = 0
+  await clock.advance(10 * 60_000)
+  expect(asked.length).toBeLessThanOrEqual(10 * 3)
+  await publish('1')
+  await clock.settle()
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+})
+
+test('PL10 a frozen link is given up and shown', async () => {
+  const { clock, status, link } = await joined()
+  link.frozen = true
+  await clock.advance(200_000)
+  expect(status()).toMatchObject({
+    state: 'offline',
+    failure: { code: 'server_unreachable', message: 'pull: no answer in time (aborted)' },
+  })
+  link.frozen = false
+  await clock.advance(120_000)
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+})
+
+test('SY4 an agent that starts without a network serves what it holds, and follows when the network is there', async () => {
+  const { clock, agent, server, publish, status, link } = await joined()
+  await publish('1')
+  await clock.advance(1_000)
+  const held = agent.loop?.replica()?.dump()
+  await agent.kill()
+  link.answer = () => 'down'
+  agent.start()
+  expect(agent.loop?.replica()?.dump()).toEqual(held ?? [])
+  await clock.advance(7 * 86_400_000)
+  expect(status()).toMatchObject({ state: 'offline', failure: { code: 'server_unreachable' } })
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+  await publish('2')
+  link.answer = () => null
+  await clock.advance(120_000)
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+  expect(agent.loop?.replica()?.position()).toEqual(server.shards.head(agent.clusterId ?? ('' as never)))
+})
+
+test('SY4 PU6 an hour without a server writes nothing and asks less and less', async () => {
+  const { clock, agent, status, link, asked } = await joined()
+  link.answer = () => 'down'
+  report(agent, 'waiting')
+  await clock.advance(5 * 60_000)
+  asked.length = 0
+  await clock.advance(60 * 60_000)
+  expect(asked.length).toBeLessThanOrEqual(60 * 4)
+  expect(status()?.outboxDepth).toBe(1)
+  link.answer = () => null
+  await clock.advance(90_000)
+  expect(status()?.outboxDepth).toBe(0)
+})
+
+test('SY2 a revoked agent says so, asks about once a minute, and goes on by itself when a person undoes it', async () => {
+  const { clock, agent, server, publish, status, asked } = await joined()
+  await publish('1')
+  const revoke = async (revoked: boolean) => {
+    const key = { kind: 'Cluster', project: FLEET, name: 'site' } as const
+    await server.store.applyResource(key, { labels: {}, spec: JSON.stringify({ revoked }), nowMs: 1 })
+    await server.agents.refresh()
+  }
+  await revoke(true)
+  await clock.advance(2 * 60_000)
+  expect(status()).toMatchObject({ state: 'halted', failure: { code: 'revoked' } })
+  expect(status()?.failure?.remedy).toContain('undo the revocation')
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+  asked.length = 0
+  await clock.advance(60 * 60_000)
+  expect(asked.length).toBeLessThanOrEqual(60 * 3)
+  await revoke(false)
+  await clock.advance(2 * REST_MS)
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+})
+
+test.each([
+  ['cluster_unknown', 401],
+  ['superseded', 403],
+  ['protocol_unsupported', 426],
+] as const)('SY2 %s halts sync and leaves what is enforced alone', async (code) => {
+  const { clock, agent, publish, status, link } = await joined()
+  await publish('1')
+  await clock.settle()
+  link.answer = () => problem(new AppError(code))
+  await clock.advance(2 * 60_000)
+  expect(status()).toMatchObject({ state: 'halted', failure: { code } })
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+})
+
+test.each([
+  ['no join token', (token: string) => token.slice(0, 0), 'join_token_unknown', 'not of the form'],
+  ['a wrong secret', (token: string) => token.replace('simulated', 'stimulated'), 'join_token_unknown', ''],
+  ['another server’s fingerprint', (token: string) => `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`, 'server_key_mismatch', ''],
+] as const)('JN2 with %s the agent halts, says why, and keeps nothing', async (_, change, code, detail) => {
+  const { clock, agent, status, server } = await site()
+  const { joinToken } = server
+  Object.defineProperty(server, 'joinToken', { value: change(joinToken) })
+  agent.start()
+  await clock.advance(1_000)
+  expect(status()).toMatchObject({ state: 'halted', failure: { code } })
+  expect(status()?.failure?.message).toContain(detail)
+  expect([agent.state?.identity(), agent.loop?.replica()]).toEqual([null, null])
+})
+
+test('JN1 a join whose answer was lost is repeated and uses no second use', async () => {
+  let lost = 0
+  const { clock, server, agent, status, link } = await site({ joins: 1 })
+  link.loseAnswer = (path) => path === ROUTES.join && lost++ < 3
+  agent.start()
+  await clock.advance(60_000)
+  expect([status()?.state, lost]).toEqual(['following', 4])
+  expect(await server.store.listClusters()).toHaveLength(1)
+})
+
+test('PU1 an agent that lost its state but not its key takes the next incarnation, so that no rev comes twice', async () => {
+  const { clock, agent, server, world } = await joined()
+  report(agent, 'before')
+  await clock.advance(1_000)
+  const before = agent.state?.identity()?.incarnation ?? 0
+  await agent.kill()
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(world.dir, 'agent-site', `state.db${suffix}`), { force: true })
+  agent.start()
+  await clock.advance(1_000)
+  expect(agent.state?.identity()?.incarnation).toBe(before + 1)
+  report(agent, 'after')
+  await clock.advance(1_000)
+  const clusterId = agent.clusterId ?? ('' as never)
+  expect((await server.store.listStatus({ clusterId, kind: 'service' })).map(({ doc }) => doc)).toMatchObject([{ message: 'after' }])
+})
+
+test('PU1 an agent whose state was set back notices by the first acknowledgement and outranks its former self', async () => {
+  const { clock, agent, server, world } = await joined()
+  const file = join(world.dir, 'agent-site', 'state.db')
+  await agent.kill()
+  const snapshot = readFileSync(file)
+  agent.start()
+  for (const message of ['1', '2', '3']) {
+    report(agent, message)
+    await clock.advance(1_000)
+  }
+  await agent.kill()
+  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+  writeFileSync(file, snapshot)
+  agent.start()
+  report(agent, 'from the snapshot')
+  await clock.advance(120_000)
+  const clusterId = agent.clusterId ?? ('' as never)
+  expect((await server.store.listStatus({ clusterId, kind: 'service' })).map(({ doc }) => doc)).toMatchObject([
+    { message: 'from the snapshot' },
+  ])
+  expect(agent.loop?.status()).toMatchObject({ state: 'following', outboxDepth: 0 })
+})
+
+test('PU3 a poison row leaves the outbox, its neighbours arrive', async () => {
+  const { clock, agent, server } = await joined()
+  report(agent, 'good', 'shop/a')
+  agent.state?.report([{ kind: 'drift', key: 'k', doc: { poison: true } }])
+  report(agent, 'good', 'shop/b')
+  agent.state?.report([{ kind: 'drift', key: 'l', doc: { poison: true } }])
+  await clock.advance(1_000)
+  const clusterId = agent.clusterId ?? ('' as never)
+  expect((await server.store.listStatus({ clusterId, kind: 'service' })).map(({ key }) => key)).toEqual(['shop/a', 'shop/b'])
+  expect(agent.loop?.status().outboxDepth).toBe(0)
+})
+
+test('PU5 changes that come together travel together', async () => {
+  const { clock, agent, asked } = await joined()
+  asked.length = 0
+  for (let n = 0; n < 50; n++) report(agent, 'x', `shop/${n}`)
+  await clock.advance(1_000)
+  expect(asked.filter((path) => path === ROUTES.status)).toHaveLength(1)
+})
+
+test('RP1 a damaged replica is fetched again while the agent runs', async () => {
+  const { clock, agent, publish, status } = await joined()
+  await publish('1')
+  await clock.settle()
+  const rogue = openCrdtDb(agent.replicaPath)
+  rogue.db.run("UPDATE desired SET doc = 'rogue'")
+  rogue.close()
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('incomplete')
+  await clock.advance(60_000)
+  expect(status()?.state).toBe('following')
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+})
+
+test('status counts bytes and requests, for people', async () => {
+  const { clock, publish, status } = await joined()
+  const before = status()?.traffic
+  await publish('x'.repeat(5_000))
+  await clock.advance(1_000)
+  const after = status()?.traffic
+  const received = (after?.receivedBytes ?? 0) - (before?.receivedBytes ?? 0)
+  expect(received).toBeGreaterThan(300)
+  expect(received).toBeLessThan(2_500) // compressed
+  expect(status()?.position?.dv).toBeGreaterThan(0)
+  expect(status()?.lastContactMs).toBeLessThanOrEqual(clock.nowMs())
+})
+
+// The client alone
+
+const client = (answer: () => Response | Promise<Response>) => createServerClient('http://x/', async () => answer(), systemClock)
+const call = (answer: () => Response | Promise<Response>, answerBytesMax = 1_000) =>
+  client(answer).call({ doing: 'pull', method: 'GET', path: '/p', answerBytesMax, timeoutMs: 1_000, signal: new AbortController().signal })
+
+test.each([
+  ['an answer at its limit', () => new Response('x'.repeat(1_000)), null],
+  ['an answer one byte past', () => new Response('x'.repeat(1_001)), 'bad_page'],
+  ['an inflated answer at its limit', () => new Response(zstdCompressSync(Buffer.alloc(1_000, 'x'))), null],
+  ['an inflated answer past', () => new Response(zstdCompressSync(Buffer.alloc(1_001, 'x'))), 'bad_page'],
+  ['a bomb', () => new Response(zstdCompressSync(Buffer.alloc(50_000_000))), 'bad_page'],
+  ['zstd that is cut', () => new Response(zstdCompressSync(Buffer.alloc(900, 'xyz')).subarray(0, 15)), 'bad_page'],
+  ['a problem', () => problem(new AppError('revoked')), 'revoked'],
+  ['a problem of tomorrow', () => Response.json({ type: '', title: '', status: 403, code: 'tomorrow' }, { status: 403 }), 'bad_request'],
+  ['an error page', () => new Response('<html>', { status: 502 }), 'unavailable'],
+  ['an endless error page', () => new Response('x'.repeat(100_000), { status: 500 }), 'bad_page'],
+  ['no answer', () => Promise.reject(new Error('ECONNREFUSED')), 'server_unreachable'],
+] as const)('PL5 the client meets %s', async (_, answer, code) => {
+  const outcome = await call(answer).then(
+    () => null,
+    (error) => (error instanceof AppError ? error.code : error),
+  )
+  expect(outcome).toBe(code)
+})
+
+test.each([
+  ['3', 3_000],
+  ['0', 0],
+  ['9999999', 3_600_000],
+  ['soon', undefined],
+  ['-1', undefined],
+] as const)('PL10 Retry-After: %s is kept to, within an hour', async (header, expected) => {
+  const error = await call(() => new Response('', { status: 503, headers: { 'retry-after': header } })).catch((e) => e)
+  expect((error as AppError).retryAfterMs).toBe(expected as never)
+})
+
+test('a request has as few headers as it can', async () => {
+  const seen: unknown[] = []
+  const spy = createServerClient(
+    'http://x',
+    async (_, init) => {
+      seen.push(init.headers)
+      return new Response('')
+    },
+    systemClock,
+  )
+  await spy.call({
+    doing: 'pull',
+    method: 'GET',
+    path: '/',
+    token: 't',
+    answerBytesMax: 1,
+    timeoutMs: 1_000,
+    signal: new AbortController().signal,
+  })
+  expect(seen).toEqual([{ 'accept-encoding': 'zstd', authorization: 'Bearer t' }])
+})
