@@ -33,7 +33,7 @@ const CLUSTER_KINDS: Record<string, readonly string[]> = {
   'node.k8s.io': ['RuntimeClass'],
   policy: ['PodSecurityPolicy'],
   'rbac.authorization.k8s.io': ['ClusterRole', 'ClusterRoleBinding'],
-  'resource.k8s.io': ['DeviceClass', 'DeviceTaintRule', 'ResourceSlice'],
+  'resource.k8s.io': ['DeviceClass', 'DeviceTaintRule', 'ResourcePoolStatusRequest', 'ResourceSlice'],
   'scheduling.k8s.io': ['PriorityClass'],
   'storage.k8s.io': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
   'storagemigration.k8s.io': ['StorageVersionMigration'],
