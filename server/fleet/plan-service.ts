@@ -78,7 +78,9 @@ export function planService(input: PlanInput): ServicePlan {
     for (const cluster of targets) place(input, commit, cluster, placedByText(input.spec.targets), plan)
     for (const { cluster, row } of kept) place(input, commit, cluster, row.placedBy, plan)
   }
-  plan.finished = input.deleting && holders.length === 0
+  // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
+  const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
+  plan.finished = input.deleting && holders.every(({ cluster }) => gone.has(cluster.clusterId))
   plan.publishes.sort((a, b) => (a.cluster < b.cluster ? -1 : a.cluster > b.cluster ? 1 : 0))
   return plan
 }

@@ -195,6 +195,7 @@ describe('deleting', () => {
     const current = carriedOut(start.current, plan)
     const done = planService({ ...start, current, removed: new Set(start.clusters.map((one) => one.clusterId)) })
     expect(summary(done)).toEqual(['site-01 removed', 'site-02 removed', 'site-03 removed'])
+    expect(done.finished).toBe(true)
     expect(planService({ ...start, current: carriedOut(current, done) }).finished).toBe(true)
   })
   test('TG11 a service that no cluster has is finished at once', () => {
