@@ -119,11 +119,14 @@ async function join(trx: Transaction<Tables>, input: JoinInput): Promise<JoinRes
     const taken = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
     if (taken !== undefined) return { kind: 'name_taken' }
   }
-  await trx
+  // Counted down by the database and not by us, so that two servers cannot spend the same use.
+  const { numUpdatedRows } = await trx
     .updateTable('join_tokens')
-    .set({ uses_left: token.uses_left - 1 })
+    .set((eb) => ({ uses_left: eb('uses_left', '-', 1) }))
     .where('id', '=', token.id)
-    .execute()
+    .where('uses_left', '>', 0)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return { kind: 'token_used_up' }
   if (known === undefined) await insertCluster(trx, input, token.labels)
   else await rejoin(trx, input, known.cluster_id)
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()

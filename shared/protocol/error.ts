@@ -121,7 +121,7 @@ export const ERRORS = define({
     status: 403,
     retryable: false,
     cause: 'This agent was revoked on the server.',
-    remedy: 'Join the cluster again with a new join token, or undo the revocation. What is applied stays applied meanwhile.',
+    remedy: 'Set spec.revoked of the cluster to false, or delete it on the server and join again. What is applied stays applied meanwhile.',
   },
   superseded: {
     status: 403,
