@@ -1,0 +1,90 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { publishService } from '../../server/desired/publisher.ts'
+import { replayShards } from '../../server/desired/replay.ts'
+import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { ROW_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+import { DB, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+async function start() {
+  const dir = tempDir()
+  const store = await openSqliteStore(':memory:', { random: seededRandom(1) })
+  const clusterId = await joinCluster(store, '1')
+  const content = createFileContentStore(join(dir, 'content'))
+  const { shards } = openTestShards(join(dir, 'shards'))
+  const row = (service: ServiceId, objects: Record<string, string> | null) => {
+    const rows = objectRows(service, objects ?? {})
+    return {
+      rows,
+      row: { clusterId, ...service, placedBy: '{}', doc: objects === null ? null : serviceRowSchema.parse(JSON.parse(serviceDoc(rows))) },
+    }
+  }
+  const publish = (service: ServiceId, objects: Record<string, string> | null, into = shards) => {
+    const { row: desired, rows } = row(service, objects)
+    return publishService({ store, content, shards: into }, desired, rows)
+  }
+  return { dir, store, clusterId, content, shards, publish }
+}
+
+test('RV4 publishing the same revision again writes neither store nor shard', async () => {
+  const { publish, shards, clusterId, store } = await start()
+  expect(await publish(WEB, { a: '1' })).toEqual({ changed: true })
+  const [head, ordinals] = [shards.head(clusterId), await store.clusterOrdinals()]
+  expect(await publish(WEB, { a: '1' })).toEqual({ changed: false })
+  expect([shards.head(clusterId), await store.clusterOrdinals()]).toEqual([head, ordinals])
+})
+
+test('CU7 publications that run together reach the shard in the order of their ordinals', async () => {
+  const { publish, shards, clusterId, store } = await start()
+  const ordinals: number[] = []
+  const spied: typeof shards = Object.assign(Object.create(shards), {
+    writeRevision: (revision: Parameters<typeof shards.writeRevision>[0]) => {
+      ordinals.push(revision.ordinal)
+      return shards.writeRevision(revision)
+    },
+  })
+  await Promise.all(
+    Array.from({ length: 20 }, (_, n) => publish({ project: 'shop', service: `s${n}` }, { a: 'x'.repeat((20 - n) * 1_000) }, spied)),
+  )
+  expect(ordinals).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
+  expect(shards.ordinal(clusterId)).toBe((await store.clusterOrdinals()).get(clusterId) ?? 0)
+})
+
+test('CU5 CU7 a shard that lacks revisions, or all of them, gets them from the fleet store', async () => {
+  const { publish, shards, clusterId, store, content, dir } = await start()
+  await publish(WEB, { a: '1' })
+  await publish(DB, { d: '1' })
+  // A crash between store and shard: the store has it, the shard does not.
+  const deaf: typeof shards = Object.assign(Object.create(shards), { writeRevision: () => ({ changed: true }) })
+  await publish(WEB, { a: '2', b: '2' }, deaf)
+  await publish(DB, null, deaf)
+  const replay = (into: typeof shards) => replayShards({ store, content, shards: into, log: silentLogger })
+  expect(await replay(shards)).toBe(2)
+  expect(await replay(shards)).toBe(0)
+  const { shards: anew } = openTestShards(join(dir, 'anew'))
+  await replay(anew)
+  expect(anew.head(clusterId).hash).toBe(shards.head(clusterId).hash)
+  expect(anew.ordinal(clusterId)).toBe(shards.ordinal(clusterId))
+})
+
+test('CU5 a replay without its content fails aloud instead of serving less than there is', async () => {
+  const { publish, store, dir } = await start()
+  await publish(WEB, { a: '1' })
+  const { shards: anew } = openTestShards(join(dir, 'anew'))
+  const empty = createFileContentStore(join(dir, 'empty'))
+  await expect(replayShards({ store, content: empty, shards: anew, log: silentLogger })).rejects.toThrow('the content store lacks')
+})
+
+test('PL5 a row past the limits is refused before anything is written, and the next publication goes on', async () => {
+  const { publish, store } = await start()
+  await expect(publish(WEB, { a: 'x'.repeat(ROW_DOC_BYTES_MAX) })).rejects.toThrow('larger than')
+  expect([...(await store.clusterOrdinals()).values()]).toEqual([0])
+  expect(await publish(WEB, { a: '1' })).toEqual({ changed: true })
+})

@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CLUSTER, DB, openTestReplica, openTestShards, revision, SERVER_KEY, WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const KILLS = 20
+
+test('CU4 PL8 twenty kills in the middle of merges and bootstraps leave a replica at a position that once was a head', async () => {
+  const dir = tempDir()
+  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
+  mkdirSync(join(dir, 'pages'))
+  const dumps = new Map<string, string>()
+  let pages = 0
+  const keep = (cursor: Parameters<typeof shards.pull>[1]) => {
+    const pulled = shards.pull(CLUSTER, cursor)
+    if (pulled.kind !== 'page') throw new Error(`expected a page, got ${pulled.kind}`)
+    writeFileSync(join(dir, 'pages', String(pages++).padStart(3, '0')), pulled.frames)
+    const rows = Buffer.from((shards.pull(CLUSTER, null) as { frames: Uint8Array }).frames)
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const dump = rows
+      .filter((row) => Array.isArray(row))
+      .map(([id, doc]) => [id, doc])
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+    dumps.set(pulled.to.hash, JSON.stringify(dump))
+  }
+  // Large enough that most kills hit a transaction or the making of a new file.
+  for (let n = 0; n < 12; n++) {
+    const objects = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`o${i}`, `${(n + i) % 5} ${'x'.repeat(500)}`]))
+    const before = n === 0 ? null : shards.head(CLUSTER)
+    shards.writeRevision(revision(CLUSTER, n % 2 ? WEB : DB, n + 1, objects))
+    keep(before)
+  }
+
+  const replicaPath = join(dir, 'replica.db')
+  const seen = new Set<number>()
+  for (let kill = 0; kill < KILLS; kill++) {
+    const child = Bun.spawn({
+      cmd: [
+        process.execPath,
+        join(import.meta.dir, '../support/merge-until-killed.ts'),
+        replicaPath,
+        CLUSTER,
+        SERVER_KEY.publicKey,
+        join(dir, 'pages'),
+      ],
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    await child.stdout.getReader().read()
+    await Bun.sleep(2 + kill * 7)
+    child.kill('SIGKILL')
+    await child.exited
+    const replica = openTestReplica(replicaPath)
+    const position = replica.position()
+    if (position !== null) {
+      expect(replica.verified()).toBe(true)
+      expect(JSON.stringify(replica.dump())).toBe(dumps.get(position.hash) ?? 'a head of the server')
+      seen.add(position.dv)
+    }
+    replica.close()
+  }
+  expect(seen.size).toBeGreaterThan(3) // it was killed at different places
+  shards.close()
+}, 60_000)
