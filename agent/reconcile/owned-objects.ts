@@ -10,7 +10,7 @@ import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { describeDrift } from './drift.ts'
 import type { LiveObject } from './live-object.ts'
-import { learnKind, type ServedKinds } from './served-kinds.ts'
+import { type KindLookup, learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
 import { namespaceKey } from './situation.ts'
 import { resourceKey, type WatchSink } from './watches.ts'
@@ -75,17 +75,23 @@ export class OwnedObjects implements WatchSink {
   followKinds(): void {
     const { kinds, follow } = this.#deps
     const resources = new Map<string, ApiResource>()
-    const seen = new Set<string>()
-    for (const model of this.#models.values()) {
-      for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.inventory]) {
-        const isWanted = model.wanted.has(key)
-        const kindKey = `${apiVersion}/${ref.kind}/${isWanted}`
-        if (seen.has(kindKey)) continue
-        seen.add(kindKey)
-        const version = versionOf(apiVersion)
-        const lookup = isWanted ? kinds.find(ref.group, version, ref.kind) : kinds.findAny(ref.group, version, ref.kind)
+    const add = (
+      named: Iterable<{ ref: ObjectRef; apiVersion: string }>,
+      find: (group: string, version: string, kind: string) => KindLookup,
+    ) => {
+      const seen = new Map<string, Set<string>>()
+      for (const { ref, apiVersion } of named) {
+        const kindsSeen = seen.get(apiVersion)
+        if (kindsSeen?.has(ref.kind)) continue
+        if (kindsSeen === undefined) seen.set(apiVersion, new Set([ref.kind]))
+        else kindsSeen.add(ref.kind)
+        const lookup = find(ref.group, versionOf(apiVersion), ref.kind)
         if (lookup.kind === 'served') resources.set(resourceKey(lookup.resource), lookup.resource)
       }
+    }
+    for (const model of this.#models.values()) {
+      add(model.wanted.values(), (...args) => kinds.find(...args))
+      add(model.inventory.values(), (...args) => kinds.findAny(...args))
     }
     follow(resources)
   }

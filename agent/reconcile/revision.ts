@@ -1,6 +1,5 @@
 // Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { isOurs } from './plan.ts'
@@ -59,9 +58,10 @@ export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
   if (!model.narrow) return
   model.narrow = false
   const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
-  for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.unread]) {
-    const owner = deps.owners.get(key)
-    if (!model.inventory.has(key) && (owner === undefined || serviceKey(owner) === model.key)) missing.push({ ref, apiVersion })
+  for (const named of [model.wanted, model.unread]) {
+    for (const [key, { ref, apiVersion }] of named) {
+      if (!model.inventory.has(key) && !deps.owners.has(key)) missing.push({ ref, apiVersion })
+    }
   }
   if (missing.length > 0) {
     const taken = new Set(deps.state.widenInventory(model.id, missing).map(refKey))
@@ -82,8 +82,9 @@ function adoptMarked(model: ServiceModel, deps: TurnDeps): void {
   if (model.reading.kind !== 'complete') return
   const view = { id: model.id, clusterId: deps.clusterId }
   for (const { key, apiVersion, live } of deps.watches.all()) {
+    if (deps.owners.has(key) || live.deleting !== null || !isOurs(view, live)) continue
     const ref = parseRefKey(key)
-    if (ref === null || live.deleting !== null || deps.owners.has(key) || !isOurs(view, live)) continue
+    if (ref === null) continue
     if (deps.state.widenInventory(model.id, [{ ref, apiVersion }]).length > 0) continue
     model.inventory.set(key, { ref, apiVersion, uid: live.uid, appliedDoc: null, ownedHash: null, digest: null })
     deps.owners.set(key, model.id)
