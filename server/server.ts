@@ -9,7 +9,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens } from './access/api-tokens.ts'
-import { createSeenMarks, SEEN_INTERVAL_MS } from './access/seen-marks.ts'
+import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
@@ -79,7 +79,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       reports.onChanged(key)
     },
   }
-  const seen = createSeenMarks(store, clock)
+  const seen = createSeenMarks(store, clock, log)
   const agentRoutes = createAgentRoutes({
     join: { store, agents, keys, clock, randomBytes, log, onJoined: () => reports.onJoined() },
     sessions: createSessions({ keys, agents, store, clock, randomBytes }),
@@ -125,7 +125,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     },
   })
   const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
-  const loops = [ingest.run(), markSeenLoop()]
+  const loops = [ingest.run(), seen.run(stopping.signal)]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   async function raiseEpochs(): Promise<void> {
@@ -137,12 +137,6 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   function refreshAgents(why: string): void {
     agents.refresh().catch((error: unknown) => log.error('agents cannot be read', { why, error: describeError(error) }))
   }
-  async function markSeenLoop(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await clock.sleep(SEEN_INTERVAL_MS, stopping.signal)
-      await seen.flush().catch((error: unknown) => log.warn('last contacts cannot be written', { error: describeError(error) }))
-    }
-  }
   return {
     url,
     firstAdminToken,
@@ -150,7 +144,6 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       stopping.abort()
       await http.stop(true) // open polls end: to an agent that is "nothing new", and the next one finds the new server
       await Promise.all(loops)
-      await seen.flush()
       shards.close()
       await store.close()
       log.info('server stopped')

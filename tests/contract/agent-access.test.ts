@@ -12,6 +12,7 @@ import { joinAnswerSchema } from '../../shared/protocol/join.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
 import {
   askNonce,
   joinBody,
@@ -178,15 +179,26 @@ test.each([
   if (answer.status === 426) expect(answer.body['detail']).toBe(`the agent speaks protocol ${version}, the server 1`)
 })
 
-test('SE3 last-seen marks of many polls are one write', async () => {
+test('last-seen marks of many polls are one write, and the first of a cluster does not wait for it', async () => {
   const written: unknown[] = []
-  const marks = createSeenMarks({ markSeen: async (seen) => void written.push([...seen]) }, { nowMs: () => 7, sleep: async () => {} })
-  await marks.flush()
+  const clock = createVirtualClock(7)
+  const marks = createSeenMarks({ markSeen: async (seen) => void written.push([...seen]) }, clock, silentLogger)
+  const stop = new AbortController()
+  const running = marks.run(stop.signal)
+  await clock.advance(20_000)
+  marks.seen(CLUSTER)
+  await clock.advance(100)
+  expect(written).toEqual([[[CLUSTER, 20_007]]])
   marks.seen(CLUSTER)
   marks.seen(CLUSTER)
-  await marks.flush()
-  await marks.flush()
-  expect(written).toEqual([[[CLUSTER, 7]]])
+  await clock.advance(1_000)
+  expect(written).toHaveLength(1)
+  await clock.advance(10_000)
+  expect(written.slice(1)).toEqual([[[CLUSTER, 20_107]]])
+  marks.seen(CLUSTER)
+  stop.abort()
+  await running
+  expect(written).toHaveLength(3)
 })
 
 test('an unknown route of the agent API is a problem body, other paths are not its business', async () => {

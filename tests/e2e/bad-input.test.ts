@@ -23,10 +23,11 @@ const site = () => {
 const describeService = (name: string) => scenario.fleet.run(['describe', 'service', name])
 
 beforeAll(async () => {
-  scenario = await startScenario({ sites: { pier: { labels: { env: 'prod' }, controllers: false } } })
+  scenario = await startScenario({ sites: { pier: { labels: { env: 'prod' }, controllers: false }, spare: { controllers: false } } })
   await scenario.fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'base' }) })
   await scenario.push({ 'base/a.yaml': configMapYaml('a', { value: 'good' }) })
   await scenario.settled('pier', ['base'])
+  await scenario.sites['spare']?.agent.kill() // its cluster is for the agents that fail to join
 }, CLUSTER_START_TIMEOUT_MS)
 afterAll(() => scenario?.stop())
 
@@ -95,17 +96,17 @@ test('unreachable Git: the repository says so, and what is applied stays', async
   await scenario.fleet.run(['apply', '-f', '-'], { stdin: repositoryYaml('gone', 'http://127.0.0.1:1/none.git', '2s') })
   await eventually('describe repository', async () => {
     const text = await scenario.fleet.run(['describe', 'repository', 'gone'])
-    return text.includes('git_unreachable') && text.includes('127.0.0.1:1')
+    return text.includes('GitUnreachable') && text.includes('127.0.0.1:1')
   })
   scenario.git.setDown(true)
   await scenario.fleet.webhook('apps')
   await eventually('apps is unreachable', async () =>
-    (await scenario.fleet.run(['describe', 'repository', 'apps'])).includes('git_unreachable'),
+    (await scenario.fleet.run(['describe', 'repository', 'apps'])).includes('GitUnreachable'),
   )
   expect((await scenario.status('pier', 'base'))?.sync).toBe('Synced')
   scenario.git.setDown(false)
   await scenario.fleet.webhook('apps')
-  await eventually('apps is back', async () => !(await scenario.fleet.run(['describe', 'repository', 'apps'])).includes('git_unreachable'))
+  await eventually('apps is back', async () => !(await scenario.fleet.run(['describe', 'repository', 'apps'])).includes('GitUnreachable'))
   expect(agentWrites(site().cluster, since).map(requestText)).toEqual([])
 })
 
@@ -121,8 +122,11 @@ describe('joining', () => {
     )
     for (const text of texts) expect(found.message).toContain(text)
   }
-  const join = (name: string, token: string) =>
-    scenario.fleet.addAgent({ name, cluster: site().cluster, joinToken: token, flags: ['--namespace', `skerry-${name}`] })
+  const join = (name: string, token: string) => {
+    const spare = scenario.sites['spare']
+    if (spare === undefined) throw new Error('no spare site')
+    return scenario.fleet.addAgent({ name, cluster: spare.cluster, joinToken: token })
+  }
 
   test('a wrong token, a used-up token, an expired token: each by its own name', async () => {
     const used = await joinToken(scenario.fleet, {}, ['--uses', '1'])
