@@ -102,8 +102,8 @@ export class SimServer {
   }
 
   /** Null while it is down. */
-  async handle(request: Request): Promise<Response | null> {
-    return this.#routes === null ? null : this.#routes(request, { setIdleTimeout: () => {} })
+  async handle(request: Request, setIdleTimeout: (seconds: number) => void = () => {}): Promise<Response | null> {
+    return this.#routes === null ? null : this.#routes(request, { setIdleTimeout })
   }
 
   /** As a killed process leaves things: files as they are, the mark that they are in use still there. */
