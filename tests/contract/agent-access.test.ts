@@ -26,6 +26,7 @@ import {
 } from '../support/agent-api-kit.ts'
 import { CLUSTER } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const code = (answer: { status: number; body: Record<string, unknown> }) => `${answer.status} ${answer.body['code'] ?? 'ok'}`
 const pull = (test: TestServer, { session }: TestAgent) => test.ask('GET', ROUTES.desired, { token: session.token })
