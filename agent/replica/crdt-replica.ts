@@ -2,6 +2,7 @@
 // agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
@@ -85,7 +86,17 @@ class CrdtReplica implements CheckedReplica {
     if (checkpoint.from === null) return this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
     if (position === null || !samePosition(position, checkpoint.from)) return { kind: 'discarded' }
-    return this.#mergePage(read.page)
+    return this.#unlessDamaged(() => this.#mergePage(read.page), { kind: 'refused', why: 'the replica is damaged' })
+  }
+
+  /** A file can break under an open connection. Then the check says so and a bootstrap follows; any other error is the caller's. */
+  #unlessDamaged<T>(work: () => T, otherwise: T): T {
+    try {
+      return work()
+    } catch (error) {
+      if (isDiskFull(error) || this.recheck()) throw error
+      return otherwise
+    }
   }
 
   #mergePage({ hello, changes, checkpoint }: Page): ApplyPageResult {
@@ -110,13 +121,11 @@ class CrdtReplica implements CheckedReplica {
       removeFile(staged)
       return { kind: 'refused', why }
     }
-    const before = new Map(this.#verified ? this.dump() : [])
+    const before = new Map(this.#verified ? this.#unlessDamaged(() => this.dump(), []) : [])
     this.#raiseEpoch(hello.epoch)
     // A log left beside the name would be played into the new file at its next opening: it goes first. The old file is whole without it, or is
     // found damaged.
-    this.#file?.close()
-    this.#file = null
-    this.#verified = false
+    this.#letGo()
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
     sync(dirname(path))
@@ -141,20 +150,15 @@ class CrdtReplica implements CheckedReplica {
   }
 
   services(): ServiceId[] {
-    if (this.#file === null || !this.verified()) return []
-    return servicesOf(this.#file.rows('service/', 'service0').map(([id]) => id))
+    const file = this.#file
+    if (file === null || !this.verified()) return []
+    return this.#unlessDamaged(() => servicesOf(file.rows('service/', 'service0').map(([id]) => id)), [])
   }
 
   read(service: ServiceId): ServiceRead {
-    if (this.#file === null || !this.verified()) return { kind: 'incomplete', why: 'the replica waits to be fetched again' }
-    const doc = this.#file.doc(serviceRowId(service))
-    if (doc === null) return { kind: 'absent' }
-    const row = parseServiceRow(doc)
-    if (row === null) return { kind: 'incomplete', why: 'this version cannot read the service row: upgrade the agent' }
-    const prefix = objectRowPrefix(service)
-    const objects = this.#file.rows(prefix, `${prefix.slice(0, -1)}0`)
-    const why = incompleteness(row, objects)
-    return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
+    const file = this.#file
+    const unreadable: ServiceRead = { kind: 'incomplete', why: 'the replica waits to be fetched again' }
+    return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
   }
 
   dump(): Array<readonly [id: string, doc: string]> {
@@ -162,9 +166,18 @@ class CrdtReplica implements CheckedReplica {
   }
 
   close(): void {
-    this.#file?.close()
+    this.#letGo()
+  }
+
+  #letGo(): void {
+    const file = this.#file
     this.#file = null
     this.#verified = false
+    try {
+      file?.close()
+    } catch (error) {
+      this.#options.log.warn('replica file closed with an error', { why: error instanceof Error ? error.message : String(error) })
+    }
   }
 
   #open(path: string): ReplicaFile {
@@ -181,6 +194,17 @@ class CrdtReplica implements CheckedReplica {
     renameSync(`${path}.new`, path)
     this.#epoch = epoch
   }
+}
+
+function readService(file: ReplicaFile, service: ServiceId): ServiceRead {
+  const doc = file.doc(serviceRowId(service))
+  if (doc === null) return { kind: 'absent' }
+  const row = parseServiceRow(doc)
+  if (row === null) return { kind: 'incomplete', why: 'this version cannot read the service row: upgrade the agent' }
+  const prefix = objectRowPrefix(service)
+  const objects = file.rows(prefix, `${prefix.slice(0, -1)}0`)
+  const why = incompleteness(row, objects)
+  return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
 }
 
 /** RV1: null when the objects are exactly those that the row names. */

@@ -396,3 +396,29 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 })
 
 const removal = () => canonicalJson({ ...JSON.parse(serviceDoc(new Map())), removal: { policy: 'prune', by: 'a', atMs: 1, why: 'w' } })
+
+test('RP1 a file that breaks under the running agent stops serving and is healed, whatever is asked of it first', () => {
+  const asks: Array<(replica: CheckedReplica, page: Uint8Array) => unknown> = [
+    (replica) => replica.services(),
+    (replica) => replica.read(WEB),
+    (replica, page) => replica.applyPage(page),
+  ]
+  for (const ask of asks) {
+    const { shards, replica, path } = inSync()
+    // More than SQLite keeps in memory, and all of it in the file itself.
+    const objects = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`o${n}`, 'x'.repeat(2_000)]))
+    shards.writeRevision(revision(CLUSTER, WEB, 3, objects))
+    replica.applyPage(pull(shards, null))
+    shards.writeRevision(revision(CLUSTER, WEB, 4, { ...objects, o1: '2' }))
+    const page = pull(shards, position(replica))
+    const bytes = readFileSync(path)
+    writeFileSync(path, bytes.fill(0xa5, 4_096 * 30), { flag: 'r+' })
+    ask(replica, page)
+    expect(replica.recheck()).toBe(false)
+    expect([replica.verified(), replica.services(), replica.read(WEB).kind]).toEqual([false, [], 'incomplete'])
+    expect(replica.applyPage(page)).toEqual({ kind: 'discarded' })
+    expect(replica.applyPage(pull(shards, null)).kind).toBe('applied')
+    expect(replica.dump()).toEqual(serverRows(shards))
+    replica.close()
+  }
+})
