@@ -6,7 +6,7 @@ import { createServerClient, type Fetcher } from '../../agent/sync/server-client
 import { REST_MS } from '../../agent/sync/sync-loop.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { AppError, problemBody } from '../../shared/protocol/error.ts'
+import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -170,7 +170,7 @@ test('SY2 a revoked agent says so, asks about once a minute, and goes on by itse
   await revoke(true)
   await clock.advance(2 * 60_000)
   expect(status()).toMatchObject({ state: 'halted', failure: { code: 'revoked' } })
-  expect(status()?.failure?.remedy).toContain('undo the revocation')
+  expect(status()?.failure?.remedy).toBe(ERRORS.revoked.remedy)
   expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
   asked.length = 0
   await clock.advance(60 * 60_000)
