@@ -70,6 +70,8 @@ export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
       if (taken.has(key)) continue
       model.inventory.set(key, { ref, apiVersion, uid: null, appliedDoc: null, ownedHash: null, digest: null })
       deps.owners.set(key, model.id)
+      // It may have been looked at while it was nobody's, in a turn that another service's prune crossed.
+      model.mark(key)
     }
   }
   adoptMarked(model, deps)
