@@ -10,6 +10,8 @@ import { type DirectKube, directKube } from './kube-direct.ts'
 
 const COMMITS = 200
 const DRIFTS = 50
+/** One object each: repeated changes of one object within a minute count as a fight, and a fight backs off. */
+const SMALL = 1 + 2 * DRIFTS
 const BULK = 4_000
 const CONCURRENCY = 20
 const IDLE_MS = 120_000
@@ -49,9 +51,12 @@ export async function benchChain(say: Say): Promise<ChainFigures> {
     const agent = await fleet.addAgent({ name: 'bench', cluster, joinToken: token })
     const kube = directKube(cluster)
 
-    await git.commit(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`small/c${n}.yaml`, configMap(`c${n}`, 'start')])), 'start')
+    await git.commit(
+      Object.fromEntries(Array.from({ length: SMALL }, (_, n) => [`small/c${n}.yaml`, configMap(`c${n}`, 'start')])),
+      'start',
+    )
     await fleet.webhook('apps')
-    await until(async () => (await count(kube, 'small')) >= 20, 'the small service')
+    await until(async () => (await count(kube, 'small')) >= SMALL, 'the small service')
     const { visible, stop } = await collectionEar(kube, '/api/v1/namespaces/small/configmaps')
 
     const pushes: number[] = []
@@ -102,7 +107,7 @@ async function driftHeals(kube: DirectKube, visible: Visible): Promise<number[]>
   const heals: number[] = []
   const path = (name: string) => `/api/v1/namespaces/small/configmaps/${name}`
   for (let n = 0; n < DRIFTS; n++) {
-    const name = `c${1 + (n % 19)}`
+    const name = `c${1 + n}`
     const { metadata } = (await (await kube.request('GET', path(name))).json()) as { metadata: { uid: string } }
     const recreated = visible(`${name} back`, (seen, uid, value) => seen === name && uid !== metadata.uid && value === 'start')
     await (await kube.request('DELETE', path(name))).text()
@@ -111,7 +116,7 @@ async function driftHeals(kube: DirectKube, visible: Visible): Promise<number[]>
     await Bun.sleep(50)
   }
   for (let n = 0; n < DRIFTS; n++) {
-    const name = `c${1 + (n % 19)}`
+    const name = `c${1 + DRIFTS + n}`
     let edited = false
     const repaired = visible(`${name} repaired`, (seen, _, value) => {
       if (seen === name && value === `foreign ${n}`) edited = true
