@@ -18,7 +18,8 @@ CREATE INDEX IF NOT EXISTS tx_log_cluster ON tx_log (cluster, dv);
 CREATE TABLE IF NOT EXISTS cluster_ordinal (cluster TEXT PRIMARY KEY, ordinal INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (db_id TEXT NOT NULL, term INTEGER NOT NULL, origin TEXT NOT NULL) STRICT;`
 
-// The WHERE is load-bearing: an update that changes nothing would still raise cr-sqlite's version in memory (RV4).
+// Equal rows are left out before this; the WHERE holds where that is ever wrong: an update that changes nothing would still raise cr-sqlite's version in
+// memory, a restart would hand the number out again, and an agent whose cursor stands there would miss what comes with it (RV4).
 const UPSERT = `INSERT INTO desired (cluster, id, doc) VALUES ($cluster, $id, $doc)
 ON CONFLICT (cluster, id) DO UPDATE SET doc = excluded.doc WHERE doc IS NOT excluded.doc`
 

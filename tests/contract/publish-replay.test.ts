@@ -26,9 +26,14 @@ async function start() {
       row: { clusterId, ...service, placedBy: '{}', doc: objects === null ? null : serviceRowSchema.parse(JSON.parse(serviceDoc(rows))) },
     }
   }
-  const publish = (service: ServiceId, objects: Record<string, string> | null, into = shards) => {
+  const publish = (
+    service: ServiceId,
+    objects: Record<string, string> | null,
+    into = shards,
+    through: Pick<typeof store, 'publish'> = store,
+  ) => {
     const { row: desired, rows } = row(service, objects)
-    return publishService({ store, content, shards: into }, desired, rows)
+    return publishService({ store: through, content, shards: into }, desired, rows)
   }
   return { dir, store, clusterId, content, shards, publish }
 }
@@ -50,9 +55,15 @@ test('CU7 publications that run together reach the shard in the order of their o
       return shards.writeRevision(revision)
     },
   })
-  await Promise.all(
-    Array.from({ length: 20 }, (_, n) => publish({ project: 'shop', service: `s${n}` }, { a: 'x'.repeat((20 - n) * 1_000) }, spied)),
-  )
+  // Later answers overtake earlier ones.
+  const slow = {
+    publish: async (desired: Parameters<typeof store.publish>[0]) => {
+      const published = await store.publish(desired)
+      await Bun.sleep(2 * (21 - published.ordinal))
+      return published
+    },
+  }
+  await Promise.all(Array.from({ length: 20 }, (_, n) => publish({ project: 'shop', service: `s${n}` }, { a: '1' }, spied, slow)))
   expect(ordinals).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
   expect(shards.ordinal(clusterId)).toBe((await store.clusterOrdinals()).get(clusterId) ?? 0)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkRowSizes, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { shardOf } from '../../server/desired/shard-files.ts'
@@ -196,6 +196,27 @@ test('PL7 a page holds rows of its cluster only', () => {
   shards.close()
 })
 
+test('PL7 a neighbour’s row stays out even if it came to bear a version of this cluster', () => {
+  const dir = tempDir()
+  openTestShards(dir, { shardCount: 1 }).shards.close()
+  const path = join(dir, 'shard-00.db')
+  const wrong = openCrdtDb(path)
+  wrong.db.transaction(() => {
+    const dv = wrong.nextDbVersion()
+    for (const cluster of [CLUSTER, NEIGHBOUR])
+      wrong.db.query('INSERT INTO desired VALUES (?, ?, ?)').run(cluster, `service/${cluster}/x`, '{}')
+    wrong.db.query('INSERT INTO tx_log VALUES (?, ?, 1, 1, ?, 1)').run(dv, CLUSTER, EMPTY_HASH)
+  })()
+  const reader = openShardReader(path)
+  const { dbId } = wrong.db.query<{ dbId: string }, []>('SELECT db_id AS dbId FROM meta').get() ?? { dbId: '' }
+  for (const from of [null, { dbId, term: 1, dv: 0, hash: EMPTY_HASH }]) {
+    const read = reader.read(CLUSTER, from)
+    expect(read.kind === 'rows' && read.rows.map(({ id }) => id)).toEqual([`service/${CLUSTER}/x`])
+  }
+  reader.close()
+  wrong.close()
+})
+
 test('PL10 a write wakes the waiters of its cluster and no others', async () => {
   const shards = open()
   const woken: string[] = []
@@ -218,7 +239,9 @@ test('CU5 after a clean stop a file is trusted and keeps its dbId', () => {
   const dir = tempDir()
   const first = openTestShards(dir).shards
   const { dbId } = first.head(CLUSTER)
+  expect(existsSync(join(dir, 'in-use'))).toBe(true)
   first.close()
+  expect(existsSync(join(dir, 'in-use'))).toBe(false)
   const { shards, wasRebuilt } = openTestShards(dir)
   expect(shards.head(CLUSTER).dbId).toBe(dbId)
   expect(wasRebuilt(CLUSTER)).toBe(false)
