@@ -144,7 +144,11 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
 
 function wakeLater(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   let atMs = Number.POSITIVE_INFINITY
-  for (const problem of model.problems.values()) atMs = Math.min(atMs, retryAtOf(problem) ?? atMs)
+  for (const problem of model.problems.values()) {
+    const retryAtMs = retryAtOf(problem)
+    // What was due when the turn began has been looked at: if it still stands (a held prune), an event ends it, and the clock would only spin.
+    if (retryAtMs !== null && retryAtMs > model.turnBeganMs) atMs = Math.min(atMs, retryAtMs)
+  }
   const deadlineMs = durationMs(model.sync().healthDeadline)
   for (const sinceMs of model.progressingSinceMs.values()) if (sinceMs + deadlineMs > nowMs) atMs = Math.min(atMs, sinceMs + deadlineMs)
   if (Number.isFinite(atMs)) deps.wakeAt(model.key, atMs)

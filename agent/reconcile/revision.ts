@@ -98,6 +98,7 @@ function adoptMarked(model: ServiceModel, deps: TurnDeps): void {
 export async function retryWhatIsDue(model: ServiceModel, deps: TurnDeps): Promise<void> {
   const { clock, random, kinds, clusterId } = deps
   const nowMs = clock.nowMs()
+  model.turnBeganMs = nowMs
   let askKinds = false
   for (const [key, problem] of model.problems) {
     const retryAtMs = retryAtOf(problem)

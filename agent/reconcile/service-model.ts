@@ -60,6 +60,7 @@ export class ServiceModel {
   narrow = false
   /** The replica may hold something newer than what was read. */
   revisionPending = true
+  turnBeganMs = 0
   /** Keys that the next round plans, and keys whose status is said again. */
   readonly dirty = new Set<string>()
   readonly touched = new Set<string>()

@@ -300,6 +300,30 @@ describe('pruning', () => {
     expect(second.service()).toMatchObject({ sync: 'Synced' })
   })
 
+  test('RC8 a delete that failed and is held by the guard meanwhile does not spin', async () => {
+    const { cluster, kit, run, settle, clock } = setup()
+    kit.desire(configMaps(3))
+    await run()
+    cluster.fail(({ verb }) => (verb === 'delete' ? denied : null))
+    kit.desire(configMaps(2))
+    await settle()
+    const digest = kit.desire([])
+    await settle()
+    let reads = 0
+    const { read } = kit.replica
+    kit.replica.read = (id) => {
+      reads += 1
+      return read(id)
+    }
+    const before = kit.state.outboxDepth()
+    await clock.advance(3_600_000)
+    expect([reads, kit.state.outboxDepth()]).toEqual([0, before])
+    cluster.fail(() => null)
+    kit.desire([], { pruneConfirmed: digest })
+    await settle()
+    expect(kit.state.inventory({ project: 'web', service: 'shop' })).toEqual([])
+  })
+
   test('PR1 nothing is pruned while the replica is not verified', async () => {
     const { cluster, kit, run, settle } = setup()
     kit.desire(configMaps(10))
