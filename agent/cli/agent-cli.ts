@@ -71,7 +71,7 @@ function agentCommand(io: AgentIo): Command {
     .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
     .action(async ({ data }: { data: string }) => {
       const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
-      io.out(formatted(format(), report, () => statusText(report, Date.now())))
+      io.out(formatted(format(), report, () => statusText(report, systemClock.nowMs())))
     })
   program
     .command('version')
