@@ -6,7 +6,7 @@
 cache=${SKERRY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skerry}
 bun_version=$(sed -n 's/.*"packageManager": *"bun@\([^"]*\)".*/\1/p' "$root/package.json")
 bun_name=bun-$bun_version-linux-x64
-PATH=$cache/$bun_name:$root/node_modules/.bin:$PATH
+PATH=$cache/$bun_name:$root/node_modules/.bin:$PATH:$cache/bubblewrap
 export PATH
 
 die() {

@@ -12,6 +12,9 @@ export const say = (text = ''): void => void write(`${text}\n`)
 export const chapter = (title: string): void => say(`\n${bold(title)}`)
 export const note = (text: string): void => say(dim(`      ${text}`))
 
+/** `1 service`, `2 services`. */
+export const counted = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`
+
 export const seconds = (ms: number): string =>
   ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`
 export const bytes = (count: number): string => (count < 10_000 ? `${count} bytes` : `${(count / 1_024).toFixed(1)} KiB`)

@@ -7,7 +7,8 @@ import { createGitServer, type GitServer } from '../local-cluster/git-http-serve
 import { startKubeCluster } from '../local-cluster/local-cluster.ts'
 import { createLocalFleet, type LocalAgent, type LocalFleet } from '../local-cluster/local-fleet.ts'
 import type { DemoPlan } from './plan.ts'
-import { step } from './terminal.ts'
+import { counted, note, step } from './terminal.ts'
+import { until } from './until.ts'
 import type { KubeAccess } from './watch-lines.ts'
 
 export interface DemoCluster extends KubeAccess {
@@ -51,6 +52,10 @@ export async function startWorld(plan: DemoPlan, gitDir: string, onStarted: (wor
   onStarted(world)
 
   const clusters = plan.context === null ? await ownClusters(undo) : [usersCluster(plan.context)]
+  for (const cluster of plan.context === null ? [] : clusters) {
+    await refuseTakenNamespaces(cluster, plan)
+    undo.push(() => cleanUsersCluster(world, cluster))
+  }
   await step('Skerry server started', async () => {
     await fleet.startServer()
     return { text: fleet.serverUrl }
@@ -58,7 +63,9 @@ export async function startWorld(plan: DemoPlan, gitDir: string, onStarted: (wor
   await step('Repository and services described to it', async () => {
     const resources = plan.repository === null ? await ownRepository(world, gitDir, undo) : usersRepository(world)
     await fleet.run(['apply', '-f', '-'], { stdin: resources })
-    return { text: `${world.services.length} services from ${world.git === null ? plan.repository?.url : 'a Git server on this machine'}` }
+    return {
+      text: `${counted(world.services.length, 'service')} from ${world.git === null ? plan.repository?.url : 'a Git server on this machine'}`,
+    }
   })
   await step(`${clusters.length === 1 ? 'Agent' : 'Agents'} started with a join token each`, async () => {
     for (const [index, cluster] of clusters.entries()) {
@@ -113,6 +120,30 @@ function usersCluster({ name, kubeconfig }: { name: string; kubeconfig: string }
       return output
     },
   }
+}
+
+/** What the demo makes in a cluster of somebody else's, and therefore may remove there. */
+const namespacesOf = ({ repository }: DemoPlan): string[] => [...(repository === null ? AT_SEA : ['mine']), 'skerry-system']
+
+async function refuseTakenNamespaces(cluster: DemoCluster, plan: DemoPlan): Promise<void> {
+  const present = (await cluster.kubectl(['get', 'namespaces', '-o', 'name'])).split('\n')
+  const taken = namespacesOf(plan).filter((name) => present.includes(`namespace/${name}`))
+  if (taken.length > 0)
+    throw new Error(
+      `${cluster.contextName} has namespaces that the demo would make: ${taken.join(', ')}. Choose another cluster, or delete them first`,
+    )
+}
+
+/** Through the front door: the services are deleted, their agents remove them, then the namespaces go. */
+async function cleanUsersCluster(world: World, cluster: DemoCluster): Promise<void> {
+  const { fleet, services } = world
+  for (const name of services) await fleet.run(['delete', 'service', name, '--yes'])
+  const gone = async () => ((await fleet.run(['get', 'services', '-o', 'name'])).trim() === '' ? true : null)
+  await until('the services are removed', gone, 60_000).catch((error: unknown) =>
+    note(`${error}: look at what is left in ${cluster.contextName}`),
+  )
+  await world.sites.find((site) => site.cluster === cluster)?.agent.kill()
+  await cluster.kubectl(['delete', 'namespace', '--ignore-not-found', '--timeout=60s', ...namespacesOf(world.plan)])
 }
 
 const repositoryYaml = (url: string, ref: string) => `apiVersion: skerry.dev/v1

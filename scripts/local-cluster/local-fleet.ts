@@ -72,7 +72,14 @@ export interface LocalFleet {
   api<T>(path: string, init?: { method?: string; body?: unknown }): Promise<T>
   /** A signed push event, as a forge sends it. */
   webhook(repository: string, project?: string): Promise<void>
-  addAgent(options: { name: string; cluster: KubeTarget; joinToken: string; flags?: readonly string[] }): Promise<LocalAgent>
+  /** `dataDir`: default a folder of this fleet's, removed with it. */
+  addAgent(options: {
+    name: string
+    cluster: KubeTarget
+    joinToken: string
+    flags?: readonly string[]
+    dataDir?: string
+  }): Promise<LocalAgent>
   stop(): Promise<void>
 }
 
@@ -140,11 +147,12 @@ export async function createLocalFleet(options: { programs?: Programs } = {}): P
     const response = await fetch(new URL(hook.url, serverUrl), { method: 'POST', headers, body })
     if (!response.ok) throw new Error(`webhook: HTTP ${response.status} ${await response.text()}`)
   }
-  const addAgent: LocalFleet['addAgent'] = async ({ name, cluster, joinToken, flags = [] }) => {
+  const addAgent: LocalFleet['addAgent'] = async ({ name, cluster, joinToken, flags = [], dataDir: dir = join(folder.path, name) }) => {
     const agent = createAgent({
       name,
       cluster,
-      dir: join(folder.path, name),
+      dir,
+      logPath: join(folder.path, `${name}.log`),
       command: program('skerry-agent'),
       serverUrl,
       joinToken,
@@ -182,14 +190,14 @@ interface AgentOptions {
   name: string
   cluster: KubeTarget
   dir: string
+  logPath: string
   command: string[]
   serverUrl: string
   joinToken: string
   flags: readonly string[]
 }
 
-function createAgent({ name, cluster, dir, command, serverUrl, joinToken, flags }: AgentOptions): LocalAgent {
-  const logPath = `${dir}.log`
+function createAgent({ name, cluster, dir, logPath, command, serverUrl, joinToken, flags }: AgentOptions): LocalAgent {
   let child: ChildProcess | undefined
   const start = async (extraFlags: readonly string[] = flags) => {
     await child?.kill()
