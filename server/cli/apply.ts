@@ -1,6 +1,7 @@
 // apply: resources from files to the server, all or none.
 import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { countText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
 import { parseResources, readResourceFiles } from './resource-files.ts'
@@ -15,7 +16,8 @@ export async function apply(
   const { io } = context
   const files = await readResourceFiles(options.filename, options.recursive === true, () => readAll(io))
   const { read, problems } = parseResources(files)
-  if (problems.length > 0) throw new AppError('invalid_resource', { doing: 'apply', detail: `nothing was changed`, problems })
+  if (problems.length > 0)
+    throw new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed`, problems })
   if (read.length === 0) throw new UsageError(`there is no resource in ${options.filename.join(', ')}`)
   const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true }
   const answer = await context

@@ -1,7 +1,7 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
 import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
-import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
+import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
 import type { CliIo } from './io.ts'
 
 export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
@@ -28,46 +28,49 @@ export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { serv
     throw new AppError('bad_request', { doing: `use the server ${server}`, detail: 'expected an address such as https://skerry.example' })
 
   async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {
-    if (token === undefined || token === '') throw new AppError('unauthorized', { doing: `ask ${base}`, detail: 'no API token was given' })
+    if (token === undefined || token === '') throw new AppError('unauthorized', { detail: 'no API token was given' })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    const doing = `${method} ${url.pathname}`
     const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
     const init = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const response = await io.fetch(url.href, init).catch((cause: unknown) => {
       const detail = `${base} does not answer (${cause instanceof Error ? cause.message : String(cause)})`
-      throw new AppError('server_unreachable', { doing, detail }, { cause })
+      throw new AppError('server_unreachable', { detail, remedy: 'Check --server (SKERRY_SERVER), and that the server runs.' }, { cause })
     })
     const text = await response.text()
-    if (!response.ok) throw errorFromProblem(response.status, parseJson(text), doing)
+    if (!response.ok) {
+      const body = parseJson(text)
+      // The server's own words say what they are about; what stands between us and it may say nothing.
+      throw errorFromProblem(response.status, body, problemBodySchema.safeParse(body).success ? '' : `${method} ${url.href}`)
+    }
     return text === '' ? null : parseJson(text)
   }
 
-  const checked = <T extends z.ZodType>(schema: T, answer: unknown, address: string): z.infer<T> => {
+  const checked = <T extends z.ZodType>(schema: T, answer: unknown): z.infer<T> => {
     const parsed = schema.safeParse(answer)
     if (parsed.success) return parsed.data
     throw new AppError('bad_page', {
-      doing: address,
       detail: `${base} is no Skerry server, or of a version that this one does not understand`,
+      remedy: `Check --server (SKERRY_SERVER); \`skerry version\` compares versions.`,
     })
   }
 
   return {
     url: base,
-    get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query), address),
+    get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
     list: async (address, item, query = {}) => {
       const schema = listOf(item)
       const items: z.infer<typeof item>[] = []
       let next: string | null = null
       do {
         const answer = await request('GET', address, { limit: LIST_LIMIT_MAX, ...query, ...(next === null ? {} : { continue: next }) })
-        const page = checked(schema, answer, address)
+        const page = checked(schema, answer)
         items.push(...page.items)
         next = page.continue
       } while (next !== null)
       return items
     },
-    send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body), address),
+    send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body)),
   }
 }
 

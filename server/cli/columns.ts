@@ -55,6 +55,9 @@ const [GREEN, RED, YELLOW, RESET] = ['\u001b[32m', '\u001b[31m', '\u001b[33m', '
 const coloured = (word: string): string =>
   word === EMPTY ? word : `${GOOD.has(word) ? GREEN : BAD.has(word) ? RED : YELLOW}${word}${RESET}`
 
+/** `1 object`, `2 objects`. */
+export const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],

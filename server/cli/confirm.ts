@@ -3,7 +3,7 @@ import { confirmationViewSchema } from '../../shared/model/views.ts'
 import { path } from './client.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
-import { confirmationText } from './describe.ts'
+import { answersText, confirmationText } from './describe.ts'
 import { confirmationColumns } from './tables.ts'
 
 export async function confirm(
@@ -20,7 +20,7 @@ export async function confirm(
       const nameOf = (item: { id: string }) => `confirmation/${item.id}`
       printItems(context, waiting, { columns: confirmationColumns(nowMs), nameOf, single: false, none: 'nothing waits' }, options)
     } else if (waiting.length === 0) io.stderr.write('nothing waits for a person\n')
-    else io.stdout.write(waiting.map((item) => `${confirmationText(item, nowMs)}Say yes with: skerry confirm ${item.id}\n`).join('\n'))
+    else io.stdout.write(waiting.map((item) => `${confirmationText(item, nowMs)}${answersText(item)}`).join('\n'))
     return
   }
   const asked = await client.get(path`/confirmations/${id}`, confirmationViewSchema)

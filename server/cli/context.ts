@@ -48,5 +48,6 @@ export function printItems<T>(
 export function errorText(error: unknown): string {
   if (!(error instanceof AppError)) return `error: ${plainText(error instanceof Error ? error.message : String(error))}\n`
   const problems = (error.data.problems ?? []).map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`)
-  return `error: ${plainText(error.message)}\n${problems.join('')}hint: ${error.remedy}\n`
+  const hint = error.remedy === '' ? '' : `hint: ${plainText(error.remedy)}\n`
+  return `error: ${plainText(error.message)}\n${problems.join('')}${hint}`
 }

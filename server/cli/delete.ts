@@ -11,9 +11,9 @@ import {
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { noContent, path } from './client.ts'
-import { plainText } from './columns.ts'
+import { countText, plainText } from './columns.ts'
 import type { Context } from './context.ts'
-import { confirmationText } from './describe.ts'
+import { answersText, confirmationText } from './describe.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
 
@@ -45,7 +45,7 @@ export async function remove(
 export async function consent({ io }: Context, question: string, yes: boolean): Promise<void> {
   if (yes) return
   if (!io.isTty) throw new UsageError('nobody can be asked here: add --yes if that is what you want')
-  if (!(await askYes(io, question))) throw new AppError('conflict', { doing: 'ask', detail: 'answered no; nothing was changed' })
+  if (!(await askYes(io, question))) throw new AppError('conflict', { detail: 'not done: nothing was changed', remedy: '' })
 }
 
 async function blastRadius({ client: connect }: Context, kind: string, name: string, project: string): Promise<string> {
@@ -68,7 +68,7 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
   }
   const tokens = await client.list('/join-tokens', joinTokenViewSchema)
   if (!tokens.some((token) => token.id === name))
-    throw new AppError('not_found', { doing: 'delete', detail: `there is no join token ${name}` })
+    throw new AppError('not_found', { detail: `there is no join token ${name}`, remedy: '`skerry join-token list` shows them.' })
   return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
 }
 
@@ -77,14 +77,14 @@ function placementLines(placements: readonly PlacementView[], nameOf: (view: Pla
   const objects = placements.reduce((sum, view) => sum + view.objectCount, 0)
   const lines = placements.map((view) => {
     const away = view.liveness.word === 'Online' ? '' : `, ${view.liveness.word}`
-    return `  ${plainText(nameOf(view))} (${view.objectCount} objects${away})\n`
+    return `  ${plainText(nameOf(view))} (${countText(view.objectCount, 'object')}${away})\n`
   })
-  return `${lines.join('')}  in all ${placements.length}, with ${objects} objects\n`
+  return `${lines.join('')}  in all ${placements.length}, with ${countText(objects, 'object')}\n`
 }
 
 function outcomeText(name: string, { outcome, clusters, confirmation }: DeleteAnswer, nowMs: number): string {
   if (outcome === 'deleted') return `${name} deleted\n`
   if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}\n`
-  const shown = confirmation === null ? '' : `${confirmationText(confirmation, nowMs)}Go on with: skerry confirm ${confirmation.id}\n`
+  const shown = confirmation === null ? '' : `${confirmationText(confirmation, nowMs)}${answersText(confirmation)}`
   return `${name} waits for a confirmation; nothing has happened yet\n${shown}`
 }

@@ -82,7 +82,7 @@ export async function describe(
     }
     default: {
       const view = await client.get(path`/confirmations/${name}`, confirmationViewSchema)
-      return void write(confirmationText(view, nowMs))
+      return void write(`${confirmationText(view, nowMs)}${view.confirmedMs === null ? answersText(view) : ''}`)
     }
   }
 }
@@ -155,7 +155,9 @@ const serviceFacts = ({ metadata, spec, status }: ServiceView, nowMs: number): F
   ['Rendered', sinceText(status.renderedMs, nowMs)],
   [
     'In clusters',
-    `${status.clusters.total}: ${status.clusters.synced} Synced, ${status.clusters.healthy} Healthy, ${status.clusters.offline} not online`,
+    status.clusters.total === 0
+      ? 'none'
+      : `${status.clusters.total}: ${status.clusters.synced} Synced, ${status.clusters.healthy} Healthy, ${status.clusters.offline} not online`,
   ],
 ]
 
@@ -180,6 +182,16 @@ const MEANING: Record<string, string> = {
   leave_targets: 'The service leaves these clusters',
   prune: 'These objects are deleted',
 }
+
+const INSTEAD: Record<string, string> = {
+  remove_service: 'Take it back by applying the service again: skerry apply -f',
+  leave_targets: 'Take it back by applying the service with its former targets: skerry apply -f',
+  prune: 'Take it back by putting the manifests back and pushing',
+}
+
+/** What a person can answer. */
+export const answersText = ({ id, kind }: ConfirmationView): string =>
+  `Say yes with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
 
 /** Exactly what a yes would do. */
 export function confirmationText(view: ConfirmationView, nowMs: number): string {

@@ -26,9 +26,13 @@ export async function readResourceFiles(
       continue
     }
     const found = await stat(path).catch(() => null)
-    if (found === null) throw new AppError('not_found', { doing: 'apply', detail: `there is no file or folder ${path}` })
+    if (found === null) throw new AppError('not_found', { detail: `there is no file or folder ${path}`, remedy: 'Check the path.' })
     const names = found.isDirectory() ? await filesIn(path, recursive) : [path]
-    if (names.length === 0) throw new AppError('not_found', { doing: 'apply', detail: `no ${EXTENSIONS.join(', ')} file in ${path}` })
+    if (names.length === 0)
+      throw new AppError('not_found', {
+        detail: `no ${EXTENSIONS.join(', ')} file in ${path}`,
+        remedy: 'Check the path; -R reads the folders in it too.',
+      })
     for (const name of names) files.push({ name, text: await readFile(name, 'utf8') })
   }
   return files
@@ -68,11 +72,11 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
         const first = document === value ? line : parsed.lineOf(document)
         if (checked.success) read.push({ resource: checked.data, document: input, place: `${name}:${first}` })
         else {
-          for (const problem of explainIssues(applicableSchema, input, checked.error)) {
-            const at = lineOfField(document, problem.segments, first, lines, parsed.lineOf)
-            const message = problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`
-            problems.push({ path: `${name}:${at}`, message })
-          }
+          const found = explainIssues(applicableSchema, input, checked.error).map(({ path, segments, message }) => {
+            const at = lineOfField(document, segments, first, lines, parsed.lineOf)
+            return { at, path: `${name}:${at}`, message: path === '' ? message : `${path}: ${message}` }
+          })
+          problems.push(...found.sort((a, b) => a.at - b.at).map(({ path, message }) => ({ path, message })))
         }
       }
     }

@@ -1,4 +1,5 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
+import { parseRefKey } from '../../shared/kube/object.ts'
 import type {
   ClusterView,
   ConfirmationView,
@@ -24,8 +25,11 @@ const state = <T>(of: (item: T) => Stateful): [Column<T>, Column<T>] => [
   { title: 'SYNC', value: (item) => of(item).sync, colour: true },
   { title: 'HEALTH', value: (item) => of(item).health, colour: true },
 ]
-const why = <T>(of: (item: T) => Pick<Stateful, 'reason' | 'message'>): [Column<T>, Column<T>] => [
-  { title: 'REASON', value: (item) => of(item).reason },
+type Explained = Pick<Stateful, 'reason' | 'message'> & Partial<Stateful>
+/** A reason that only repeats the state is none. */
+const reasonOf = ({ reason, sync, health }: Explained): string | null => (reason === sync || reason === health ? null : reason)
+const why = <T>(of: (item: T) => Explained): [Column<T>, Column<T>] => [
+  { title: 'REASON', value: (item) => reasonOf(of(item)) },
   { title: 'MESSAGE', value: (item) => of(item).message, wide: true },
 ]
 const project = <T>(all: boolean, of: (item: T) => string | null | undefined): Column<T>[] =>
@@ -97,6 +101,12 @@ export const objectColumns = (nowMs: number, allProjects: boolean): Column<Objec
   ...why<ObjectView>((view) => view),
 ]
 
+/** `ConfigMap/web/settings`, `Namespace/web`: the kind, then where and what it is called. */
+function objectName(key: string | null): string | null {
+  const ref = key === null ? null : parseRefKey(key)
+  return ref === null ? key : [ref.kind, ref.namespace, ref.name].filter(Boolean).join('/')
+}
+
 export const eventColumns = (nowMs: number, allProjects: boolean): Column<EventView>[] => [
   { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
   { title: 'TYPE', value: ({ type }) => type, colour: true },
@@ -104,7 +114,7 @@ export const eventColumns = (nowMs: number, allProjects: boolean): Column<EventV
   { title: 'CLUSTER', value: ({ cluster }) => cluster },
   ...project<EventView>(allProjects, (event) => event.project),
   { title: 'SERVICE', value: ({ service }) => service },
-  { title: 'OBJECT', value: ({ object }) => object },
+  { title: 'OBJECT', value: ({ object }) => objectName(object) },
   { title: 'MESSAGE', value: ({ message }) => message },
 ]
 

@@ -107,8 +107,9 @@ async function serviceReported(deps: FleetActionsDeps, clusterId: ClusterId, id:
     const createdMs = clock.nowMs()
     const asked = { kind: 'prune', subject, project, service, cluster, token: digest, names, why: `${why}${more}`, createdMs } as const
     const opened = await store.openConfirmation(asked)
-    const message = `pruning ${count} of ${ownedCount} objects in ${cluster} waits: ${why}; \`skerry confirm ${opened.id}\` lets it happen`
-    await store.appendEvents([fleetEvent(createdMs, 'Warning', 'PruneRefused', message, { service: id, cluster })])
+    // Why, and of what, the agent's own event says.
+    const message = `pruning ${count} of ${ownedCount} objects in ${cluster} waits; \`skerry confirm ${opened.id}\` shows the names and asks`
+    await store.appendEvents([fleetEvent(createdMs, 'Warning', 'ConfirmationNeeded', message, { service: id, cluster })])
   } else if (held !== null) await store.closeConfirmation(subject)
   if (status?.removed === true) {
     deps.log.info('removal reported', { cluster: clusterId, service: serviceKey(id) })

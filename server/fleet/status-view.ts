@@ -46,7 +46,7 @@ function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'm
       return {
         reason: 'ClusterNeverSeen',
         message: `cluster ${cluster} joined, but its agent has not asked for anything yet`,
-        next: 'Look at the agent there: `skerry-agent status`, and its log.',
+        next: 'Nothing, if it has just joined. Else look at the agent there: `skerry-agent status`, and its log.',
       }
     case 'Revoked':
       return {
@@ -187,7 +187,11 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
       sinceMs: question.createdMs,
       reason: 'WaitingForConfirmation',
       message: `${what} waits for a person: ${question.why}: ${nameList(question.names)}`,
-      next: `\`skerry confirm ${question.id}\` shows the names and asks.`,
+      next: `\`skerry confirm ${question.id}\` shows the names and asks. ${
+        question.kind === 'remove_service'
+          ? 'Applying the service again takes the deletion back.'
+          : 'Applying its former targets takes it back.'
+      }`,
     }
   }
   if (deletingMs !== null) {
@@ -210,9 +214,12 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
       next: 'Create it with `skerry apply -f`, or correct spec.source.repository.',
     }
   }
-  if (render.error !== null) return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, 'manifests') }
+  if (render.error !== null) {
+    const kept = render.digest === null ? 'nothing is published yet' : 'the last good revision stays in force'
+    return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, kept) }
+  }
   if (repository.state.error !== null && render.commit === null)
-    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error, `repository ${repository.name}`) }
+    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error) }
   if (render.generation < input.generation || render.commit === null) {
     return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: 'Nothing yet: it is being rendered.' }
   }
@@ -226,8 +233,7 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
       next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
     }
   }
-  if (repository.state.error !== null && isFine(folded))
-    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error, `repository ${repository.name}`) }
+  if (repository.state.error !== null && isFine(folded)) return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error) }
   return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
 }
 
@@ -274,23 +280,21 @@ const countsOf = (placements: readonly PlacementView[]) => ({
 })
 
 /** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */
-function errorState(reason: string, error: StoredError, subject: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
+function errorState(reason: string, error: StoredError, kept?: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
   const [first, ...more] = error.problems
   const where =
     first === undefined ? '' : `: ${first.path}: ${first.message}${more.length === 0 ? '' : ` (and ${count(more.length, 'more problem')})`}`
-  const remedy = isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.'
-  const kept = subject === 'manifests' ? '; the last good revision stays in force' : ''
   return {
     reason,
-    message: `${error.message}${where}${kept}`,
-    next: subject === 'manifests' ? 'Mend the manifests and push again.' : remedy,
+    message: `${error.message}${where}${kept === undefined ? '' : `; ${kept}`}`,
+    next: isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.',
     sinceMs: error.sinceMs,
   }
 }
 
 export function repositoryStatusView({ commit, fetchedMs, error }: RepositoryState): RepositoryView['status'] {
   const base = { commit, fetchedMs, problems: error?.problems ?? [] }
-  if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error, 'repository') }
+  if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error) }
   if (commit === null) {
     return {
       ...base,

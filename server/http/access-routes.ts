@@ -61,7 +61,7 @@ export function accessRoutes(deps: AdminDeps) {
     .delete(
       '/join-tokens/:id',
       async ({ params: { id }, set }) => {
-        if (!(await store.deleteJoinToken(id))) throw notFound(`join token ${id}`)
+        if (!(await store.deleteJoinToken(id))) throw notFound(`join token ${id}`, 'skerry join-token list')
         set.status = 204
       },
       { params: z.object({ id: z.string().max(64) }), detail: { summary: 'Delete a join token; clusters that joined with it stay' } },

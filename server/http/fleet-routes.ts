@@ -2,12 +2,14 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
+import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, objectViewSchema, placementViewSchema } from '../../shared/model/views.ts'
 import type { AdminDeps } from './deps.ts'
 import { objectKey } from './fleet-views.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView } from './resource-routes.ts'
+import { keyNotFound } from './write-resource.ts'
 
 const objectQuery = z.object({
   cluster: nameSchema.optional(),
@@ -30,13 +32,16 @@ const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expe
 const given = <T extends object>(query: T) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> }
 
+const confirmationGone = (id: string) =>
+  notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
+
 export function fleetRoutes(deps: AdminDeps) {
   const { store, views, actions } = deps
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/projects/:project/services/:name/clusters',
       async ({ params: { project, name } }) => {
-        if ((await store.getResource({ kind: 'Service', project, name })) === null) throw notFound(`service ${name} in project ${project}`)
+        if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
         return { items: await views.placementsOfService({ project, service: name }), continue: null }
       },
       {
@@ -49,7 +54,7 @@ export function fleetRoutes(deps: AdminDeps) {
       '/clusters/:name/services',
       async ({ params: { name } }) => {
         const cluster = await store.clusterByName(name)
-        if (cluster === null) throw notFound(`cluster ${name}`)
+        if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
         return { items: await views.placementsInCluster(cluster), continue: null }
       },
       { params: z.object({ name: nameSchema }), response: listOf(placementViewSchema), detail: { summary: 'The services of a cluster' } },
@@ -78,7 +83,7 @@ export function fleetRoutes(deps: AdminDeps) {
       '/confirmations/:id',
       async ({ params: { id } }) => {
         const found = await store.confirmation(id)
-        if (found === null) throw notFound(`confirmation ${id}`)
+        if (found === null) throw confirmationGone(id)
         return confirmationView(found)
       },
       { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Exactly what would be confirmed' } },
@@ -87,7 +92,7 @@ export function fleetRoutes(deps: AdminDeps) {
       '/confirmations/:id/confirm',
       async ({ params: { id }, request }) => {
         const confirmed = await actions.confirm(id, deps.principal(request).name)
-        if (confirmed === null) throw notFound(`confirmation ${id}: it was answered, withdrawn, or its names changed`)
+        if (confirmed === null) throw confirmationGone(id)
         return confirmationView(confirmed)
       },
       { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Say yes to exactly these names' } },

@@ -20,4 +20,6 @@ export function invalidInput(schema: ZodType, input: unknown, error: ZodError, d
   })
 }
 
-export const notFound = (what: string): AppError => new AppError('not_found', { detail: `there is no ${what}` })
+/** `list`: the command that shows the names. */
+export const notFound = (what: string, list: string): AppError =>
+  new AppError('not_found', { detail: `there is no ${what}`, remedy: `\`${list}\` lists them.` })

@@ -20,6 +20,7 @@ export function selectorOf(text: string | undefined): LabelSelector | undefined 
   if (selector !== null) return selector
   throw new AppError('bad_request', {
     detail: 'labelSelector cannot be read',
+    remedy: 'Write it as in env=prod,tier!=db,team,!legacy.',
     problems: [{ path: 'labelSelector', message: 'expected key=value, key!=value, key or !key, joined by commas' }],
   })
 }

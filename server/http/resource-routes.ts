@@ -17,9 +17,9 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
-import { invalidInput, notFound } from './problem.ts'
+import { invalidInput } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
-import { keyText, refusal, writeResource } from './write-resource.ts'
+import { keyNotFound, keyText, refusal, writeResource } from './write-resource.ts'
 
 const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema } as const
 const VIEW_SCHEMAS = { Repository: repositoryViewSchema, Service: serviceViewSchema, Cluster: clusterViewSchema } as const
@@ -46,7 +46,7 @@ export function resourceRoutes(deps: AdminDeps) {
   const show = async (key: ResourceKey, set: Headers) => {
     const resource = await deps.store.getResource(key)
     const [view] = resource === null ? [] : await deps.views.resources([resource])
-    if (view === undefined) throw notFound(keyText(key))
+    if (view === undefined) throw keyNotFound(key)
     set.headers['etag'] = `"${view.metadata.version}"`
     return view
   }
@@ -60,7 +60,11 @@ export function resourceRoutes(deps: AdminDeps) {
     if (resource.metadata.name !== key.name || project !== key.project)
       throw new AppError('bad_request', { detail: 'name or project of the document is not the one in the address' })
     const held = await deps.store.getResource(key)
-    if (held === null && key.kind === 'Cluster') throw notFound(`${keyText(key)}: clusters come into being by joining`)
+    if (held === null && key.kind === 'Cluster')
+      throw new AppError('not_found', {
+        detail: `there is no ${keyText(key)}: clusters come into being by joining`,
+        remedy: '`skerry join-token create` makes what a new cluster joins with.',
+      })
     const refused = refusal(resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     const { action } = await writeResource(deps, resource, ifMatch(request))
@@ -71,7 +75,7 @@ export function resourceRoutes(deps: AdminDeps) {
   const answer = (outcome: DeleteOutcome, key: ResourceKey, set: Headers): DeleteAnswer => {
     switch (outcome.kind) {
       case 'not_found':
-        throw notFound(keyText(key))
+        throw keyNotFound(key)
       case 'deleted':
         return { outcome: 'deleted', clusters: [], confirmation: null }
       case 'removing':
@@ -107,7 +111,7 @@ export function resourceRoutes(deps: AdminDeps) {
       async ({ params }) => {
         const held = await deps.store.getResource(of('Repository', params))
         const found = held === null ? null : await deps.webhook(params.project, params.name)
-        if (found === null) throw notFound(keyText(of('Repository', params)))
+        if (found === null) throw keyNotFound(of('Repository', params))
         return found
       },
       { params: inProject, response: webhookAnswerSchema, detail: { summary: 'Address and secret to give to the forge' } },

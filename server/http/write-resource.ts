@@ -19,6 +19,12 @@ export const keyOf = (resource: Applicable): ResourceKey => ({
 export const keyText = ({ kind, project, name }: ResourceKey): string =>
   `${kind.toLowerCase()} ${name}${project === '' ? '' : ` in project ${project}`}`
 
+export const keyNotFound = (key: ResourceKey): AppError =>
+  notFound(
+    keyText(key),
+    { Repository: 'skerry get repositories -A', Service: 'skerry get services -A', Cluster: 'skerry get clusters' }[key.kind],
+  )
+
 /** Why it cannot be written although its fields are right; null when it can. */
 export function refusal(resource: Applicable, held: StoredResource | null): Problem | null {
   if (held === null && resource.kind === 'Cluster') {
@@ -52,7 +58,7 @@ export async function writeResource(
     ...(ifVersion === undefined ? {} : { ifVersion }),
   })
   if (result.kind === 'conflict') {
-    if (result.version === null) throw notFound(keyText(key))
+    if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
   if (result.kind !== 'unchanged') actions.onChanged(key)

@@ -65,11 +65,27 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
     if (sameError(before.error, after.error)) return []
     const [first] = after.error.problems
     const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
-    return [fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}${where}; the last good revision stays`, { service })]
+    return [
+      fleetEvent(
+        nowMs,
+        'Warning',
+        'RenderFailed',
+        `${after.error.message}${where}; ${before.digest === null ? 'nothing is published yet' : 'the last good revision stays'}`,
+        { service },
+      ),
+    ]
   }
   const events: NewEvent[] = []
   if (before.error !== null)
-    events.push(fleetEvent(nowMs, 'Normal', 'RenderRecovered', `renders again at commit ${short(after.commit ?? '')}`, { service }))
+    events.push(
+      fleetEvent(
+        nowMs,
+        'Normal',
+        'RenderRecovered',
+        `renders ${before.digest === null ? 'now' : 'again'} at commit ${short(after.commit ?? '')}`,
+        { service },
+      ),
+    )
   const warnings = rendering.kind === 'good' ? rendering.warnings : []
   for (const { path, message } of warnings.slice(0, WARNINGS_TOLD_MAX))
     events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service }))
@@ -148,15 +164,23 @@ async function carryOut(deps: ServicePassDeps, input: PlanInput, plan: ServicePl
     const { commit, digest, count } = rendering
     log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
     events.push(
-      fleetEvent(nowMs, 'Normal', 'RevisionPublished', `${count} objects of commit ${short(commit)} to ${clusterNames(revised)}`, {
-        service: id,
-      }),
+      fleetEvent(
+        nowMs,
+        'Normal',
+        'RevisionPublished',
+        `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}`,
+        {
+          service: id,
+        },
+      ),
     )
   }
   for (const planned of plan.open) {
     const opened = await store.openConfirmation({ ...planned, createdMs: nowMs })
     events.push(
-      fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', `${opened.why}; \`skerry confirm ${opened.id}\` lets it happen`, { service: id }),
+      fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`, {
+        service: id,
+      }),
     )
   }
   for (const subject of plan.close) await store.closeConfirmation(subject)

@@ -43,7 +43,13 @@ export function pathText(path: readonly PropertyKey[]): string {
 function messageOf(issue: z.core.$ZodIssue, input: unknown): string {
   const { message } = issue
   if (issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined) return `is required: expected ${issue.expected}`
-  if (issue.code === 'invalid_value') return `expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
+  if (issue.code === 'invalid_value') {
+    const given = valueAt(input, issue.path)
+    const near = typeof given === 'string' ? nearest(given, issue.values.map(String)) : null
+    return `expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}${near === null ? '' : `; did you mean "${near}"?`}`
+  }
+  if (issue.code === 'too_big' && issue.origin === 'number') return `expected at most ${issue.maximum}`
+  if (issue.code === 'too_small' && issue.origin === 'number') return `expected at least ${issue.minimum}`
   return message.replace(/^Invalid input: /, '')
 }
 

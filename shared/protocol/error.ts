@@ -23,7 +23,7 @@ export const ERRORS = define({
     status: 422,
     retryable: false,
     cause: 'A resource has fields that are unknown, missing or of the wrong type.',
-    remedy: 'Mend the fields named in `problems` and apply again; nothing was changed.',
+    remedy: 'Mend the fields that are named and send it again; nothing was changed.',
   },
   too_large: {
     status: 413,
@@ -164,7 +164,7 @@ export const ERRORS = define({
     status: 502,
     retryable: true,
     cause: 'The Git server could not be reached.',
-    remedy: 'Check spec.git.url and the network of the server; the last good revision stays.',
+    remedy: 'Check spec.git.url and the network of the server; it is tried again, and the last content stays in use.',
   },
   git_ref_not_found: {
     status: 404,
@@ -176,13 +176,13 @@ export const ERRORS = define({
     status: 502,
     retryable: true,
     cause: 'Git answered with an error.',
-    remedy: 'Read the detail; the last good revision stays.',
+    remedy: 'Look at the Git server and the repository; it is tried again, and the last content stays in use.',
   },
   source_refused: {
     status: 422,
     retryable: false,
     cause: 'The folder holds something that is not read, or more than is read.',
-    remedy: 'Change what the detail names and push; the last good revision stays.',
+    remedy: 'Change what is named and push again.',
   },
   no_manifests: {
     status: 422,
@@ -194,7 +194,7 @@ export const ERRORS = define({
     status: 422,
     retryable: false,
     cause: 'The manifests have errors.',
-    remedy: 'Mend the places named in `problems` and push; the last good revision stays.',
+    remedy: 'Mend the manifests at the places named and push again.',
   },
   webhook_signature: {
     status: 401,
@@ -231,7 +231,7 @@ export const ERRORS = define({
     status: 507,
     retryable: true,
     cause: 'The data folder has no space left.',
-    remedy: 'Free some space; the agent goes on enforcing what it holds and recovers by itself.',
+    remedy: 'Free some space; it goes on by itself then, and what is applied in clusters stays applied.',
   },
   store_newer: {
     status: 500,
@@ -268,6 +268,8 @@ export interface AppErrorData {
   doing?: string
   /** The particular case: names, places, limits. Never a secret, never an echo of a whole input. */
   detail?: string
+  /** What to do next in this particular case; else the table's. */
+  remedy?: string
   /** Paths and messages of several problems found at once. */
   problems?: readonly Problem[]
   retryAfterMs?: number
@@ -293,7 +295,7 @@ export class AppError extends Error {
     return this.data.retryAfterMs
   }
   get remedy(): string {
-    return ERRORS[this.code].remedy
+    return this.data.remedy ?? ERRORS[this.code].remedy
   }
 }
 
@@ -311,14 +313,14 @@ export const problemBodySchema = z.looseObject({
 export type ProblemBody = z.infer<typeof problemBodySchema>
 
 export function problemBody(error: AppError): ProblemBody {
-  const { status, cause, remedy } = ERRORS[error.code]
+  const { status, cause } = ERRORS[error.code]
   return {
     type: `https://skerry.dev/errors/${error.code}`,
     title: cause,
     status,
     code: error.code,
     ...(error.data.detail === undefined ? {} : { detail: error.data.detail }),
-    remedy,
+    remedy: error.remedy,
     ...(error.data.problems === undefined ? {} : { problems: [...error.data.problems] }),
     ...(error.data.retryAfterMs === undefined ? {} : { retryAfterMs: error.data.retryAfterMs }),
     ...error.data.extra,
@@ -339,7 +341,7 @@ export function errorFromProblem(status: number, body: unknown, doing: string): 
             ? 'unavailable'
             : 'bad_request'
   if (!parsed.success) return new AppError(fallback, { doing, detail: `HTTP ${status}` })
-  const { code, detail, problems, retryAfterMs, title } = parsed.data
+  const { code, detail, remedy, problems, retryAfterMs, title } = parsed.data
   const {
     type: _,
     title: __,
@@ -354,6 +356,7 @@ export function errorFromProblem(status: number, body: unknown, doing: string): 
   return new AppError(isErrorCode(code) ? code : fallback, {
     doing,
     detail: detail ?? title,
+    ...(remedy === undefined ? {} : { remedy }),
     ...(problems === undefined ? {} : { problems }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     extra,

@@ -193,12 +193,12 @@ describe('apply', () => {
     const { code, out, err } = await cli(`apply -f ${path}`)
     expect([code, out]).toEqual([1, ''])
     expect(err).toBe(
-      `error: apply: nothing was changed
+      `error: 4 problems; nothing was changed
   ${path}:10: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit
-  ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
   ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
+  ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
   ${path}:19: kind: expected Repository or Service or Cluster
-hint: Mend the fields named in \`problems\` and apply again; nothing was changed.
+hint: Mend the fields that are named and send it again; nothing was changed.
 `,
     )
     expect(admin.asked).toEqual([])
@@ -367,19 +367,21 @@ describe('what was typed wrong', () => {
 
   test('CL9 the server’s own words reach the person: no token, wrong token, no such thing, no server', async () => {
     expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toBe(
-      'error: ask http://localhost: no API token was given\nhint: Set SKERRY_TOKEN or --token to a valid API token.\n',
+      'error: no API token was given\nhint: Set SKERRY_TOKEN or --token to a valid API token.\n',
     )
     expect(await cli(`get clusters --token sk_${'x'.repeat(43)}`)).toMatchObject({ code: 1 })
     expect(await cli('get svc/none')).toEqual({
       code: 1,
       out: '',
-      err: 'error: GET /api/v1/projects/default/services/none: there is no service none in project default\nhint: List what there is with `skerry get`.\n',
+      err: 'error: there is no service none in project default\nhint: `skerry get services -A` lists them.\n',
     })
     const dead = await cli('get clusters', { fetch: () => Promise.reject(new Error('connection refused')) })
     expect(dead).toMatchObject({ code: 1 })
     expect(dead.err).toContain('http://localhost does not answer (connection refused)')
     const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
     expect(foreign.err).toContain('is no Skerry server')
+    const proxy = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 502 }) })
+    expect(proxy.err).toStartWith('error: GET http://localhost/api/v1/clusters?limit=500: HTTP 502\n')
   })
 
   test('CL9 a name is one segment of an address, whatever is in it', async () => {

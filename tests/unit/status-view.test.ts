@@ -98,7 +98,7 @@ describe('a service in a cluster', () => {
       'Unknown',
       'Unknown',
       'ClusterNeverSeen',
-      'Look at the agent',
+      'Nothing, if it has just joined',
     ],
     [
       'AP11 a revision that has not arrived',
@@ -177,7 +177,7 @@ const service = (extra: Partial<ServiceInput> = {}): ServiceInput => ({
   ...extra,
 })
 const syntax = {
-  code: 'invalid_resource',
+  code: 'render_failed',
   message: 'the manifests have 2 problems',
   problems: [
     { path: 'web/a.yaml:3:1', message: 'bad indentation' },
@@ -310,7 +310,7 @@ describe('a cluster and a repository', () => {
       'Synced',
       'Healthy',
       'ClusterNeverSeen',
-      'Look at the agent',
+      'Nothing, if it has just joined',
     ],
     [
       'AP11 its disk is full',
