@@ -9,6 +9,8 @@ export interface SandboxOptions {
   /** The only writable folder; it appears as /data. */
   dataDir: string
   command: readonly string[]
+  /** Default false. With it the sandbox shares this machine's loopback, for a server and its agent. */
+  network?: boolean
 }
 
 export interface SandboxResult {
@@ -28,27 +30,17 @@ export const LIBC_FILES: Readonly<Record<string, string>> = Object.fromEntries([
 
 export const sandboxAvailable = (): boolean => Bun.which('bwrap') !== null
 
-export async function runInSandbox({ files, dataDir, command }: SandboxOptions): Promise<SandboxResult> {
+/** The command that runs `command` in the sandbox, for whoever starts it as a process of its own. */
+export function sandboxCommand({ files, dataDir, command, network = false }: SandboxOptions): string[] {
+  const isolate = ['--unshare-all', ...(network ? ['--share-net'] : []), '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
+  const user = ['--uid', '65532', '--gid', '65532', '--clearenv']
   const binds = Object.entries(files).flatMap(([inside, here]) => ['--ro-bind', here, inside])
-  const child = Bun.spawn(
-    [
-      ...[
-        'bwrap',
-        '--unshare-all',
-        '--die-with-parent',
-        '--new-session',
-        '--cap-drop',
-        'ALL',
-        '--uid',
-        '65532',
-        '--gid',
-        '65532',
-        '--clearenv',
-      ],
-      ...[...binds, '--proc', '/proc', '--bind', dataDir, '/data', '--chdir', '/data', '--remount-ro', '/', '--', ...command],
-    ],
-    { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
-  )
+  const root = [...binds, '--proc', '/proc', '--bind', dataDir, '/data', '--chdir', '/data', '--remount-ro', '/']
+  return ['bwrap', ...isolate, ...user, ...root, '--', ...command]
+}
+
+export async function runInSandbox(options: SandboxOptions): Promise<SandboxResult> {
+  const child = Bun.spawn(sandboxCommand(options), { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   const streams = [Bun.readableStreamToText(child.stdout), Bun.readableStreamToText(child.stderr)] as const
   const [stdout, stderr, exitCode] = await Promise.all([...streams, child.exited])
   return { exitCode, stdout, stderr }
