@@ -32,6 +32,8 @@ export interface AgentDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** Gives memory back to the machine. */
+  freeMemory(): void
 }
 
 export interface Agent {
@@ -49,6 +51,8 @@ export const agentFiles = (dataDir: string) => ({
 })
 
 const INFO_BACKOFF = { baseMs: 500, capMs: 30_000 }
+/** After a turn of thousands of objects the heap is mostly answers that nobody holds; by then the rest of the revision's work is done, too. */
+const FREE_MEMORY_AFTER_MS = 2_000
 /** How long the first contact with the server waits for the cluster's own identity. */
 const INFO_PATIENCE_MS = 5_000
 
@@ -66,6 +70,7 @@ class RunningAgent implements Agent {
   #info: ClusterInfo | null = null
   #claim: ClaimState = { kind: 'asking', message: null }
   #unreachable: string | null = null
+  #freeing = false
   readonly #problemSince = new Map<string, number>()
 
   constructor(options: AgentOptions, deps: AgentDeps) {
@@ -141,8 +146,17 @@ class RunningAgent implements Agent {
         this.#unreachable = message
         this.#reportCluster()
       },
+      onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     await this.#reconciler.run(signal)
+  }
+
+  async #freeMemoryLater(signal: AbortSignal): Promise<void> {
+    if (this.#freeing) return
+    this.#freeing = true
+    await this.#deps.clock.sleep(FREE_MEMORY_AFTER_MS, signal)
+    this.#freeing = false
+    if (!signal.aborted) this.#deps.freeMemory()
   }
 
   async #identityKnown(signal: AbortSignal): Promise<void> {

@@ -110,7 +110,7 @@ async function run(flags: Record<string, string | undefined>, io: AgentIo): Prom
   })
   const agent = createAgent(
     { dataDir: folder.path, serverUrl: server, clusterName: clusterName ?? '', joinToken, waitSeconds: wait, version: VERSION },
-    { cluster, fetcher: fetch, clock: systemClock, random: systemRandom, log },
+    { cluster, fetcher: fetch, clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(true) },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {

@@ -32,10 +32,10 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
   async function patch(
     resource: ApiResource,
     { namespace, name }: { namespace: string; name: string },
-    query: Record<string, string>,
+    query: string,
     body: { type: string; json: unknown },
   ): Promise<ApplyResult> {
-    const path = `${objectPath(resource, namespace, name)}?${new URLSearchParams(query)}`
+    const path = `${objectPath(resource, namespace, name)}?${query}`
     const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body })
     if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure }
     const object = asObject(answer.body)
@@ -48,12 +48,12 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
 
     apply(resource, object, { force, dryRun }) {
       const { name = '', namespace = '' } = object.metadata
-      const query = { fieldManager: FIELD_MANAGER, force: String(force), ...(dryRun ? { dryRun: 'All' } : {}) }
+      const query = `fieldManager=${FIELD_MANAGER}&force=${force}${dryRun ? '&dryRun=All' : ''}`
       return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object })
     },
 
     mergePatch: (resource, ref, body) =>
-      patch(resource, ref, { fieldManager: MARKS_MANAGER }, { type: 'application/merge-patch+json', json: body }),
+      patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }),
 
     async get(resource, ref): Promise<GetResult> {
       const answer = await http.request({ method: 'GET', path: objectPath(resource, ref.namespace, ref.name), plural: resource.plural })

@@ -1,6 +1,6 @@
 // Bytes of a watch as events: line splitting and what one line means. Pure; requests, resuming and retries are kube-watch.ts's.
 import { z } from 'zod'
-import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
+import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
 import { failureOf } from './api-failure.ts'
 import type { ApiFailure } from './cluster.ts'
 
@@ -49,16 +49,16 @@ export type WatchLine =
   | { kind: 'expired' }
   | { kind: 'error'; failure: ApiFailure }
 
-const envelope = z.looseObject({ type: z.string(), object: z.unknown() })
 const bookmark = z.looseObject({
   metadata: z.looseObject({ resourceVersion: z.string(), annotations: z.record(z.string(), z.string()).nullish() }),
 })
 
 /** KA20: a line that cannot be understood is an error of the stream, never skipped: a lost event would be a wrong picture for ever. */
 export function parseWatchLine(line: string, plural: string): WatchLine {
-  const parsed = envelope.safeParse(parseJson(line))
-  if (!parsed.success) return unreadable(`a line of the watch is no event: ${line.slice(0, 120)}`)
-  const { type, object } = parsed.data
+  const event = parseJson(line)
+  if (event === null || typeof event !== 'object' || !('type' in event))
+    return unreadable(`a line of the watch is no event: ${line.slice(0, 120)}`)
+  const { type, object } = event as { type: unknown; object?: unknown }
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
@@ -85,7 +85,7 @@ export function parseWatchLine(line: string, plural: string): WatchLine {
 
 /** The value itself when it is an object of Kubernetes: checked, not rebuilt, so that nothing in it changes. */
 export function asObject(value: unknown): K8sObject | null {
-  return k8sObjectSchema.safeParse(value).success ? (value as K8sObject) : null
+  return isK8sObject(value) ? value : null
 }
 
 export function parseJson(text: string): unknown {

@@ -28,10 +28,19 @@ const NOBODY: Owner = { kind: 'none' }
 export function ownerOf(object: K8sObject): Owner {
   const tracking = parseTracking(object.metadata.annotations?.[TRACKING_ANNOTATION])
   if (tracking !== null && tracking.key === refKey(refOf(object))) {
-    return { kind: 'service', clusterId: tracking.clusterId, project: tracking.project, service: tracking.service }
+    return serviceOwner(tracking)
   }
   const name = otherOwner(object.metadata)
   return name === null ? NOBODY : { kind: 'other', name }
+}
+
+let lastOwner: Extract<Owner, { kind: 'service' }> | null = null
+
+/** One value for all objects of a service: they come one after the other, and each is held for as long as its object lives. */
+function serviceOwner({ clusterId, project, service }: { clusterId: string; project: string; service: string }): Owner {
+  if (lastOwner?.clusterId !== clusterId || lastOwner.project !== project || lastOwner.service !== service)
+    lastOwner = { kind: 'service', clusterId, project, service }
+  return lastOwner
 }
 
 /** `nowMs` is for the few health rules that wait a moment before they judge. */

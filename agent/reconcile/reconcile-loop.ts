@@ -34,6 +34,8 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** Null: discovery answers. Else why nothing can begin. */
   onUnreachable(message: string | null): void
+  /** A turn said something new of this many objects. */
+  onLargeTurn?(objects: number): void
 }
 
 export interface Reconciler {
@@ -46,6 +48,8 @@ export interface Reconciler {
 /** Services that have their turn at the same time; requests are bounded by the gate. */
 const TURNS_MAX = 4
 const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
+/** Objects of a turn after which there is memory to give back. */
+const LARGE_TURN_OBJECTS = 500
 /** A turn that broke on a bug is not repeated in a hurry. */
 const BROKEN_TURN_WAIT_MS = 30_000
 
@@ -71,8 +75,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 }
 
-/** One turn. */
-async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<void> {
+/** One turn; how many objects it had something to say of. */
+async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<number> {
   touchOverdue(model, deps.clock.nowMs())
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
@@ -83,7 +87,9 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<vo
     await pruneRounds(model, deps) // PR1: past the guard, after health
   } while (model.revisionPending && !deps.isHalted()) // RC14
   finishRemoval(model, deps)
+  const objects = model.touched.size
   publish(model, deps)
+  return objects
 }
 
 /** A removal order is carried out when the inventory is empty; the service is forgotten when that is in the outbox. */
@@ -171,7 +177,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     turn: async (key) => {
       const model = owned.model(parseServiceKey(key))
       try {
-        await reconcileService(model, turnDeps)
+        const objects = await reconcileService(model, turnDeps)
+        if (objects >= LARGE_TURN_OBJECTS) deps.onLargeTurn?.(objects)
       } catch (error) {
         log.error('turn failed', { service: key, error: describeError(error), retryInMs: BROKEN_TURN_WAIT_MS })
         model.markAll()

@@ -1,7 +1,7 @@
 // A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that changed, never again.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { cleanObject, markObject } from '../../shared/kube/clean.ts'
-import { groupOf, type K8sObject, k8sObjectSchema, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
+import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { KindLookup } from './served-kinds.ts'
@@ -78,8 +78,8 @@ function toWanted(object: K8sObject, { clusterId, service }: WantedContext, only
 
 function parse(doc: string): K8sObject | null {
   try {
-    const parsed = k8sObjectSchema.safeParse(JSON.parse(doc))
-    return parsed.success ? parsed.data : null
+    const parsed: unknown = JSON.parse(doc)
+    return isK8sObject(parsed) ? parsed : null
   } catch {
     return null
   }

@@ -48,12 +48,10 @@ export function openAgentState(path: string): AgentState {
     return text === null ? null : (JSON.parse(text) as Identity)
   }
   /** Continues after the greater of what this file gave out and what the server says it knows, within the incarnation (PU1). */
-  const nextRev = (): number => {
+  const lastRev = (): number => {
     const incarnation = identity()?.incarnation ?? 0
     assert(incarnation <= INCARNATION_MAX, 'incarnation fits into a rev')
-    const rev = Math.max(Number(readMeta('rev') ?? 0), incarnation * REV_INCARNATION) + 1
-    writeMeta('rev', String(rev))
-    return rev
+    return Math.max(Number(readMeta('rev') ?? 0), incarnation * REV_INCARNATION)
   }
 
   return {
@@ -63,7 +61,10 @@ export function openAgentState(path: string): AgentState {
         const grew = identity()?.incarnation !== next.incarnation
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before: what was waiting is numbered anew, in its order.
-        if (grew) for (const row of statements.waiting.all(-1)) statements.renumber.run(nextRev(), row.kind, row.key)
+        if (!grew) return
+        let rev = lastRev()
+        for (const row of statements.waiting.all(-1)) statements.renumber.run(++rev, row.kind, row.key)
+        writeMeta('rev', String(rev))
       }),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
@@ -122,18 +123,21 @@ export function openAgentState(path: string): AgentState {
 
     report: (rows) => {
       const changed = writeTransaction(db, () => {
-        let count = 0
+        const before = lastRev()
+        let rev = before
         for (const { kind, key, doc } of rows) {
           const text = doc === null ? null : canonicalJson(doc)
           const known = statements.reported.get(kind, key)
           if (known === null ? text === null : known.doc === text) continue // PU6: nothing new, nothing written
-          statements.report.run(kind, key, nextRev(), text)
-          count += 1
+          rev += 1
+          statements.report.run(kind, key, rev, text)
         }
-        if (count > 0) statements.boundEvents.run(OUTBOX_EVENTS_MAX)
-        return count
+        if (rev === before) return false
+        writeMeta('rev', String(rev))
+        statements.boundEvents.run(OUTBOX_EVENTS_MAX)
+        return true
       })
-      if (changed > 0) for (const listener of listeners) listener()
+      if (changed) for (const listener of listeners) listener()
     },
     outbox: (limit) =>
       statements.waiting.all(limit).map((row): OutboxRow => {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 
 /** JSON with sorted keys and no white space: equal objects have equal bytes. `undefined` members are left out, as JSON.stringify does. */
 export function canonicalJson(value: unknown): string {
@@ -15,11 +15,11 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
-export const sha256Hex = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex')
+export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', data, 'hex')
 
 /** RV1: names the whole set of a service's object rows. 128 bits in hex of SHA-256 over `id NUL sha256(doc) LF` in id order. */
 export function setDigest(rows: Iterable<readonly [id: string, doc: string]>): string {
-  const hash = createHash('sha256')
-  for (const [id, doc] of [...rows].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) hash.update(`${id}\0${sha256Hex(doc)}\n`)
-  return hash.digest('hex').slice(0, 32)
+  const digest = createHash('sha256')
+  for (const [id, doc] of [...rows].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) digest.update(`${id}\0${sha256Hex(doc)}\n`)
+  return digest.digest('hex').slice(0, 32)
 }

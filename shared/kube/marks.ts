@@ -8,7 +8,6 @@ import { refKey } from './object.ts'
 export const SERVICE_LABEL = 'skerry.dev/service'
 /** Annotation `<cluster id>/<project>/<service>:<ref key>`. A mark that names another object was copied by some controller and is ignored. */
 export const TRACKING_ANNOTATION = 'skerry.dev/tracking'
-export const WAVE_ANNOTATION = 'skerry.dev/wave'
 export const FIELD_MANAGER = 'skerry'
 
 const LABEL_VALUE_MAX = 63

@@ -34,6 +34,39 @@ export const k8sObjectSchema = z.looseObject({
 })
 export type K8sObject = z.infer<typeof k8sObjectSchema>
 
+const OPTIONAL_TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'] as const
+
+/** What `k8sObjectSchema` takes, without the copy that parsing makes: every answer and every event of an API server passes through here. */
+export function isK8sObject(value: unknown): value is K8sObject {
+  if (!isRecord(value) || !isRecord(value['metadata'])) return false
+  const { apiVersion, kind, metadata } = value
+  if (typeof apiVersion !== 'string' || apiVersion === '' || typeof kind !== 'string' || kind === '') return false
+  for (const field of OPTIONAL_TEXTS) if (!isTextOrNone(metadata[field])) return false
+  const { generation, creationTimestamp, finalizers, labels, annotations, ownerReferences, managedFields } = metadata
+  return (
+    (generation === undefined || typeof generation === 'number') &&
+    (creationTimestamp === null || isTextOrNone(creationTimestamp)) &&
+    isListOrNone(finalizers, (item) => typeof item === 'string') &&
+    isTextsOrNone(labels) &&
+    isTextsOrNone(annotations) &&
+    isListOrNone(ownerReferences, isOwnerReference) &&
+    isListOrNone(managedFields, isManagedFieldsEntry)
+  )
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)
+const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === 'string'
+const isTextsOrNone = (value: unknown): boolean =>
+  value === undefined || (isRecord(value) && Object.values(value).every((text) => typeof text === 'string'))
+const isListOrNone = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
+  value === undefined || (Array.isArray(value) && value.every(isItem))
+const isOwnerReference = (item: unknown): boolean =>
+  isRecord(item) && typeof item['kind'] === 'string' && typeof item['name'] === 'string' && typeof item['uid'] === 'string'
+const isManagedFieldsEntry = (item: unknown): boolean =>
+  isRecord(item) &&
+  ['manager', 'operation', 'apiVersion', 'time', 'subresource'].every((field) => isTextOrNone(item[field])) &&
+  (item['fieldsV1'] === undefined || isRecord(item['fieldsV1']))
+
 /** Which object, by API group (no version: an object keeps its identity across versions). `group` and `namespace` are '' for core kinds and
  *  cluster-scoped objects. */
 export interface ObjectRef {
