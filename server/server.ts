@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
-import type { ClusterId } from '../shared/model/ids.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -13,6 +12,7 @@ import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
+import { raiseEpochs } from './desired/epochs.ts'
 import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
@@ -55,7 +55,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const store = await openSqliteStore(at('fleet.sqlite'), { random })
   const content = createFileContentStore(at('content'))
   const agents = await createAgentIndex(store)
-  const { shards, wasRebuilt } = createShards({
+  const opened = createShards({
     dir: at('shards'),
     shardCount: SHARD_COUNT,
     sign: keys.sign,
@@ -65,13 +65,16 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     clock,
     log,
   })
-  await raiseEpochs()
+  const { shards } = opened
+  await raiseEpochs({ store, opened, log })
+  await agents.refresh()
+  agents.onChanged((clusterId) => shards.wake(clusterId)) // its agent learns at once what became of it
   await replayShards({ store, content, shards, log })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
   const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
   const ingest = createIngest({ store, content, shards, sources, clock, random, log, stopping: stopping.signal })
-  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => refreshAgents('cluster deleted') })
+  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => agents.refresh() })
   const actions: FleetActions = {
     ...reports,
     onChanged: (key) => {
@@ -81,7 +84,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   }
   const seen = createSeenMarks(store, clock, log)
   const agentRoutes = createAgentRoutes({
-    join: { store, agents, keys, clock, randomBytes, log, onJoined: () => reports.onJoined() },
+    join: { store, agents, keys, clock, randomBytes, log, onJoined: reports.onJoined },
     sessions: createSessions({ keys, agents, store, clock, randomBytes }),
     shards,
     store,
@@ -128,12 +131,6 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const loops = [ingest.run(), seen.run(stopping.signal)]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
-  async function raiseEpochs(): Promise<void> {
-    const rebuilt = [...(await store.clusterOrdinals()).keys()].filter((id: ClusterId) => wasRebuilt(id))
-    if (rebuilt.length === 0) return
-    await store.raiseEpoch(rebuilt)
-    await agents.refresh()
-  }
   function refreshAgents(why: string): void {
     agents.refresh().catch((error: unknown) => log.error('agents cannot be read', { why, error: describeError(error) }))
   }

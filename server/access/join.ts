@@ -21,7 +21,7 @@ export interface JoinDeps {
   clock: Clock
   randomBytes(count: number): Uint8Array
   log: Logger
-  /** A cluster that was not there before: targets are to be computed anew. */
+  /** A cluster joined, for the first time or with another token: targets are to be computed anew. */
   onJoined?(clusterName: string): void
 }
 

@@ -1,5 +1,6 @@
-// The one way for a revision of a service into a cluster: content, then the fleet store, then the shard file (CU5). A crash in between is made
-// good by replay at the next start.
+// The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A crash in between is made good by replay at
+// the next start.
+import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { ContentStore } from '../store/content-store.ts'
@@ -13,27 +14,54 @@ export interface PublishDeps {
   shards: Shards
 }
 
+export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> {
+  /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map: it is encoded and stored once. */
+  objects: ReadonlyMap<string, string>
+}
+
+/** One durable commit of the fleet store is for this many; between them the server answers others. */
+const BATCH = 100
+
 const lastPublish = new WeakMap<Shards, Promise<unknown>>()
 
-/** `objects`: row id → canonical JSON; empty for a tombstone or a removal order. Unchanged: neither store nor shard wrote anything (RV4). */
-export async function publishService(
-  deps: PublishDeps,
-  row: Omit<DesiredService, 'ordinal' | 'setSha'>,
-  objects: ReadonlyMap<string, string>,
-): Promise<{ changed: boolean }> {
-  assert(row.doc !== null || objects.size === 0, 'a tombstone has no objects')
-  const serviceDoc = row.doc === null ? null : canonicalJson(row.doc)
-  checkRowSizes([...objects, [row.service, serviceDoc ?? '']])
-  const setSha = objects.size === 0 ? null : await deps.content.put(encodeRenderedSet(objects))
-  // One at a time: were a later ordinal in the shard before an earlier one, a crash between them would hide the earlier from replay (CU7).
-  const before = lastPublish.get(deps.shards)
-  const write = (async () => {
-    await before?.catch(() => {})
-    const published = await deps.store.publish({ ...row, setSha })
-    if (!published.changed) return { changed: false }
-    const { clusterId, project, service } = row
-    return deps.shards.writeRevision({ clusterId, project, service, ordinal: published.ordinal, serviceDoc, objects })
-  })()
-  lastPublish.set(deps.shards, write)
-  return write
+/** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). */
+export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
+  const encoded = new Map<ReadonlyMap<string, string>, string | null>()
+  for (const { doc, project, service, objects } of publications) {
+    assert(doc !== null || objects.size === 0, 'a tombstone has no objects')
+    checkRowSizes([[`${project}/${service}`, doc === null ? '' : canonicalJson(doc)]])
+    if (encoded.has(objects)) continue
+    checkRowSizes(objects)
+    encoded.set(objects, objects.size === 0 ? null : await deps.content.put(encodeRenderedSet(objects)))
+  }
+  const changed: boolean[] = []
+  for (let start = 0; start < publications.length; start += BATCH) {
+    if (start > 0) await setImmediate()
+    const batch = publications.slice(start, start + BATCH)
+    changed.push(...(await inTurn(deps.shards, () => publishBatch(deps, batch, encoded))))
+  }
+  return changed
+}
+
+async function publishBatch(
+  { store, shards }: PublishDeps,
+  batch: readonly Publication[],
+  encoded: ReadonlyMap<ReadonlyMap<string, string>, string | null>,
+): Promise<boolean[]> {
+  const rows = batch.map(({ objects, ...row }) => ({ ...row, setSha: encoded.get(objects) ?? null }))
+  const published = await store.publish(rows)
+  return batch.map(({ clusterId, project, service, doc, objects }, index) => {
+    const { changed, ordinal } = published[index] ?? { changed: false, ordinal: 0 }
+    if (!changed) return false
+    const serviceDoc = doc === null ? null : canonicalJson(doc)
+    return shards.writeRevision({ clusterId, project, service, ordinal, serviceDoc, objects }).changed
+  })
+}
+
+/** One at a time: were a later ordinal in the shard before an earlier one, a crash between them would hide the earlier from replay (CU7). */
+function inTurn<T>(shards: Shards, work: () => Promise<T>): Promise<T> {
+  const before = lastPublish.get(shards) ?? Promise.resolve()
+  const mine = before.catch(() => {}).then(work)
+  lastPublish.set(shards, mine)
+  return mine
 }

@@ -31,6 +31,7 @@ export interface ShardFile {
   head(clusterId: string): Position
   ordinal(clusterId: string): number
   removeCluster(clusterId: string): void
+  readonly dbId: string
   readonly siteId: string
   readonly origin: ShardOrigin
   close(): void
@@ -109,10 +110,10 @@ function createShardFile(options: OpenShardFile, fresh: ShardOrigin | null): Sha
 }
 
 class CrdtShardFile implements ShardFile {
+  readonly dbId: string
   readonly siteId: string
   readonly origin: ShardOrigin
   readonly #crdt: CrdtDb
-  readonly #dbId: string
   readonly #term: number
   readonly #statements
 
@@ -123,7 +124,7 @@ class CrdtShardFile implements ShardFile {
       .query<{ dbId: string; term: number; origin: ShardOrigin }, []>('SELECT db_id AS dbId, term, origin FROM meta')
       .get()
     assert(meta, 'a shard file has an identity')
-    this.#dbId = meta.dbId
+    this.dbId = meta.dbId
     this.#term = meta.term
     this.origin = meta.origin
     this.#statements = prepare(crdt.db)
@@ -153,13 +154,13 @@ class CrdtShardFile implements ShardFile {
       }
       const hash = hashText(sum)
       log.run({ dv, cluster, ordinal, term: this.#term, hash, count })
-      return { dbId: this.#dbId, term: this.#term, dv, hash }
+      return { dbId: this.dbId, term: this.#term, dv, hash }
     })
   }
 
   head(clusterId: string): Position {
     const { dv, term, hash } = this.#headRow(clusterId)
-    return { dbId: this.#dbId, term, dv, hash }
+    return { dbId: this.dbId, term, dv, hash }
   }
 
   ordinal(clusterId: string): number {

@@ -32,8 +32,10 @@ export interface ShardsOptions {
 
 export interface OpenedShards {
   shards: Shards
-  /** True for a cluster whose shard was thrown away: raise its epoch, then replay (CU5). */
-  wasRebuilt(clusterId: ClusterId): boolean
+  /** Of each file; another one than the last time: raise the epochs of its clusters, then replay (CU5). */
+  dbIds: readonly string[]
+  /** The file of a cluster. */
+  indexOf(clusterId: ClusterId): number
 }
 
 export const shardOf = (clusterId: string, shardCount: number): number =>
@@ -49,19 +51,16 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(dir)
   }
   const parts: Part[] = []
-  const rebuilt = new Set<number>()
   for (let index = 0; index < shardCount; index++) {
     const path = join(dir, `shard-${String(index).padStart(2, '0')}.db`)
     const opened = openShardFile({ path, newDbId: newId, suspect, ...(libraryDir === undefined ? {} : { libraryDir }) })
-    if (opened.rebuilt !== null) {
-      rebuilt.add(index)
-      log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
-    }
+    if (opened.rebuilt !== null) log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
     parts.push({ path, file: opened.file, reader: openShardReader(path) })
   }
   return {
     shards: new ShardFiles(parts, options),
-    wasRebuilt: (clusterId) => rebuilt.has(shardOf(clusterId, shardCount)),
+    dbIds: parts.map(({ file }) => file.dbId),
+    indexOf: (clusterId) => shardOf(clusterId, shardCount),
   }
 }
 
@@ -83,7 +82,7 @@ class ShardFiles implements Shards {
 
   writeRevision(revision: Parameters<Shards['writeRevision']>[0]) {
     const head = this.#part(revision.clusterId).file.write(revision)
-    if (head !== null) this.#wake(revision.clusterId)
+    if (head !== null) this.wake(revision.clusterId)
     return { changed: head !== null }
   }
 
@@ -93,7 +92,7 @@ class ShardFiles implements Shards {
 
   removeCluster(clusterId: ClusterId) {
     this.#part(clusterId).file.removeCluster(clusterId)
-    this.#wake(clusterId)
+    this.wake(clusterId)
   }
 
   head(clusterId: ClusterId) {
@@ -150,7 +149,7 @@ class ShardFiles implements Shards {
     syncPath(this.#options.dir)
   }
 
-  #wake(clusterId: ClusterId) {
+  wake(clusterId: ClusterId) {
     for (const done of [...(this.#waiters.get(clusterId) ?? [])]) done()
   }
 

@@ -33,5 +33,7 @@ export interface Shards {
   pull(clusterId: ClusterId, cursor: Position | null): PullResult
   /** Resolves as soon as the head is no longer `position`, else after `waitMs` or on abort. A hint only (PL10). */
   waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void>
+  /** Ends the cluster's waits, for another reason than a new head. */
+  wake(clusterId: ClusterId): void
   close(): void
 }

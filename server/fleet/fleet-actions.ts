@@ -18,7 +18,7 @@ export interface FleetActionsDeps {
   shards: Pick<Shards, 'removeCluster'>
   ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged'>
   /** Its agent may no longer open sessions. */
-  onClusterDeleted(clusterId: ClusterId): void
+  onClusterDeleted(clusterId: ClusterId): Promise<void>
   clock: Clock
   log: Logger
 }
@@ -27,7 +27,7 @@ export interface AgentReports {
   /** Status rows of a cluster that changed, after they are in the store. Returns at once. */
   onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
   /** A cluster joined. Returns at once. */
-  onJoined(): void
+  onJoined(name: string): void
 }
 
 export function createFleetActions(deps: FleetActionsDeps): FleetActions & AgentReports {
@@ -38,10 +38,18 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
   }
   return {
     deleteService: (id, by) => deleteService(deps, id, by),
+    async takeBackDeletion(id, by) {
+      const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
+      if (!(await store.takeBackDeletion(key, removeSubject(id), clock.nowMs()))) return false
+      await store.appendEvents([
+        fleetEvent(clock.nowMs(), 'Normal', 'DeletionTakenBack', `by ${by}, who applied the service again`, { service: id }),
+      ])
+      return true
+    },
     async deleteCluster(name, by) {
       const cluster = await store.clusterByName(name)
       if (cluster === null || !(await store.deleteCluster(name))) return false
-      deps.onClusterDeleted(cluster.clusterId)
+      await deps.onClusterDeleted(cluster.clusterId)
       shards.removeCluster(cluster.clusterId)
       const message = `deleted by ${by}; what is applied there stays applied`
       await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
@@ -52,8 +60,9 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     onChanged(key) {
       follow(`${key.kind} changed`, changed(ingest, key))
     },
-    onJoined() {
-      follow('cluster joined', ingest.clustersChanged())
+    onJoined(name) {
+      const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
+      follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged()]))
     },
     onStatus(clusterId, rows) {
       for (const { kind, key, doc } of rows)

@@ -34,7 +34,8 @@ export interface PlannedPublish {
   /** With the objects of the render, or with none. */
   objects: 'rendered' | 'none'
   placedBy: string
-  what: 'placed' | 'updated' | 'removal_ordered' | 'removed'
+  /** `settled`: the same objects under other settings, such as a prune that was confirmed. */
+  what: 'placed' | 'updated' | 'settled' | 'removal_ordered' | 'removed'
 }
 
 export type PlannedConfirmation = Omit<Confirmation, 'id' | 'createdMs' | 'confirmedMs' | 'confirmedBy'>
@@ -75,8 +76,10 @@ export function planService(input: PlanInput): ServicePlan {
     const commit = commitOf(input.render, holders)
     // Who may not leave yet is served on, and keeps the note of what placed it: the reason to wait is still the same.
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
-    for (const cluster of targets) place(input, commit, cluster, placedByText(input.spec.targets), plan)
-    for (const { cluster, row } of kept) place(input, commit, cluster, row.placedBy, plan)
+    const rows = new Map(input.current.map((row) => [row.clusterId, row]))
+    const placedBy = placedByText(input.spec.targets)
+    for (const cluster of targets) place(input, commit, cluster, rows.get(cluster.clusterId), placedBy, plan)
+    for (const { cluster, row } of kept) place(input, commit, cluster, row, row.placedBy, plan)
   }
   // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
@@ -108,7 +111,8 @@ function decideRemovals(
   const { id, deleting, confirmations } = input
   const kind = deleting ? 'remove_service' : 'leave_targets'
   const subject = deleting ? removeSubject(id) : leaveSubject(id)
-  if (deleting && confirmations.has(leaveSubject(id))) plan.close.push(leaveSubject(id))
+  const other = deleting ? leaveSubject(id) : removeSubject(id)
+  if (confirmations.has(other)) plan.close.push(other)
   const verdict: GuardVerdict = guardRemovals({
     cause: deleting ? 'service_deleted' : 'left_targets',
     protect: input.spec.protect,
@@ -168,10 +172,16 @@ function commitOf(render: { commit: string; digest: string }, holders: readonly 
   return same?.doc.commit ?? render.commit
 }
 
-function place(input: PlanInput, commit: string, cluster: TargetCluster, placedBy: string, plan: ServicePlan): void {
-  const { id, spec, render, current, confirmations } = input
+function place(
+  input: PlanInput,
+  commit: string,
+  cluster: TargetCluster,
+  row: DesiredService | undefined,
+  placedBy: string,
+  plan: ServicePlan,
+): void {
+  const { id, spec, render, confirmations } = input
   if (render === null) return
-  const row = current.find(({ clusterId }) => clusterId === cluster.clusterId)
   const held = row?.doc ?? null
   const before = held?.removal === undefined ? held : null
   const confirmation = confirmations.get(pruneSubject(cluster.clusterId, id))
@@ -188,6 +198,6 @@ function place(input: PlanInput, commit: string, cluster: TargetCluster, placedB
   }
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
   if (row !== undefined && held !== null && canonicalJson(doc) === canonicalJson(held) && row.placedBy === placedBy) return
-  const what = held === null ? 'placed' : 'updated'
+  const what = held === null ? 'placed' : before?.digest === render.digest ? 'settled' : 'updated'
   plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })
 }

@@ -43,7 +43,7 @@ export function parseApplicables(documents: readonly unknown[]): { resources: Ap
 }
 
 export function applyRoute(deps: AdminDeps) {
-  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body }) => apply(deps, body), {
+  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, request }) => apply(deps, body, deps.principal(request).name), {
     detail: {
       summary: 'Create or change many resources',
       requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(documented) } } },
@@ -52,7 +52,7 @@ export function applyRoute(deps: AdminDeps) {
   })
 }
 
-async function apply(deps: AdminDeps, body: unknown): Promise<ApplyAnswer> {
+async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyAnswer> {
   const request = applyRequestSchema.safeParse(body)
   if (!request.success) {
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
@@ -62,7 +62,7 @@ async function apply(deps: AdminDeps, body: unknown): Promise<ApplyAnswer> {
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
   const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
   for (const item of planned) {
-    const refused = refusal(item.resource, item.held)
+    const refused = await refusal(deps, item.resource, item.held)
     if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
   }
   if (problems.length > 0) {
@@ -75,7 +75,7 @@ async function apply(deps: AdminDeps, body: unknown): Promise<ApplyAnswer> {
   const { dryRun } = request.data
   const results: ApplyAnswer['results'] = []
   for (const { resource, held } of planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])) {
-    const action = dryRun ? plannedAction(resource, held) : (await writeResource(deps, resource)).action
+    const action = dryRun ? plannedAction(resource, held) : (await writeResource(deps, resource, { by, held })).action
     results.push({ ...keyOf(resource), action })
   }
   return { dryRun, results }

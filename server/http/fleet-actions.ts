@@ -13,6 +13,8 @@ export type DeleteOutcome =
 
 export interface FleetActions {
   deleteService(id: ServiceId, by: string): Promise<DeleteOutcome>
+  /** Of a service whose deletion waits for a yes; false when nothing waits (any more). The caller writes the service then. */
+  takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
   /** Null: nothing of that id waits. */

@@ -5,6 +5,7 @@ import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpe
 import { clusterStatusSchema, driftStatusSchema, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { ClusterView, ObjectView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { leaveSubject, pruneSubject, removeSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView, repositoryStatusView, serviceStatusView } from '../fleet/status-view.ts'
 import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource } from '../store/store.ts'
 
@@ -92,7 +93,7 @@ class FleetReading {
     const id = { project, service }
     const { source } = serviceSpecSchema.parse(JSON.parse(resource.spec))
     const questions = await this.questions()
-    const open = [`remove_service/${serviceKey(id)}`, `leave_targets/${serviceKey(id)}`].map((subject) => questions.get(subject))
+    const open = [removeSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     return serviceStatusView({
       id,
       generation: resource.generation,
@@ -134,7 +135,7 @@ class FleetReading {
       liveness: livenessOf(cluster, this.nowMs),
       desired,
       status: serviceStatusSchema.safeParse(entry?.doc).data ?? null,
-      confirmation: questions.get(`prune/${cluster.clusterId}/${serviceKey(desired)}`) ?? null,
+      confirmation: questions.get(pruneSubject(cluster.clusterId, desired)) ?? null,
     })
   }
 

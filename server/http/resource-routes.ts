@@ -65,9 +65,9 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
-    const refused = refusal(resource, held)
+    const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
-    const { action } = await writeResource(deps, resource, ifMatch(request))
+    const { action } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion: ifMatch(request) })
     const view = await show(key, set)
     if (action === 'created') set.status = 201
     return view

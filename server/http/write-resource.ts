@@ -3,6 +3,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type Applicable, projectOf } from '../../shared/model/resources.ts'
 import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, StoredResource } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
@@ -26,21 +27,25 @@ export const keyNotFound = (key: ResourceKey): AppError =>
   )
 
 /** Why it cannot be written although its fields are right; null when it can. */
-export function refusal(resource: Applicable, held: StoredResource | null): Problem | null {
+export async function refusal({ store }: AdminDeps, resource: Applicable, held: StoredResource | null): Promise<Problem | null> {
   if (held === null && resource.kind === 'Cluster') {
     const message = `there is no cluster ${resource.metadata.name}: clusters come into being by joining, see \`skerry join-token create\``
     return { path: 'metadata.name', message }
   }
   if (held !== null && held.deletingMs !== null) {
-    const message = 'is being deleted; apply it again when `skerry get services` no longer shows it'
-    return { path: 'metadata.name', message }
+    const question = await store.confirmationFor(removeSubject({ project: held.project, service: held.name }))
+    if (question !== null && question.confirmedMs === null) return null // TG14
+    return { path: 'metadata.name', message: BEING_DELETED }
   }
   return null
 }
 
+const BEING_DELETED = 'is being deleted; apply it again when `skerry get services` no longer shows it'
+
 /** What a write would do. */
 export function plannedAction(resource: Applicable, held: StoredResource | null): WriteAction {
   if (held === null) return 'created'
+  if (held.deletingMs !== null) return 'configured'
   const same = held.spec === canonicalJson(resource.spec) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
   return same ? 'unchanged' : 'configured'
 }
@@ -48,9 +53,12 @@ export function plannedAction(resource: Applicable, held: StoredResource | null)
 export async function writeResource(
   { store, actions, clock }: AdminDeps,
   resource: Applicable,
-  ifVersion?: number,
+  { by, held, ifVersion }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
 ): Promise<{ action: WriteAction; resource: StoredResource }> {
   const key = keyOf(resource)
+  const takesBack = held !== null && held.deletingMs !== null
+  if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
+    throw new AppError('in_use', { detail: `${keyText(key)} ${BEING_DELETED}` })
   const result = await store.applyResource(key, {
     labels: resource.metadata.labels,
     spec: canonicalJson(resource.spec),
@@ -61,6 +69,6 @@ export async function writeResource(
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
-  if (result.kind !== 'unchanged') actions.onChanged(key)
-  return { action: result.kind, resource: result.resource }
+  if (result.kind !== 'unchanged' || takesBack) actions.onChanged(key)
+  return { action: takesBack ? 'configured' : result.kind, resource: result.resource }
 }

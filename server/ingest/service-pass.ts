@@ -6,11 +6,11 @@ import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resource
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { publishService } from '../desired/publisher.ts'
+import { publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
-import { leaveSubject, type PlanInput, planService, pruneSubject, removeSubject, type ServicePlan } from '../fleet/plan-service.ts'
+import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
 import type { ContentStore } from '../store/content-store.ts'
-import type { Confirmation, RenderState, Store, StoredResource } from '../store/store.ts'
+import type { RenderState, Store, StoredResource } from '../store/store.ts'
 import { fleetEvent, type NewEvent } from './fleet-event.ts'
 import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
 
@@ -102,10 +102,11 @@ async function readPlanInput(
   rendering: Rendering,
   { deletedBy }: ServicePassOptions,
 ): Promise<PlanInput> {
-  const [clusters, current, reports] = await Promise.all([
+  const [clusters, current, reports, questions] = await Promise.all([
     store.listClusters(),
     store.desiredOfService(id),
     store.listStatus({ kind: 'service', key: serviceKey(id) }),
+    store.confirmationsOfService(id),
   ])
   const removed = new Set<ClusterId>()
   for (const { clusterId, doc } of reports) if (serviceStatusSchema.safeParse(doc).data?.removed === true) removed.add(clusterId)
@@ -118,70 +119,22 @@ async function readPlanInput(
     clusters,
     current,
     removed,
-    confirmations: await readConfirmations(
-      store,
-      id,
-      current.map(({ clusterId }) => clusterId),
-    ),
+    confirmations: new Map(questions.map((question) => [question.subject, question])),
     nowMs: clock.nowMs(),
   }
-}
-
-async function readConfirmations(store: Store, id: ServiceId, clusterIds: readonly ClusterId[]): Promise<Map<string, Confirmation>> {
-  const subjects = [removeSubject(id), leaveSubject(id), ...clusterIds.map((clusterId) => pruneSubject(clusterId, id))]
-  const found = await Promise.all(subjects.map((subject) => store.confirmationFor(subject)))
-  return new Map(found.flatMap((confirmation) => (confirmation === null ? [] : [[confirmation.subject, confirmation] as const])))
 }
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
 async function carryOut(deps: ServicePassDeps, input: PlanInput, plan: ServicePlan, rendering: Rendering): Promise<void> {
-  const { store, clock, log } = deps
+  const { store, clock } = deps
   const { id } = input
   const nowMs = clock.nowMs()
-  const events: NewEvent[] = []
-  const rendered = rendering.kind === 'good' ? rendering.objects : NONE
-  const revised: string[] = []
-  for (const { clusterId, cluster, doc, objects, placedBy, what } of plan.publishes) {
-    const { changed } = await publishService(deps, { ...id, clusterId, doc, placedBy }, objects === 'rendered' ? rendered : NONE)
-    if (what === 'removed') await store.deleteStatusOfService(clusterId, id)
-    if (!changed) continue
-    if (what === 'placed' || what === 'updated') revised.push(cluster)
-    else if (what === 'removed')
-      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `nothing of it is left to manage in ${cluster}`, { service: id, cluster }))
-    else
-      events.push(
-        fleetEvent(
-          nowMs,
-          'Normal',
-          'RemovalOrdered',
-          `${doc?.removal?.policy} in ${cluster}, by ${doc?.removal?.by}: ${doc?.removal?.why}`,
-          { service: id, cluster },
-        ),
-      )
-  }
-  if (revised.length > 0 && rendering.kind === 'good') {
-    const { commit, digest, count } = rendering
-    log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
-    events.push(
-      fleetEvent(
-        nowMs,
-        'Normal',
-        'RevisionPublished',
-        `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}`,
-        {
-          service: id,
-        },
-      ),
-    )
-  }
+  const events = await publishPlanned(deps, id, plan.publishes, rendering, nowMs)
   for (const planned of plan.open) {
     const opened = await store.openConfirmation({ ...planned, createdMs: nowMs })
-    events.push(
-      fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`, {
-        service: id,
-      }),
-    )
+    const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
+    events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
   }
   for (const subject of plan.close) await store.closeConfirmation(subject)
   if (plan.finished) {
@@ -190,6 +143,42 @@ async function carryOut(deps: ServicePassDeps, input: PlanInput, plan: ServicePl
     events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
   }
   if (events.length > 0) await store.appendEvents(events)
+}
+
+/** Answers what there is to tell of it. */
+async function publishPlanned(
+  deps: ServicePassDeps,
+  id: ServiceId,
+  publishes: readonly PlannedPublish[],
+  rendering: Rendering,
+  nowMs: number,
+): Promise<NewEvent[]> {
+  const rendered = rendering.kind === 'good' ? rendering.objects : NONE
+  const wanted = publishes.map(({ clusterId, doc, objects, placedBy }) => {
+    return { ...id, clusterId, doc, placedBy, objects: objects === 'rendered' ? rendered : NONE }
+  })
+  const changed = await publishRevisions(deps, wanted)
+  const events: NewEvent[] = []
+  const revised: string[] = []
+  for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {
+    if (what === 'removed') await deps.store.deleteStatusOfService(clusterId, id)
+    if (changed[index] !== true) continue
+    const about = { service: id, cluster }
+    if (what === 'placed' || what === 'updated') revised.push(cluster)
+    else if (what === 'removed')
+      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `nothing of it is left to manage in ${cluster}`, about))
+    else if (doc?.removal !== undefined) {
+      const { policy, by, why } = doc.removal
+      events.push(fleetEvent(nowMs, 'Normal', 'RemovalOrdered', `${policy} in ${cluster}, by ${by}: ${why}`, about))
+    }
+  }
+  if (revised.length > 0 && rendering.kind === 'good') {
+    const { commit, digest, count } = rendering
+    deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
+    const message = `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}`
+    events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
+  }
+  return events
 }
 
 const short = (commit: string): string => commit.slice(0, 12)

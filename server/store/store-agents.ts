@@ -18,7 +18,7 @@ type AgentStore = Pick<
   | 'agent'
   | 'listAgents'
   | 'raiseIncarnation'
-  | 'raiseEpoch'
+  | 'adoptShards'
   | 'listClusters'
   | 'clusterByName'
   | 'markSeen'
@@ -59,14 +59,7 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
       return row.incarnation
     },
-    raiseEpoch: async (clusterIds) => {
-      if (clusterIds.length === 0) return
-      await db
-        .updateTable('clusters')
-        .set((eb) => ({ epoch: eb('epoch', '+', 1) }))
-        .where('cluster_id', 'in', clusterIds)
-        .execute()
-    },
+    adoptShards: (files) => db.transaction().execute((trx) => adoptShards(trx, files)),
 
     listClusters: async () => (await clusterRows(db).orderBy('clusters.name').execute()).map(toCluster),
     clusterByName: async (name) => {
@@ -86,6 +79,29 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       }),
     deleteCluster: (name) => db.transaction().execute((trx) => deleteClusterRows(trx, name)),
   }
+}
+
+async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['adoptShards']>[0]): Promise<ClusterId[]> {
+  const raised: ClusterId[] = []
+  for (const { index, dbId: value, clusterIds } of files) {
+    const key = `shard ${index}`
+    const held = await trx.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()
+    if (held?.value === value) continue
+    for (const clusterId of clusterIds) {
+      await trx
+        .updateTable('clusters')
+        .set((eb) => ({ epoch: eb('epoch', '+', 1) }))
+        .where('cluster_id', '=', clusterId)
+        .execute()
+      raised.push(clusterId)
+    }
+    await trx
+      .insertInto('meta')
+      .values({ key, value })
+      .onConflict((on) => on.column('key').doUpdateSet({ value }))
+      .execute()
+  }
+  return raised
 }
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */

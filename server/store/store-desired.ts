@@ -24,7 +24,12 @@ export function createDesiredStore(db: Kysely<Tables>): DesiredStore {
         .execute()
       return rows.map(toDesired)
     },
-    publish: (row) => db.transaction().execute((trx) => publish(trx, row)),
+    publish: (rows) =>
+      db.transaction().execute(async (trx) => {
+        const published: Array<{ changed: boolean; ordinal: number }> = []
+        for (const row of rows) published.push(await publish(trx, row))
+        return published
+      }),
     clusterOrdinals: async () => {
       const rows = await db.selectFrom('clusters').select(['cluster_id', 'ordinal']).execute()
       return new Map(rows.map((row) => [row.cluster_id, row.ordinal]))

@@ -8,6 +8,7 @@ type PeopleStore = Pick<
   | 'openConfirmation'
   | 'confirmation'
   | 'confirmationFor'
+  | 'confirmationsOfService'
   | 'listConfirmations'
   | 'confirm'
   | 'closeConfirmation'
@@ -49,6 +50,10 @@ export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => s
       }),
     confirmation: (id) => readBy('id', id),
     confirmationFor: (subject) => readBy('subject', subject),
+    confirmationsOfService: async ({ project, service }) => {
+      const rows = await db.selectFrom('confirmations').selectAll().where('project', '=', project).where('service', '=', service).execute()
+      return rows.map(toConfirmation)
+    },
     listConfirmations: async () => {
       const rows = await db
         .selectFrom('confirmations')

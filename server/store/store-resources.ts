@@ -14,6 +14,7 @@ type ResourceStore = Pick<
   | 'listResources'
   | 'markDeleting'
   | 'deleteResource'
+  | 'takeBackDeletion'
   | 'repositoryState'
   | 'setRepositoryState'
   | 'renderState'
@@ -109,6 +110,19 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
         else await trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name).execute()
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
         return numDeletedRows > 0n
+      }),
+
+    takeBackDeletion: (key, subject, nowMs) =>
+      db.transaction().execute(async (trx) => {
+        const question = await trx
+          .deleteFrom('confirmations')
+          .where('subject', '=', subject)
+          .where('confirmed_ms', 'is', null)
+          .executeTakeFirstOrThrow()
+        if (question.numDeletedRows === 0n) return false
+        const version = await nextNumber(trx, 'resource_version')
+        await whereKey(trx.updateTable('resources').set({ deleting_ms: null, updated_ms: nowMs, version }), key).execute()
+        return true
       }),
 
     repositoryState: async (project, name) => {

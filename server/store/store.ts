@@ -197,6 +197,8 @@ export interface Store {
   /** A deleted service stays, marked, until its removal orders are done. */
   markDeleting(key: ResourceKey, nowMs: number): Promise<boolean>
   deleteResource(key: ResourceKey): Promise<boolean>
+  /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */
+  takeBackDeletion(key: ResourceKey, subject: string, nowMs: number): Promise<boolean>
 
   // Sources and renders
   repositoryState(project: string, name: string): Promise<RepositoryState>
@@ -207,8 +209,9 @@ export interface Store {
   // Desired state
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
   desiredOfService(id: ServiceId): Promise<DesiredService[]>
-  /** Takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a tombstone. */
-  publish(row: Omit<DesiredService, 'ordinal'>): Promise<{ changed: boolean; ordinal: number }>
+  /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a
+   *  tombstone. All of them or none. */
+  publish(rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>): Promise<Array<{ changed: boolean; ordinal: number }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
 
   // Clusters and agents
@@ -223,7 +226,8 @@ export interface Store {
   listAgents(): Promise<AgentRecord[]>
   /** Returns the new incarnation. */
   raiseIncarnation(agentId: AgentId): Promise<number>
-  raiseEpoch(clusterIds: readonly ClusterId[]): Promise<void>
+  /** Raises the epoch of the clusters of each shard file that is another one than when it was last adopted; returns those clusters. */
+  adoptShards(files: ReadonlyArray<{ index: number; dbId: string; clusterIds: readonly ClusterId[] }>): Promise<ClusterId[]>
   listClusters(): Promise<ClusterRecord[]>
   clusterByName(name: string): Promise<ClusterRecord | null>
   markSeen(seen: ReadonlyMap<ClusterId, number>): Promise<void>
@@ -248,6 +252,8 @@ export interface Store {
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
   confirmationFor(subject: string): Promise<Confirmation | null>
+  /** Open ones and confirmed ones. */
+  confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
   /** Open ones only, oldest first. */
   listConfirmations(): Promise<Confirmation[]>
   confirm(id: string, by: string, nowMs: number): Promise<Confirmation | null>

@@ -7,7 +7,7 @@ import { problemSchema } from '../../shared/protocol/error.ts'
 import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './store.ts'
 
 export interface Tables {
-  /** One row: `schema`. */
+  /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */
   meta: { key: string; value: string }
   /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
   counters: { name: 'resource_version' | 'event_id'; value: number }

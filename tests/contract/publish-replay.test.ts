@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { publishService } from '../../server/desired/publisher.ts'
+import { publishRevisions } from '../../server/desired/publisher.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
@@ -26,14 +26,15 @@ async function start() {
       row: { clusterId, ...service, placedBy: '{}', doc: objects === null ? null : serviceRowSchema.parse(JSON.parse(serviceDoc(rows))) },
     }
   }
-  const publish = (
+  const publish = async (
     service: ServiceId,
     objects: Record<string, string> | null,
     into = shards,
     through: Pick<typeof store, 'publish'> = store,
   ) => {
     const { row: desired, rows } = row(service, objects)
-    return publishService({ store: through, content, shards: into }, desired, rows)
+    const [changed] = await publishRevisions({ store: through, content, shards: into }, [{ ...desired, objects: rows }])
+    return { changed }
   }
   return { dir, store, clusterId, content, shards, publish }
 }
@@ -59,7 +60,7 @@ test('CU7 publications that run together reach the shard in the order of their o
   const slow = {
     publish: async (desired: Parameters<typeof store.publish>[0]) => {
       const published = await store.publish(desired)
-      await Bun.sleep(2 * (21 - published.ordinal))
+      await Bun.sleep(2 * (21 - (published[0]?.ordinal ?? 0)))
       return published
     },
   }

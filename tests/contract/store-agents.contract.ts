@@ -1,6 +1,6 @@
 // Joins at all their edges, incarnation and epoch, what goes with a cluster.
 import { expect, test } from 'bun:test'
-import { agentId, clusterId, joinCluster, joinInput, makeToken, type StoreHarness } from '../support/store-fixtures.ts'
+import { agentId, clusterId, joinCluster, joinInput, makeToken, publishOne, type StoreHarness } from '../support/store-fixtures.ts'
 
 export function agentContract({ store }: StoreHarness): void {
   test('ST5 a join makes cluster, agent and Cluster resource with the labels of the token', async () => {
@@ -100,7 +100,7 @@ export function agentContract({ store }: StoreHarness): void {
 
   test('ST6 a deleted cluster takes everything along and frees name and key', async () => {
     const a = await joinCluster(store(), 'a')
-    await store().publish({ clusterId: a, project: 'p', service: 's', doc: null, setSha: 'x', placedBy: '' })
+    await publishOne(store(), { clusterId: a, project: 'p', service: 's', doc: null, setSha: 'x', placedBy: '' })
     await store().upsertStatus(a, [{ kind: 'object', key: 'p/s//Pod/n/x', rev: 1, doc: {} }], { complete: false, nowMs: 1 })
     expect(await store().deleteCluster('cluster-a')).toBe(true)
     expect(await store().deleteCluster('cluster-a')).toBe(false)
@@ -128,12 +128,21 @@ export function agentContract({ store }: StoreHarness): void {
     await expect(store().raiseIncarnation(agentId('b'))).rejects.toMatchObject({ code: 'cluster_unknown' })
   })
 
-  test('CU2a the epoch grows for the clusters named and for no other', async () => {
+  test('CU2a the epoch grows with another shard file, once, and for its clusters only', async () => {
     const a = await joinCluster(store(), 'a')
     await joinCluster(store(), 'b')
-    await store().raiseEpoch([])
-    await store().raiseEpoch([a])
-    expect((await store().listAgents()).map((agent) => agent.epoch)).toEqual([2, 1])
+    const epochs = async () => (await store().listAgents()).map((agent) => agent.epoch)
+    const adopt = (dbId: string) =>
+      store().adoptShards([
+        { index: 0, dbId, clusterIds: [a] },
+        { index: 1, dbId: 'other', clusterIds: [] },
+      ])
+    expect(await adopt('one')).toEqual([a])
+    expect(await epochs()).toEqual([2, 1])
+    expect(await adopt('one')).toEqual([])
+    expect(await epochs()).toEqual([2, 1])
+    expect(await adopt('two')).toEqual([a])
+    expect(await epochs()).toEqual([3, 1])
   })
 
   test('ST5 last seen is written at the first time and then after ten seconds', async () => {

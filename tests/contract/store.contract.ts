@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
-import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
+import { clusterId, joinCluster, publishOne, type StoreHarness } from '../support/store-fixtures.ts'
 import { agentContract } from './store-agents.contract.ts'
 import { statusContract } from './store-status.contract.ts'
 
@@ -185,10 +185,10 @@ function desiredContract({ store }: StoreHarness): void {
 
   test('CU7 ordinals count the transactions of one cluster', async () => {
     const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
-    expect(await store().publish(web(a, 'one'))).toEqual({ changed: true, ordinal: 1 })
-    expect(await store().publish({ ...web(a, 'one'), service: 'api' })).toEqual({ changed: true, ordinal: 2 })
-    expect(await store().publish(web(b, 'one'))).toEqual({ changed: true, ordinal: 1 })
-    expect(await store().publish(web(a, 'two'))).toEqual({ changed: true, ordinal: 3 })
+    expect(await publishOne(store(), web(a, 'one'))).toEqual({ changed: true, ordinal: 1 })
+    expect(await publishOne(store(), { ...web(a, 'one'), service: 'api' })).toEqual({ changed: true, ordinal: 2 })
+    expect(await publishOne(store(), web(b, 'one'))).toEqual({ changed: true, ordinal: 1 })
+    expect(await publishOne(store(), web(a, 'two'))).toEqual({ changed: true, ordinal: 3 })
     expect(await store().clusterOrdinals()).toEqual(new Map([[a, 3], [b, 1]])) // biome-ignore format: a table
     expect((await store().desiredInCluster(a)).map((row) => [row.service, row.ordinal])).toEqual([['api', 2], ['web', 3]]) // biome-ignore format: a table
     expect((await store().desiredOfService({ project: 'default', service: 'web' })).map((row) => row.clusterId)).toEqual([a, b])
@@ -197,31 +197,31 @@ function desiredContract({ store }: StoreHarness): void {
 
   test('RV4 publishing the same again takes no ordinal, and neither does another placement of the same', async () => {
     const a = await joinCluster(store(), 'a')
-    await store().publish(web(a, 'one'))
-    expect(await store().publish(web(a, 'one'))).toEqual({ changed: false, ordinal: 1 })
-    expect(await store().publish(web(a, 'one', 'other selector'))).toEqual({ changed: false, ordinal: 1 })
+    await publishOne(store(), web(a, 'one'))
+    expect(await publishOne(store(), web(a, 'one'))).toEqual({ changed: false, ordinal: 1 })
+    expect(await publishOne(store(), web(a, 'one', 'other selector'))).toEqual({ changed: false, ordinal: 1 })
     expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 1, placedBy: 'other selector' })
   })
 
   test('CU7 a tombstone keeps its ordinal; a tombstone of nothing is nothing', async () => {
     const a = await joinCluster(store(), 'a')
-    expect(await store().publish(web(a, null))).toEqual({ changed: false, ordinal: 0 })
-    await store().publish(web(a, 'one'))
-    expect(await store().publish(web(a, null))).toEqual({ changed: true, ordinal: 2 })
-    expect(await store().publish(web(a, null))).toEqual({ changed: false, ordinal: 2 })
+    expect(await publishOne(store(), web(a, null))).toEqual({ changed: false, ordinal: 0 })
+    await publishOne(store(), web(a, 'one'))
+    expect(await publishOne(store(), web(a, null))).toEqual({ changed: true, ordinal: 2 })
+    expect(await publishOne(store(), web(a, null))).toEqual({ changed: false, ordinal: 2 })
     expect(await store().desiredInCluster(a)).toEqual([{ ...web(a, null), ordinal: 2 }])
-    expect(await store().publish(web(a, 'back'))).toEqual({ changed: true, ordinal: 3 })
+    expect(await publishOne(store(), web(a, 'back'))).toEqual({ changed: true, ordinal: 3 })
   })
 
   test('CU7 many at once still count without a gap', async () => {
     const a = await joinCluster(store(), 'a')
     const rows = Array.from({ length: 40 }, (_, i) => ({ ...web(a, 'one'), service: `s${i}` }))
-    const results = await Promise.all(rows.map((row) => store().publish(row)))
+    const results = await Promise.all(rows.map((row) => publishOne(store(), row)))
     expect(results.map((result) => result.ordinal).sort((x, y) => x - y)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1))
   })
 
   test('ST6 nothing is published to a cluster that is gone', async () => {
-    expect(await store().publish(web(clusterId('f'), 'one'))).toEqual({ changed: false, ordinal: 0 })
+    expect(await publishOne(store(), web(clusterId('f'), 'one'))).toEqual({ changed: false, ordinal: 0 })
     expect(await store().desiredInCluster(clusterId('f'))).toEqual([])
   })
 }

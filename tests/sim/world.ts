@@ -13,7 +13,8 @@ import { type AgentIndex, createAgentIndex } from '../../server/access/agent-ind
 import { joinTokenHash } from '../../server/access/join.ts'
 import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions } from '../../server/access/sessions.ts'
-import { publishService } from '../../server/desired/publisher.ts'
+import { raiseEpochs } from '../../server/desired/epochs.ts'
+import { publishRevisions } from '../../server/desired/publisher.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { createShards, shardOf } from '../../server/desired/shard-files.ts'
@@ -74,11 +75,11 @@ export class SimServer {
     const { agents } = this
     const newId = () => randomHex(random, 16)
     const options = { shardCount: SHARD_COUNT, clock, log: silentLogger, newId, sign: this.#keys.sign, epochOf: agents.epochOf }
-    const { shards, wasRebuilt } = createShards({ ...options, dir: join(dir, 'shards') })
+    const opened = createShards({ ...options, dir: join(dir, 'shards') })
+    const { shards } = opened
     this.shards = shards
-    const rebuilt = [...(await this.store.clusterOrdinals()).keys()].filter(wasRebuilt)
-    this.rebuilds += rebuilt.length > 0 ? 1 : 0
-    await this.store.raiseEpoch(rebuilt)
+    const raised = await raiseEpochs({ store: this.store, opened, log: silentLogger })
+    this.rebuilds += raised.length > 0 ? 1 : 0
     await agents.refresh()
     await replayShards({ store: this.store, content: this.#content(), shards, log: silentLogger })
     const randomBytes = (count: number) => Buffer.from(randomHex(random, count), 'hex')
@@ -126,12 +127,10 @@ export class SimServer {
   async publish(clusterId: ClusterId, service: ServiceId, objects: Record<string, string> | null): Promise<boolean> {
     const rows = objectRows(service, objects ?? {})
     const doc = objects === null ? null : serviceRowSchema.parse(JSON.parse(serviceDoc(rows)))
-    const { changed } = await publishService(
-      { store: this.store, content: this.#content(), shards: this.shards },
-      { clusterId, ...service, doc, placedBy: '{}' },
-      rows,
-    )
-    return changed
+    const [changed] = await publishRevisions({ store: this.store, content: this.#content(), shards: this.shards }, [
+      { clusterId, ...service, doc, placedBy: '{}', objects: rows },
+    ])
+    return changed === true
   }
 
   /** From the truth, not from the shard: what the fleet store wants in a cluster, by id. */

@@ -3,6 +3,7 @@
 import { createApiTokens } from '../../server/access/api-tokens.ts'
 import type { App, AppDeps } from '../../server/app.ts'
 import { createApp } from '../../server/app.ts'
+import { removeSubject } from '../../server/fleet/plan-service.ts'
 import type { DeleteOutcome } from '../../server/http/fleet-actions.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
@@ -48,6 +49,10 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
       async deleteService({ project, service }, by) {
         note(`delete ${project}/${service}`, by)
         return outcome.deleteService
+      },
+      async takeBackDeletion({ project, service }, by) {
+        note(`take back ${project}/${service}`, by)
+        return store.takeBackDeletion({ kind: 'Service', project, name: service }, removeSubject({ project, service }), time.nowMs)
       },
       async deleteCluster(name, by) {
         note(`delete cluster ${name}`, by)

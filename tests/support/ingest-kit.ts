@@ -35,7 +35,7 @@ export async function createIngestKit() {
   const openSources = () => createGitSources(join(dir, 'git'), fetch)
   const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), stopping })
   const ingest = start(new AbortController().signal)
-  const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: () => {} })
+  const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })
   const positions = new Map<ClusterId, Position>()
   let rev = 0
 

@@ -9,6 +9,13 @@ export interface StoreHarness {
 export const clusterId = (digit: string): ClusterId => clusterIdSchema.parse(`c-${digit.repeat(16)}`)
 export const agentId = (digit: string): AgentId => agentIdSchema.parse(`a-${digit.repeat(16)}`)
 
+/** What publishing one row answers. */
+export async function publishOne(store: Store, row: Parameters<Store['publish']>[0][number]) {
+  const [published] = await store.publish([row])
+  if (published === undefined) throw new Error('no answer for the row')
+  return published
+}
+
 /** A token `hash-<name>` with the uses given, made at 0 and expiring at 1,000. */
 export async function makeToken(store: Store, name: string, uses = 1, labels: Record<string, string> = {}): Promise<string> {
   const tokenHash = `hash-${name}`

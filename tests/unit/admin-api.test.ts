@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { parseJoinToken } from '../../shared/protocol/join.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
-import { joinCluster } from '../support/store-fixtures.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -266,7 +266,7 @@ test('AP8 clusters, placements, objects and events show what is known', async ()
     healthDeadline: '10m',
   } as const
   const point = { commit: 'c0ffee00', digest: 'd1', atMs: 5 }
-  await admin.store.publish({
+  await publishOne(admin.store, {
     clusterId: a,
     project: 'default',
     service: 'web',

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { StatusWrite } from '../../server/store/store.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { type CliSetup, runTestCli } from '../support/cli-run.ts'
-import { joinCluster } from '../support/store-fixtures.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skerry-cli-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -66,7 +66,7 @@ async function smallFleet(): Promise<void> {
     const id = await joinCluster(admin.store, digit, { env: 'prod' })
     await admin.store.markSeen(new Map([[id, seenMs]]))
     const doc = { commit: 'c0ffee0011', digest: 'd1', count: 2, sync, protect: false }
-    await admin.store.publish({ clusterId: id, project: 'default', service: 'web', doc, setSha: 'x', placedBy: '' })
+    await publishOne(admin.store, { clusterId: id, project: 'default', service: 'web', doc, setSha: 'x', placedBy: '' })
     const state = {
       sync: 'Synced',
       health,

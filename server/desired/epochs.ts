@@ -1,0 +1,22 @@
+// CU2a: an agent obeys no epoch below the greatest it has seen. Whatever made a shard file another one (damage, loss, a restore), its clusters get a higher
+// epoch before the file is served. The fleet store holds which files that was done for, so that a crash in between is made good at the next start.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Store } from '../store/store.ts'
+import type { OpenedShards } from './shard-files.ts'
+
+export interface RaiseEpochsDeps {
+  store: Pick<Store, 'clusterOrdinals' | 'adoptShards'>
+  opened: Pick<OpenedShards, 'dbIds' | 'indexOf'>
+  log: Logger
+}
+
+/** The clusters whose epoch was raised. */
+export async function raiseEpochs({ store, opened, log }: RaiseEpochsDeps): Promise<ClusterId[]> {
+  const clusterIds = [...(await store.clusterOrdinals()).keys()]
+  const raised = await store.adoptShards(
+    opened.dbIds.map((dbId, index) => ({ index, dbId, clusterIds: clusterIds.filter((clusterId) => opened.indexOf(clusterId) === index) })),
+  )
+  if (raised.length > 0) log.warn('epochs raised: these clusters fetch everything anew', { clusters: raised.length })
+  return raised
+}
