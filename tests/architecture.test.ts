@@ -147,6 +147,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
   'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
   'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
+  'agent/reconcile/recall.ts': 'looks for marked objects through the port, once',
   'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',
   'agent/reconcile/rounds.ts': 'plans and carries out until nothing is left to do',
   'agent/reconcile/served-kinds.ts': 'asks discovery what is served, through the port',

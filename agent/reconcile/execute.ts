@@ -2,8 +2,9 @@
 // and what came of it is a value. One step's failure never stops another.
 
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
-import { deletionText, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
-import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
+import { deletionText, type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
+import type { ApiFailure, Cluster } from '../cluster/cluster.ts'
+import { listOnce } from '../cluster/list-once.ts'
 import { ownerOf } from './live-object.ts'
 import { isOwnEntry } from './owned-fields.ts'
 import type { Step } from './plan.ts'
@@ -76,7 +77,12 @@ const INSPECT_GETS_MAX = 3
 async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps): Promise<StepResult> {
   const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent' }]))
   if (step.refs.length > INSPECT_GETS_MAX) {
-    const failure = await listOnce(cluster, step.resource, step.ref, signal, contacts)
+    const { namespace } = step.ref
+    // Only what was asked for is kept.
+    const failure = await listOnce(cluster, step.resource, { signal, ...(namespace === '' ? {} : { namespace }) }, (object, isThere) => {
+      const key = refKey(refOf(object))
+      if (contacts.has(key)) contacts.set(key, isThere ? contactOf(object) : { kind: 'absent' })
+    })
     return failure === null ? { kind: 'inspected', step, contacts } : { kind: 'failed', step, failure }
   }
   for (const ref of step.refs) {
@@ -85,30 +91,6 @@ async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps
     if (answer.kind === 'found') contacts.set(refKey(ref), contactOf(answer.object))
   }
   return { kind: 'inspected', step, contacts }
-}
-
-/** The start of a watch is a list; it is left as soon as that is complete. Only what was asked for is kept. */
-async function listOnce(
-  cluster: Cluster,
-  resource: ApiResource,
-  { namespace }: ObjectRef,
-  signal: AbortSignal,
-  contacts: Map<string, Contact>,
-): Promise<ApiFailure | null> {
-  const stop = new AbortController()
-  const options = { signal: AbortSignal.any([signal, stop.signal]), ...(namespace === '' ? {} : { namespace }) }
-  try {
-    for await (const event of cluster.watch(resource, options)) {
-      if (event.kind === 'failed') return event.failure
-      if (event.kind === 'synced') return null
-      if (event.kind === 'reset') continue
-      const key = refKey(refOf(event.object))
-      if (contacts.has(key)) contacts.set(key, event.kind === 'removed' ? { kind: 'absent' } : contactOf(event.object))
-    }
-    return { kind: 'unreachable', status: 0, reason: 'Stopped', message: 'the list was cut' }
-  } finally {
-    stop.abort()
-  }
 }
 
 const contactOf = (object: K8sObject): Contact => ({ kind: 'present', owner: ownerOf(object), deleting: deletionText(object) })

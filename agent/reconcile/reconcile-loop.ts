@@ -12,8 +12,9 @@ import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
 import { OwnedObjects } from './owned-objects.ts'
 import { publish, touchOverdue } from './publish.ts'
+import { recallInventory } from './recall.ts'
 import { RequestGate } from './request-gate.ts'
-import { readRevision, retryWhatIsDue, widenInventory } from './revision.ts'
+import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
 import { applyRounds, pruneRounds } from './rounds.ts'
 import { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
@@ -81,6 +82,7 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     await retryWhatIsDue(model, deps)
+    if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything
     await applyRounds(model, deps)
@@ -96,16 +98,16 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
 function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   if (model.inventory.size > 0) return
   const isOrder = model.reading.kind === 'complete' && model.row?.removal !== undefined
+  if (isOrder && !model.isRemembered) return
   if (isOrder && !model.removalDone) {
     model.removalDone = true
-    deps.emit({
-      type: 'Normal',
-      reason: 'Removed',
-      message: `${model.key} was removed (${model.row?.removal?.policy})`,
-      service: model.key,
-    })
+    const message = `${model.key} was removed (${model.row?.removal?.policy})`
+    // After a restart the order may still stand: the server has not read yet that it was carried out.
+    if (!wasRemoved(model, deps)) deps.emit({ type: 'Normal', reason: 'Removed', message, service: model.key })
   }
-  if (isOrder || model.reading.kind === 'absent') deps.state.forgetService(model.id)
+  if (!isOrder && model.reading.kind !== 'absent') return
+  deps.state.forgetService(model.id)
+  model.progress = { applied: null, healthy: null }
 }
 
 function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSignal): Promise<void> {

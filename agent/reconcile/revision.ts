@@ -34,6 +34,8 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       }
       model.narrow = true
       model.removalDone &&= row.removal !== undefined
+      // A revision that is enforced fills the inventory; of a removal that was reported nothing is left to look for (IV5).
+      model.isRemembered ||= row.removal === undefined || wasRemoved(model, deps)
       deps.log.info('revision read', {
         service: model.key,
         revision: row.digest,
@@ -43,6 +45,12 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       })
     }
   }
+}
+
+/** The last thing reported was that it is gone. */
+export function wasRemoved(model: ServiceModel, { state }: TurnDeps): boolean {
+  const last = state.lastReported('service', model.key)
+  return last !== null && typeof last === 'object' && 'removed' in last && last.removed === true
 }
 
 /** The same revision was received when it was received, also after a restart. */

@@ -39,6 +39,11 @@ export class ServedKinds {
     return exact.kind === 'unserved' && preferred !== undefined ? { kind: 'served', resource: preferred } : exact
   }
 
+  /** Each kind in the version that the server prefers. */
+  all(): ApiResource[] {
+    return [...this.#byKind.values()].flatMap(([preferred]) => preferred ?? [])
+  }
+
   /** By plural, as the name of a CRD says it. */
   servesPlural(group: string, plural: string): boolean {
     for (const resources of this.#byKind.values()) if (resources.some((r) => r.group === group && r.plural === plural)) return true

@@ -56,6 +56,9 @@ export class ServiceModel {
   refusal: PruneRefusal | null = null
   pruneWhy: string | null = null
   removalDone = false
+  /** False: neither inventory nor progress were there at the start, and no revision came since. */
+  isRemembered: boolean
+  recallAttempts = 0
   /** Wanted objects may have no inventory entry yet. */
   narrow = false
   /** The replica may hold something newer than what was read. */
@@ -71,6 +74,7 @@ export class ServiceModel {
     this.id = id
     this.key = serviceKey(id)
     this.progress = progress
+    this.isRemembered = inventory.length > 0 || progress.applied !== null || progress.healthy !== null
     this.inventory = new Map(inventory.map((entry) => [refKey(entry.ref), entry]))
   }
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
 import type { ServiceId } from './ids.ts'
-import { syncOptionsSchema } from './resources.ts'
+import { type SyncOptions, syncOptionsSchema } from './resources.ts'
 
 export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
 /** Every object row of a service begins with this, and nothing else does: names hold no slash. */
@@ -28,6 +28,20 @@ export const removalOrderSchema = z.object({
 })
 export type RemovalOrder = z.infer<typeof removalOrderSchema>
 
+const written = syncOptionsSchema.shape
+/** Sync options as an agent reads them. The server may be newer: options that this version does not know are left out, and a value that it cannot
+ *  understand becomes the careful one, which deletes and overwrites nothing. */
+const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
+  prune: written.prune.catch(false),
+  pruneWhen: written.pruneWhen.catch('healthy'),
+  maxPrunePercent: written.maxPrunePercent.catch(0),
+  drift: written.drift.catch('report'),
+  createNamespace: written.createNamespace.catch(false),
+  force: written.force.catch(false),
+  takeover: written.takeover.catch(false),
+  healthDeadline: written.healthDeadline.catch('10m'),
+} satisfies Record<keyof SyncOptions, z.ZodType>)
+
 /** Document of a `service/…` row. */
 export const serviceRowSchema = z.object({
   /** The last commit that changed this revision's digest (RV2). */
@@ -37,7 +51,7 @@ export const serviceRowSchema = z.object({
   count: z.number().int().nonnegative(),
   /** Where its namespaced objects go by default; created if `sync.createNamespace`. */
   namespace: z.string().optional(),
-  sync: syncOptionsSchema,
+  sync: rowSyncSchema,
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */
   pruneConfirmed: z.string().optional(),

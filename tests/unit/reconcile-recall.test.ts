@@ -1,0 +1,126 @@
+// A removal order that meets a lost inventory, on the fake API server: the marks in the cluster are then all that is left to go by.
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { crd, denied, namespace, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
+import { CLUSTER_ID, configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
+
+afterEach(stopAll)
+
+const OTHER = { project: 'web', service: 'other' }
+const marked = (name: string, tracking: string): K8sObject => {
+  const object = configMap(name)
+  Object.assign(object.metadata, { labels: { [SERVICE_LABEL]: 'web.shop' }, annotations: { [TRACKING_ANNOTATION]: tracking } })
+  return object
+}
+
+/** The shop of an agent whose disk is gone, beside what only looks like it; and an agent that knows nothing. */
+async function lost() {
+  const { cluster, clock, kit, run } = setup()
+  kit.desire([crd, thing('t'), configMap('a'), configMap('b')])
+  kit.desire([configMap('theirs')], {}, OTHER)
+  await run()
+  await clock.advance(5_000)
+  await kit.stop()
+  cluster.applyAs('somebody', marked('elsewhere', `c-anothercluster00/web/shop:/ConfigMap/default/elsewhere`))
+  cluster.applyAs('controller', marked('copied', `${CLUSTER_ID}/web/shop:/ConfigMap/default/a`))
+  writes(cluster)
+  const second = createReconcileKit({ cluster, clock })
+  track(second)
+  return { cluster, clock, kit: second }
+}
+const OURS = ['delete Thing t', 'delete ConfigMap a', 'delete ConfigMap b', 'delete CustomResourceDefinition things.example.com']
+const lists = (requests: ReadonlyArray<{ verb: string; kind?: string }>, kind: string) =>
+  requests.filter((request) => request.verb === 'watch' && request.kind === kind).length
+
+describe('a removal order without an inventory', () => {
+  test('IV6 exactly what is marked as the service’s goes, and then the service is reported removed', async () => {
+    const { cluster, clock, kit } = await lost()
+    kit.remove('prune')
+    kit.start()
+    await clock.advance(5_000)
+    expect(writes(cluster)).toEqual(OURS)
+    expect(kit.service()).toMatchObject({ removed: true, reason: 'Removed' })
+    expect(kit.events().filter(({ reason }) => reason === 'Removed')).toHaveLength(1)
+    for (const name of ['elsewhere', 'copied', 'theirs']) expect(cluster.object(configMapRef(name))).not.toBeNull()
+  })
+
+  test('IV6 an orphaning order lets the same objects go', async () => {
+    const { cluster, clock, kit } = await lost()
+    kit.remove('orphan')
+    kit.start()
+    await clock.advance(5_000)
+    expect(writes(cluster).sort()).toEqual(OURS.map((line) => line.replace('delete', 'patch')).sort())
+    expect(cluster.object(configMapRef('a'))?.metadata.labels?.[SERVICE_LABEL]).toBeUndefined()
+  })
+
+  test('IV6 while one kind gives no answer nothing goes and nothing is called removed', async () => {
+    const { cluster, clock, kit } = await lost()
+    const down: ApiFailure = { kind: 'server_error', status: 503, reason: 'ServiceUnavailable', message: 'etcd has no leader' }
+    cluster.fail(({ verb, kind }) => (verb === 'watch' && kind === 'Secret' ? down : null))
+    kit.remove('prune')
+    kit.start()
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()).toMatchObject({ sync: 'OutOfSync', reason: 'Removing' })
+    expect(kit.service()?.message).toContain('etcd has no leader')
+    cluster.fail(() => null)
+    await clock.advance(300_000)
+    expect(writes(cluster)).toEqual(OURS)
+    expect(kit.service()).toMatchObject({ removed: true })
+  })
+
+  test('IV6 a kind that the agent may not see holds nothing of its', async () => {
+    const { cluster, clock, kit } = await lost()
+    cluster.fail(({ verb, kind }) => (verb === 'watch' && kind === 'Secret' ? denied : null))
+    kit.remove('prune')
+    kit.start()
+    await clock.advance(5_000)
+    expect(writes(cluster)).toEqual(OURS)
+  })
+
+  test('IV6 a cluster that never had the service is looked at once, with no write', async () => {
+    const { cluster, clock, kit, run } = setup()
+    kit.remove('prune')
+    await run()
+    expect(kit.service()).toMatchObject({ removed: true })
+    expect(lists(cluster.requests, 'Secret')).toBe(1)
+    kit.remove('prune')
+    await clock.advance(3_600_000)
+    expect(writes(cluster)).toEqual([])
+    expect(lists(cluster.requests, 'Secret')).toBe(0)
+  })
+
+  test('IV6 with an inventory only its kinds are asked for', async () => {
+    const { cluster, clock, kit, run } = setup()
+    kit.desire([configMap('a'), namespace('default')])
+    await run()
+    kit.remove('prune')
+    await clock.advance(5_000)
+    expect(kit.service()).toMatchObject({ removed: true })
+    expect(lists(cluster.requests, 'Secret')).toBe(0)
+  })
+
+  test('IV7 that it was removed is said until the server has read it, also after restarts, and only once as an event', async () => {
+    const { cluster, clock, kit, run } = setup()
+    kit.desire([configMap('a')])
+    await run()
+    kit.remove('prune')
+    await clock.advance(5_000)
+    const waiting = () =>
+      kit.state.outbox(1_000).filter(({ kind, doc }) => kind === 'service' && (doc as { removed?: boolean })?.removed === true)
+    const [said] = waiting()
+    expect(said).toBeDefined()
+    for (let restart = 0; restart < 3; restart += 1) {
+      await kit.stop()
+      kit.start()
+      await clock.advance(60_000)
+    }
+    expect(waiting()).toEqual(said === undefined ? [] : [said])
+    expect(kit.events().filter(({ reason }) => reason === 'Removed')).toHaveLength(1)
+    expect(lists(cluster.requests, 'Secret')).toBe(0)
+    kit.state.acknowledge(said?.rev ?? 0)
+    expect(waiting()).toEqual([])
+  })
+})
