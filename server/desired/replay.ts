@@ -1,5 +1,6 @@
 // At start: what the fleet store has and a shard file lacks (CU7), because of a crash between the two or because the file was made anew.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { ContentStore } from '../store/content-store.ts'
@@ -17,16 +18,21 @@ export interface ReplayDeps {
 /** Returns how many revisions were written. Fails when content is missing: serving a shard that lacks a revision would tell agents less than the truth. */
 export async function replayShards({ store, content, shards, log }: ReplayDeps): Promise<number> {
   let written = 0
-  for (const [clusterId, ordinal] of await store.clusterOrdinals()) {
-    const held = shards.ordinal(clusterId)
-    if (held >= ordinal) continue
-    for (const row of missing(await store.desiredInCluster(clusterId), held)) {
-      shards.writeRevision({ ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects: await objectsOf(row, content) })
-      written++
-    }
-  }
+  for (const [clusterId, ordinal] of await store.clusterOrdinals())
+    if (shards.ordinal(clusterId) < ordinal) written += await replayCluster({ store, content, shards }, clusterId)
   if (written > 0) log.info('shards replayed from the fleet store', { revisions: written })
   return written
+}
+
+/** What one cluster's shard lacks, in order. */
+export async function replayCluster(
+  { store, content, shards }: Pick<ReplayDeps, 'content' | 'shards'> & { store: Pick<Store, 'desiredInCluster'> },
+  clusterId: ClusterId,
+): Promise<number> {
+  const rows = missing(await store.desiredInCluster(clusterId), shards.ordinal(clusterId))
+  for (const row of rows)
+    shards.writeRevision({ ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects: await objectsOf(row, content) })
+  return rows.length
 }
 
 const missing = (rows: readonly DesiredService[], held: number): DesiredService[] =>

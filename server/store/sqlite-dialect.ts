@@ -28,7 +28,8 @@ function shim(db: Database): SqliteDatabase {
         }
       } else prepared.delete(sql) // to the end: the map's order is by last use
       prepared.set(sql, statement)
-      return adapt(statement)
+      // A full disk or a failing one ends the transaction by itself, and a second end would hide the reason for the first.
+      return adapt(statement, sql === 'rollback' ? () => db.inTransaction : undefined)
     },
     close() {
       for (const statement of prepared.values()) statement.finalize()
@@ -38,15 +39,18 @@ function shim(db: Database): SqliteDatabase {
   }
 }
 
-function adapt(statement: Statement): SqliteStatement {
+/** `applies`: else running it does nothing. */
+function adapt(statement: Statement, applies: () => boolean = () => true): SqliteStatement {
   const bindings = (parameters: readonly unknown[]) => parameters as SQLQueryBindings[]
   return {
     reader: statement.columnNames.length > 0,
     all: (parameters) => named(() => statement.all(...bindings(parameters))),
-    run: (parameters) => named(() => statement.run(...bindings(parameters))),
+    run: (parameters) => (applies() ? named(() => statement.run(...bindings(parameters))) : NOTHING_RUN),
     iterate: (parameters) => statement.iterate(...bindings(parameters)),
   }
 }
+
+const NOTHING_RUN = { changes: 0, lastInsertRowid: 0 }
 
 function named<T>(work: () => T): T {
   try {

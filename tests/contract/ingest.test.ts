@@ -212,6 +212,33 @@ describe('targets', () => {
     expect(await kit.store.listConfirmations()).toEqual([])
   })
 
+  test('TG14 a deletion that waits is taken back by applying the service again; a yes that comes later is for nothing', async () => {
+    await kit.service({ protect: true })
+    await kit.actions.deleteService(SHOP, 'ada')
+    const id = await confirmationId(kit.store)
+    expect(await kit.actions.takeBackDeletion(SHOP, 'grace')).toBe(true)
+    await kit.service({ protect: true })
+    expect(await kit.store.listConfirmations()).toEqual([])
+    expect(await kit.actions.confirm(id, 'ada')).toBeNull()
+    await kit.ingest.serviceChanged(SHOP)
+    expect([(await kit.row(one))?.removal, (await kit.row(two))?.removal]).toEqual([undefined, undefined])
+    expect((await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' }))?.deletingMs).toBeNull()
+    expect(await kit.events()).toContain('DeletionTakenBack: by grace, who applied the service again')
+    // Deleted again it asks again; after the yes there is no way back.
+    await kit.actions.deleteService(SHOP, 'ada')
+    await kit.actions.confirm(await confirmationId(kit.store), 'ada')
+    expect(await kit.actions.takeBackDeletion(SHOP, 'grace')).toBe(false)
+  })
+
+  test('IN7 a yes to a prune is no new revision to tell of', async () => {
+    const published = async () => (await kit.events()).filter((event) => event.startsWith('RevisionPublished')).length
+    const before = await published()
+    const digest = (await kit.row(one))?.digest ?? ''
+    await kit.report(one, { refusal: { digest, names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'most of it would go' } })
+    await kit.actions.confirm(await confirmationId(kit.store), 'ada')
+    expect([(await kit.row(one))?.pruneConfirmed, await published()]).toEqual([digest, before])
+  })
+
   test('TG12 a refused prune opens a question with names; a yes puts the digest into that row; the question goes with the refusal', async () => {
     kit.pull(one)
     const digest = (await kit.row(one))?.digest ?? ''

@@ -5,12 +5,12 @@ import { replayShards } from '../../server/desired/replay.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import { clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { ROW_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
-import { DB, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, DB, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 async function start() {
@@ -30,7 +30,7 @@ async function start() {
     service: ServiceId,
     objects: Record<string, string> | null,
     into = shards,
-    through: Pick<typeof store, 'publish'> = store,
+    through: Pick<typeof store, 'publish' | 'desiredInCluster'> = store,
   ) => {
     const { row: desired, rows } = row(service, objects)
     const [changed] = await publishRevisions({ store: through, content, shards: into }, [{ ...desired, objects: rows }])
@@ -58,6 +58,7 @@ test('CU7 publications that run together reach the shard in the order of their o
   })
   // Later answers overtake earlier ones.
   const slow = {
+    desiredInCluster: store.desiredInCluster,
     publish: async (desired: Parameters<typeof store.publish>[0]) => {
       const published = await store.publish(desired)
       await Bun.sleep(2 * (21 - (published[0]?.ordinal ?? 0)))
@@ -85,6 +86,61 @@ test('CU5 CU7 a shard that lacks revisions, or all of them, gets them from the f
   expect(anew.head(clusterId).hash).toBe(shards.head(clusterId).hash)
   expect(anew.ordinal(clusterId)).toBe(shards.ordinal(clusterId))
 })
+
+test('CU5 CU7 a server that is killed between store and shard has the revision after its next start, and no agent refetches', async () => {
+  const dir = tempDir()
+  const first = (await openBoth(dir)).shards.shards
+  const { dbId } = first.head(CLUSTER)
+  first.close()
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../support/publish-until-killed.ts'), dir], {
+    stderr: 'inherit',
+    stdout: 'pipe',
+  })
+  const clusterId = clusterIdSchema.parse((await new Response(child.stdout).text()).trim())
+  await child.exited
+  expect(child.signalCode).toBe('SIGKILL')
+
+  const { store, shards: opened, content } = await openBoth(dir)
+  const { shards } = opened
+  const ordinal = (await store.clusterOrdinals()).get(clusterId) ?? 0
+  const cursor = shards.head(clusterId)
+  expect([shards.ordinal(clusterId), ordinal, cursor.dbId]).toEqual([1, 2, dbId])
+  expect(await replayShards({ store, content, shards, log: silentLogger })).toBe(1)
+  expect(shards.ordinal(clusterId)).toBe(2)
+  expect(shards.pull(clusterId, cursor).kind).toBe('page')
+  shards.close()
+  await store.close()
+})
+
+test('CU7 what a shard could not take (a full disk) reaches it with the next publication, in order', async () => {
+  const { publish, shards, clusterId, store } = await start()
+  await publish(WEB, { a: '1' })
+  let full = true
+  const failing: typeof shards = Object.assign(Object.create(shards), {
+    ordinal: shards.ordinal.bind(shards),
+    writeRevision: (revision: Parameters<typeof shards.writeRevision>[0]) => {
+      if (full) throw new Error('disk is full')
+      return shards.writeRevision(revision)
+    },
+  })
+  await expect(publish(WEB, { a: '2' }, failing)).rejects.toThrow('disk is full')
+  await expect(publish(DB, { d: '1' }, failing)).rejects.toThrow('disk is full')
+  full = false
+  await publish(DB, { d: '2' }, failing)
+  expect(shards.ordinal(clusterId)).toBe((await store.clusterOrdinals()).get(clusterId) ?? 0)
+  const pulled = shards.pull(clusterId, null)
+  const text = pulled.kind === 'page' ? new TextDecoder().decode(pulled.frames) : ''
+  expect([text.includes('"value\\":\\"2\\"'), text.includes('ConfigMap/default/d')]).toEqual([true, true])
+})
+
+/** The three stores of a server, over files that outlive a process. */
+async function openBoth(dir: string) {
+  return {
+    store: await openSqliteStore(join(dir, 'fleet.sqlite'), { random: seededRandom(1) }),
+    shards: openTestShards(join(dir, 'shards'), { shardCount: 1 }),
+    content: createFileContentStore(join(dir, 'content')),
+  }
+}
 
 test('CU5 a replay without its content fails aloud instead of serving less than there is', async () => {
   const { publish, store, dir } = await start()

@@ -1,0 +1,163 @@
+// The whole server over real sockets and a real folder: what only shows when its parts are put together, stopped, and started again.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AgentKeys } from '../../agent/sync/agent-keys.ts'
+import { joinRequest } from '../../agent/sync/join.ts'
+import { type RunningServer, startServer } from '../../server/server.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
+import { sessionAnswerSchema } from '../../shared/protocol/session.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { serviceDoc } from '../support/admin-app.ts'
+import { newAgentKeys, sessionBody } from '../support/agent-api-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+let dataDir: string
+let server: RunningServer
+let admin: string
+let logged: string[]
+
+const note = (message: string, fields?: Record<string, unknown>) => void logged.push(`${message} ${JSON.stringify(fields ?? {})}`)
+const log: Logger = { debug: note, info: note, warn: note, error: note, with: () => log }
+const start = async () => {
+  server = await startServer({ dataDir, hostname: '127.0.0.1', port: 0 }, { clock: systemClock, random: seededRandom(3), log })
+  admin = server.firstAdminToken ?? admin
+}
+beforeEach(async () => {
+  dataDir = tempDir()
+  logged = []
+  await start()
+})
+afterEach(() => server.stop())
+
+async function ask(method: string, path: string, body?: unknown, token = admin) {
+  const response = await fetch(server.url + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const json: Record<string, unknown> = /(^|[/+])json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {}
+  return { status: response.status, json, text }
+}
+
+async function joinToken(): Promise<string> {
+  return String((await ask('POST', '/api/v1/join-tokens', { uses: 9, labels: { env: 'prod' } })).json['token'])
+}
+
+async function openSession(keys: AgentKeys, joined: JoinAnswer, incarnation: number | null): Promise<string> {
+  const { json } = await ask('POST', ROUTES.session, { agentId: joined.agentId, incarnation: null })
+  const signed = sessionBody(keys, joined.agentId, incarnation, String(json['nonce']))
+  return sessionAnswerSchema.parse((await ask('POST', ROUTES.session, signed)).json).token
+}
+
+async function joinAgent(clusterName: string, token?: string) {
+  const keys = newAgentKeys()
+  const secret = parseJoinToken(token ?? (await joinToken()))?.secret ?? ''
+  const request = joinRequest(keys, { joinToken: null, clusterName, clusterUid: 'uid', agentVersion: 'test' }, secret)
+  const joined = joinAnswerSchema.parse((await ask('POST', ROUTES.join, request)).json)
+  return { keys, joined, session: await openSession(keys, joined, joined.incarnation) }
+}
+
+/** Gives the poll a moment to begin to wait, then says how long its answer took after `act`. */
+async function pollWhile(session: string, act: () => Promise<unknown>) {
+  const first = await ask('GET', ROUTES.desired, undefined, session)
+  const { to } = JSON.parse(first.text.split('\n')[0] ?? '{}')
+  const cursor = `${to.dbId}.${to.term}.${to.dv}.${to.hash}`
+  const poll = ask('GET', `${ROUTES.desired}?cursor=${cursor}&wait=30`, undefined, session)
+  await Bun.sleep(100)
+  const begun = performance.now()
+  await act()
+  const { status, json } = await poll
+  return { answer: `${status} ${json['code'] ?? ''}`, soon: performance.now() - begun < 2_000 }
+}
+
+const cluster = (spec: unknown) => ({ apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'site' }, spec })
+
+test('SE3 an agent that is revoked learns it at once, in the midst of its poll', async () => {
+  const { session } = await joinAgent('site')
+  const revoke = () => ask('PUT', '/api/v1/clusters/site', cluster({ revoked: true }))
+  expect(await pollWhile(session, revoke)).toEqual({ answer: '403 revoked', soon: true })
+})
+
+test('SE3 an agent whose cluster is deleted learns it at once', async () => {
+  const { session } = await joinAgent('site')
+  expect(await pollWhile(session, () => ask('DELETE', '/api/v1/clusters/site'))).toEqual({ answer: '401 cluster_unknown', soon: true })
+})
+
+test('SE4 an agent learns at once that a newer one took its place', async () => {
+  const { keys, joined, session } = await joinAgent('site')
+  expect(await pollWhile(session, () => openSession(keys, joined, null))).toEqual({ answer: '403 superseded', soon: true })
+})
+
+/** Epochs by name, as the next page would be signed with. */
+const epoch = () => {
+  const db = openSqlite(join(dataDir, 'fleet.sqlite'), { readonly: true })
+  const row = db.query<{ epoch: number }, []>('SELECT epoch FROM clusters').get()
+  db.close()
+  return row?.epoch
+}
+
+test('CU5 CU2a shard files that were lost are made anew and the epoch is raised, once, also when a start died before it was', async () => {
+  await joinAgent('site')
+  await server.stop()
+  await start()
+  expect(epoch()).toBe(1)
+  await server.stop()
+  rmSync(join(dataDir, 'shards'), { recursive: true })
+  await start()
+  expect(epoch()).toBe(2)
+  await server.stop()
+  // As if the start before had been killed between making the file and raising the epoch.
+  const db = openSqlite(join(dataDir, 'fleet.sqlite'))
+  db.run("UPDATE meta SET value = 'the file before' WHERE key LIKE 'shard %'")
+  db.close()
+  await start()
+  expect(epoch()).toBe(3)
+  await server.stop()
+  await start()
+  expect(epoch()).toBe(3)
+})
+
+test('JN3 AP7 keys and data are for this user alone, and no secret is in a log line, an event or a file beside the keys', async () => {
+  const token = await joinToken()
+  const { joined } = await joinAgent('site', token)
+  await ask('POST', '/api/v1/apply', { resources: [serviceDoc('web')] })
+  await ask('GET', '/api/v1/clusters', undefined, 'sk_wrong')
+  const repository = {
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Repository',
+    metadata: { name: 'apps' },
+    spec: { git: { url: 'http://127.0.0.1:9/x.git' } },
+  }
+  await ask('POST', '/api/v1/apply', { resources: [repository] })
+  const hook = String((await ask('GET', '/api/v1/projects/default/repositories/apps/webhook')).json['secret'])
+  const events = (await ask('GET', '/api/v1/events?limit=500')).text
+  const lists = (await ask('GET', '/api/v1/join-tokens')).text + (await ask('GET', '/api/v1/repositories')).text
+  await server.stop()
+  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const outside = files
+    .filter(({ parentPath }) => !parentPath.endsWith('keys'))
+    .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'latin1'))
+  const everywhere = [...logged, events, lists, ...outside].join('\n')
+  for (const secret of [admin, parseJoinToken(token)?.secret ?? '?', hook, readFileSync(join(dataDir, 'keys', 'mac.key'), 'utf8').trim()])
+    expect(everywhere.includes(secret)).toBe(false)
+  expect(everywhere).toContain(joined.agentId)
+  for (const { parentPath, name } of files.filter(({ parentPath }) => parentPath.endsWith('keys')))
+    expect([name, statSync(join(parentPath, name)).mode & 0o777]).toEqual([name, 0o600])
+  await start()
+})
+
+test('AP3 a request line or header that is too long, and one that makes no sense, are refused and nothing breaks', async () => {
+  const status = async (init: RequestInit, path = '/api/v1/clusters') =>
+    (await fetch(server.url + path, init).catch(() => ({ status: 0 }))).status
+  expect(await status({ headers: { 'x-long': 'x'.repeat(100_000) } })).not.toBe(200)
+  expect(await status({}, `/api/v1/${'y'.repeat(30_000)}`)).not.toBe(200)
+  expect(await status({}, '/%ff%fe')).toBe(404)
+  expect(await status({}, '/agent/v1/%00')).toBe(404)
+  expect((await ask('GET', '/api/v1/clusters')).status).toBe(200)
+})
