@@ -16,11 +16,13 @@ import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { createFleetViews } from './http/fleet-views.ts'
+import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
+import { WEBHOOKS } from './ingest/webhook.ts'
 import type { Store } from './store/store.ts'
 
-export const WEBHOOKS = '/webhooks/v1/'
+const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
@@ -51,9 +53,13 @@ export function createApp(deps: AppDeps): App {
 
   async function route(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
-    const own = pathname.startsWith(`${AGENT_API}/`) ? agentHandler : pathname.startsWith(WEBHOOKS) ? webhookHandler : undefined
+    const own = pathname.startsWith(`${AGENT_API}/`) ? agentHandler : pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
-    return elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX))
+    // Before a body is read: a stranger's is not worth the memory.
+    if (pathname.startsWith('/api/') && (await deps.tokens.authenticate(request.headers.get('authorization'))) === null)
+      throw new AppError('unauthorized')
+    const answer = await elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX))
+    return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
   }
 
   return {
@@ -88,10 +94,14 @@ function createElysia(deps: AppDeps) {
       openapi({
         provider: null, // its documentation page loads scripts from elsewhere
         path: `${ADMIN_API}/openapi`,
-        specPath: `${ADMIN_API}/openapi.json`,
+        specPath: OPENAPI_DOCUMENT,
         mapJsonSchema: { zod: jsonSchema },
         documentation: {
-          info: { title: 'Skerry', version: deps.version().version },
+          info: {
+            title: 'Skerry',
+            version: deps.version().version,
+            description: 'Desired and reported state of a fleet of Kubernetes clusters.',
+          },
           components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
           security: [{ token: [] }],
         },

@@ -64,7 +64,10 @@ export function accessRoutes(deps: AdminDeps) {
         if (!(await store.deleteJoinToken(id))) throw notFound(`join token ${id}`, 'skerry join-token list')
         set.status = 204
       },
-      { params: z.object({ id: z.string().max(64) }), detail: { summary: 'Delete a join token; clusters that joined with it stay' } },
+      {
+        params: z.object({ id: z.string().max(64) }),
+        detail: { summary: 'Delete a join token; clusters that joined with it stay', responses: { '204': { description: 'Deleted' } } },
+      },
     )
     .get(
       '/whoami',

@@ -10,7 +10,8 @@ export const continueQuery = z.string().max(4_096).optional()
 export const listQuery = z.object({
   limit: limitQuery,
   continue: continueQuery,
-  labelSelector: z.string().max(4_096).optional(),
+  // A comma that was not percent-encoded reaches us as a list.
+  labelSelector: z.preprocess((value) => (Array.isArray(value) ? value.join(',') : value), z.string().max(4_096).optional()),
   project: nameSchema.optional(),
 })
 

@@ -191,10 +191,16 @@ function doc<K extends ResourceKind, const S extends { params?: z.ZodType; query
 ) {
   const view = VIEW_SCHEMAS[kind]
   const noun = kind === 'Repository' ? 'repositories' : `${kind.toLowerCase()}s`
-  const summary = verb === 'list' ? `List ${noun}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)} a ${kind.toLowerCase()}`
+  const summary =
+    verb === 'list' ? `List ${noun}` : `${verb === 'put' ? 'Create or change' : verb === 'get' ? 'Get' : 'Delete'} a ${kind.toLowerCase()}`
   const ok = verb === 'list' ? listOf(view) : verb === 'delete' ? deleteAnswerSchema : view
   const requestBody = { required: true, content: { 'application/json': { schema: jsonSchema(SCHEMAS[kind]) } } }
-  const responses = { '200': { description: 'Done', content: { 'application/json': { schema: jsonSchema(ok, 'output') } } } }
+  const content = { 'application/json': { schema: jsonSchema(ok, 'output') } }
+  const etag = { description: 'Version of the resource, for If-Match', schema: { type: 'string' as const } }
+  const done = { description: 'Done', content, headers: verb === 'get' || verb === 'put' ? { etag } : {} }
+  const responses: Record<string, typeof done> = { '200': done }
+  if (verb === 'put') responses['201'] = { ...done, description: 'Created' }
+  if (verb === 'delete' && kind === 'Service') responses['202'] = { ...done, description: 'Under way, or waiting for a confirmation' }
   return { ...schemas, detail: { summary, responses, ...(verb === 'put' ? { requestBody } : {}) } }
 }
 

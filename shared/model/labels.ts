@@ -20,11 +20,14 @@ export const labelSelectorSchema = z.strictObject({
 })
 export type LabelSelector = z.infer<typeof labelSelectorSchema>
 
+/** `toString` is a label key like any other, and no label of a cluster that does not have it. */
+const labelOf = (labels: Labels, key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined)
+
 /** An empty selector matches everything, as in Kubernetes. */
 export function matchesSelector(labels: Labels, selector: LabelSelector): boolean {
-  for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labels[key] !== value) return false
+  for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labelOf(labels, key) !== value) return false
   for (const rule of selector.matchExpressions ?? []) {
-    const value = labels[rule.key]
+    const value = labelOf(labels, rule.key)
     switch (rule.operator) {
       case 'In':
         if (value === undefined || !rule.values.includes(value)) return false

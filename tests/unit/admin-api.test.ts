@@ -348,8 +348,99 @@ test('AP10 the OpenAPI document is 3.1, describes every route, and needs the tok
     .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   expect(described.sort()).toEqual(served.sort())
   for (const verbs of Object.values(document.paths)) for (const operation of Object.values(verbs)) expect(operation.summary).toBeString()
+  expect(wrongPlaces(document)).toEqual([])
   const put = document.paths['/api/v1/projects/{project}/services/{name}']?.['put']
   expect(JSON.stringify(put?.requestBody)).toContain('maxPrunePercent')
+})
+
+/** Structure of OpenAPI 3.1, as far as a client generator stumbles over it. */
+function wrongPlaces(document: Record<string, unknown>): string[] {
+  type Media = { schema?: Record<string, unknown> }
+  type Reply = { description?: unknown; content?: Record<string, Media> }
+  type Call = {
+    operationId?: string
+    parameters?: Array<{ in: string; name: string; required?: boolean; schema?: unknown }>
+    requestBody?: { content?: Record<string, Media> }
+    responses?: Record<string, Reply>
+  }
+  const wrong: string[] = []
+  const ids = new Set<string>()
+  const resolve = (ref: string) =>
+    ref
+      .split('/')
+      .slice(1)
+      .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], document)
+  for (const [path, calls] of Object.entries(document['paths'] as Record<string, Record<string, Call>>)) {
+    for (const [method, { operationId = '', parameters = [], requestBody, responses = {} }] of Object.entries(calls)) {
+      const say = (what: string) => void wrong.push(`${method} ${path}: ${what}`)
+      if (operationId === '' || ids.has(operationId)) say('operationId')
+      ids.add(operationId)
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
+      const declared = parameters.filter((one) => one.in === 'path' && one.required === true).map((one) => one.name)
+      if (JSON.stringify(inPath.sort()) !== JSON.stringify(declared.sort())) say(`path parameters ${declared}`)
+      for (const one of parameters)
+        if (one.schema === undefined || !['path', 'query', 'header'].includes(one.in)) say(`parameter ${one.name}`)
+      if (requestBody !== undefined && requestBody.content?.['application/json']?.schema === undefined) say('request body')
+      const codes = Object.keys(responses)
+      if (!codes.some((code) => code.startsWith('2')) || !codes.includes('401')) say(`responses ${codes}`)
+      for (const [code, { description, content }] of Object.entries(responses)) {
+        if (typeof description !== 'string' || !/^[245]\d\d$/.test(code)) say(`response ${code}`)
+        const media = content?.[code.startsWith('2') ? 'application/json' : PROBLEM]
+        if (code !== '204' && media?.schema === undefined) say(`schema of ${code}`)
+        const ref = media?.schema?.['$ref']
+        if (typeof ref === 'string' && resolve(ref) === undefined) say(`${ref} of ${code}`)
+      }
+    }
+  }
+  return wrong
+}
+
+test('AP1 a stranger’s body is not read', async () => {
+  let read = 0
+  const body = new ReadableStream(
+    { pull: (controller) => (read++ < 3 ? controller.enqueue(new Uint8Array(1024)) : controller.close()) },
+    { highWaterMark: 0 },
+  )
+  const request = new Request('http://localhost/api/v1/apply', { method: 'POST', body })
+  expect((await admin.app.fetch(request)).status).toBe(401)
+  expect(read).toBe(0)
+})
+
+test('AP4 a service whose deletion waits is taken back by applying it; one that goes is not', async () => {
+  await apply(repositoryDoc('apps'), serviceDoc('web'))
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
+  const question = {
+    kind: 'remove_service',
+    subject: 'remove_service/default/web',
+    project: 'default',
+    service: 'web',
+    cluster: null,
+  } as const
+  const { id } = await admin.store.openConfirmation({ ...question, token: 't', names: ['a'], why: 'w', createdMs: 1 })
+  expect((await admin.call('POST', '/api/v1/apply', { resources: [serviceDoc('web')], dryRun: true })).body).toMatchObject({
+    results: [{ action: 'configured' }],
+  })
+  expect(await admin.store.confirmation(id)).not.toBeNull()
+  expect((await apply(serviceDoc('web'))).body).toMatchObject({ results: [{ action: 'configured' }] })
+  expect(admin.asked.slice(-2)).toEqual(['take back default/web by admin', 'changed Service default/web'])
+  expect(await admin.store.confirmation(id)).toBeNull()
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
+  await admin.store.confirm(
+    (await admin.store.openConfirmation({ ...question, token: 't', names: ['a'], why: 'w', createdMs: 1 })).id,
+    'x',
+    2,
+  )
+  expect((await apply(serviceDoc('web'))).status).toBe(422)
+})
+
+test('AP3 keys of every object’s prototype are fields like others', async () => {
+  const text = (labels: string) =>
+    `{"resources":[{"apiVersion":"skerry.dev/v1","kind":"Repository","metadata":{"name":"apps","labels":${labels}},"spec":{"git":{"url":"https://git.example/a.git"},"__proto__":{"x":1}}}]}`
+  expect((await admin.call('POST', '/api/v1/apply', text('{}'))).status).toBe(422)
+  const named = text('{"constructor":"a","toString":"b"}').replace(',"__proto__":{"x":1}', '')
+  expect((await admin.call('POST', '/api/v1/apply', named)).status).toBe(200)
+  expect((await admin.call('GET', '/api/v1/repositories?labelSelector=constructor%3Da,!valueOf')).body).toMatchObject({ items: [{}] })
+  expect((await admin.call('GET', '/api/v1/repositories?labelSelector=valueOf')).body).toMatchObject({ items: [] })
 })
 
 test('AP3 readiness says when the server is not', async () => {

@@ -128,6 +128,12 @@ describe('what is printed', () => {
     expect((await cli('describe repo apps')).out).not.toContain('hook-secret')
   })
 
+  test('CL2 a selector of several parts narrows by all of them', async () => {
+    await smallFleet()
+    expect((await cli('get clusters -l env=prod,!site --no-headers -o name')).out).toBe('cluster/cluster-a\ncluster/cluster-b\n')
+    expect((await cli('get clusters -l env=prod,site')).out).toBe('')
+  })
+
   test('CL2 -o json is the API’s own, one thing or a list; yaml and name', async () => {
     await smallFleet()
     expect(JSON.parse((await cli('get services -o json')).out)).toEqual({
