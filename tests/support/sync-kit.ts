@@ -35,7 +35,7 @@ export function objectRows(service: ServiceId, objects: Record<string, string>):
   return new Map(
     Object.entries(objects).map(([name, value]) => [
       `${objectRowPrefix(service)}/ConfigMap/default/${name}`,
-      canonicalJson({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { value } }),
+      canonicalJson({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { value } }),
     ]),
   )
 }

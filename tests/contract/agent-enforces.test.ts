@@ -1,0 +1,113 @@
+// The whole agent between a server in memory and the fake API server: what the server answers, or that it does not, never stops enforcement.
+import { afterEach, expect, test } from 'bun:test'
+import { type Agent, createAgent } from '../../agent/agent.ts'
+import { statusText } from '../../agent/cli/print-status.ts'
+import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { SimServer } from '../sim/world.ts'
+import { createFakeCluster } from '../support/fake-cluster.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+import { WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const stops: Array<() => Promise<void>> = []
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop()
+})
+
+async function site() {
+  const clock = createVirtualClock()
+  const random = seededRandom(7)
+  const server = new SimServer({ dir: tempDir(), clock, random })
+  await server.open()
+  await server.createJoinToken(1)
+  const cluster = createFakeCluster({ clock })
+  const dataDir = tempDir()
+  let answer: () => Response | null = () => null
+  const fetcher: Fetcher = async (url, init) => {
+    const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    aborted.catch(() => {})
+    const response = answer() ?? (await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]))
+    if (response === null) throw new Error('connection refused')
+    return response
+  }
+  const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
+    const agent = createAgent(
+      { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds: 55, version: '1' },
+      { cluster, fetcher, clock, random, log: silentLogger, freeMemory: () => {} },
+    )
+    const stopping = new AbortController()
+    const running = agent.run(stopping.signal)
+    const stop = async () => {
+      stopping.abort()
+      await running
+      agent.close()
+    }
+    stops.push(stop)
+    return { agent, stop }
+  }
+  return {
+    clock,
+    cluster,
+    server,
+    start,
+    answerWith: (next: typeof answer) => {
+      answer = next
+    },
+  }
+}
+
+const refuse = (code: ErrorCode) => () => {
+  const body = problemBody(new AppError(code))
+  return Response.json(body, { status: body.status })
+}
+const ANSWERS: ReadonlyArray<[name: string, answer: () => Response, state: string]> = [
+  ['revoked', refuse('revoked'), 'halted'],
+  ['superseded on the server', refuse('superseded'), 'halted'],
+  ['unknown to the server', refuse('cluster_unknown'), 'halted'],
+  ['of another protocol', refuse('protocol_unsupported'), 'halted'],
+  ['answered nonsense', () => new Response('<html>', { status: 200 }), 'offline'],
+  [
+    'offline',
+    () => {
+      throw new Error('connection refused')
+    },
+    'offline',
+  ],
+]
+
+test.each(ANSWERS)('SY2 an agent that is %s goes on healing, also after a restart', async (_, answer, state) => {
+  const { clock, cluster, server, start, answerWith } = await site()
+  const first = start(server.joinToken)
+  await clock.advance(5_000)
+  await server.publish(clusterIdSchema.parse(first.agent.report().clusterId), WEB, { a: '1', b: '2' })
+  await clock.advance(5_000)
+  expect(first.agent.report()).toMatchObject({ enforcement: { state: 'enforcing' }, link: { state: 'following' } })
+  expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ value: '1' })
+
+  answerWith(answer)
+  await clock.advance(5 * 60_000)
+  const { link, enforcement } = first.agent.report()
+  expect([['halted', 'offline', 'bootstrapping'].includes(link?.state ?? ''), enforcement.state]).toEqual([true, 'enforcing'])
+  if (state === 'halted') expect(link?.state).toBe('halted')
+  cluster.deleteAs('kubectl', configMapRef('a'))
+  cluster.editAs('kubectl', configMapRef('b'), (object) => Object.assign(object, { data: { value: 'x' } }))
+  await clock.advance(1_000)
+  expect([cluster.object(configMapRef('a'))?.['data'], cluster.object(configMapRef('b'))?.['data']]).toEqual([
+    { value: '1' },
+    { value: '2' },
+  ])
+
+  await first.stop()
+  stops.length = 0
+  cluster.deleteAs('kubectl', configMapRef('b'))
+  const second = start(null)
+  await clock.advance(10_000)
+  expect(second.agent.report().enforcement.state).toBe('enforcing')
+  expect(cluster.object(configMapRef('b'))?.['data']).toEqual({ value: '2' })
+  expect(statusText(second.agent.report(), clock.nowMs())).toContain('enforcing')
+})
