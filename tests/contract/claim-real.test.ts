@@ -1,0 +1,73 @@
+// Two agents on one cluster, on a real API server: the one that came later enforces, the earlier one stops writing at once.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
+import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
+import { CLAIM_NAME } from '../../agent/reconcile/claim.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
+import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { until } from '../support/watch-probe.ts'
+
+/** In which the earlier agent may still finish what it had begun. */
+const STOPS_WITHIN_MS = 1_000
+
+let server: KubeCluster
+beforeAll(async () => {
+  server = await startKubeCluster({ name: 'claim', controllers: false })
+}, CLUSTER_START_TIMEOUT_MS)
+afterAll(() => server.stop())
+
+const ends: Array<() => Promise<void>> = []
+afterAll(async () => {
+  for (const end of ends) await end()
+})
+
+/** Told apart in the API server's log by its user agent, and in the objects by its value. */
+async function agent(name: string, incarnation: number): Promise<ReconcileKit> {
+  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: name }
+  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
+  const cluster = createRestCluster(credentials, deps)
+  const kit = createReconcileKit({ cluster, clock: systemClock, agentId: name, incarnation })
+  ends.push(async () => {
+    await kit.stop()
+    cluster.close()
+  })
+  kit.desire([configMap('one', { by: name }), configMap('two', { by: name })])
+  kit.start()
+  return kit
+}
+const lastClaim = (kit: ReconcileKit) => kit.claims.at(-1)?.kind
+const writesOf = (name: string) => server.auditLines({ userAgent: name, verbs: WRITE_VERBS })
+const claimedAtMs = (name: string) =>
+  Math.min(...writesOf(name).flatMap((event) => (event.objectRef?.name === CLAIM_NAME ? Date.parse(event.stageTimestamp) : [])))
+
+test.each([
+  ['CM3 of equal incarnation the later one', 1, 1],
+  ['CM2 the one of a higher incarnation', 2, 3],
+] as const)(
+  '%s enforces, and the other writes no more within a second',
+  async (_, before, after) => {
+    const [elderName, youngerName] = [`elder-${before}`, `younger-${after}`]
+    const elder = await agent(elderName, before)
+    await until('the elder enforces', () => lastClaim(elder) === 'held' && elder.service()?.sync === 'Synced')
+    const younger = await agent(youngerName, after)
+    await until('the younger enforces', () => lastClaim(elder) === 'superseded' && younger.service()?.sync === 'Synced')
+
+    await server.kubectl(['delete', 'configmap', 'one', '--wait=true'])
+    await server.kubectl(['patch', 'configmap', 'two', '--type=merge', '-p', '{"data":{"by":"somebody"}}'])
+    elder.desire([configMap('one', { by: 'late' })])
+    const liveValue = async (name: string) =>
+      (await server.kubectl(['get', 'configmap', name, '-o', 'jsonpath={.data.by}', '--ignore-not-found'])).trim()
+    await until('both are healed', async () => (await liveValue('one')) === youngerName && (await liveValue('two')) === youngerName)
+    await systemClock.sleep(STOPS_WITHIN_MS * 2)
+
+    const endMs = claimedAtMs(youngerName) + STOPS_WITHIN_MS
+    const late = writesOf(elderName).filter((event) => Date.parse(event.requestReceivedTimestamp) > endMs)
+    expect(late.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([])
+    expect(writesOf(elderName).length).toBeGreaterThan(2)
+    expect([await liveValue('one'), await liveValue('two')]).toEqual([youngerName, youngerName])
+  },
+  60_000,
+)
