@@ -5,7 +5,6 @@ import { runCli } from './cli/cli.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { serve } from './serve.ts'
 
-const interrupted = new AbortController()
 const onStop = (listener: (signal: string) => void) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => listener(signal))
 }
@@ -34,6 +33,5 @@ process.exitCode = await runCli({
     fetch,
     isTty: process.stdout.isTTY && process.stdin.isTTY,
     clock: systemClock,
-    signal: interrupted.signal,
   },
 })

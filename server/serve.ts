@@ -42,10 +42,18 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     folder.unlock()
     return 0
   } catch (error) {
-    io.err(`skerry server: ${describeError(error)}\n${error instanceof AppError ? `${error.remedy}\n` : ''}`)
+    const told = isPortInUse(error)
+      ? new AppError('data_unusable', {
+          detail: `${listen} is in use by another process`,
+          remedy: 'Stop it, or choose another --listen address.',
+        })
+      : error
+    io.err(`skerry server: ${describeError(told)}\n${told instanceof AppError ? `${told.remedy}\n` : ''}`)
     return 1
   }
 }
+
+const isPortInUse = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
 
 /** AP2: it is made once and shown once; the store holds its hash. */
 async function showToken(token: string | null, file: string | undefined, url: string, io: ServeIo): Promise<void> {

@@ -18,9 +18,9 @@ import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
 import { createAgentRoutes, IDLE_TIMEOUT_SECONDS, type RequestContext } from './http/agent-routes.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
+import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createGitSources } from './ingest/git-sources.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
-import { createWebhook, WEBHOOKS, webhookSecret } from './ingest/webhook.ts'
 import { createFileContentStore } from './store/file-content-store.ts'
 import { openSqliteStore } from './store/kysely-store.ts'
 
@@ -117,16 +117,28 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       repositoryChanged: (project, name) => actions.onChanged({ kind: 'Repository', project, name }),
     }),
   })
-  const http = Bun.serve({
-    hostname: options.hostname,
-    port: options.port,
-    idleTimeout: IDLE_TIMEOUT_SECONDS,
-    maxRequestBodySize: REQUEST_BYTES_MAX,
-    fetch: (request, bun) => {
-      contexts.set(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })
-      return app.fetch(request)
-    },
-  })
+  const closeFiles = async () => {
+    shards.close()
+    await store.close()
+  }
+  const listen = () =>
+    Bun.serve({
+      hostname: options.hostname,
+      port: options.port,
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      maxRequestBodySize: REQUEST_BYTES_MAX,
+      fetch: (request, bun) => {
+        contexts.set(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })
+        return app.fetch(request)
+      },
+    })
+  let http: ReturnType<typeof listen>
+  try {
+    http = listen()
+  } catch (error) {
+    await closeFiles() // else the next start would take the shards for those of a crash
+    throw error
+  }
   const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
   const loops = [ingest.run(), seen.run(stopping.signal)]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
@@ -141,8 +153,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       stopping.abort()
       await http.stop(true) // open polls end: to an agent that is "nothing new", and the next one finds the new server
       await Promise.all(loops)
-      shards.close()
-      await store.close()
+      await closeFiles()
       log.info('server stopped')
     },
   }

@@ -84,7 +84,7 @@ function placementLines(placements: readonly PlacementView[], nameOf: (view: Pla
 
 function outcomeText(name: string, { outcome, clusters, confirmation }: DeleteAnswer, nowMs: number): string {
   if (outcome === 'deleted') return `${name} deleted\n`
-  if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}\n`
+  if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}; skerry describe ${name} shows how far it is\n`
   const shown = confirmation === null ? '' : `${confirmationText(confirmation, nowMs)}${answersText(confirmation)}`
   return `${name} waits for a confirmation; nothing has happened yet\n${shown}`
 }

@@ -185,7 +185,7 @@ const MEANING: Record<string, string> = {
 
 const INSTEAD: Record<string, string> = {
   remove_service: 'Take it back by applying the service again: skerry apply -f',
-  leave_targets: 'Take it back by applying the service with its former targets: skerry apply -f',
+  leave_targets: 'Take it back by restoring the targets of the service, or the labels of the clusters: skerry apply -f',
   prune: 'Take it back by putting the manifests back and pushing',
 }
 

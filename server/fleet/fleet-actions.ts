@@ -8,9 +8,9 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Shards } from '../desired/shards.ts'
 import type { DeleteOutcome, FleetActions } from '../http/fleet-actions.ts'
-import { fleetEvent } from '../ingest/fleet-event.ts'
 import type { Ingest } from '../ingest/ingest-loop.ts'
 import type { Confirmation, ResourceKey, StatusWrite, Store } from '../store/store.ts'
+import { fleetEvent } from './fleet-event.ts'
 import { pruneSubject, removeSubject } from './plan-service.ts'
 
 export interface FleetActionsDeps {
@@ -51,6 +51,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       if (cluster === null || !(await store.deleteCluster(name))) return false
       await deps.onClusterDeleted(cluster.clusterId)
       shards.removeCluster(cluster.clusterId)
+      log.info('cluster deleted', { cluster: name, by })
       const message = `deleted by ${by}; what is applied there stays applied`
       await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
       follow('cluster deleted', ingest.clustersChanged())
@@ -76,10 +77,11 @@ function changed(ingest: FleetActionsDeps['ingest'], { kind, project, name }: Re
   return kind === 'Service' ? ingest.serviceChanged({ project, service: name }) : ingest.clustersChanged()
 }
 
-async function deleteService({ store, ingest, clock }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {
+async function deleteService({ store, ingest, clock, log }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
   if (!(await store.markDeleting(key, clock.nowMs()))) return { kind: 'not_found' }
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}`, { service: id })])
+  log.info('deletion requested', { service: serviceKey(id), by })
   await ingest.serviceChanged(id, { deletedBy: by })
   if ((await store.getResource(key)) === null) return { kind: 'deleted' }
   const confirmation = await store.confirmationFor(removeSubject(id))
@@ -89,13 +91,14 @@ async function deleteService({ store, ingest, clock }: FleetActionsDeps, id: Ser
   return { kind: 'removing', clusters: clusters.filter(({ clusterId }) => holders.has(clusterId)).map(({ name }) => name) }
 }
 
-async function confirm({ store, ingest, clock }: FleetActionsDeps, confirmationId: string, by: string): Promise<Confirmation | null> {
+async function confirm({ store, ingest, clock, log }: FleetActionsDeps, confirmationId: string, by: string): Promise<Confirmation | null> {
   const confirmation = await store.confirm(confirmationId, by, clock.nowMs())
   if (confirmation === null) return null
   const { project, service, cluster, names, kind } = confirmation
   const message = `${kind} confirmed by ${by}: ${names.slice(0, 20).join(', ')}${names.length > 20 ? ` and ${names.length - 20} more` : ''}`
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
+  log.info('confirmed', { confirmation: confirmationId, kind, service: serviceKey({ project, service }), by })
   await ingest.serviceChanged({ project, service })
   return confirmation
 }

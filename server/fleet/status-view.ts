@@ -190,7 +190,7 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
       next: `\`skerry confirm ${question.id}\` shows the names and asks. ${
         question.kind === 'remove_service'
           ? 'Applying the service again takes the deletion back.'
-          : 'Applying its former targets takes it back.'
+          : 'Restoring its targets, or the labels of the clusters, takes it back.'
       }`,
     }
   }
@@ -331,7 +331,7 @@ export function clusterStatusView({ cluster, liveness, report, placements }: Clu
   const folded = placements.length === 0 ? { ...foldStates([], serviceKey), ...NOTHING_PLACED } : foldStates(placements, serviceKey)
   const away = absence(cluster.name, liveness)
   const [problem] = base.problems
-  if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: cluster.joinedMs }
+  if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs ?? cluster.joinedMs }
   if (problem !== undefined) {
     const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : 'Run `skerry-agent status` in the cluster.'
     return { ...base, ...folded, reason: codeReason(problem.code), message: problem.message, next: remedy, sinceMs: problem.sinceMs }

@@ -1,28 +1,8 @@
-// Bodies from outside: counted while they are read, inflated under a limit, parsed by a schema. A body that is too large is left unread.
+// What agents send: counted while it is read, inflated under the same limit, parsed by a schema.
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
-
-const tooLarge = (limit: number) => new AppError('too_large', { detail: `at most ${limit} bytes` })
-
-export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
-  if (Number(request.headers.get('content-length') ?? 0) > limit) {
-    await request.body?.cancel()
-    throw tooLarge(limit)
-  }
-  const chunks: Uint8Array[] = []
-  let length = 0
-  const reader = request.body?.getReader()
-  for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
-    length += chunk.value.length
-    if (length > limit) {
-      await reader?.cancel()
-      throw tooLarge(limit)
-    }
-    chunks.push(chunk.value)
-  }
-  return inflate(Buffer.concat(chunks), request.headers.get('content-encoding'), limit)
-}
+import { readBody, tooLarge } from './body.ts'
 
 function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uint8Array {
   if (encoding === null || encoding === 'identity') return bytes
@@ -37,7 +17,7 @@ function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uin
 
 /** Problems name paths, never the input. */
 export async function readJson<T>(request: Request, limit: number, schema: z.ZodType<T>): Promise<T> {
-  const bytes = await readBody(request, limit)
+  const bytes = inflate(await readBody(request, limit), request.headers.get('content-encoding'), limit)
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

@@ -1,8 +1,9 @@
 // One way to write a resource, for PUT and for apply.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { type Applicable, projectOf } from '../../shared/model/resources.ts'
+import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/model/resources.ts'
 import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, StoredResource } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
@@ -40,6 +41,13 @@ export async function refusal({ store }: AdminDeps, resource: Applicable, held: 
   return null
 }
 
+/** Whether the write revokes the agent of a cluster or lets it in again; null: neither. */
+function revocation(resource: Applicable, held: StoredResource | null): boolean | null {
+  if (resource.kind !== 'Cluster' || held === null) return null
+  const { revoked } = resource.spec
+  return clusterSpecSchema.parse(JSON.parse(held.spec)).revoked === revoked ? null : revoked
+}
+
 const BEING_DELETED = 'is being deleted; apply it again when `skerry get services` no longer shows it'
 
 /** What a write would do. */
@@ -70,5 +78,12 @@ export async function writeResource(
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
   if (result.kind !== 'unchanged' || takesBack) actions.onChanged(key)
+  const revoked = revocation(resource, held)
+  if (revoked !== null)
+    await store.appendEvents([
+      fleetEvent(clock.nowMs(), revoked ? 'Warning' : 'Normal', revoked ? 'ClusterRevoked' : 'ClusterReadmitted', `by ${by}`, {
+        cluster: key.name,
+      }),
+    ])
   return { action: takesBack ? 'configured' : result.kind, resource: result.resource }
 }

@@ -3,8 +3,8 @@ import { type RepositorySpec, repositorySpecSchema } from '../../shared/model/re
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { RepositoryState, Store, StoredError, StoredResource } from '../store/store.ts'
-import { fleetEvent } from './fleet-event.ts'
 import type { Sources } from './git-sources.ts'
 import type { Source } from './source.ts'
 

@@ -82,6 +82,9 @@ test('SE3 an agent that is revoked learns it at once, in the midst of its poll',
   const { session } = await joinAgent('site')
   const revoke = () => ask('PUT', '/api/v1/clusters/site', cluster({ revoked: true }))
   expect(await pollWhile(session, revoke)).toEqual({ answer: '403 revoked', soon: true })
+  await ask('PUT', '/api/v1/clusters/site', cluster({ revoked: false }))
+  const { items } = (await ask('GET', '/api/v1/events')).json as { items: Array<{ reason: string }> }
+  expect(items.map((event) => event.reason)).toEqual(['ClusterJoined', 'ClusterRevoked', 'ClusterReadmitted'])
 })
 
 test('SE3 an agent whose cluster is deleted learns it at once', async () => {
@@ -150,6 +153,14 @@ test('JN3 AP7 keys and data are for this user alone, and no secret is in a log l
   for (const { parentPath, name } of files.filter(({ parentPath }) => parentPath.endsWith('keys')))
     expect([name, statSync(join(parentPath, name)).mode & 0o777]).toEqual([name, 0o600])
   await start()
+})
+
+test('CU5 a start that found its port taken leaves its folder as a clean stop does', async () => {
+  const other = tempDir()
+  const port = Number(new URL(server.url).port)
+  const second = startServer({ dataDir: other, hostname: '127.0.0.1', port }, { clock: systemClock, random: seededRandom(4), log })
+  await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  expect(readdirSync(join(other, 'shards'))).not.toContain('in-use')
 })
 
 test('AP3 a request line or header that is too long, and one that makes no sense, are refused and nothing breaks', async () => {

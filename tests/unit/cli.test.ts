@@ -237,7 +237,10 @@ describe('delete and confirm', () => {
     expect(no.code).toBe(1)
     expect(admin.asked.filter((text) => text.startsWith('delete'))).toEqual([])
     const yes = await cli('delete svc/web', { isTty: true, stdin: 'yes\n' })
-    expect(yes).toMatchObject({ code: 0, out: 'service/web is being removed from cluster-a, cluster-b\n' })
+    expect(yes).toMatchObject({
+      code: 0,
+      out: 'service/web is being removed from cluster-a, cluster-b; skerry describe service/web shows how far it is\n',
+    })
     expect(admin.asked.at(-1)).toBe('delete default/web by admin')
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { createWebhook, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/ingest/webhook.ts'
+import { createWebhook, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
 import type { StoredResource } from '../../server/store/store.ts'
 
 const keys = {

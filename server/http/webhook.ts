@@ -1,11 +1,12 @@
 // POST /webhooks/v1/<project>/<repository>: a forge says that there is news. Only its signature counts; what it says about branches and commits is not read, so a
 // forged or delayed message can at worst cause one look at the repository.
 import { createHmac } from 'node:crypto'
-import { AppError, problemBody } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
-import { withLimitedBody } from '../http/body-limit.ts'
 import type { Store } from '../store/store.ts'
+import { readBody } from './body.ts'
+import { problemResponse } from './problem.ts'
 
 export const WEBHOOKS = '/webhooks/v1'
 export const WEBHOOK_BODY_BYTES_MAX = 1024 * 1024
@@ -29,7 +30,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const body = new Uint8Array(await (await withLimitedBody(request, WEBHOOK_BODY_BYTES_MAX)).arrayBuffer())
+      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX)
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
       if (repository === null || !signed(request.headers, body, webhookSecret(deps.keys, repository.uid)))
@@ -38,8 +39,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       return new Response(null, { status: 202 })
     } catch (error) {
       if (!(error instanceof AppError)) throw error
-      const problem = problemBody(error)
-      return Response.json(problem, { status: problem.status, headers: { 'content-type': 'application/problem+json' } })
+      return problemResponse(error)
     }
   }
 }
