@@ -143,6 +143,7 @@ class RunningAgent implements Agent {
         this.#reportCluster()
       },
       onUnreachable: (message) => {
+        if (message === this.#unreachable) return
         this.#unreachable = message
         this.#reportCluster()
       },
@@ -248,11 +249,17 @@ class RunningAgent implements Agent {
   }
 }
 
-/** In words that a person at the site understands without a manual. */
+/** In words that a person at the site understands without a manual: what is, and what to do about it. */
 export function enforcementOf(claim: ClaimState, unreachable: string | null, joined: boolean): AgentReport['enforcement'] {
-  if (!joined) return { state: 'waiting', message: 'it has not joined a server yet' }
-  if (claim.kind === 'superseded') return { state: 'superseded', message: `agent ${claim.by.agent} enforces this cluster` }
-  if (unreachable !== null) return { state: 'waiting', message: `the API server cannot be reached: ${unreachable}` }
+  if (!joined) return { state: 'waiting', message: 'it has not joined a server yet, so it does not know what this cluster shall be' }
+  if (claim.kind === 'superseded') {
+    const message = `agent ${claim.by.agent} enforces this cluster; stop that one and start this one again to take over, or stop this one`
+    return { state: 'superseded', message }
+  }
+  if (unreachable !== null) {
+    const message = `the Kubernetes API gives no answer, and it goes on by itself when it does; the reason was: ${unreachable}`
+    return { state: 'waiting', message }
+  }
   if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'it asks for the claim of this cluster' }
   return { state: 'enforcing', message: '' }
 }

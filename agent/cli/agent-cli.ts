@@ -162,7 +162,10 @@ function reportFromDisk(data: string): AgentReport {
     state,
     replica,
     link: null,
-    enforcement: { state: 'stopped', message: 'no agent runs here' },
+    enforcement: {
+      state: 'stopped',
+      message: 'no agent runs on this data folder; what is applied stays, and is not healed until one does',
+    },
   })
   replica?.close()
   state.close()

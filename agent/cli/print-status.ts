@@ -1,5 +1,21 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
-import type { AgentReport } from '../report.ts'
+import type { AgentReport, LinkReport } from '../report.ts'
+
+/** The state of sync in words. Only the last two need anybody; none of them touches what is enforced. */
+function linkText({ state, error }: LinkReport, isJoined: boolean): string {
+  switch (state) {
+    case 'following':
+      return 'connected'
+    case 'bootstrapping':
+      return 'fetching everything'
+    case 'offline':
+      return error === null || error.code === 'server_unreachable' ? 'out of reach' : 'not syncing'
+    case 'halted':
+      return isJoined ? 'refuses this agent' : 'not joined'
+    default:
+      return state
+  }
+}
 
 export function statusText(report: AgentReport, nowMs: number): string {
   const { link, replica } = report
@@ -14,8 +30,9 @@ export function statusText(report: AgentReport, nowMs: number): string {
   if (link !== null)
     lines.push([
       'server',
-      `${link.server} ${link.state} since ${age(nowMs - link.sinceMs)}, last contact ${link.lastContactMs === null ? 'never' : `${age(nowMs - link.lastContactMs)} ago`}`,
+      `${link.server}: ${linkText(link, report.clusterId !== null)} for ${age(nowMs - link.sinceMs)}, last contact ${link.lastContactMs === null ? 'never' : `${age(nowMs - link.lastContactMs)} ago`}`,
     ])
+  else if (report.clusterId !== null) lines.push(['server', 'not asked: only a running agent is in contact'])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
   if (replica !== null) {
     const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'
@@ -32,7 +49,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
 }
 
 function serviceTable(report: AgentReport): string[] {
-  if (report.services.length === 0) return ['No services: nothing targets this cluster yet.']
+  if (report.services.length === 0) return [noServices(report)]
   const rows = [['SERVICE', 'SYNC', 'HEALTH', 'OBJECTS', 'COMMIT', 'MESSAGE']]
   for (const { name, status } of report.services) {
     rows.push(
@@ -55,6 +72,11 @@ function serviceTable(report: AgentReport): string[] {
       .join('  ')
       .trimEnd(),
   )
+}
+
+function noServices({ clusterId, replica }: AgentReport): string {
+  if (clusterId === null) return 'No services: they come when the agent has joined.'
+  return replica?.position == null ? 'No services: nothing was received yet.' : 'No services: nothing targets this cluster yet.'
 }
 
 /** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: the largest unit that fits. */

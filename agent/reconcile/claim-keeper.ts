@@ -26,7 +26,11 @@ export interface ClaimKeeperDeps {
   log: Logger
   signal: AbortSignal
   onChange(state: ClaimState): void
+  /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
+  onUnreachable(message: string | null): void
 }
+
+const NO_CONTACT: ReadonlySet<ApiFailure['kind']> = new Set(['unreachable', 'unauthorized', 'server_error'])
 
 /** Runs until the signal aborts. */
 export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
@@ -54,8 +58,10 @@ export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
       case 'failed':
         // CM4: not known is not lost: who held it goes on, who did not begin waits.
         if (first) deps.onChange({ kind: 'asking', message: event.failure.message })
+        if (NO_CONTACT.has(event.failure.kind)) deps.onUnreachable(event.failure.message)
         continue
     }
+    deps.onUnreachable(null)
     if (listing) continue
     const live = readClaim(found)
     const verdict = judgeClaim(live, own, first)

@@ -19,23 +19,28 @@ export interface LoopOptions {
 }
 
 /** The only retry policy in Skerry: full jitter, capped, reset by success, ended by the signal. A short blip is logged at debug level, an
- *  outage at warn: the level follows the wait. */
+ *  outage at warn once for each cause: a log says what changed, and a night without network is no change. */
 export async function runLoop(options: LoopOptions): Promise<void> {
   const { name, turn, onFailure, backoff, clock, random, log, signal } = options
   let attempt = 0
+  let told = ''
   while (!signal.aborted) {
     try {
       await turn(signal)
       if (attempt > 0) log.info('loop recovered', { loop: name, attempts: attempt })
       attempt = 0
+      told = ''
       onFailure?.(null)
     } catch (error) {
       if (signal.aborted) return
       const retryAfterMs = error instanceof AppError ? error.retryAfterMs : undefined
       const retryInMs = backoffMs(attempt, backoff, random, retryAfterMs)
       const fields = { loop: name, attempt, retryInMs, error: describeError(error) }
-      if (retryInMs < 1000 && attempt < 3) log.debug('loop turn failed', fields)
-      else log.warn('loop turn failed', fields)
+      if ((retryInMs < 1000 && attempt < 3) || fields.error === told) log.debug('loop turn failed', fields)
+      else {
+        log.warn('loop turn failed', fields)
+        told = fields.error
+      }
       onFailure?.({ error, attempt, retryInMs })
       attempt += 1
       await clock.sleep(retryInMs, signal)

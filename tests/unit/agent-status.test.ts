@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'bun:test'
+import { enforcementOf } from '../../agent/agent.ts'
+import { statusText } from '../../agent/cli/print-status.ts'
+import type { AgentReport, LinkReport } from '../../agent/report.ts'
+import { ERRORS } from '../../shared/protocol/error.ts'
+
+const NOW = 10_000_000
+const link = (change: Partial<LinkReport> = {}): LinkReport => ({
+  server: 'https://skerry',
+  state: 'following',
+  sinceMs: NOW - 3_600_000,
+  lastContactMs: NOW - 12_000,
+  error: null,
+  bytesSent: 1,
+  bytesReceived: 1,
+  requests: 1,
+  ...change,
+})
+const report = (change: Partial<AgentReport> = {}): AgentReport => ({
+  running: true,
+  version: '1.0.0',
+  clusterId: 'c-1',
+  agentId: 'a-1',
+  incarnation: 1,
+  link: link(),
+  enforcement: enforcementOf({ kind: 'held' }, null, true),
+  replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
+  outboxDepth: 0,
+  services: [],
+  ...change,
+})
+const failure = (code: 'revoked' | 'disk_full' | 'server_unreachable' | 'join_token_unknown', message: string) => ({
+  code,
+  message,
+  remedy: ERRORS[code].remedy,
+})
+const NOT_JOINED = {
+  clusterId: null,
+  agentId: null,
+  incarnation: null,
+  replica: null,
+  enforcement: enforcementOf({ kind: 'asking', message: null }, null, false),
+}
+
+describe('what a person at the site reads', () => {
+  test.each<[string, Partial<AgentReport>, string[]]>([
+    [
+      'well',
+      {},
+      ['enforcement  enforcing', 'https://skerry: connected for 1 h, last contact 12 s ago', 'nothing targets this cluster yet'],
+    ],
+    [
+      'not joined',
+      { ...NOT_JOINED, link: link({ state: 'halted', lastContactMs: null, error: failure('join_token_unknown', 'join: unknown') }) },
+      [
+        'not joined yet',
+        'it has not joined a server yet',
+        'last contact never',
+        'join: unknown (join_token_unknown)',
+        ERRORS.join_token_unknown.remedy,
+        'they come when the agent has joined',
+      ],
+    ],
+    [
+      'offline',
+      { link: link({ state: 'offline', error: failure('server_unreachable', 'pull: refused') }), outboxDepth: 4 },
+      [
+        'enforcement  enforcing',
+        'out of reach for 1 h',
+        'pull: refused (server_unreachable)',
+        ERRORS.server_unreachable.remedy,
+        '4 rows wait for the server',
+      ],
+    ],
+    [
+      'revoked',
+      { link: link({ state: 'halted', error: failure('revoked', 'pull: revoked') }) },
+      ['enforcement  enforcing', 'refuses this agent for 1 h', ERRORS.revoked.remedy],
+    ],
+    [
+      'on a full disk',
+      { link: link({ state: 'offline', error: failure('disk_full', 'pull: full') }) },
+      ['not syncing for 1 h', ERRORS.disk_full.remedy],
+    ],
+    [
+      'superseded',
+      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } }, null, true) },
+      ['superseded: agent a-2 enforces this cluster; stop that one and start this one again to take over, or stop this one'],
+    ],
+    [
+      'without an API server',
+      { enforcement: enforcementOf({ kind: 'held' }, 'no answer from https://10.0.0.1: ECONNREFUSED', true) },
+      ['waiting: the Kubernetes API gives no answer, and it goes on by itself', 'ECONNREFUSED'],
+    ],
+    [
+      'stopped',
+      { running: false, link: null, enforcement: { state: 'stopped', message: 'x' } },
+      ['not running: this is what it last knew', 'not asked'],
+    ],
+    [
+      'damaged',
+      { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } },
+      ['damaged: nothing is enforced from it until'],
+    ],
+    [
+      'nothing received',
+      { replica: { position: null, epoch: 0, rows: 0, verified: true } },
+      ['empty: nothing was received yet', 'No services: nothing was received yet'],
+    ],
+  ])('SY5 %s', (_, change, lines) => {
+    const text = statusText(report(change), NOW)
+    for (const line of lines) expect(text).toContain(line)
+    expect(text).not.toMatch(/undefined|null|NaN|following|halted/)
+  })
+})
