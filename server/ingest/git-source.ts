@@ -213,6 +213,8 @@ class GitSource implements Source {
   private translate(doing: string, error: unknown): AppError {
     const code = errorCode(error)
     if (code === 'NotFoundError' && (doing === 'fetch' || doing === 'look up')) return this.refNotFound(error)
+    if (FOREIGN_ANSWERS.includes(code))
+      return new AppError('git_failed', { detail: `${doing}: ${this.place}: what answers there is no Git server` })
     const detail = `${doing}: ${this.place}: ${error instanceof Error ? error.message : String(error)}`
     return new AppError('git_failed', { detail }, { cause: error })
   }
@@ -251,6 +253,9 @@ class BlobCache {
 }
 
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+
+/** IN14: their messages and causes quote what was received, which may be anything that the server's network reaches. */
+const FOREIGN_ANSWERS = ['SmartHttpError', 'ParseError']
 
 const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 

@@ -157,6 +157,20 @@ describe('refusals', () => {
     expect((await failure(source({ url: `${server.url}x` }).head()))[0]).toBe('git_failed')
   })
 
+  test.each([
+    ['a page', '<html>inside-secret</html>'],
+    ['a refusal of a page', '<html>inside-secret</html>', 403],
+    ['a packet that is none', '001e# service=git-upload-pack\n0000inside-secret'],
+    ['a packet of another service', '0020# service=inside-secret\n0000'],
+  ])('IN14 %s in place of a Git server: people are not shown what answered', async (_, text, status = 200) => {
+    const type = 'application/x-git-upload-pack-advertisement'
+    const foreign = source({ fetcher: async () => new Response(text, { status, headers: { 'content-type': type } }) })
+    for (const act of [foreign.head(), foreign.fetch()]) {
+      const [code, message] = await failure(act)
+      expect([code.startsWith('git_'), message]).toEqual([true, expect.not.stringContaining('inside-secret')])
+    }
+  })
+
   test('IN6 links and submodules are refused by name', async () => {
     Bun.spawnSync(['ln', '-s', '/etc/passwd', join(root, 'remote', 'work', 'web', 'link.yaml')])
     const commit = await server.commit({ 'web/z.yaml': 'z: 1\n' }, 'a link')
