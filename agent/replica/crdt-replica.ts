@@ -1,8 +1,9 @@
 // The replica in force, and how another takes its place (PL8): a bootstrap is built beside it and renamed over it, so that until that moment the
 // agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
@@ -128,7 +129,7 @@ class CrdtReplica implements CheckedReplica {
     this.#letGo()
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
-    sync(dirname(path))
+    syncPath(dirname(path))
     this.#file = this.#open(path)
     this.#verified = true
     return { kind: 'applied', position: checkpoint.to, changedServices: servicesOf(changedIds(before, new Map(this.dump()))) }
@@ -145,7 +146,7 @@ class CrdtReplica implements CheckedReplica {
       file.close()
     }
     if (existsSync(`${path}-wal`)) return 'its log could not be folded in'
-    sync(path)
+    syncPath(path)
     return null
   }
 
@@ -190,7 +191,7 @@ class CrdtReplica implements CheckedReplica {
     if (epoch <= this.#epoch) return
     const path = epochPath(this.#options.path)
     writeFileSync(`${path}.new`, String(epoch), { mode: 0o600 })
-    sync(`${path}.new`)
+    syncPath(`${path}.new`)
     renameSync(`${path}.new`, path)
     this.#epoch = epoch
   }
@@ -248,13 +249,4 @@ function readEpoch(path: string): number {
 
 function removeFile(path: string): void {
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }

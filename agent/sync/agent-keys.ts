@@ -1,7 +1,8 @@
 // The agent's identity: an Ed25519 key that signs and an X25519 key that will be sealed to. Made here, mode 0600, never sent anywhere.
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { publicKeySchema } from '../../shared/protocol/join.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'
 
@@ -22,17 +23,8 @@ export function loadAgentKeys(folder: string): AgentKeys {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const keys = { signing: generateKey('ed25519'), recipient: generateKey('x25519') }
   writeFileSync(`${path}.new`, JSON.stringify(keys), { mode: 0o600 })
-  sync(`${path}.new`)
+  syncPath(`${path}.new`)
   renameSync(`${path}.new`, path)
-  sync(dirname(path))
+  syncPath(dirname(path))
   return keys
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }

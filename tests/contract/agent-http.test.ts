@@ -9,7 +9,7 @@ import { WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import type { VirtualClock } from '../support/virtual-clock.ts'
 
-const realClock: VirtualClock = { ...systemClock, advance: (ms) => Bun.sleep(ms), settle: () => Bun.sleep(1), jump: () => {} }
+const realClock: VirtualClock = { ...systemClock, asked: [], advance: (ms) => Bun.sleep(ms), settle: () => Bun.sleep(1), jump: () => {} }
 
 const stops: Array<() => Promise<void>> = []
 afterEach(async () => {

@@ -3,7 +3,7 @@ import type { KubeAccess } from '../../agent/cluster/kube-credentials.ts'
 import { createKubeHttp, REQUESTS_IN_FLIGHT_MAX, WATCHES_MAX } from '../../agent/cluster/kube-http.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
-import { ManualClock, settle } from '../support/manual-clock.ts'
+import { createVirtualClock, turnOfTheLoop, type VirtualClock } from '../support/virtual-clock.ts'
 
 let inFlight = 0
 let most = 0
@@ -33,7 +33,7 @@ const server = Bun.serve({
 afterAll(() => server.stop(true))
 
 const access: KubeAccess = { tls: { insecure: false }, authorization: 'Bearer t' }
-const connect = (clock: ManualClock, read: () => Promise<KubeAccess> = async () => access) =>
+const connect = (clock: VirtualClock, read: () => Promise<KubeAccess> = async () => access) =>
   createKubeHttp(
     { source: 'test', server: `http://127.0.0.1:${server.port}`, read },
     { clock, log: silentLogger, userAgent: 'skerry-agent/1.2.3' },
@@ -42,13 +42,13 @@ const get = (path: string) => ({ method: 'GET' as const, path, plural: 'pods' })
 
 describe('requests', () => {
   test('KA27 no more than 32 at once, and all of them in the end', async () => {
-    const http = connect(new ManualClock())
+    const http = connect(createVirtualClock())
     const answers = Array.from({ length: 80 }, () => http.request(get('/slow')))
-    while (release.length < REQUESTS_IN_FLIGHT_MAX) await settle()
-    await settle()
+    while (release.length < REQUESTS_IN_FLIGHT_MAX) await turnOfTheLoop()
+    await turnOfTheLoop()
     expect(release).toHaveLength(REQUESTS_IN_FLIGHT_MAX)
     for (let done = 0; done < 80; done += 1) {
-      while (release[done] === undefined) await settle()
+      while (release[done] === undefined) await turnOfTheLoop()
       release[done]?.()
     }
     expect((await Promise.all(answers)).every(({ kind }) => kind === 'answer')).toBe(true)
@@ -56,7 +56,7 @@ describe('requests', () => {
   })
 
   test('KA27 the watch after the last is refused aloud, and one that ends makes room', async () => {
-    const http = connect(new ManualClock())
+    const http = connect(createVirtualClock())
     const abort = new AbortController()
     const open = () => http.stream({ ...get('/watch'), signal: abort.signal })
     const streams = await Promise.all(Array.from({ length: WATCHES_MAX }, open))
@@ -69,7 +69,7 @@ describe('requests', () => {
   })
 
   test('KA6 an answer that does not come within 65 s is unreachable', async () => {
-    const clock = new ManualClock()
+    const clock = createVirtualClock()
     const answer = connect(clock).request(get('/slow'))
     await clock.advance(64_999)
     await clock.advance(1)
@@ -78,11 +78,11 @@ describe('requests', () => {
   })
 
   test('KA12 a redirect is not followed: credentials are for one server', async () => {
-    expect(await connect(new ManualClock()).request(get('/moved'))).toMatchObject({ kind: 'failed', failure: { status: 302 } })
+    expect(await connect(createVirtualClock()).request(get('/moved'))).toMatchObject({ kind: 'failed', failure: { status: 302 } })
   })
 
   test('KA9 credentials are read at most once a minute, by all waiting requests together', async () => {
-    const clock = new ManualClock()
+    const clock = createVirtualClock()
     let reads = 0
     const http = connect(clock, async () => {
       reads += 1
@@ -102,7 +102,7 @@ describe('requests', () => {
   })
 
   test('KA9 without any credentials yet, a request says which file is missing', async () => {
-    const http = connect(new ManualClock(), async () => {
+    const http = connect(createVirtualClock(), async () => {
       throw new AppError('kube_config', { detail: 'cannot read /x/token' })
     })
     expect(await http.request(get('/a'))).toMatchObject({

@@ -8,6 +8,8 @@ interface Sleeper {
 }
 
 export interface VirtualClock extends Clock {
+  /** Lengths of all sleeps that were asked for, in order. */
+  readonly asked: readonly number[]
   /** Lets `ms` pass. */
   advance(ms: number): Promise<void>
   /** Lets whatever needs no time happen. */
@@ -20,6 +22,7 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
   let nowMs = startMs
   let order = 0
   let activity = 0
+  const asked: number[] = []
   const sleepers = new Set<Sleeper>()
   const next = () => {
     let first: Sleeper | null = null
@@ -31,11 +34,12 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
   /** Quiet: three turns of the event loop in which nobody began or ended a sleep. */
   const settle = async () => {
     for (let quiet = 0, seen = activity; quiet < 3; seen = activity) {
-      await new Promise<void>((resolve) => setImmediate(resolve))
+      await turnOfTheLoop()
       quiet = activity === seen ? quiet + 1 : 0
     }
   }
   return {
+    asked,
     nowMs: () => Math.floor(nowMs),
     jump: (ms) => {
       nowMs += ms
@@ -44,6 +48,7 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
       new Promise((resolve) => {
         activity++
         if (signal?.aborted) return resolve()
+        asked.push(ms)
         const sleeper: Sleeper = {
           atMs: nowMs + Math.max(0, ms),
           order: order++,
@@ -71,3 +76,6 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
     },
   }
 }
+
+/** Lets go on what needs no time but a real socket. A macrotask, because streams take several turns. */
+export const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

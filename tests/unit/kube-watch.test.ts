@@ -3,7 +3,7 @@ import type { ApiFailure, ApiResource, WatchEvent } from '../../agent/cluster/cl
 import type { KubeAnswer, KubeHttp, KubeStream } from '../../agent/cluster/kube-http.ts'
 import { SILENCE_MAX_MS, watchResource } from '../../agent/cluster/kube-watch.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
-import { ManualClock, settle } from '../support/manual-clock.ts'
+import { createVirtualClock, turnOfTheLoop } from '../support/virtual-clock.ts'
 
 const RESOURCE: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 const START = 'start'
@@ -84,7 +84,7 @@ function streamOf(reply: { lines: readonly unknown[]; end: 'eof' | 'hang' | 'res
 }
 
 function run(replies: readonly Reply[], random = () => 0.5) {
-  const clock = new ManualClock()
+  const clock = createVirtualClock()
   const script = new Script(replies)
   const abort = new AbortController()
   const events: WatchEvent[] = []
@@ -227,7 +227,7 @@ describe('one watch', () => {
   test('KA25 an abort ends it in a wait, in a silence, and gives the stream back', async () => {
     for (const replies of [[refuse({})], [open(initialEnd('1'))], [open()]]) {
       const watch = run(replies)
-      await settle()
+      await turnOfTheLoop()
       await watch.stop()
     }
   })
