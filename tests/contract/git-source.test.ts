@@ -158,11 +158,11 @@ describe('refusals', () => {
   })
 
   test.each([
-    ['a page', '<html>inside-secret</html>'],
+    ['a page', '<html>inside-secret</html>', 200],
     ['a refusal of a page', '<html>inside-secret</html>', 403],
-    ['a packet that is none', '001e# service=git-upload-pack\n0000inside-secret'],
-    ['a packet of another service', '0020# service=inside-secret\n0000'],
-  ])('IN14 %s in place of a Git server: people are not shown what answered', async (_, text, status = 200) => {
+    ['a packet that is none', '001e# service=git-upload-pack\n0000inside-secret', 200],
+    ['a packet of another service', '0020# service=inside-secret\n0000', 200],
+  ])('IN14 %s in place of a Git server: people are not shown what answered', async (_, text, status) => {
     const type = 'application/x-git-upload-pack-advertisement'
     const foreign = source({ fetcher: async () => new Response(text, { status, headers: { 'content-type': type } }) })
     for (const act of [foreign.head(), foreign.fetch()]) {

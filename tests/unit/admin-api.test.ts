@@ -1,5 +1,6 @@
 // The admin API from request to answer, without a socket.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { parseJoinToken } from '../../shared/protocol/join.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
@@ -255,16 +256,7 @@ test('AP8 clusters, placements, objects and events show what is known', async ()
   const a = await joinCluster(admin.store, 'a', { env: 'prod' })
   await apply(repositoryDoc('apps'), serviceDoc('web'))
   await admin.store.markSeen(new Map([[a, 1_000_000]]))
-  const sync = {
-    prune: true,
-    pruneWhen: 'healthy',
-    maxPrunePercent: 50,
-    drift: 'correct',
-    createNamespace: true,
-    force: true,
-    takeover: false,
-    healthDeadline: '10m',
-  } as const
+  const sync = syncOptionsSchema.parse({})
   const point = { commit: 'c0ffee00', digest: 'd1', atMs: 5 }
   await publishOne(admin.store, {
     clusterId: a,

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { StatusWrite } from '../../server/store/store.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { type CliSetup, runTestCli } from '../support/cli-run.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
@@ -38,16 +39,7 @@ spec:
   targets: {selector: {matchLabels: {env: prod}}}
 `
 
-const sync = {
-  prune: true,
-  pruneWhen: 'healthy',
-  maxPrunePercent: 50,
-  drift: 'correct',
-  createNamespace: true,
-  force: true,
-  takeover: false,
-  healthDeadline: '10m',
-} as const
+const sync = syncOptionsSchema.parse({})
 const point = { commit: 'c0ffee0011', digest: 'd1', atMs: 5 }
 
 /** Two clusters with the service web: a is online and well, b is degraded and has been away for an hour. */

@@ -12,6 +12,7 @@ import {
 } from '../../server/fleet/status-view.ts'
 import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/store.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { Liveness, PlacementView } from '../../shared/model/views.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
@@ -23,16 +24,7 @@ const row = (extra: Partial<ServiceRow> = {}): ServiceRow =>
     commit: 'c0ffee0099',
     digest: 'new',
     count: 3,
-    sync: {
-      prune: true,
-      pruneWhen: 'healthy',
-      maxPrunePercent: 50,
-      drift: 'correct',
-      createNamespace: true,
-      force: true,
-      takeover: false,
-      healthDeadline: '10m',
-    },
+    sync: syncOptionsSchema.parse({}),
     ...extra,
   })
 const at = (digest: string, commit = 'c0ffee0099') => ({ digest, commit, atMs: 5 })
