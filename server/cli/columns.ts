@@ -20,6 +20,8 @@ export const plainText = (text: string): string =>
   text.replace(/\s*\n\s*/g, ' ').replace(CONTROL, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 export interface TableStyle {
+  /** Of what was printed before, when a table goes on: read, and widened. */
+  widths?: number[]
   wide: boolean
   headers: boolean
   colours: boolean
@@ -30,7 +32,8 @@ export function renderTable<T>(columns: readonly Column<T>[], items: readonly T[
   const last = shown.length - 1
   const rows = items.map((item) => shown.map((column, i) => cell(column.value(item), i === last)))
   const lines = style.headers ? [shown.map((column) => column.title), ...rows] : rows
-  const widths = shown.map((_, i) => Math.max(0, ...lines.map((line) => Bun.stringWidth(line[i] ?? ''))))
+  const widths = shown.map((_, i) => Math.max(style.widths?.[i] ?? 0, ...lines.map((line) => Bun.stringWidth(line[i] ?? ''))))
+  style.widths?.splice(0, widths.length, ...widths)
   const isTitle = (line: string[]) => style.headers && line === lines[0]
   return lines
     .map((line) => {

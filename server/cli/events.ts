@@ -1,4 +1,5 @@
 // events: what happened, and with --follow what happens from now on.
+import { toYaml } from '../../shared/adapters/yaml.ts'
 import { type EventView, eventViewSchema, listOf } from '../../shared/model/views.ts'
 import { renderTable } from './columns.ts'
 import { type Context, type Output, printItems, usesColour } from './context.ts'
@@ -27,20 +28,29 @@ export async function events(context: Context, options: EventOptions): Promise<v
     printItems(context, first, { ...what, columns: eventColumns(io.clock.nowMs(), true) }, options)
     return
   }
-  printStream(context, first, options, options.headers !== false)
+  const print = streamPrinter(context, options)
+  print(first)
   let after = first.at(-1)?.id ?? 0
   while (io.signal?.aborted !== true) {
     await io.clock.sleep(POLL_MS, io.signal)
     const { items } = await client.get('/events', listOf(eventViewSchema), { ...filter, after, limit: 500 })
-    printStream(context, items, options, false)
+    print(items)
     after = items.at(-1)?.id ?? after
   }
 }
 
-/** A stream has no end to close a list with: one JSON document a line. */
-function printStream({ io }: Context, items: readonly EventView[], { output }: EventOptions, headers: boolean): void {
-  if (output === 'json') io.stdout.write(items.map((event) => `${JSON.stringify(event)}\n`).join(''))
-  else if (output === 'name') io.stdout.write(items.map((event) => `event/${event.id}\n`).join(''))
-  else if (items.length > 0)
-    io.stdout.write(renderTable(eventColumns(io.clock.nowMs(), true), items, { wide: output === 'wide', headers, colours: usesColour(io) }))
+/** A stream has no end to close a list with: one JSON document a line. Its columns stay where they are until a wider word comes. */
+function streamPrinter({ io }: Context, { output, headers }: EventOptions): (items: readonly EventView[]) => void {
+  const widths: number[] = []
+  let titles = headers !== false
+  return (items) => {
+    if (output === 'json') io.stdout.write(items.map((event) => `${JSON.stringify(event)}\n`).join(''))
+    else if (output === 'yaml') io.stdout.write(items.map((event) => `---\n${toYaml(event)}`).join(''))
+    else if (output === 'name') io.stdout.write(items.map((event) => `event/${event.id}\n`).join(''))
+    else if (items.length > 0) {
+      const style = { wide: output === 'wide', headers: titles, colours: usesColour(io), widths }
+      io.stdout.write(renderTable(eventColumns(null, true), items, style))
+      titles = false
+    }
+  }
 }

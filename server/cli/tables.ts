@@ -107,8 +107,11 @@ function objectName(key: string | null): string | null {
   return ref === null ? key : [ref.kind, ref.namespace, ref.name].filter(Boolean).join('/')
 }
 
-export const eventColumns = (nowMs: number, allProjects: boolean): Column<EventView>[] => [
-  { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
+/** `nowMs` null: lines of a stream, which stay on the screen while ages would grow. */
+export const eventColumns = (nowMs: number | null, allProjects: boolean): Column<EventView>[] => [
+  nowMs === null
+    ? { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString().replace(/\.\d+Z$/, 'Z') }
+    : { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
   { title: 'TYPE', value: ({ type }) => type, colour: true },
   { title: 'REASON', value: ({ reason }) => reason },
   { title: 'CLUSTER', value: ({ cluster }) => cluster },

@@ -5,7 +5,6 @@ import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, objectViewSchema, placementViewSchema } from '../../shared/model/views.ts'
 import type { AdminDeps } from './deps.ts'
-import { objectKey } from './fleet-views.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView } from './resource-routes.ts'
@@ -62,11 +61,8 @@ export function fleetRoutes(deps: AdminDeps) {
     .get(
       '/objects',
       async ({ query: { limit, continue: from, ...filter } }) => {
-        const after = decodeContinue(from) ?? ''
-        const rest = (await views.objects(given(filter))).filter((view) => objectKey(view) > after)
-        const items = rest.slice(0, limit)
-        const last = items.at(-1)
-        return { items, continue: rest.length > limit && last !== undefined ? encodeContinue(objectKey(last)) : null }
+        const { items, next } = await views.objects({ ...given({ ...filter, after: decodeContinue(from) }), limit })
+        return { items, continue: encodeContinue(next) }
       },
       { query: objectQuery, response: listOf(objectViewSchema), detail: { summary: 'Objects as their agents last reported them' } },
     )

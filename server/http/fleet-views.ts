@@ -11,13 +11,26 @@ import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource 
 
 type AnyView = RepositoryView | ServiceView | ClusterView
 
+export interface ObjectQuery {
+  cluster?: string
+  project?: string
+  service?: string
+  /** Strictly after what the page before ended with. */
+  after?: string
+  limit: number
+}
+export interface ObjectPage {
+  items: ObjectView[]
+  next: string | null
+}
+
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
   resources(resources: readonly StoredResource[]): Promise<AnyView[]>
   placementsOfService(id: ServiceId): Promise<PlacementView[]>
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
   /** Ordered by cluster, then key. */
-  objects(query: { cluster?: string; project?: string; service?: string }): Promise<ObjectView[]>
+  objects(query: ObjectQuery): Promise<ObjectPage>
 }
 
 export function createFleetViews(store: Store, clock: Clock): FleetViews {
@@ -139,21 +152,30 @@ class FleetReading {
     })
   }
 
-  async objects(query: { cluster?: string; project?: string; service?: string }): Promise<ObjectView[]> {
-    const { project, service } = query
-    const clusters = new Map([...(await this.clusters())].filter(([, { name }]) => query.cluster === undefined || name === query.cluster))
-    const [only] = clusters.size === 1 ? clusters.keys() : []
+  /** Cluster by cluster, so that a page costs what is on it and not what the whole fleet has. */
+  async objects({ cluster: only, project, service, after, limit }: ObjectQuery): Promise<ObjectPage> {
     const keyPrefix = project === undefined ? undefined : `${project}/${service === undefined ? '' : `${service}/`}`
-    const narrowed = { ...(only === undefined ? {} : { clusterId: only }), ...(keyPrefix === undefined ? {} : { keyPrefix }) }
-    const drifts = await this.store.listStatus({ kind: 'drift', ...narrowed })
-    const driftDocs = new Map(drifts.map((entry) => [`${entry.clusterId} ${entry.key}`, entry.doc]))
-    const found: ObjectView[] = []
-    for (const entry of await this.store.listStatus({ kind: 'object', ...narrowed })) {
-      const cluster = clusters.get(entry.clusterId)
-      const view = cluster === undefined ? null : this.object(cluster, entry, driftDocs.get(`${entry.clusterId} ${entry.key}`))
-      if (view !== null && (service === undefined || view.service === service)) found.push(view)
+    const afterCluster = after === undefined ? '' : `${after.split('/')[0]}/`
+    const clusters = [...(await this.clusters()).values()]
+      .filter(({ name }) => (only === undefined || name === only) && `${name}/` >= afterCluster)
+      .sort((a, b) => order(`${a.name}/`, `${b.name}/`))
+    const items: ObjectView[] = []
+    for (const cluster of clusters) {
+      const views = (await this.objectsIn(cluster, keyPrefix)).filter((view) => service === undefined || view.service === service)
+      const rest = after === undefined ? views : views.filter((view) => objectKey(view) > after)
+      items.push(...rest.sort((a, b) => order(objectKey(a), objectKey(b))))
+      const last = items[limit - 1]
+      if (items.length > limit && last !== undefined) return { items: items.slice(0, limit), next: objectKey(last) }
     }
-    return found.sort((a, b) => order(objectKey(a), objectKey(b)))
+    return { items, next: null }
+  }
+
+  private async objectsIn(cluster: ClusterRecord, keyPrefix: string | undefined): Promise<ObjectView[]> {
+    const narrowed = { clusterId: cluster.clusterId, ...(keyPrefix === undefined ? {} : { keyPrefix }) }
+    const entries = await this.store.listStatus({ kind: 'object', ...narrowed })
+    if (entries.length === 0) return []
+    const drifts = new Map((await this.store.listStatus({ kind: 'drift', ...narrowed })).map(({ key, doc }) => [key, doc]))
+    return entries.map((entry) => this.object(cluster, entry, drifts.get(entry.key))).filter((view) => view !== null)
   }
 
   private object(cluster: ClusterRecord, entry: StatusEntry, driftDoc: unknown): ObjectView | null {
@@ -181,5 +203,5 @@ function metadataOf(resource: StoredResource): AnyView['metadata'] {
 }
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-export const objectKey = (view: ObjectView): string =>
+const objectKey = (view: ObjectView): string =>
   [view.cluster, view.project, view.service, view.group, view.kind, view.namespace, view.name].join('/')

@@ -387,6 +387,38 @@ function wrongPlaces(document: Record<string, unknown>): string[] {
   return wrong
 }
 
+test('AP6 objects page by cluster and key: each once, in one order, narrowed by what was asked', async () => {
+  const state = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1 }
+  for (const digit of ['b', 'a', 'c']) {
+    const id = await joinCluster(admin.store, digit)
+    const keys = [
+      'default/web//ConfigMap/web/x',
+      'default/web/apps/Deployment/web/x',
+      'default/api//Secret/web/x',
+      'other/web//Secret/web/x',
+    ]
+    const rows = keys.map((key, index) => ({ kind: 'object' as const, key, rev: index + 1, doc: state }))
+    await admin.store.upsertStatus(id, rows, { complete: false, nowMs: 1 })
+  }
+  const walk = async (query: string) => {
+    const seen: string[] = []
+    for (let next: string | null = ''; next !== null; ) {
+      const { status, body } = await admin.call('GET', `/api/v1/objects?${query}${next === '' ? '' : `&continue=${next}`}`)
+      expect(status).toBe(200)
+      const page = body as { items: Array<Record<string, string>>; continue: string | null }
+      seen.push(...page.items.map((item) => [item['cluster'], item['project'], item['service'], item['kind']].join('/')))
+      next = page.continue
+    }
+    return seen
+  }
+  const all = await walk('limit=500')
+  expect(all).toHaveLength(12)
+  expect(all).toEqual([...all].sort())
+  for (const limit of [1, 4, 5, 12]) expect(await walk(`limit=${limit}`)).toEqual(all)
+  expect(await walk('limit=1&cluster=cluster-b')).toEqual(all.filter((text) => text.startsWith('cluster-b/')))
+  expect(await walk('limit=2&service=web&project=default')).toEqual(all.filter((text) => text.includes('/default/web/')))
+})
+
 test('AP1 a stranger’s body is not read', async () => {
   let read = 0
   const body = new ReadableStream(

@@ -305,6 +305,32 @@ describe('join tokens, events, version', () => {
     ).toEqual(['Applied', 'Applied', 'Late'])
   })
 
+  test('CL6 columns of followed events stay in their place, with the time and not an age', async () => {
+    await smallFleet()
+    const stop = new AbortController()
+    const late = {
+      atMs: 4_999_000,
+      type: 'Normal',
+      reason: 'X',
+      message: 'new',
+      cluster: null,
+      project: null,
+      service: null,
+      object: null,
+    } as const
+    let polls = 0
+    const sleep = async () => {
+      polls += 1
+      if (polls === 1) await admin.store.appendEvents([late])
+      else stop.abort()
+    }
+    const lines = (await cli('events -f', { signal: stop.signal, sleep })).out.trimEnd().split('\n')
+    expect(lines).toHaveLength(4)
+    expect(lines[0]).toStartWith('TIME ')
+    expect(lines[3]).toStartWith('1970-01-01T01:23:19Z   Normal')
+    expect(new Set([lines[0]?.indexOf('MESSAGE'), lines[2]?.indexOf('2 objects'), lines[3]?.indexOf('new')]).size).toBe(1)
+  })
+
   test('CL7 version needs no server; with one it tells both', async () => {
     expect(await cli('version', { env: { SKERRY_TOKEN: '' } })).toEqual({ code: 0, out: 'skerry 1.2.3\n', err: '' })
     expect(JSON.parse((await cli('--version -o json', { env: { SKERRY_TOKEN: '' } })).out)).toEqual({ version: '1.2.3', bun: 'b' })
