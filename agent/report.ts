@@ -57,7 +57,7 @@ export function agentReport({ running, version, state, replica, link, enforcemen
     replica:
       replica === null
         ? null
-        : { position: position && cursorText(position), epoch: replica.epoch(), rows: replica.dump().length, verified: replica.verified() },
+        : { position: position && cursorText(position), epoch: replica.epoch(), rows: replica.rowCount(), verified: replica.verified() },
     outboxDepth: state.outboxDepth(),
     services: [...names].sort().map((name) => ({ name, status: lastStatus(state, name) })),
   }

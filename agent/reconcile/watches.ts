@@ -145,8 +145,7 @@ export class Watches {
         void this.#finishList(watch)
         return
       case 'failed':
-        this.#deps.log.warn('watch failed', { resource: resourceKey(watch.resource), failure: event.failure.message })
-        if (!watch.synced) return
+        if (!watch.synced) return // the adapter tells the log, once for an outage
         watch.synced = false
         this.#deps.sink.turned(watch.resource)
         return

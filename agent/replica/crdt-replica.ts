@@ -162,6 +162,10 @@ class CrdtReplica implements CheckedReplica {
     return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
   }
 
+  rowCount(): number {
+    return this.#file?.held()?.count ?? 0
+  }
+
   dump(): Array<readonly [id: string, doc: string]> {
     return this.#file?.rows('', ID_CEILING) ?? []
   }

@@ -31,7 +31,9 @@ export interface Replica {
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead
-  /** Every live row, sorted by id: for tests and `skerry-agent status`. */
+  /** Live rows, as the last page's checkpoint counted them. */
+  rowCount(): number
+  /** Every live row, sorted by id. */
   dump(): Array<readonly [id: string, doc: string]>
   /** False when the file failed its check at opening: nothing is enforced from it until a bootstrap replaced it (RP1). */
   verified(): boolean

@@ -6,6 +6,9 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** A longer timer would fire at once, and whoever then waits for the same hour again would spin. So it fires early, every 24 days. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   sleep: (ms, signal) =>
@@ -16,7 +19,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, ms)
+      const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX))
       signal?.addEventListener('abort', done, { once: true })
     }),
 }

@@ -26,6 +26,7 @@ export class MemoryReplica implements Replica {
   applyPage = () => ({ kind: 'discarded' }) as const
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
+  rowCount = () => this.reads.size
   dump = () => []
   verified = () => this.ok
   close = () => {}
