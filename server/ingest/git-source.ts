@@ -5,6 +5,7 @@ import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import git, { type ReadTreeResult } from 'isomorphic-git'
 import type { HttpClient } from 'isomorphic-git/http/web'
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createGitHttp, type Fetcher } from './git-http.ts'
 import {
@@ -212,6 +213,7 @@ class GitSource implements Source {
 
   private translate(doing: string, error: unknown): AppError {
     const code = errorCode(error)
+    if (isDiskFull(error)) return new AppError('disk_full', { doing: `${doing}: ${this.place}` }, { cause: error })
     if (code === 'NotFoundError' && (doing === 'fetch' || doing === 'look up')) return this.refNotFound(error)
     if (FOREIGN_ANSWERS.includes(code))
       return new AppError('git_failed', { detail: `${doing}: ${this.place}: what answers there is no Git server` })

@@ -1,12 +1,16 @@
 // A disk that is full, on a real file system of 2 MiB. Mounting one takes root; without it these tests are skipped, and say so.
 import { afterAll, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { createGitSource } from '../../server/ingest/git-source.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 const MIB = 1024 * 1024
 const disk = mkdtempSync(join(tmpdir(), 'skerry-disk-'))
@@ -52,4 +56,20 @@ test.skipIf(!mounted)('ST11 content that finds no space leaves no piece of itsel
   await expect(content.put(bytes)).rejects.toMatchObject({ code: 'disk_full' })
   rmSync(filler)
   expect(await content.get(await content.put(bytes))).toEqual(bytes)
+})
+
+test.skipIf(!mounted)('ST11 a commit that finds no space is told as that, and fetched once there is space', async () => {
+  const root = tempDir()
+  const server = await createGitServer({ dir: root })
+  try {
+    const noise = Array.from({ length: 40 }, () => randomBytes(2_000).toString('base64')).join('\n')
+    const commit = await server.commit({ 'web/a.yaml': `a: 1\n# ${noise.replaceAll('\n', '\n# ')}\n` }, 'first')
+    const source = createGitSource({ url: server.url, ref: 'main', dir: join(disk, 'git'), fetcher: fetch })
+    fill()
+    await expect(source.fetch()).rejects.toMatchObject({ code: 'disk_full' })
+    rmSync(filler)
+    expect(await source.fetch()).toBe(commit)
+  } finally {
+    await server.stop()
+  }
 })
