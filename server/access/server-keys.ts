@@ -1,9 +1,10 @@
 // The server's own secrets, made once: the Ed25519 key that signs checkpoints (its fingerprint is in every join token) and the key of the MACs over
 // sessions and nonces. They leave this folder only as a backup.
 import { createHmac, randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { publicKeySchema } from '../../shared/protocol/join.ts'
 import { fingerprint, generateKey, signBytes } from '../../shared/runtime/keys.ts'
 
@@ -45,17 +46,8 @@ function readOrMake(path: string, make: () => string): string {
   const staged = `${path}.new`
   const text = make()
   writeFileSync(staged, text, { mode: 0o600 })
-  sync(staged)
+  syncPath(staged)
   renameSync(staged, path)
-  sync(dirname(path))
+  syncPath(dirname(path))
   return text
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }

@@ -1,7 +1,8 @@
 // Shards over a folder of cr-sqlite files. A cluster's shard follows from its id and never changes; files stay open.
 import { createHash } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
@@ -157,14 +158,5 @@ class ShardFiles implements Shards {
     const part = this.#parts[shardOf(clusterId, this.#options.shardCount)]
     assert(part, 'every cluster has a shard')
     return part
-  }
-}
-
-function syncPath(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
   }
 }
