@@ -22,7 +22,7 @@ export const sessionRequestSchema = z.object({
 export type SessionRequest = z.infer<typeof sessionRequestSchema>
 
 export const sessionAnswerSchema = z.object({
-  /** Opaque, about 50 characters, sent as `authorization: Bearer`. */
+  /** Opaque, 43 characters, sent as `authorization: Bearer`. */
   token: z
     .string()
     .max(200)

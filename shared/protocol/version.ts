@@ -1,4 +1,4 @@
-// The agent protocol as three numbers and a line a version. A receiver learns a change one release before anyone sends it.
+// The agent protocol as two numbers and a line a version. A receiver learns a change one release before anyone sends it.
 //   1  2026-11  first version
 /** The version this build speaks. */
 export const PROTOCOL_VERSION = 1

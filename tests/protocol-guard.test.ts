@@ -1,0 +1,66 @@
+// The wire between server and agents cannot change by accident: a hash of every schema that travels stands beside the protocol's number.
+import { expect, test } from 'bun:test'
+import { z } from 'zod'
+import { positionSchema } from '../shared/crdt/position.ts'
+import { canonicalJson, sha256Hex } from '../shared/kube/canonical.ts'
+import { serviceRowSchema } from '../shared/model/desired.ts'
+import { STATUS_SCHEMAS } from '../shared/model/status.ts'
+import { problemBodySchema } from '../shared/protocol/error.ts'
+import { checkpointBytes, checkpointSchema, helloSchema, REFETCH_REASONS, rowSchema, txSchema } from '../shared/protocol/frames.ts'
+import { joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
+import { ROUTES } from '../shared/protocol/routes.ts'
+import { sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
+import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
+import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
+
+/** One line a version, never changed afterwards. */
+const HASHES: Record<number, string> = {
+  1: '24123f2fe517c249',
+}
+
+const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
+  1. Can the other side, unchanged, still read it and do the right thing? (A new optional member that nobody must know: yes.) Then put the new hash in place of the old.
+  2. Else a receiver learns the change one release before anyone sends it: raise PROTOCOL_VERSION in shared/protocol/version.ts, add its dated line there and its hash here,
+     and keep reading the old form until MIN_SUPPORTED_PROTOCOL_VERSION has passed it.`
+
+const position = { dbId: 'd', term: 1, dv: 2, hash: 'h' }
+const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
+
+const WIRE = {
+  schemas: Object.fromEntries(
+    Object.entries({
+      position: positionSchema,
+      hello: helloSchema,
+      tx: txSchema,
+      row: rowSchema,
+      checkpoint: checkpointSchema,
+      joinRequest: joinRequestSchema,
+      joinAnswer: joinAnswerSchema,
+      sessionRequest: sessionRequestSchema,
+      sessionAnswer: sessionAnswerSchema,
+      statusRequest: statusRequestSchema,
+      statusAnswer: statusAnswerSchema,
+      problem: problemBodySchema,
+      serviceRow: serviceRowSchema,
+      ...STATUS_SCHEMAS,
+    }).map(([name, schema]) => [name, z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })]),
+  ),
+  // What is signed is as much a promise as what is parsed.
+  signed: [
+    text(joinProofBytes('token', 'key', 'recipient', 'cluster')),
+    text(sessionProofBytes('agent', null, 'nonce')),
+    text(checkpointBytes('cluster', 3, { from: null, to: position, count: 4, sha256: 's' })),
+    joinTokenText('secret', 'fingerprint'),
+  ],
+  words: { routes: ROUTES, header: PROTOCOL_HEADER, refetch: REFETCH_REASONS, reject: REJECT_CODES, revIncarnation: REV_INCARNATION },
+}
+
+test('the schemas of the wire are those of the protocol’s number', () => {
+  const hash = sha256Hex(canonicalJson(WIRE)).slice(0, 16)
+  expect(hash === HASHES[PROTOCOL_VERSION] ? '' : `${WHAT_TO_DO}\n  The hash now: ${hash}`).toBe('')
+})
+
+test('the numbers are in order, and each version served has its line', () => {
+  expect(MIN_SUPPORTED_PROTOCOL_VERSION).toBeLessThanOrEqual(PROTOCOL_VERSION)
+  for (let version = MIN_SUPPORTED_PROTOCOL_VERSION; version <= PROTOCOL_VERSION; version++) expect(HASHES[version]).toBeDefined()
+})
