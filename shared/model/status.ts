@@ -46,6 +46,8 @@ export const serviceStatusSchema = z.object({
   refusal: pruneRefusalSchema.optional(),
   /** A removal order was carried out: nothing of this service is left in the cluster (policy prune), or it was let go (orphan). */
   removed: z.boolean().optional(),
+  /** `atMs` of the removal order that `removed` is the answer to: an answer to an older order is no answer to this one. */
+  removedOrderMs: ms.optional(),
 })
 export type ServiceStatus = z.infer<typeof serviceStatusSchema>
 
