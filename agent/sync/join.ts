@@ -1,10 +1,17 @@
 // The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and key the same.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { type JoinAnswer, type JoinRequest, joinAnswerSchema, joinProofBytes, parseJoinToken } from '../../shared/protocol/join.ts'
+import {
+  type JoinAnswer,
+  type JoinRequest,
+  joinAnswerBytes,
+  joinAnswerSchema,
+  joinProofBytes,
+  parseJoinToken,
+} from '../../shared/protocol/join.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
-import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
+import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import type { ServerClient } from './server-client.ts'
@@ -28,8 +35,7 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
     throw new AppError('join_token_unknown', { doing: 'join', detail })
   }
   const answer = await requestJoin(client, joinRequest(keys, input, token.secret), signal)
-  const [serverKey] = answer.serverKeys
-  if (serverKey === undefined || fingerprint(serverKey) !== token.fingerprint) throw new AppError('server_key_mismatch', { doing: 'join' })
+  checkSigned(answer, token.fingerprint, keys.signing.publicKey)
   if (answer.protocol.max < MIN_SUPPORTED_PROTOCOL_VERSION || answer.protocol.min > PROTOCOL_VERSION) {
     const detail = `the agent speaks protocol ${MIN_SUPPORTED_PROTOCOL_VERSION} to ${PROTOCOL_VERSION}, the server ${answer.protocol.min} to ${answer.protocol.max}`
     throw new AppError('protocol_unsupported', { doing: 'join', detail })
@@ -37,6 +43,14 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
   const { agentId, clusterId, serverKeys } = answer
   const session = await openSession(client, keys, agentId, null, signal)
   return { clusterId, agentId, serverKeys, incarnation: session.incarnation }
+}
+
+/** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */
+function checkSigned(answer: JoinAnswer, trusted: string, agentKey: string): void {
+  const [serverKey] = answer.serverKeys
+  if (serverKey === undefined || fingerprint(serverKey) !== trusted) throw new AppError('server_key_mismatch', { doing: 'join' })
+  if (!verifyBytes(serverKey, joinAnswerBytes(answer, agentKey), answer.signature))
+    throw new AppError('server_key_mismatch', { doing: 'join', detail: 'the answer is not signed by that key' })
 }
 
 export function joinRequest(keys: AgentKeys, input: JoinInput, secret: string): JoinRequest {

@@ -2,7 +2,7 @@
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { type JoinAnswer, type JoinRequest, joinProofBytes } from '../../shared/protocol/join.ts'
+import { type JoinAnswer, type JoinRequest, joinAnswerBytes, joinProofBytes } from '../../shared/protocol/join.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
@@ -17,7 +17,7 @@ export const joinTokenHash = (secret: string): string => sha256Hex(secret)
 export interface JoinDeps {
   store: Pick<Store, 'join'>
   agents: AgentIndex
-  keys: Pick<ServerKeys, 'publicKeys'>
+  keys: Pick<ServerKeys, 'publicKeys' | 'sign'>
   clock: Clock
   randomBytes(count: number): Uint8Array
   log: Logger
@@ -48,11 +48,11 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
     deps.log.info('cluster joined', { cluster: agent.clusterName, agent: agent.agentId, version: request.agentVersion })
     deps.onJoined?.(agent.clusterName)
   }
+  const { clusterId, agentId, incarnation } = agent
+  const answer = { clusterId, agentId, incarnation, serverKeys: [...deps.keys.publicKeys] }
   return {
-    clusterId: agent.clusterId,
-    agentId: agent.agentId,
-    incarnation: agent.incarnation,
-    serverKeys: [...deps.keys.publicKeys],
+    ...answer,
+    signature: deps.keys.sign(joinAnswerBytes(answer, request.publicKey)),
     protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
   }
 }

@@ -31,15 +31,23 @@ export const joinAnswerSchema = z.object({
   agentId: agentIdSchema,
   /** Grows when the agent's disk is lost; the newer of two agents with one key wins. */
   incarnation: z.number().int().positive(),
-  /** The server's signing keys; the first one's fingerprint is in the join token. The agent pins them. */
+  /** The server's signing keys; the first one's fingerprint is in the join token. The agent pins them once it has checked `signature`. */
   serverKeys: z.array(publicKeySchema).min(1).max(8),
   protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
+  /** Ed25519 over `joinAnswerBytes` by the first of `serverKeys`: without it whoever passes the answer on could add a key of his own. */
+  signature: signatureSchema,
 })
 export type JoinAnswer = z.infer<typeof joinAnswerSchema>
 
 /** What the join proof signs. */
 export const joinProofBytes = (tokenHash: string, publicKey: string, recipient: string, cluster: string): Uint8Array =>
   new TextEncoder().encode(['skerry-join-v1', tokenHash, publicKey, recipient, cluster].join('\n'))
+
+/** What the server signs of its answer, for the agent that holds `publicKey` and for no other. */
+export const joinAnswerBytes = (
+  { clusterId, agentId, incarnation, serverKeys }: Pick<JoinAnswer, 'clusterId' | 'agentId' | 'incarnation' | 'serverKeys'>,
+  publicKey: string,
+): Uint8Array => new TextEncoder().encode(['skerry-join-answer-v1', clusterId, agentId, incarnation, publicKey, ...serverKeys].join('\n'))
 
 /** Printed form: `skj.<secret>.<fingerprint of the server's key>`; only the secret goes to the server. */
 export const joinTokenText = (secret: string, fingerprint: string): string => `skj.${secret}.${fingerprint}`

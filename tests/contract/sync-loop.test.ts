@@ -9,9 +9,10 @@ import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { SimAgent, SimServer } from '../sim/world.ts'
-import { WEB } from '../support/sync-kit.ts'
+import { OTHER_KEY, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
@@ -25,6 +26,8 @@ interface Link {
   /** In the server's place. */
   answer(path: string, url: URL): Response | 'down' | null
   loseAnswer(path: string): boolean
+  /** On its way back, by whoever sits between. */
+  tamper: ((path: string, body: Record<string, unknown>) => Record<string, unknown>) | null
   cutAfterMs: number | null
   frozen: boolean
 }
@@ -36,14 +39,15 @@ async function site(options: { joins?: number } = {}) {
   await server.open()
   await server.createJoinToken(options.joins ?? 1)
   const asked: string[] = []
-  const link: Link = { answer: () => null, loseAnswer: () => false, cutAfterMs: null, frozen: false }
+  const link: Link = { answer: () => null, loseAnswer: () => false, tamper: null, cutAfterMs: null, frozen: false }
   const fetcher: Fetcher = async (url, init) => {
     const { pathname } = new URL(url)
     asked.push(pathname)
     const ask = async (): Promise<Response> => {
       const response = link.answer(pathname, new URL(url)) ?? (await server.handle(new Request(url, init as RequestInit)))
       if (response === null || response === 'down' || link.loseAnswer(pathname)) throw new Error('connection refused')
-      return response
+      if (link.tamper === null || !response.ok || (pathname !== ROUTES.join && pathname !== ROUTES.session)) return response
+      return Response.json(link.tamper(pathname, (await response.json()) as Record<string, unknown>))
     }
     const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
     const cut = link.cutAfterMs === null ? aborted : clock.sleep(link.cutAfterMs).then(() => Promise.reject(new Error('ECONNRESET')))
@@ -210,6 +214,29 @@ test.each([
   expect(status()?.failure?.message).toContain(detail)
   expect([agent.state?.identity(), agent.loop?.replica()]).toEqual([null, null])
 })
+
+test.each([
+  ['a key of its own beside the server’s', (body) => ({ ...body, serverKeys: [...(body['serverKeys'] as string[]), OTHER_KEY.publicKey] })],
+  ['another agent id', (body) => ({ ...body, agentId: 'a-00000000000000ff' })],
+  ['another cluster', (body) => ({ ...body, clusterId: 'c-00000000000000ff' })],
+  ['another incarnation', (body) => ({ ...body, incarnation: 99 })],
+  ['no signature', ({ signature: _, ...body }) => body],
+  ['a signature of its own', (body) => ({ ...body, signature: signBytes(OTHER_KEY.privateKey, new Uint8Array(9)) })],
+] as Array<[string, (body: Record<string, unknown>) => Record<string, unknown>]>)(
+  'JN4 a join answer into which a proxy put %s is kept in no part',
+  async (_, tamper) => {
+    const { clock, agent, link, status, server } = await site()
+    link.tamper = (path, body) => (path === ROUTES.join ? tamper(body) : body)
+    agent.start()
+    await clock.advance(120_000)
+    expect(['halted', 'offline']).toContain(status()?.state ?? '')
+    expect([agent.state?.identity(), agent.loop?.replica()]).toEqual([null, null])
+    link.tamper = null
+    await clock.advance(5 * 60_000)
+    expect(status()).toMatchObject({ state: 'following', failure: null })
+    expect(agent.state?.identity()?.serverKeys.map(fingerprint)).toEqual([server.joinToken.split('.')[2] ?? ''])
+  },
+)
 
 test('JN1 a join whose answer was lost is repeated and uses no second use', async () => {
   let lost = 0
