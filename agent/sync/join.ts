@@ -15,7 +15,7 @@ import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.t
 import type { Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import type { ServerClient } from './server-client.ts'
-import { CALL_TIMEOUT_MS, openSession, parseAnswer } from './session-keeper.ts'
+import { CALL_TIMEOUT_MS, implausible, mayFollow, openSession, parseAnswer } from './session-keeper.ts'
 
 export interface JoinInput {
   /** As printed by the server; null when none was given. */
@@ -41,8 +41,10 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
     throw new AppError('protocol_unsupported', { doing: 'join', detail })
   }
   const { agentId, clusterId, serverKeys } = answer
-  const session = await openSession(client, keys, agentId, null, signal)
-  return { clusterId, agentId, serverKeys, incarnation: session.incarnation }
+  const session = await openSession(client, keys, answer, null, signal)
+  const { incarnation } = session
+  if (!mayFollow(answer.incarnation, incarnation)) throw implausible(answer.incarnation, incarnation)
+  return { clusterId, agentId, serverKeys, incarnation }
 }
 
 /** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */

@@ -2,9 +2,17 @@
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
-import { nonceSchema, type SessionAnswer, sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
+import {
+  INCARNATION_AHEAD,
+  INCARNATION_LEAD_MAX,
+  nonceSchema,
+  type SessionAnswer,
+  sessionAnswerBytes,
+  sessionAnswerSchema,
+  sessionProofBytes,
+} from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { signBytes } from '../../shared/runtime/keys.ts'
+import { signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import { parseJson, type ServerAnswer, type ServerCall, type ServerClient } from './server-client.ts'
@@ -32,9 +40,16 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   const open = async (signal: AbortSignal, forgetful = false): Promise<string> => {
     const identity = state.identity()
     if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
-    const answer = await openSession(client, keys, identity.agentId, forgetful ? null : identity.incarnation, signal)
-    if (answer.clusterId !== identity.clusterId)
-      throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
+    const own = identity.incarnation
+    const { answer, ahead } = await openSession(client, keys, identity, forgetful ? null : own, signal).then(
+      (answer) => ({ answer, ahead: false }),
+      async (error: unknown) => {
+        if (!isTooFarAhead(error)) throw error
+        return { answer: await openSession(client, keys, identity, null, signal), ahead: true }
+      },
+    )
+    const good = answer.incarnation === own ? !forgetful : mayFollow(own, answer.incarnation, ahead)
+    if (!good) throw implausible(own, answer.incarnation)
     if (answer.incarnation !== identity.incarnation) state.setIdentity({ ...identity, incarnation: answer.incarnation })
     held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs / 2 }
     return answer.token
@@ -67,11 +82,22 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   }
 }
 
+/** SE5, SE6: an incarnation is kept for good, so one answer moves it by little, and back only where the server must have refused it as too far ahead. */
+export function mayFollow(own: number, granted: number, ahead = false): boolean {
+  if (granted < own) return ahead && granted <= own - INCARNATION_LEAD_MAX
+  return granted <= own + INCARNATION_LEAD_MAX
+}
+
+export const implausible = (own: number, granted: number): AppError =>
+  new AppError('unavailable', { doing: 'open a session', detail: `incarnation ${granted} cannot follow ${own}` })
+
+const isTooFarAhead = (error: unknown): boolean => error instanceof AppError && error.data.extra?.['reason'] === INCARNATION_AHEAD
+
 /** Null: asks for the next incarnation, because nothing is known of revs that were given out before. */
 export async function openSession(
   client: ServerClient,
   keys: AgentKeys,
-  agentId: string,
+  { agentId, clusterId, serverKeys }: Pick<Identity, 'agentId' | 'clusterId' | 'serverKeys'>,
   incarnation: Identity['incarnation'] | null,
   signal: AbortSignal,
 ): Promise<SessionAnswer> {
@@ -89,7 +115,19 @@ export async function openSession(
   )
   if (nonce === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
   const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
-  return parseAnswer(await client.call({ ...call, json: { agentId, incarnation, nonce, signature } }), sessionAnswerSchema, call.doing)
+  const answer = parseAnswer(
+    await client.call({ ...call, json: { agentId, incarnation, nonce, signature } }),
+    sessionAnswerSchema,
+    call.doing,
+  )
+  const signed = sessionAnswerBytes(answer, nonce)
+  if (!serverKeys.some((key) => verifyBytes(key, signed, answer.signature)))
+    throw new AppError('server_key_mismatch', {
+      doing: call.doing,
+      detail: 'the answer is not signed by a key of the server that it joined',
+    })
+  if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
+  return answer
 }
 
 function nonceOf(error: unknown): string {

@@ -4,7 +4,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { AgentId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { type SessionAnswer, type SessionRequest, sessionProofBytes } from '../../shared/protocol/session.ts'
+import {
+  INCARNATION_AHEAD,
+  INCARNATION_LEAD_MAX,
+  type SessionAnswer,
+  type SessionRequest,
+  sessionAnswerBytes,
+  sessionProofBytes,
+} from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentRecord, Store } from '../store/store.ts'
@@ -15,9 +22,6 @@ export const SESSION_MS = 60 * 60_000
 export const NONCE_MS = 60_000
 /** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
 const NONCES_USED_MAX = 100_000
-
-/** How far a restored server may lag behind what an agent holds. */
-const INCARNATION_LEAD_MAX = 100
 
 // token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
 const MAC_AT = 16
@@ -33,7 +37,7 @@ export interface Sessions {
 }
 
 export interface SessionDeps {
-  keys: Pick<ServerKeys, 'mac'>
+  keys: Pick<ServerKeys, 'mac' | 'sign'>
   agents: AgentIndex
   store: Pick<Store, 'raiseIncarnation'>
   clock: Clock
@@ -84,17 +88,21 @@ export function createSessions({ keys, agents, store, clock, randomBytes }: Sess
       useUp(given)
       if (incarnation !== null && incarnation < agent.incarnation) throw superseded(agent)
       if (incarnation !== null && incarnation > agent.incarnation + INCARNATION_LEAD_MAX) {
-        throw new AppError('bad_request', { doing: 'open a session', detail: `incarnation ${incarnation} was never given out` })
+        throw new AppError('bad_request', {
+          doing: 'open a session',
+          detail: `incarnation ${incarnation} was never given out`,
+          extra: { reason: INCARNATION_AHEAD },
+        })
       }
       const granted = incarnation === agent.incarnation ? incarnation : await raise(agentId, incarnation, agents, store)
       const body = Buffer.alloc(MAC_AT)
       body.write(agentId.slice(2), 0, 'hex')
       body.writeUInt32BE(granted, 8)
       body.writeUInt32BE(Math.floor((clock.nowMs() + SESSION_MS) / 1000), 12)
+      const answer = { token: seal('session', body), clusterId: agent.clusterId, incarnation: granted }
       return {
-        token: seal('session', body),
-        clusterId: agent.clusterId,
-        incarnation: granted,
+        ...answer,
+        signature: keys.sign(sessionAnswerBytes(answer, given)),
         expiresInMs: SESSION_MS,
         serverTimeMs: clock.nowMs(),
       }

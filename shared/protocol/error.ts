@@ -102,7 +102,7 @@ export const ERRORS = define({
   server_key_mismatch: {
     status: 502,
     retryable: false,
-    cause: 'The server that answered does not hold the key whose fingerprint is in the join token.',
+    cause: 'The server that answered does not hold the key whose fingerprint is in the join token, or what it said was changed on the way.',
     remedy: 'Check the server address; if it is right, something between agent and server is impersonating it.',
   },
   session_required: {

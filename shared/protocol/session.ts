@@ -3,6 +3,12 @@
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
 import { signatureSchema } from './join.ts'
+import { INCARNATION_MAX } from './status.ts'
+
+/** How far a restored server may lag behind what an agent holds, and how far one answer may raise it. */
+export const INCARNATION_LEAD_MAX = 100
+/** `reason` of the refusal of an incarnation that is further ahead: the agent asks for the next one. */
+export const INCARNATION_AHEAD = 'incarnation_ahead'
 
 export const nonceSchema = z
   .string()
@@ -28,13 +34,21 @@ export const sessionAnswerSchema = z.object({
     .max(200)
     .regex(/^[A-Za-z0-9_.-]+$/),
   clusterId: clusterIdSchema,
-  incarnation: z.number().int().positive(),
+  incarnation: z.number().int().positive().max(INCARNATION_MAX),
   /** The agent asks anew when half of it has passed. */
   expiresInMs: z.number().int().positive(),
   /** For display of skew only. */
   serverTimeMs: z.number().int(),
+  /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for good. */
+  signature: signatureSchema,
 })
 export type SessionAnswer = z.infer<typeof sessionAnswerSchema>
 
 export const sessionProofBytes = (agentId: string, incarnation: number | null, nonce: string): Uint8Array =>
   new TextEncoder().encode(['skerry-session-v1', agentId, incarnation ?? 'new', nonce].join('\n'))
+
+/** What the server signs of its answer; the nonce makes it good for one session only. */
+export const sessionAnswerBytes = (
+  { token, clusterId, incarnation }: Pick<SessionAnswer, 'token' | 'clusterId' | 'incarnation'>,
+  nonce: string,
+): Uint8Array => new TextEncoder().encode(['skerry-session-answer-v1', token, clusterId, incarnation, nonce].join('\n'))

@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { createServerClient, type Fetcher } from '../../agent/sync/server-client.ts'
 import { REST_MS } from '../../agent/sync/sync-loop.ts'
+import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
+import { INCARNATION_LEAD_MAX, sessionAnswerBytes, sessionAnswerSchema } from '../../shared/protocol/session.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -21,13 +23,17 @@ afterEach(async () => {
   for (const agent of agents.splice(0)) await agent.kill()
 })
 
+type Body = Record<string, unknown>
+
 /** What stands between agent and server. */
 interface Link {
   /** In the server's place. */
   answer(path: string, url: URL): Response | 'down' | null
   loseAnswer(path: string): boolean
   /** On its way back, by whoever sits between. */
-  tamper: ((path: string, body: Record<string, unknown>) => Record<string, unknown>) | null
+  tamper: ((path: string, body: Body) => Body) | null
+  /** The last one that the agent signed. */
+  nonce: string
   cutAfterMs: number | null
   frozen: boolean
 }
@@ -39,15 +45,16 @@ async function site(options: { joins?: number } = {}) {
   await server.open()
   await server.createJoinToken(options.joins ?? 1)
   const asked: string[] = []
-  const link: Link = { answer: () => null, loseAnswer: () => false, tamper: null, cutAfterMs: null, frozen: false }
+  const link: Link = { answer: () => null, loseAnswer: () => false, tamper: null, nonce: '', cutAfterMs: null, frozen: false }
   const fetcher: Fetcher = async (url, init) => {
     const { pathname } = new URL(url)
     asked.push(pathname)
+    if (pathname === ROUTES.session) link.nonce = /"nonce":"([^"]+)"/.exec(String(Buffer.from((init.body ?? []) as Uint8Array)))?.[1] ?? ''
     const ask = async (): Promise<Response> => {
       const response = link.answer(pathname, new URL(url)) ?? (await server.handle(new Request(url, init as RequestInit)))
       if (response === null || response === 'down' || link.loseAnswer(pathname)) throw new Error('connection refused')
       if (link.tamper === null || !response.ok || (pathname !== ROUTES.join && pathname !== ROUTES.session)) return response
-      return Response.json(link.tamper(pathname, (await response.json()) as Record<string, unknown>))
+      return Response.json(link.tamper(pathname, (await response.json()) as Body))
     }
     const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
     const cut = link.cutAfterMs === null ? aborted : clock.sleep(link.cutAfterMs).then(() => Promise.reject(new Error('ECONNRESET')))
@@ -222,21 +229,18 @@ test.each([
   ['another incarnation', (body) => ({ ...body, incarnation: 99 })],
   ['no signature', ({ signature: _, ...body }) => body],
   ['a signature of its own', (body) => ({ ...body, signature: signBytes(OTHER_KEY.privateKey, new Uint8Array(9)) })],
-] as Array<[string, (body: Record<string, unknown>) => Record<string, unknown>]>)(
-  'JN4 a join answer into which a proxy put %s is kept in no part',
-  async (_, tamper) => {
-    const { clock, agent, link, status, server } = await site()
-    link.tamper = (path, body) => (path === ROUTES.join ? tamper(body) : body)
-    agent.start()
-    await clock.advance(120_000)
-    expect(['halted', 'offline']).toContain(status()?.state ?? '')
-    expect([agent.state?.identity(), agent.loop?.replica()]).toEqual([null, null])
-    link.tamper = null
-    await clock.advance(5 * 60_000)
-    expect(status()).toMatchObject({ state: 'following', failure: null })
-    expect(agent.state?.identity()?.serverKeys.map(fingerprint)).toEqual([server.joinToken.split('.')[2] ?? ''])
-  },
-)
+] as Array<[string, (body: Body) => Body]>)('JN4 a join answer into which a proxy put %s is kept in no part', async (_, tamper) => {
+  const { clock, agent, link, status, server } = await site()
+  link.tamper = (path, body) => (path === ROUTES.join ? tamper(body) : body)
+  agent.start()
+  await clock.advance(120_000)
+  expect(['halted', 'offline']).toContain(status()?.state ?? '')
+  expect([agent.state?.identity(), agent.loop?.replica()]).toEqual([null, null])
+  link.tamper = null
+  await clock.advance(5 * 60_000)
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+  expect(agent.state?.identity()?.serverKeys.map(fingerprint)).toEqual([server.joinToken.split('.')[2] ?? ''])
+})
 
 test('JN1 a join whose answer was lost is repeated and uses no second use', async () => {
   let lost = 0
@@ -285,6 +289,53 @@ test('PU1 an agent whose state was set back notices by the first acknowledgement
     { message: 'from the snapshot' },
   ])
   expect(agent.loop?.status()).toMatchObject({ state: 'following', outboxDepth: 0 })
+})
+
+test.each([
+  ['a giant incarnation', (body) => ({ ...body, incarnation: 2_000_000 })],
+  ['the next incarnation', (body) => ({ ...body, incarnation: Number(body['incarnation']) + 1 })],
+  ['another token', (body) => ({ ...body, token: 'x'.repeat(43) })],
+  ['no signature', ({ signature: _, ...body }) => body],
+  ['a giant incarnation, signed', (body, sign) => sign({ ...body, incarnation: Number(body['incarnation']) + INCARNATION_LEAD_MAX + 1 })],
+  ['an older incarnation, signed', (body, sign) => sign({ ...body, incarnation: Number(body['incarnation']) - 1 })],
+  ['the answer to another nonce', (body, sign) => sign(body, 'another-nonce-of-20-')],
+] as Array<[string, (body: Body, sign: (body: Body, nonce?: string) => Body) => Body]>)(
+  'SE5 a session answer with %s changes nothing, and the agent goes on when it is gone',
+  async (_, tamper) => {
+    const { clock, agent, link, status, world } = await joined()
+    const before = agent.state?.identity() ?? null
+    await agent.kill()
+    const keys = loadServerKeys(join(world.dir, 'keys'))
+    const sign = (body: Body, nonce = link.nonce) => ({
+      ...body,
+      signature: keys.sign(sessionAnswerBytes(sessionAnswerSchema.parse(body), nonce)),
+    })
+    link.tamper = (path, body) => (path === ROUTES.session ? tamper(body, sign) : body)
+    agent.start()
+    await clock.advance(5 * 60_000)
+    expect(status()?.state).not.toBe('following')
+    expect(agent.state?.identity() ?? null).toEqual(before)
+    link.tamper = null
+    await clock.advance(5 * 60_000)
+    report(agent, 'after')
+    await clock.advance(1_000)
+    expect(status()).toMatchObject({ state: 'following', failure: null, outboxDepth: 0 })
+    expect(agent.state?.identity()).toEqual(before)
+  },
+)
+
+test('SE6 an agent that is further ahead than the server takes gets the next incarnation, and its reports count again', async () => {
+  const { clock, agent, server, status } = await joined()
+  const identity = agent.state?.identity()
+  if (identity) agent.state?.setIdentity({ ...identity, incarnation: identity.incarnation + INCARNATION_LEAD_MAX + 1_000 })
+  report(agent, 'held')
+  await agent.kill()
+  agent.start()
+  await clock.advance(60_000)
+  expect(agent.state?.identity()?.incarnation).toBe((identity?.incarnation ?? 0) + 1)
+  expect(status()).toMatchObject({ state: 'following', failure: null, outboxDepth: 0 })
+  const clusterId = agent.clusterId ?? ('' as never)
+  expect((await server.store.listStatus({ clusterId, kind: 'service' })).map(({ doc }) => doc)).toMatchObject([{ message: 'held' }])
 })
 
 test('PU3 a poison row leaves the outbox, its neighbours arrive', async () => {
