@@ -77,9 +77,9 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => agents.refresh() })
   const actions: FleetActions = {
     ...reports,
-    onChanged: (key) => {
-      if (key.kind === 'Cluster') refreshAgents('cluster changed') // it may have been revoked
-      reports.onChanged(key)
+    onChanged: (keys) => {
+      if (keys.some(({ kind }) => kind === 'Cluster')) refreshAgents('cluster changed') // it may have been revoked
+      reports.onChanged(keys)
     },
   }
   const seen = createSeenMarks(store, clock, log)
@@ -114,7 +114,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     webhookHandler: createWebhook({
       store,
       keys,
-      repositoryChanged: (project, name) => actions.onChanged({ kind: 'Repository', project, name }),
+      repositoryChanged: (project, name) => actions.onChanged([{ kind: 'Repository', project, name }]),
     }),
   })
   const closeFiles = async () => {

@@ -58,8 +58,10 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       return true
     },
     confirm: (confirmationId, by) => confirm(deps, confirmationId, by),
-    onChanged(key) {
-      follow(`${key.kind} changed`, changed(ingest, key))
+    onChanged(keys) {
+      const others = keys.filter(({ kind }) => kind !== 'Cluster')
+      if (others.length < keys.length) follow('Cluster changed', ingest.clustersChanged())
+      for (const key of others) follow(`${key.kind} changed`, changed(ingest, key))
     },
     onJoined(name) {
       const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
@@ -74,7 +76,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
 
 function changed(ingest: FleetActionsDeps['ingest'], { kind, project, name }: ResourceKey): Promise<void> {
   if (kind === 'Repository') return ingest.repositoryChanged(project, name)
-  return kind === 'Service' ? ingest.serviceChanged({ project, service: name }) : ingest.clustersChanged()
+  return ingest.serviceChanged({ project, service: name })
 }
 
 async function deleteService({ store, ingest, clock, log }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {

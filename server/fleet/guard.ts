@@ -10,9 +10,12 @@ export interface Removals {
   cause: 'service_deleted' | 'left_targets'
   /** `protect` of the service. */
   protect: boolean
-  /** Clusters that have the service now. */
+  /** Clusters that have the service now, without those that `ordered` counts. */
   holders: number
   leaving: number
+  /** Of the clusters that left before: how many have a removal order which nobody was asked about and which is not carried out yet. Many small leavings in a row
+   *  are one large one. */
+  ordered: number
   /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
   leftByNewTargets: number
   /** Clusters that its targets match now. */
@@ -21,12 +24,14 @@ export interface Removals {
 
 export type GuardVerdict = { kind: 'pass' } | { kind: 'wait'; why: string }
 
-export function guardRemovals({ cause, protect, holders, leaving, leftByNewTargets, targets }: Removals): GuardVerdict {
+export function guardRemovals({ cause, protect, holders, leaving, ordered, leftByNewTargets, targets }: Removals): GuardVerdict {
   if (leaving === 0) return { kind: 'pass' }
   const of = `${leaving} of ${holders} ${holders === 1 ? 'cluster' : 'clusters'}`
-  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would leave ${of}`
+  const before = ordered === 0 ? '' : `, after ${ordered} more that it is leaving already`
+  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would leave ${of}${before}`
+  const all = leaving + ordered
   if (protect) return { kind: 'wait', why: `the service is protected, and ${what}` }
-  if (leaving > REMOVALS_SMALL && leaving * 100 > holders * REMOVALS_PERCENT_MAX)
+  if (all > REMOVALS_SMALL && all * 100 > (holders + ordered) * REMOVALS_PERCENT_MAX)
     return { kind: 'wait', why: `${what}: more than ${REMOVALS_SMALL} clusters and more than ${REMOVALS_PERCENT_MAX} % of them` }
   if (cause === 'left_targets' && targets === 0 && leftByNewTargets > 0)
     return { kind: 'wait', why: `the changed targets match no cluster any more, and ${what}` }

@@ -67,7 +67,9 @@ export function planService(input: PlanInput): ServicePlan {
   const targeted = new Set(targets.map(({ clusterId }) => clusterId))
   const leaving = frozen ? [] : holders.filter(({ doc, cluster }) => doc.removal === undefined && !targeted.has(cluster.clusterId))
 
-  const verdict = decideRemovals(input, holders, leaving, targets.length, plan)
+  const ordered = input.deleting ? 0 : holders.filter(({ doc, cluster }) => unasked(doc) && !targeted.has(cluster.clusterId)).length
+
+  const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
   for (const holder of leaving) if (verdict.kind === 'go') plan.publishes.push(removalOrder(input, holder, verdict))
   for (const holder of holders)
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
@@ -98,14 +100,17 @@ function holdersOf({ current, clusters }: PlanInput): Holder[] {
   return holders.sort((a, b) => (a.cluster.name < b.cluster.name ? -1 : 1))
 }
 
+/** Who removal orders are by that nobody was asked about. */
+const BY_ITSELF = 'skerry'
+const unasked = ({ removal }: ServiceRow): boolean => removal?.by === BY_ITSELF
+
 type Decision = { kind: 'go'; by: string; why: string } | { kind: 'wait' }
 
 /** Opens what waits for a person, closes what no longer does. */
 function decideRemovals(
   input: PlanInput,
   holders: readonly Holder[],
-  leaving: readonly Holder[],
-  targets: number,
+  { leaving, ordered, targets }: { leaving: readonly Holder[]; ordered: number; targets: number },
   plan: ServicePlan,
 ): Decision {
   const { id, deleting, confirmations } = input
@@ -118,25 +123,37 @@ function decideRemovals(
     protect: input.spec.protect,
     holders: holders.filter(({ doc }) => doc.removal === undefined).length,
     leaving: leaving.length,
+    ordered,
     leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels)).length,
     targets,
   })
   const frozen = input.render === null && !deleting
   const why = deleting ? 'the service was deleted' : 'the cluster left the targets of the service'
-  if (verdict.kind === 'pass') {
-    if (!frozen && confirmations.has(subject)) plan.close.push(subject)
-    return { kind: 'go', by: (deleting ? input.deletedBy : null) ?? 'skerry', why }
-  }
   const names = leaving.map(({ cluster }) => cluster.name)
-  const token = sha256Hex(canonicalJson([kind, input.spec.deletionPolicy, ...names])).slice(0, 32)
   const held = confirmations.get(subject)
+  // The orders before it were carried out meanwhile: that is no reason to stop asking, or the next handful would go unasked, and the next.
+  const asked = !deleting && held !== undefined && leaving.length > 0 && held.names.every((name) => names.includes(name))
+  if (verdict.kind === 'pass' && !asked) {
+    if (!frozen && held !== undefined) plan.close.push(subject)
+    return { kind: 'go', by: (deleting ? input.deletedBy : null) ?? BY_ITSELF, why }
+  }
+  const token = sha256Hex(canonicalJson([kind, input.spec.deletionPolicy, ...names])).slice(0, 32)
   if (held?.token === token && held.confirmedMs !== null) {
     plan.close.push(subject)
     return { kind: 'go', by: held.confirmedBy ?? 'unknown', why: `${why}; confirmed` }
   }
   // Asked once: the numbers in its reason may age, the names may not.
   if (held?.token !== token)
-    plan.open.push({ kind, subject, project: id.project, service: id.service, cluster: null, token, names, why: verdict.why })
+    plan.open.push({
+      kind,
+      subject,
+      project: id.project,
+      service: id.service,
+      cluster: null,
+      token,
+      names,
+      why: verdict.kind === 'wait' ? verdict.why : (held?.why ?? why),
+    })
   return { kind: 'wait' }
 }
 

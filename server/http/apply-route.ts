@@ -1,10 +1,12 @@
-// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, repositories before services.
+// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, repositories before services, and only
+// after the last write does anything follow from them: looked at one by one, many relabelled clusters would be many harmless steps (TG3).
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { ResourceKey, StoredResource } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { jsonSchema } from './resource-routes.ts'
 import { keyOf, keyText, plannedAction, refusal, writeResource } from './write-resource.ts'
@@ -72,11 +74,27 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
       problems,
     })
   }
-  const { dryRun } = request.data
+  planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
+  if (!request.data.dryRun) return { dryRun: false, results: await writeAll(deps, planned, by) }
+  const results = planned.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(resource, held) }))
+  return { dryRun: true, results }
+}
+
+async function writeAll(
+  deps: AdminDeps,
+  planned: ReadonlyArray<{ resource: Applicable; held: StoredResource | null }>,
+  by: string,
+): Promise<ApplyAnswer['results']> {
   const results: ApplyAnswer['results'] = []
-  for (const { resource, held } of planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])) {
-    const action = dryRun ? plannedAction(resource, held) : (await writeResource(deps, resource, { by, held })).action
-    results.push({ ...keyOf(resource), action })
+  const changedKeys: ResourceKey[] = []
+  try {
+    for (const { resource, held } of planned) {
+      const { action, changed } = await writeResource(deps, resource, { by, held })
+      if (changed) changedKeys.push(keyOf(resource))
+      results.push({ ...keyOf(resource), action })
+    }
+  } finally {
+    if (changedKeys.length > 0) deps.actions.onChanged(changedKeys) // also when a later one failed: those before it are written
   }
-  return { dryRun, results }
+  return results
 }

@@ -19,6 +19,6 @@ export interface FleetActions {
   deleteCluster(name: string, by: string): Promise<boolean>
   /** Null: nothing of that id waits. */
   confirm(id: string, by: string): Promise<Confirmation | null>
-  /** A resource was created, changed or (a repository) deleted. Returns at once; the work follows. */
-  onChanged(key: ResourceKey): void
+  /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
+  onChanged(keys: readonly ResourceKey[]): void
 }

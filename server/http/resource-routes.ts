@@ -67,7 +67,8 @@ export function resourceRoutes(deps: AdminDeps) {
       })
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
-    const { action } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion: ifMatch(request) })
+    const { action, changed } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion: ifMatch(request) })
+    if (changed) deps.actions.onChanged([key])
     const view = await show(key, set)
     if (action === 'created') set.status = 201
     return view
@@ -167,7 +168,7 @@ async function deleteRepository({ store, actions }: AdminDeps, key: ResourceKey)
   } while (after !== undefined)
   if (users.length > 0) throw new AppError('in_use', { detail: `${keyText(key)} is the source of ${users.join(', ')}` })
   if (!(await store.deleteResource(key))) return { kind: 'not_found' }
-  actions.onChanged(key)
+  actions.onChanged([key])
   return { kind: 'deleted' }
 }
 

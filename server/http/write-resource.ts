@@ -58,11 +58,12 @@ export function plannedAction(resource: Applicable, held: StoredResource | null)
   return same ? 'unchanged' : 'configured'
 }
 
+/** `changed`: the caller tells `actions.onChanged`, once it has written all that it has to write. */
 export async function writeResource(
   { store, actions, clock }: AdminDeps,
   resource: Applicable,
   { by, held, ifVersion }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
-): Promise<{ action: WriteAction; resource: StoredResource }> {
+): Promise<{ action: WriteAction; changed: boolean }> {
   const key = keyOf(resource)
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
@@ -77,7 +78,6 @@ export async function writeResource(
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
-  if (result.kind !== 'unchanged' || takesBack) actions.onChanged(key)
   const revoked = revocation(resource, held)
   if (revoked !== null)
     await store.appendEvents([
@@ -85,5 +85,5 @@ export async function writeResource(
         cluster: key.name,
       }),
     ])
-  return { action: takesBack ? 'configured' : result.kind, resource: result.resource }
+  return { action: takesBack ? 'configured' : result.kind, changed: result.kind !== 'unchanged' || takesBack }
 }

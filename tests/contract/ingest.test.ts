@@ -178,6 +178,15 @@ describe('targets', () => {
     expect((await kit.row(one))?.removal).toBeUndefined()
   })
 
+  test('TG3 a fleet that is relabelled cluster by cluster loses five, the others are asked about', async () => {
+    for (const digit of ['3', '4', '5', '6', '7', '8']) await kit.join(digit)
+    await kit.ingest.clustersChanged()
+    for (let n = 1; n <= 8; n++) await kit.relabel(`cluster-${n}`, { env: 'prd' })
+    const rows = await kit.store.desiredOfService(SHOP)
+    expect(rows.filter(({ doc }) => doc?.removal !== undefined)).toHaveLength(5)
+    expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'leave_targets', names: ['cluster-6', 'cluster-7', 'cluster-8'] }])
+  })
+
   test('TG7 TG8 relabelling moves a service: removal order, report, tombstone', async () => {
     const three = await kit.join('3', { env: 'test' })
     kit.pull(one)

@@ -62,7 +62,8 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
         note(`confirm ${id}`, by)
         return store.confirm(id, by, time.nowMs)
       },
-      onChanged: ({ kind, project, name }: ResourceKey) => note(`changed ${kind} ${project}/${name}`),
+      onChanged: (keys: readonly ResourceKey[]) =>
+        note(keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')),
     },
     ...overrides,
   })

@@ -68,13 +68,25 @@ test.each([
 ])('%s', (_, placedBy, labels, expected) => expect(leftByNewTargets(placedBy, labels as Labels)).toBe(expected))
 
 describe('guard', () => {
-  const removals = { cause: 'left_targets', protect: false, holders: 100, leaving: 1, leftByNewTargets: 0, targets: 50 } as const
+  const removals = {
+    cause: 'left_targets',
+    protect: false,
+    holders: 100,
+    leaving: 1,
+    ordered: 0,
+    leftByNewTargets: 0,
+    targets: 50,
+  } as const
   test.each([
     ['TG3 nobody leaves', { leaving: 0, protect: true }, 'pass'],
     ['TG3 five of five: never too many', { holders: 5, leaving: 5 }, 'pass'],
     ['TG3 six of six', { holders: 6, leaving: 6 }, 'wait'],
     ['TG3 six of sixty: exactly the allowed part', { holders: 60, leaving: 6 }, 'pass'],
     ['TG3 six of fifty-nine', { holders: 59, leaving: 6 }, 'wait'],
+    ['TG3 one more, while five are leaving', { holders: 11, leaving: 1, ordered: 5 }, 'wait'],
+    ['TG3 one more while four are leaving', { holders: 11, leaving: 1, ordered: 4 }, 'pass'],
+    ['TG3 a sixth of sixty: exactly the allowed part', { holders: 55, leaving: 1, ordered: 5 }, 'pass'],
+    ['TG3 a sixth of fifty-nine', { holders: 54, leaving: 1, ordered: 5 }, 'wait'],
     ['TG3 a deleted service of five clusters', { cause: 'service_deleted', holders: 5, leaving: 5, targets: 0 }, 'pass'],
     ['TG3 a deleted service of six clusters', { cause: 'service_deleted', holders: 6, leaving: 6, targets: 0 }, 'wait'],
     ['TG4 a protected service, one cluster', { protect: true, leaving: 1 }, 'wait'],
@@ -169,6 +181,40 @@ describe('leaving', () => {
     expect(confirmed.close).toEqual(['leave_targets/default/shop'])
     const mended = planService(input({ render: D2, current, confirmations: bySubject(confirmation(open)) }))
     expect(mended.close).toEqual(['leave_targets/default/shop'])
+  })
+  test('TG3 clusters relabelled one by one: the sixth waits, and so do those after it, also when the orders before were carried out', () => {
+    let current = placedIn({ clusters: clusters(10) })
+    let questions = new Map<string, Confirmation>()
+    const relabelled = (gone: number) => clusters(10).map((one, n) => (n < gone ? { ...one, labels: {} } : one))
+    const pass = (gone: number, change: Partial<PlanInput> = {}) => {
+      const plan = planService(input({ current, clusters: relabelled(gone), confirmations: questions, ...change }))
+      current = carriedOut(current, plan)
+      const left = [...questions.values()].filter(({ subject }) => !plan.close.includes(subject))
+      questions = bySubject(...left, ...plan.open.map((open) => confirmation(open)))
+      return summary(plan)
+    }
+    const names = () => [...questions.values()].map((question) => question.names)
+    for (const n of [1, 2, 3, 4, 5]) expect(pass(n)).toEqual([`site-0${n} removal_ordered`])
+    expect([pass(6), names()]).toEqual([[], [['site-06']]])
+    const removed = new Set(clusters(5).map((one) => one.clusterId))
+    expect(pass(6, { removed })).toEqual([1, 2, 3, 4, 5].map((n) => `site-0${n} removed`))
+    expect([pass(6), names()]).toEqual([[], [['site-06']]])
+    expect([pass(7), names()]).toEqual([[], [['site-06', 'site-07']]])
+    const [question] = questions.values()
+    if (question === undefined) throw new Error('nothing was asked')
+    questions = bySubject({ ...question, confirmedMs: 2, confirmedBy: 'ada' })
+    expect([pass(7), names()]).toEqual([['site-06 removal_ordered', 'site-07 removal_ordered'], []])
+    // What a person said yes to is not held against the next one.
+    expect(pass(8)).toEqual(['site-08 removal_ordered'])
+  })
+  test('TG3 a question goes when its clusters are targets again', () => {
+    const start = { current: placedIn({ clusters: clusters(7) }) }
+    const [open] = planService(input({ ...start, clusters: clusters(7, {}) })).open
+    if (open === undefined) throw new Error('nothing was opened')
+    const plan = planService(
+      input({ ...start, clusters: [...clusters(6), { ...cluster(7), labels: {} }], confirmations: bySubject(confirmation(open)) }),
+    )
+    expect([summary(plan), plan.close]).toEqual([['site-07 removal_ordered'], ['leave_targets/default/shop']])
   })
   test('TG10 a yes to other names is no yes', () => {
     const current = placedIn({ clusters: clusters(7) })
