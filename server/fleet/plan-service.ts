@@ -19,8 +19,8 @@ export interface PlanInput {
   clusters: readonly TargetCluster[]
   /** All rows of the service, tombstones too. */
   current: readonly DesiredService[]
-  /** Whose agents report that a removal order was carried out. */
-  removed: ReadonlySet<ClusterId>
+  /** Whose agents report that a removal order was carried out, with the time of that order. */
+  removed: ReadonlyMap<ClusterId, number>
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
   nowMs: number
@@ -170,9 +170,9 @@ function removalOrder({ spec, nowMs }: PlanInput, { row, doc, cluster }: Holder,
   }
 }
 
-/** TG8: the order stays until the agent says that it was carried out. */
-function finishRemoval({ removed }: PlanInput, { row, cluster }: Holder, plan: ServicePlan): void {
-  if (!removed.has(cluster.clusterId)) return
+/** TG8: the order stays until the agent says that it was carried out: this one, not one before it. */
+function finishRemoval({ removed }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
+  if (doc.removal === undefined || removed.get(cluster.clusterId) !== doc.removal.atMs) return
   plan.publishes.push({
     clusterId: cluster.clusterId,
     cluster: cluster.name,

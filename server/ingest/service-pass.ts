@@ -108,8 +108,11 @@ async function readPlanInput(
     store.listStatus({ kind: 'service', key: serviceKey(id) }),
     store.confirmationsOfService(id),
   ])
-  const removed = new Set<ClusterId>()
-  for (const { clusterId, doc } of reports) if (serviceStatusSchema.safeParse(doc).data?.removed === true) removed.add(clusterId)
+  const removed = new Map<ClusterId, number>()
+  for (const { clusterId, doc } of reports) {
+    const status = serviceStatusSchema.safeParse(doc).data
+    if (status?.removed === true && status.removedOrderMs !== undefined) removed.set(clusterId, status.removedOrderMs)
+  }
   return {
     id,
     spec,

@@ -195,17 +195,30 @@ describe('targets', () => {
     expect(kit.pull(one)).toEqual([`-${A}`, `-${B}`, ROW])
     expect((await kit.row(one))?.removal).toMatchObject({ policy: 'prune', by: 'skerry' })
     expect(kit.pull(three)).toEqual([A, B, ROW])
-    await kit.report(one, { removed: true })
+    await kit.reportRemoved(one)
     expect(kit.pull(one)).toEqual([`-${ROW}`])
     expect(await kit.store.listStatus({ clusterId: one, kind: 'service' })).toEqual([])
+  })
+
+  test('TG8 an agent’s answer to an order that was taken back does not end the next one', async () => {
+    await kit.relabel('cluster-1', { env: 'test' })
+    const before = (await kit.row(one))?.removal?.atMs ?? 0
+    await kit.relabel('cluster-1', { env: 'prod' })
+    await Bun.sleep(2)
+    await kit.relabel('cluster-1', { env: 'test' })
+    await kit.report(one, { removed: true, removedOrderMs: before })
+    await kit.report(one, { removed: true })
+    expect((await kit.row(one))?.removal).toBeDefined()
+    await kit.reportRemoved(one)
+    expect(await kit.row(one)).toBeNull()
   })
 
   test('TG11 a deleted service goes by removal orders and is gone when all have reported', async () => {
     expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'removing', clusters: ['cluster-1', 'cluster-2'] })
     expect((await kit.row(one))?.removal).toMatchObject({ by: 'ada', why: 'the service was deleted' })
-    await kit.report(one, { removed: true })
+    await kit.reportRemoved(one)
     expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).not.toBeNull()
-    await kit.report(two, { removed: true })
+    await kit.reportRemoved(two)
     await kit.ingest.serviceChanged(SHOP)
     expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).toBeNull()
     expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'not_found' })

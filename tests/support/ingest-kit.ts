@@ -87,6 +87,11 @@ export async function createIngestKit() {
       const doc = rows.find((candidate) => candidate.service === service)?.doc
       return doc === null || doc === undefined ? null : serviceRowSchema.parse(doc)
     },
+    /** As an agent that has carried out the removal order which its cluster has. */
+    async reportRemoved(clusterId: ClusterId) {
+      const atMs = (await this.row(clusterId))?.removal?.atMs
+      await this.report(clusterId, { removed: true, ...(atMs === undefined ? {} : { removedOrderMs: atMs }) })
+    },
     async report(clusterId: ClusterId, status: Partial<ServiceStatus>, service = 'shop') {
       const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1, ...status }
       const row = { kind: 'service' as const, key: `default/${service}`, rev: ++rev, doc }

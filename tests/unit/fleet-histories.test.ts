@@ -45,7 +45,7 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
           labels: { env: n < 20 ? 'prod' : 'test' },
         })),
         current: [],
-        removed: new Set(),
+        removed: new Map(),
         confirmations: new Map(),
         nowMs: 1,
       }
@@ -80,7 +80,7 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
       pass(false)
       for (const next of steps) {
         let confirmed = false
-        input.removed = new Set()
+        input.removed = new Map()
         if (next.kind === 'select') env = next.env
         else if (next.kind === 'protect') protect = next.protect
         else if (next.kind === 'label')
@@ -88,7 +88,8 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
             n >= next.from && n < next.from + next.count ? { ...cluster, labels: { env: next.env } } : cluster,
           )
         else if (next.kind === 'render') input.render = next.digest === null ? null : { commit: next.digest, digest: next.digest, count: 1 }
-        else if (next.kind === 'report') input.removed = new Set(input.clusters.map((cluster) => cluster.clusterId))
+        else if (next.kind === 'report')
+          input.removed = new Map(input.current.map(({ clusterId: held, doc }) => [held, doc?.removal?.atMs ?? 0]))
         else if (next.kind === 'delete') input.deleting = true
         else {
           confirmed = confirmations.size > 0

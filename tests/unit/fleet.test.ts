@@ -29,7 +29,7 @@ const input = (change: Partial<PlanInput> = {}): PlanInput => ({
   render: D1,
   clusters: clusters(3),
   current: [],
-  removed: new Set(),
+  removed: new Map(),
   confirmations: new Map(),
   nowMs: 1000,
   ...change,
@@ -142,14 +142,23 @@ describe('leaving', () => {
     const away = { clusters: [cluster(1), cluster(2, {}), cluster(3)] }
     const current = carriedOut(placedIn(), planService(input({ current: placedIn(), ...away })))
     expect(planService(input({ current, ...away, nowMs: 9999 })).publishes).toEqual([])
-    const plan = planService(input({ current, ...away, removed: new Set([clusterId(2)]) }))
+    const plan = planService(input({ current, ...away, removed: new Map([[clusterId(2), 1000]]) }))
     expect(summary(plan)).toEqual(['site-02 removed'])
     expect(plan.publishes[0]?.doc).toBeNull()
-    expect(planService(input({ current: carriedOut(current, plan), ...away, removed: new Set() })).publishes).toEqual([])
+    expect(planService(input({ current: carriedOut(current, plan), ...away, removed: new Map() })).publishes).toEqual([])
+  })
+  test('TG8 an answer to an order of before is no answer to this one', () => {
+    const away = { clusters: [cluster(1), cluster(2, {}), cluster(3)] }
+    const first = carriedOut(placedIn(), planService(input({ current: placedIn(), ...away })))
+    const back = carriedOut(first, planService(input({ current: first })))
+    const current = carriedOut(back, planService(input({ current: back, ...away, nowMs: 2000 })))
+    const answered = (atMs: number) => summary(planService(input({ current, ...away, removed: new Map([[clusterId(2), atMs]]) })))
+    expect(answered(1000)).toEqual([])
+    expect(answered(2000)).toEqual(['site-02 removed'])
   })
   test('TG9 a cluster that comes back gets the revision in place of its removal order', () => {
     const current = carriedOut(placedIn(), planService(input({ current: placedIn(), clusters: [cluster(1), cluster(2, {}), cluster(3)] })))
-    const plan = planService(input({ current, removed: new Set([clusterId(2)]) }))
+    const plan = planService(input({ current, removed: new Map([[clusterId(2), 1000]]) }))
     expect(summary(plan)).toEqual(['site-02 updated'])
     expect(plan.publishes[0]?.doc?.removal).toBeUndefined()
   })
@@ -196,7 +205,7 @@ describe('leaving', () => {
     const names = () => [...questions.values()].map((question) => question.names)
     for (const n of [1, 2, 3, 4, 5]) expect(pass(n)).toEqual([`site-0${n} removal_ordered`])
     expect([pass(6), names()]).toEqual([[], [['site-06']]])
-    const removed = new Set(clusters(5).map((one) => one.clusterId))
+    const removed = new Map(clusters(5).map((one) => [one.clusterId, 1000]))
     expect(pass(6, { removed })).toEqual([1, 2, 3, 4, 5].map((n) => `site-0${n} removed`))
     expect([pass(6), names()]).toEqual([[], [['site-06']]])
     expect([pass(7), names()]).toEqual([[], [['site-06', 'site-07']]])
@@ -239,7 +248,7 @@ describe('deleting', () => {
     )
     expect(plan.finished).toBe(false)
     const current = carriedOut(start.current, plan)
-    const done = planService({ ...start, current, removed: new Set(start.clusters.map((one) => one.clusterId)) })
+    const done = planService({ ...start, current, removed: new Map(start.clusters.map((one) => [one.clusterId, 1000])) })
     expect(summary(done)).toEqual(['site-01 removed', 'site-02 removed', 'site-03 removed'])
     expect(done.finished).toBe(true)
     expect(planService({ ...start, current: carriedOut(current, done) }).finished).toBe(true)
