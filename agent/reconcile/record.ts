@@ -61,9 +61,24 @@ export class Recorder {
     const { state } = this.#deps
     if (this.#applied.length > 0) state.recordApplied(this.#model.id, this.#applied)
     if (this.#gone.length > 0) state.narrowInventory(this.#model.id, this.#gone)
-    if (this.#gone.length > 0) this.#deps.followKinds()
     this.#applied = []
+    const gone = this.#gone
     this.#gone = []
+    if (gone.length === 0) return
+    for (const ref of gone) this.#release(refKey(ref))
+    this.#deps.followKinds()
+  }
+
+  /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
+  #release(key: string): void {
+    const { owners, othersWanting, wake } = this.#deps
+    const owner = owners.get(key)
+    if (owner !== undefined && serviceKey(owner) === this.#model.key) owners.delete(key)
+    for (const taker of othersWanting(this.#model, key)) {
+      taker.narrow = true
+      taker.mark(key)
+      wake(taker.key)
+    }
   }
 
   #takeApplied({ step, object }: Extract<StepResult, { kind: 'applied' }>): void {
@@ -92,7 +107,7 @@ export class Recorder {
 
   #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
     const { key, ref } = step
-    const { watches, owners, othersWanting, wake } = this.#deps
+    const { watches } = this.#deps
     if (step.kind !== 'forget') {
       watches.drop(step.resource, key)
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
@@ -100,16 +115,6 @@ export class Recorder {
     }
     this.#model.forget(key)
     this.#gone.push(ref)
-    const owner = owners.get(key)
-    if (owner !== undefined && serviceKey(owner) === this.#model.key) owners.delete(key)
-    const takers = othersWanting(this.#model, key)
-    // The file is the judge of who owns what: it must know before the taker asks.
-    if (takers.length > 0) this.flush()
-    for (const taker of takers) {
-      taker.narrow = true
-      taker.mark(key)
-      wake(taker.key)
-    }
   }
 
   #takeFailed(step: Step, failure: ApiFailure): void {
