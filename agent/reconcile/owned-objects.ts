@@ -34,6 +34,9 @@ export class OwnedObjects implements WatchSink {
   readonly owners = new Map<string, ServiceId>()
   readonly #deps: OwnedObjectsDeps
   readonly #models = new Map<string, ServiceModel>()
+  /** Services whose prune waits for rows of others to be read. */
+  readonly #waiting = new Set<string>()
+  #revisionsSeen = 0
 
   constructor(deps: OwnedObjectsDeps) {
     this.#deps = deps
@@ -59,6 +62,7 @@ export class OwnedObjects implements WatchSink {
   }
 
   revisionsChanged(services: readonly ServiceId[]): void {
+    this.#revisionsSeen += 1
     for (const id of services) {
       const model = this.model(id)
       model.revisionPending = true
@@ -66,10 +70,31 @@ export class OwnedObjects implements WatchSink {
     }
   }
 
+  /** What an incomplete revision leaves in force is wanted too, and what cannot be read of one may be. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[] {
-    return [...this.#models.values()].filter(
-      (other) => other !== model && other.reading.kind === 'complete' && other.wanted.get(key)?.onlyIfAbsent === false,
-    )
+    const wants = ({ reading, row, wanted, unread }: ServiceModel) =>
+      reading.kind !== 'absent' && row?.removal === undefined && (wanted.get(key)?.onlyIfAbsent === false || unread.has(key))
+    return [...this.#models.values()].filter((other) => other !== model && wants(other))
+  }
+
+  revisionsSeen(): number {
+    return this.#revisionsSeen
+  }
+
+  waitsForOthers(model: ServiceModel): boolean {
+    for (const other of this.#models.values()) {
+      if (other === model || !other.revisionPending) continue
+      this.#waiting.add(model.key)
+      return true
+    }
+    return false
+  }
+
+  revisionRead(): void {
+    if (this.#waiting.size === 0) return
+    for (const { revisionPending } of this.#models.values()) if (revisionPending) return
+    for (const key of this.#waiting) this.#deps.wake(key)
+    this.#waiting.clear()
   }
 
   followKinds(): void {

@@ -12,15 +12,16 @@ export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
 
 export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise<void> {
   const { replica, clusterId, kinds } = deps
-  model.revisionPending = false
   const read = replica.read(model.id)
   switch (read.kind) {
     case 'absent':
       model.reading = { kind: 'absent' }
+      markRead(model, deps)
       return
     case 'incomplete':
       model.reading = { kind: 'incomplete', why: read.why }
       model.holdApplied()
+      markRead(model, deps)
       return
     case 'complete': {
       const { row } = read.revision
@@ -28,6 +29,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
+      markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps)
         model.readAgain(context)
@@ -45,6 +47,12 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       })
     }
   }
+}
+
+/** Not before it succeeded: while a revision is only half read, nobody prunes. */
+function markRead(model: ServiceModel, deps: TurnDeps): void {
+  model.revisionPending = false
+  deps.revisionRead()
 }
 
 /** The last thing reported was that it is gone. */

@@ -26,7 +26,12 @@ export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<
 const isInterrupted = (model: ServiceModel, deps: TurnDeps): boolean => model.revisionPending || deps.isHalted()
 
 /** Steps that were not begun stay to be planned again. */
-async function carryOut(model: ServiceModel, deps: TurnDeps, steps: readonly Step[]): Promise<void> {
+async function carryOut(
+  model: ServiceModel,
+  deps: TurnDeps,
+  steps: readonly Step[],
+  isPreempted = () => isInterrupted(model, deps),
+): Promise<void> {
   if (steps.length === 0) return
   const recorder = new Recorder(model, deps)
   const open = new Set(steps)
@@ -34,7 +39,7 @@ async function carryOut(model: ServiceModel, deps: TurnDeps, steps: readonly Ste
     cluster: deps.cluster,
     gate: deps.gate,
     signal: deps.signal,
-    isPreempted: () => isInterrupted(model, deps),
+    isPreempted,
     onResult: (result) => {
       open.delete(result.step)
       recorder.take(result)
@@ -87,13 +92,19 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
   while (!isInterrupted(model, deps)) {
     const leaving = model.leaving()
     if (leaving.length === 0) break
+    // RC3: it may have moved to a service that has not had its turn.
+    if (deps.waitsForOthers(model)) {
+      model.pruneWhy = 'to be pruned when what has just come for other services is read'
+      break
+    }
+    const seen = deps.revisionsSeen()
     const plan = planPrune(planView(model, deps), leaving, options)
     absorb(model, deps, plan.problems)
     const held = row.removal === undefined ? holdPrune(model, deps, plan.doomed) : null
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
-    await carryOut(model, deps, steps)
+    await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen)
   }
   if (model.leaving().length === 0) {
     model.pruneWhy = null

@@ -36,6 +36,12 @@ export interface TurnDeps {
   owners: Map<string, ServiceId>
   /** Services other than `model` whose revision names the object. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[]
+  /** How often new rows came. When it moved, nobody knows any more that no other service wants what is to be deleted. */
+  revisionsSeen(): number
+  /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
+  waitsForOthers(model: ServiceModel): boolean
+  /** A service has read its rows. */
+  revisionRead(): void
   /** Watches follow the kinds of all inventories. */
   followKinds(): void
   /** Stopping, or another agent has the claim: nothing more is begun. */

@@ -1,0 +1,113 @@
+// Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
+
+afterEach(stopAll)
+
+const service = (name: string): ServiceId => ({ project: 'web', service: name })
+const [A, Z] = [service('a'), service('z')]
+const moved = configMap('moved')
+
+/** The deletes of this object take that long. */
+function slowDelete({ cluster, clock }: Pick<ReturnType<typeof setup>, 'cluster' | 'clock'>, name: string, ms: number): void {
+  const original = cluster.delete.bind(cluster)
+  cluster.delete = async (resource, ref, uid) => {
+    if (ref.name === name) await clock.sleep(ms)
+    return original(resource, ref, uid)
+  }
+}
+
+describe('an object that moves between services', () => {
+  test.each([
+    ['with the agent running', false],
+    ['while the agent was down', true],
+  ])('RC3 in one commit of more services than have their turns at once, %s, it is not deleted', async (_, restart) => {
+    const { cluster, kit, run, clock } = setup()
+    const names = ['a', 'b', 'c', 'd', 'e', 'z']
+    for (const name of names) kit.desire([configMap(`own-${name}`), ...(name === 'a' ? [moved] : [])], {}, service(name))
+    await run()
+    const uid = cluster.object(configMapRef('moved'))?.metadata.uid
+    if (restart) await kit.stop()
+    writes(cluster)
+    for (const name of names) kit.desire([configMap(`own-${name}`, { v: '2' }), ...(name === 'z' ? [moved] : [])], {}, service(name))
+    if (restart) kit.start()
+    await clock.advance(60_000)
+    expect(writes(cluster).filter((line) => line.endsWith(' moved'))).toEqual(['apply ConfigMap moved'])
+    expect(cluster.object(configMapRef('moved'))?.metadata.uid).toBe(uid as string)
+    expect(names.map((name) => kit.service(service(name))?.reason)).toEqual(names.map(() => 'Synced'))
+  })
+
+  test('RC3 from a service that is removed in the same commit, it is not deleted', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const names = ['b', 'c', 'd', 'e', 'z']
+    kit.desire([configMap('own'), moved], {}, A)
+    for (const name of names) kit.desire([configMap(`own-${name}`)], {}, service(name))
+    await run()
+    writes(cluster)
+    kit.remove('prune', A)
+    for (const name of names) kit.desire([configMap(`own-${name}`, { v: '2' }), ...(name === 'z' ? [moved] : [])], {}, service(name))
+    await clock.advance(60_000)
+    expect(writes(cluster).filter((line) => line.startsWith('delete'))).toEqual(['delete ConfigMap own'])
+    expect(kit.service(A)).toMatchObject({ removed: true })
+    expect(kit.object(configMapKey('moved'), Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
+  test('RC3 what another service has in force is wanted by it, also while its newer revision cannot be read', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('own-a'), moved], {}, A)
+    kit.desire([configMap('own-z'), moved], {}, Z)
+    await run()
+    kit.replica.reads.set('web/z', { kind: 'incomplete', why: '1 of 2 objects' })
+    kit.reconciler.revisionsChanged([Z])
+    await clock.advance(1_000)
+    writes(cluster)
+    kit.desire([configMap('own-a')], {}, A)
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(['apply ConfigMap moved'])
+    expect(kit.object(configMapKey('moved'), Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
+  test('RC3 a prune that is under way stops at what another service has come to want', async () => {
+    const parts = setup()
+    const { cluster, kit, run, clock } = parts
+    // Requests that can be in flight together are fewer.
+    const many = Array.from({ length: 60 }, (_, i) => configMap(`moved-${String(i).padStart(2, '0')}`))
+    kit.desire([...many, ...Array.from({ length: 100 }, (_, i) => configMap(`own-${i}`))], {}, A)
+    kit.desire([configMap('own-z')], {}, Z)
+    await run()
+    await clock.advance(5_000)
+    for (const { metadata } of many.slice(0, 30)) slowDelete(parts, metadata.name ?? '', 200)
+    writes(cluster)
+    kit.desire(
+      Array.from({ length: 100 }, (_, i) => configMap(`own-${i}`)),
+      {},
+      A,
+    )
+    await clock.advance(100)
+    kit.desire([configMap('own-z'), ...many], {}, Z)
+    await clock.advance(60_000)
+    const deletes = writes(cluster).filter((line) => line.startsWith('delete'))
+    expect(deletes.length).toBeGreaterThan(0)
+    expect(deletes.length).toBeLessThanOrEqual(20)
+    expect(kit.service(Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
+  test('IV2 one that was deleted before the other service asked for it is made again by that service', async () => {
+    const parts = setup()
+    const { cluster, kit, run, clock } = parts
+    kit.desire([configMap('own-a'), moved, configMap('slow')], {}, A)
+    kit.desire([configMap('own-z')], {}, Z)
+    await run()
+    slowDelete(parts, 'slow', 200)
+    kit.desire([configMap('own-a')], {}, A)
+    await clock.advance(100)
+    expect(cluster.object(configMapRef('moved'))).toBeNull()
+    kit.desire([configMap('own-z'), moved], {}, Z)
+    await clock.advance(60_000)
+    expect(cluster.object(configMapRef('moved'))).not.toBeNull()
+    expect(kit.object(configMapKey('moved'), Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    expect([kit.service(A)?.reason, kit.service(Z)?.reason]).toEqual(['Synced', 'Synced'])
+  })
+})
