@@ -40,7 +40,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   await recordRender(deps, id, service, rendering)
   const input = await readPlanInput(deps, id, service, spec, rendering, options)
   const plan = planService(input)
-  await carryOut(deps, input, plan, rendering)
+  await carryOut(deps, service, input, plan, rendering)
   return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed' }
 }
 
@@ -129,7 +129,13 @@ async function readPlanInput(
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-async function carryOut(deps: ServicePassDeps, input: PlanInput, plan: ServicePlan, rendering: Rendering): Promise<void> {
+async function carryOut(
+  deps: ServicePassDeps,
+  service: StoredResource,
+  input: PlanInput,
+  plan: ServicePlan,
+  rendering: Rendering,
+): Promise<void> {
   const { store, clock } = deps
   const { id } = input
   const nowMs = clock.nowMs()
@@ -140,8 +146,8 @@ async function carryOut(deps: ServicePassDeps, input: PlanInput, plan: ServicePl
     events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
   }
   for (const subject of plan.close) await store.closeConfirmation(subject)
-  if (plan.finished) {
-    await store.deleteResource({ kind: 'Service', project: id.project, name: id.service })
+  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
+  if (plan.finished && (await store.finishDeletion(service, service.version))) {
     deps.renderer.forget(id)
     events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
   }

@@ -14,6 +14,7 @@ type ResourceStore = Pick<
   | 'listResources'
   | 'markDeleting'
   | 'deleteResource'
+  | 'finishDeletion'
   | 'takeBackDeletion'
   | 'repositoryState'
   | 'setRepositoryState'
@@ -110,6 +111,15 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
         else await trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name).execute()
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
         return numDeletedRows > 0n
+      }),
+
+    finishDeletion: (key, version) =>
+      db.transaction().execute(async (trx) => {
+        const marked = trx.deleteFrom('resources').where('version', '=', version).where('deleting_ms', 'is not', null)
+        const { numDeletedRows } = await whereKey(marked, key).executeTakeFirstOrThrow()
+        if (numDeletedRows === 0n) return false
+        await trx.deleteFrom('render_states').where('project', '=', key.project).where('service', '=', key.name).execute()
+        return true
       }),
 
     takeBackDeletion: (key, subject, nowMs) =>

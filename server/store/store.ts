@@ -197,6 +197,8 @@ export interface Store {
   /** A deleted service stays, marked, until its removal orders are done. */
   markDeleting(key: ResourceKey, nowMs: number): Promise<boolean>
   deleteResource(key: ResourceKey): Promise<boolean>
+  /** The end of a deletion: only what is still marked, and still at the version that was looked at. False: somebody was faster. */
+  finishDeletion(key: ResourceKey, version: number): Promise<boolean>
   /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */
   takeBackDeletion(key: ResourceKey, subject: string, nowMs: number): Promise<boolean>
 

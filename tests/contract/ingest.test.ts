@@ -252,6 +252,21 @@ describe('targets', () => {
     expect(await kit.actions.takeBackDeletion(SHOP, 'grace')).toBe(false)
   })
 
+  test('TG14 a deletion that is taken back while its last pass runs leaves the service', async () => {
+    await kit.service({ protect: true })
+    await kit.actions.deleteService(SHOP, 'ada')
+    await kit.actions.deleteCluster('cluster-1', 'ada')
+    await kit.actions.deleteCluster('cluster-2', 'ada')
+    const read = kit.store.confirmationsOfService
+    kit.store.confirmationsOfService = async (id) => {
+      const questions = await read(id)
+      await kit.actions.takeBackDeletion(SHOP, 'grace')
+      return questions
+    }
+    await kit.ingest.serviceChanged(SHOP)
+    expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).toMatchObject({ deletingMs: null })
+  })
+
   test('IN7 a yes to a prune is no new revision to tell of', async () => {
     const published = async () => (await kit.events()).filter((event) => event.startsWith('RevisionPublished')).length
     const before = await published()

@@ -122,6 +122,24 @@ function resourceContract({ store }: StoreHarness): void {
     expect(await store().markDeleting(service('none'), 7)).toBe(false)
   })
 
+  test('ST1 a deletion is finished only of what is still marked and still the same', async () => {
+    const made = await store().applyResource(service('web'), { labels: {}, spec: '{}', nowMs: 1 })
+    const version = async () => (await store().getResource(service('web')))?.version ?? 0
+    expect(made.kind).toBe('created')
+    expect(await store().finishDeletion(service('web'), await version())).toBe(false)
+    await store().markDeleting(service('web'), 2)
+    const seen = await version()
+    await store().applyResource(service('web'), { labels: { a: 'b' }, spec: '{}', nowMs: 3 })
+    expect(await store().finishDeletion(service('web'), seen)).toBe(false)
+    await store().setRenderState(
+      { project: 'default', service: 'web' },
+      { ...(await store().renderState({ project: 'default', service: 'web' })), commit: 'c' },
+    )
+    expect(await store().finishDeletion(service('web'), await version())).toBe(true)
+    expect(await store().getResource(service('web'))).toBeNull()
+    expect((await store().renderState({ project: 'default', service: 'web' })).commit).toBeNull()
+  })
+
   test('ST5 a cluster that never joined cannot be written', async () => {
     expect(await write(store(), { kind: 'Cluster', project: '', name: 'ghost' })).toEqual({ kind: 'conflict', version: null })
     expect(await store().clusterByName('ghost')).toBeNull()
