@@ -48,6 +48,7 @@ export interface Identity {
 
 export interface AgentState {
   identity(): Identity | null
+  /** Another incarnation: every row is numbered anew and waits again (PU1), and an inventory is due. */
   setIdentity(identity: Identity): void
 
   services(): ServiceId[]
@@ -68,8 +69,19 @@ export interface AgentState {
   /** Oldest rev first. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number
-  /** Acknowledged by the server: rows with rev ≤ ack leave the outbox, and the counter never falls below it. */
-  acknowledge(ack: number): void
+  /** Settled by the server: rows with rev ≤ settled leave the outbox, and the counter never falls below it. `ack`: what the server said that it has. */
+  acknowledge(settled: number, ack?: number): void
+  /** The greatest rev given out. */
+  lastRev(): number
+  /** The greatest rev that the server said it has; 0 in a new incarnation. */
+  acknowledgedRev(): number
+  /** PU7: every row is numbered anew and waits again. */
+  reportAnew(): void
+  /** PU4: the server may hold rows that this agent does not know of. */
+  inventoryDue(): boolean
+  inventoryDone(): void
+  /** The last state of every key, sent or not, without events. Oldest rev first. */
+  inventoryRows(limit: number): OutboxRow[]
   /** Last reported document of a key, acknowledged or not. */
   lastReported(kind: StatusKind, key: string): unknown
   /** Runs after rows entered the outbox. */

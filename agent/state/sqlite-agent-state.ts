@@ -34,6 +34,13 @@ interface InventoryRecord {
   digest: string | null
 }
 
+interface Waiting {
+  kind: StatusKind
+  key: string
+  rev: number
+  doc: string | null
+}
+
 export function openAgentState(path: string): AgentState {
   const db = openSqlite(path, { synchronous: 'FULL' })
   migrate(db)
@@ -53,6 +60,18 @@ export function openAgentState(path: string): AgentState {
     assert(incarnation <= INCARNATION_MAX, 'incarnation fits into a rev')
     return Math.max(Number(readMeta('rev') ?? 0), incarnation * REV_INCARNATION)
   }
+  /** Acknowledged rows, too: who knows what the server has by now. */
+  const renumber = (after: number) => {
+    let rev = after
+    for (const row of statements.every.all()) statements.renumber.run(++rev, row.kind, row.key)
+    writeMeta('rev', String(rev))
+    writeMeta('acknowledged', '0')
+    writeMeta('inventory', 'due')
+  }
+  const outboxRow = (row: Waiting): OutboxRow => {
+    assert(isStatusKind(row.kind), 'the outbox holds known kinds')
+    return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : (JSON.parse(row.doc) as unknown) }
+  }
 
   return {
     identity,
@@ -60,12 +79,8 @@ export function openAgentState(path: string): AgentState {
       writeTransaction(db, () => {
         const grew = identity()?.incarnation !== next.incarnation
         writeMeta('identity', JSON.stringify(next))
-        // A new incarnation outranks every rev of the one before: what was waiting is numbered anew, in its order.
-        if (!grew) return
-        // Also when it went back (SE6): the numbers of another incarnation would be refused.
-        let rev = next.incarnation * REV_INCARNATION
-        for (const row of statements.waiting.all(-1)) statements.renumber.run(++rev, row.kind, row.key)
-        writeMeta('rev', String(rev))
+        // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
+        if (grew) renumber(next.incarnation * REV_INCARNATION)
       }),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
@@ -140,18 +155,24 @@ export function openAgentState(path: string): AgentState {
       })
       if (changed) for (const listener of listeners) listener()
     },
-    outbox: (limit) =>
-      statements.waiting.all(limit).map((row): OutboxRow => {
-        assert(isStatusKind(row.kind), 'the outbox holds known kinds')
-        return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : (JSON.parse(row.doc) as unknown) }
-      }),
+    outbox: (limit) => statements.waiting.all(limit).map(outboxRow),
     outboxDepth: () => statements.depth.get()?.n ?? 0,
-    acknowledge: (ack) =>
+    acknowledge: (settled, ack = settled) =>
       writeTransaction(db, () => {
-        statements.forgetAcked.run(ack) // removed keys and events have no further use once the server has them
-        statements.ack.run(ack)
-        if (ack > Number(readMeta('rev') ?? 0)) writeMeta('rev', String(ack))
+        statements.forgetAcked.run(settled) // removed keys and events have no further use once the server has them
+        statements.ack.run(settled)
+        if (settled > Number(readMeta('rev') ?? 0)) writeMeta('rev', String(settled))
+        writeMeta('acknowledged', String(ack))
       }),
+    lastRev,
+    acknowledgedRev: () => Number(readMeta('acknowledged') ?? 0),
+    reportAnew: () => {
+      writeTransaction(db, () => renumber(lastRev()))
+      for (const listener of listeners) listener()
+    },
+    inventoryDue: () => readMeta('inventory') === 'due',
+    inventoryDone: () => void writeMeta('inventory', 'done'),
+    inventoryRows: (limit) => statements.inventoryRows.all(limit).map(outboxRow),
     lastReported: (kind, key) => {
       const doc = statements.reported.get(kind, key)?.doc
       return doc === null || doc === undefined ? null : (JSON.parse(doc) as unknown)
@@ -180,7 +201,6 @@ function migrate(db: Database): void {
 
 function prepare(db: Database) {
   const query = <Row, Params extends SQLQueryBindings[]>(sql: string) => db.prepare<Row, Params>(sql)
-  type Waiting = { kind: StatusKind; key: string; rev: number; doc: string | null }
   return {
     readMeta: query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?'),
     writeMeta: query<never, [string, string]>(
@@ -209,8 +229,12 @@ function prepare(db: Database) {
     report: query<never, [string, string, number, string | null]>(
       'INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0',
     ),
-    renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ? WHERE kind = ? AND key = ?'),
+    renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ?, acked = 0 WHERE kind = ? AND key = ?'),
     waiting: query<Waiting, [number]>('SELECT kind, key, rev, doc FROM outbox WHERE acked = 0 ORDER BY rev LIMIT ?'),
+    every: query<Waiting, []>('SELECT kind, key, rev, doc FROM outbox ORDER BY rev'),
+    inventoryRows: query<Waiting, [number]>(
+      "SELECT kind, key, rev, doc FROM outbox WHERE doc IS NOT NULL AND kind <> 'event' ORDER BY rev LIMIT ?",
+    ),
     depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
     forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
     ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),

@@ -1,7 +1,7 @@
 // The way up: one batch of the outbox. A row that the server refuses leaves with a log line, so that it never holds up the others (PU3).
 import { AppError } from '../../shared/protocol/error.ts'
-import { ROUTES, STATUS_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
-import { type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
+import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
+import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { outboxBatch, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
@@ -17,16 +17,7 @@ export async function pushBatch(
   const incarnation = state.identity()?.incarnation
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined || incarnation === undefined) return
-  const answer = await session.call({
-    doing: 'push status',
-    method: 'POST',
-    path: ROUTES.status,
-    json: { incarnation, rows } satisfies StatusRequest,
-    answerBytesMax: STATUS_BODY_BYTES_MAX,
-    timeoutMs: CALL_TIMEOUT_MS,
-    signal,
-  })
-  const { ack, reject } = parseAnswer(answer, statusAnswerSchema, 'push status')
+  const { ack, reject } = await send(session, { incarnation, rows }, signal)
   if (ack > last.rev) {
     // The server knows revs that this file never gave out: it was set back (a snapshot, a lost write). Whatever it numbers now could pass for old.
     log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: last.rev })
@@ -35,5 +26,58 @@ export async function pushBatch(
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))
   if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged nothing of it' })
   for (const { key, code } of reject) log.warn('status row refused by the server', { key, code })
-  state.acknowledge(settled)
+  state.acknowledge(settled, ack)
+}
+
+/** PU7: asks what the server has before anything is said that could pass for old. `given`: the greatest rev that this file had given out by then. */
+export async function compareRevs(
+  session: SessionKeeper,
+  state: Pick<AgentState, 'identity' | 'acknowledgedRev' | 'reportAnew'>,
+  given: number,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const incarnation = state.identity()?.incarnation
+  if (incarnation === undefined) return
+  const { ack } = await send(session, { incarnation, rows: [] }, signal)
+  if (ack > given && ack >= incarnation * REV_INCARNATION) {
+    log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: given })
+    await session.takeNextIncarnation(signal)
+  } else if (ack < state.acknowledgedRev()) {
+    log.warn('the server lacks status that it had: everything is reported again', { ack, had: state.acknowledgedRev() })
+    state.reportAnew()
+  }
+}
+
+/** PU4: everything there is in one push, so that the server drops what this agent no longer knows. One that does not fit is left out. */
+export async function pushInventory(
+  session: SessionKeeper,
+  state: Pick<AgentState, 'identity' | 'inventoryRows' | 'inventoryDone'>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const incarnation = state.identity()?.incarnation
+  const rows = state.inventoryRows(STATUS_ROWS_MAX + 1)
+  if (incarnation === undefined || rows.length === 0) return
+  const inventory: StatusRequest = { incarnation, rows, complete: true }
+  if (rows.length > STATUS_ROWS_MAX || Buffer.byteLength(JSON.stringify(inventory)) > STATUS_BODY_BYTES_MAX) {
+    log.info('the inventory is too large for one push: status of what is gone may stay on the server')
+    return state.inventoryDone()
+  }
+  const { reject } = await send(session, inventory, signal)
+  for (const { key, code } of reject) log.warn('the server keeps what the inventory does not name, because it refused a row', { key, code })
+  state.inventoryDone()
+}
+
+async function send(session: SessionKeeper, json: StatusRequest, signal: AbortSignal): Promise<StatusAnswer> {
+  const answer = await session.call({
+    doing: 'push status',
+    method: 'POST',
+    path: ROUTES.status,
+    json,
+    answerBytesMax: STATUS_BODY_BYTES_MAX,
+    timeoutMs: CALL_TIMEOUT_MS,
+    signal,
+  })
+  return parseAnswer(answer, statusAnswerSchema, 'push status')
 }

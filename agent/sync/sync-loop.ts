@@ -14,7 +14,7 @@ import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import { type JoinInput, joinServer } from './join.ts'
 import { createPoll, type Poll, type PullResult } from './poll.ts'
-import { pushBatch } from './push.ts'
+import { compareRevs, pushBatch, pushInventory } from './push.ts'
 import { createServerClient, type Fetcher, type ServerClient, type Traffic } from './server-client.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { HALTING_CODES, type Pause, type SyncEvent, type SyncFailure, type SyncState, stepSync, taskOf } from './sync-state.ts'
@@ -25,6 +25,8 @@ export const PUSH_DEBOUNCE_MS = 20
 export const REST_MS = 60_000
 /** Bits flip under idle files, too (CU2). */
 export const RECHECK_INTERVAL_MS = 3_600_000
+/** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
+export const INVENTORY_WAIT_MS = 120_000
 const BACKOFF = { baseMs: 500, capMs: 60_000 }
 
 export interface SyncOptions {
@@ -64,6 +66,8 @@ export class SyncLoop {
   #lastContactMs: number | null = null
   #wakePush: () => void = () => {}
   #cutPoll = new AbortController()
+  /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
+  #given: number | null
 
   constructor(options: SyncOptions) {
     const { state, clock, keys, fetcher, serverUrl, waitSeconds } = options
@@ -72,6 +76,7 @@ export class SyncLoop {
     this.#session = createSessionKeeper({ client: this.#client, keys, state, clock })
     this.#poll = createPoll(this.#session, clock, waitSeconds ?? WAIT_SECONDS_DEFAULT)
     const identity = state.identity()
+    this.#given = identity === null ? null : state.lastRev()
     const common = { sinceMs: clock.nowMs(), failure: null }
     if (identity === null) this.#state = { kind: 'joining', ...common }
     else {
@@ -108,6 +113,7 @@ export class SyncLoop {
     await Promise.all([
       runLoop({ ...common, name: 'sync', turn: () => this.#pullTurn(signal) }),
       runLoop({ ...common, name: 'push', turn: () => this.#pushTurn(signal) }),
+      runLoop({ ...common, name: 'inventory', turn: () => this.#inventoryTurn(signal) }),
       runLoop({ ...common, name: 'recheck', turn: () => this.#recheckTurn(signal) }),
     ])
   }
@@ -196,12 +202,18 @@ export class SyncLoop {
     const { state, clock, log } = this.#options
     await this.#pushable(signal)
     await clock.sleep(PUSH_DEBOUNCE_MS, signal)
-    if (!signal.aborted) await pushBatch(this.#session, state, log, signal)
+    if (signal.aborted) return
+    if (this.#given !== null) {
+      await compareRevs(this.#session, state, this.#given, log, signal)
+      this.#given = null
+    }
+    await pushBatch(this.#session, state, log, signal)
   }
 
   /** While there is no contact the pull finds it again; a second prober would double the load on a server that comes back. */
   async #pushable(signal: AbortSignal): Promise<void> {
-    const ready = () => (this.#state.kind === 'following' || this.#state.kind === 'bootstrapping') && this.#options.state.outboxDepth() > 0
+    const contact = () => this.#state.kind === 'following' || this.#state.kind === 'bootstrapping'
+    const ready = () => contact() && (this.#given !== null || this.#options.state.outboxDepth() > 0)
     while (!ready() && !signal.aborted) {
       await new Promise<void>((resolve) => {
         this.#wakePush = resolve
@@ -209,10 +221,21 @@ export class SyncLoop {
     }
   }
 
+  async #inventoryTurn(signal: AbortSignal): Promise<void> {
+    const { state, clock, random, log } = this.#options
+    await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
+    // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
+    const settled = !signal.aborted && this.#state.kind === 'following' && this.#given === null && state.outboxDepth() === 0
+    if (settled && state.inventoryDue()) await pushInventory(this.#session, state, log, signal)
+  }
+
   async #recheckTurn(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
     await clock.sleep(RECHECK_INTERVAL_MS * (0.5 + random()), signal)
-    if (signal.aborted || this.#replica === null || !this.#replica.verified() || this.#replica.recheck()) return
+    if (signal.aborted || this.#replica === null) return
+    this.#given ??= this.#options.state.lastRev() // a server that was restored meanwhile
+    this.#wakePush()
+    if (!this.#replica.verified() || this.#replica.recheck()) return
     this.#cutPoll.abort() // the next turn sees the damage
   }
 

@@ -103,6 +103,25 @@ describe('outbox', () => {
     expect(state.outbox(1)[0]?.rev).toBe(2 * REV_INCARNATION + 1)
   })
 
+  test('PU1 a new incarnation sends every row again, acknowledged ones too, in their order, and an inventory is due', () => {
+    const { state } = open()
+    state.setIdentity(identity)
+    state.inventoryDone()
+    for (const key of ['x', 'y']) state.report([{ kind: 'object', key, doc: healthy }])
+    state.acknowledge(state.lastRev())
+    state.report([{ kind: 'object', key: 'z', doc: healthy }])
+    expect(state.outboxDepth()).toBe(1)
+    state.setIdentity({ ...identity, serverKeys: ['l'] })
+    expect([state.outboxDepth(), state.inventoryDue()]).toEqual([1, false])
+    state.setIdentity({ ...identity, incarnation: 3 })
+    expect(state.outbox(9).map(({ key, rev }) => [key, rev - 3 * REV_INCARNATION])).toEqual([
+      ['x', 1],
+      ['y', 2],
+      ['z', 3],
+    ])
+    expect([state.inventoryDue(), state.acknowledgedRev()]).toEqual([true, 0])
+  })
+
   test('a removed key is reported as null and leaves once the server has it', () => {
     const { state } = open()
     state.report([{ kind: 'object', key: 'x', doc: healthy }])

@@ -3,9 +3,10 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { createServerClient, type Fetcher } from '../../agent/sync/server-client.ts'
-import { REST_MS } from '../../agent/sync/sync-loop.ts'
+import { INVENTORY_WAIT_MS, REST_MS } from '../../agent/sync/sync-loop.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
@@ -289,6 +290,72 @@ test('PU1 an agent whose state was set back notices by the first acknowledgement
     { message: 'from the snapshot' },
   ])
   expect(agent.loop?.status()).toMatchObject({ state: 'following', outboxDepth: 0 })
+})
+
+const shown = async ({ server, agent }: Pick<Awaited<ReturnType<typeof site>>, 'server' | 'agent'>) =>
+  (await server.store.listStatus({ clusterId: agent.clusterId ?? ('' as never), kind: 'service' })).map(({ key, doc }) => [
+    key,
+    (doc as Body)['message'],
+  ])
+
+test.each([
+  ['nothing new to say', 0],
+  ['as much to say as its former self', 3],
+] as const)('PU7 PU4 an agent that was set back, with %s, corrects what its former self said', async (_, news) => {
+  const made = await joined()
+  const { clock, agent, world } = made
+  const file = join(world.dir, 'agent-site', 'state.db')
+  report(agent, 'Healthy')
+  await clock.advance(1_000)
+  await agent.kill()
+  const snapshot = readFileSync(file)
+  agent.start()
+  report(agent, 'Degraded')
+  report(agent, 'new', 'shop/new')
+  await clock.advance(5_000)
+  await agent.kill()
+  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+  writeFileSync(file, snapshot)
+  agent.start()
+  report(agent, 'Healthy')
+  for (let n = 0; n < news; n++) report(agent, 'x', `shop/x${n}`)
+  await clock.advance(5_000)
+  expect((await shown(made)).filter(([key]) => key === 'shop/web')).toEqual([['shop/web', 'Healthy']])
+  await clock.advance(2 * INVENTORY_WAIT_MS)
+  const others = Array.from({ length: news }, (_, n) => [`shop/x${n}`, 'x'])
+  expect(await shown(made)).toEqual([['shop/web', 'Healthy'], ...others])
+  expect(agent.state?.inventoryDue()).toBe(false)
+})
+
+test('PU7 a server that was set back is sent everything again within the hour, and an agent asks no more than that', async () => {
+  const made = await joined()
+  const { clock, agent, world, asked } = made
+  report(agent, 'Healthy')
+  await clock.advance(10 * 60_000)
+  const db = openSqlite(join(world.dir, 'fleet.db'))
+  db.run('UPDATE clusters SET status_rev = 0, status_floor = 0')
+  db.run('DELETE FROM statuses')
+  db.close()
+  asked.length = 0
+  await clock.advance(2 * 3_600_000)
+  expect(await shown(made)).toEqual([['shop/web', 'Healthy']])
+  expect(asked.filter((path) => path === ROUTES.status).length).toBeLessThanOrEqual(6)
+  expect(agent.state?.identity()?.incarnation).toBe(2)
+})
+
+test('PU4 after a lost state what the agent no longer knows leaves the server', async () => {
+  const made = await joined()
+  const { clock, agent, world } = made
+  report(agent, 'old', 'shop/old')
+  report(agent, 'old')
+  await clock.advance(1_000)
+  await agent.kill()
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(world.dir, 'agent-site', `state.db${suffix}`), { force: true })
+  agent.start()
+  await clock.advance(1_000)
+  report(agent, 'new')
+  await clock.advance(2 * INVENTORY_WAIT_MS)
+  expect(await shown(made)).toEqual([['shop/web', 'new']])
 })
 
 test.each([
