@@ -1,16 +1,17 @@
 // Holds the claim of this cluster for as long as the agent runs, and says at once when another agent took it. It writes when something has to be
 // written, and else only watches.
-import type { K8sObject } from '../../shared/kube/object.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
-import { CLAIM_NAME, CLAIM_NAMESPACE, type Claim, claimNamespace, claimObject, judgeClaim, readClaim } from './claim.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE, type Claim, type ClaimVerdict, claimNamespace, claimObject, judgeClaim, readClaim } from './claim.ts'
 
 /** Both are served by every Kubernetes: the claim is asked for before discovery is. */
 const CONFIG_MAPS: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false, verbs: [] }
+const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
 const WRITE_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
 
 export type ClaimState =
@@ -34,8 +35,8 @@ const NO_CONTACT: ReadonlySet<ApiFailure['kind']> = new Set(['unreachable', 'una
 
 /** Runs until the signal aborts. */
 export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
-  const { cluster, own, signal, log } = deps
-  let first = true
+  const { cluster, signal } = deps
+  const keeper = new ClaimKeeper(deps)
   const options = { namespace: CLAIM_NAMESPACE, fieldSelector: `metadata.name=${CLAIM_NAME}`, signal }
   let found: K8sObject | null = null
   let listing = true
@@ -57,29 +58,79 @@ export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
         break
       case 'failed':
         // CM4: not known is not lost: who held it goes on, who did not begin waits.
-        if (first) deps.onChange({ kind: 'asking', message: event.failure.message })
+        if (keeper.isFirst()) deps.onChange({ kind: 'asking', message: event.failure.message })
         if (NO_CONTACT.has(event.failure.kind)) deps.onUnreachable(event.failure.message)
         continue
     }
     deps.onUnreachable(null)
-    if (listing) continue
-    const live = readClaim(found)
-    const verdict = judgeClaim(live, own, first)
-    first = false
-    if (verdict === 'held') deps.onChange({ kind: 'held' })
-    else if (verdict === 'superseded' && live !== null) {
-      log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
-      deps.onChange({ kind: 'superseded', by: live })
-    } else if (verdict === 'write') await writeClaim(deps) // its event comes next, and says held
+    if (!listing) keeper.take(readClaim(found))
   }
+  await keeper.idle()
 }
 
-async function writeClaim({ cluster, own, clock, random, signal, onChange }: ClaimKeeperDeps): Promise<void> {
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    const failure = await tryWrite(cluster, own)
-    if (failure === null) return
-    onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} cannot be written: ${failure.message}` })
-    await clock.sleep(backoffMs(attempt, WRITE_BACKOFF, random, failure.retryAfterMs), signal)
+class ClaimKeeper {
+  readonly #deps: ClaimKeeperDeps
+  /** The claim that was there at the start, which is ours to take (CM3) until the first write succeeded. Undefined: none was judged yet. */
+  #met: Claim | null | undefined
+  #isMetTaken = false
+  #attempt = 0
+  #writer: AbortController | null = null
+  #writing = Promise.resolve()
+
+  constructor(deps: ClaimKeeperDeps) {
+    this.#deps = deps
+  }
+
+  isFirst(): boolean {
+    return this.#met === undefined
+  }
+
+  async idle(): Promise<void> {
+    await this.#writing
+  }
+
+  /** Whatever was about to be written was decided about another claim. */
+  take(live: Claim | null): void {
+    this.#writer?.abort()
+    this.#writer = null
+    if (this.#judge(live) !== 'write') return
+    // Beside the events: an attempt may wait long, and a newer claim ends enforcement at once.
+    const writer = new AbortController()
+    this.#writer = writer
+    const stopped = AbortSignal.any([this.#deps.signal, writer.signal])
+    this.#writing = this.#writing.then(() => this.#write(stopped))
+  }
+
+  #judge(live: Claim | null): ClaimVerdict {
+    const { own, log, onChange } = this.#deps
+    if (this.#met === undefined) this.#met = live
+    const isMet = !this.#isMetTaken && live?.agent === this.#met?.agent && live?.incarnation === this.#met?.incarnation
+    const verdict = judgeClaim(live, own, isMet)
+    if (verdict !== 'write') {
+      this.#isMetTaken = true
+      this.#attempt = 0
+    }
+    if (verdict === 'held') onChange({ kind: 'held' })
+    else if (verdict === 'superseded' && live !== null) {
+      log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
+      onChange({ kind: 'superseded', by: live })
+    }
+    return verdict
+  }
+
+  /** The write is forced, so each attempt looks first at what it would write over. That it succeeded is said by its event. */
+  async #write(stopped: AbortSignal): Promise<void> {
+    const { cluster, own, clock, random, onChange } = this.#deps
+    while (!stopped.aborted) {
+      const live = await cluster.get(CONFIG_MAPS, CLAIM_REF)
+      if (stopped.aborted) return
+      if (live.kind !== 'failed' && this.#judge(live.kind === 'found' ? readClaim(live.object) : null) !== 'write') return
+      const failure = live.kind === 'failed' ? live.failure : await tryWrite(cluster, own)
+      if (failure === null || stopped.aborted) return
+      onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} cannot be written: ${failure.message}` })
+      await clock.sleep(backoffMs(this.#attempt, WRITE_BACKOFF, random, failure.retryAfterMs), stopped)
+      this.#attempt += 1
+    }
   }
 }
 

@@ -212,6 +212,67 @@ describe('the claim', () => {
     expect(writes(cluster)).toEqual([])
   })
 
+  /** The first agent holds the claim, then cannot write the one that somebody deleted. */
+  async function unwritable() {
+    const parts = setup()
+    const { cluster, kit, run, settle } = parts
+    kit.desire([configMap('a', { by: '1' })])
+    await run()
+    cluster.fail((request) => (request.verb === 'apply' && isClaim(request) ? denied : null))
+    cluster.deleteAs('somebody', claimRef)
+    await settle()
+    expect(kit.claims.at(-1)).toMatchObject({ kind: 'asking' })
+    return parts
+  }
+  const newer = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: CLAIM_NAME, namespace: CLAIM_NAMESPACE } } as K8sObject
+
+  test('CM2 a newer claim that comes while the own one cannot be written is obeyed at once and not written over', async () => {
+    const { cluster, kit, clock, settle } = await unwritable()
+    cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
+    await settle()
+    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } })
+    cluster.fail(() => null)
+    writes(cluster)
+    kit.desire([configMap('a', { by: 'superseded' })])
+    await clock.advance(300_000)
+    expect(writes(cluster)).toEqual([])
+    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-2', incarnation: '2' })
+  })
+
+  test('CM2 a newer claim of which no event came is seen before the next attempt to write', async () => {
+    const { cluster, kit, clock } = await unwritable()
+    cluster.fail(({ verb, kind }) => (verb === 'watch' && kind === 'ConfigMap' ? denied : null))
+    cluster.cutWatches()
+    cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
+    await clock.advance(120_000)
+    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-2', incarnation: '2' })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } })
+  })
+
+  test('CM4 a claim that somebody deleted is written when that works again, and enforcement went on', async () => {
+    const { cluster, kit, clock } = await unwritable()
+    writes(cluster)
+    kit.desire([configMap('a', { by: '2' })])
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(['apply ConfigMap a'])
+    cluster.fail(() => null)
+    await clock.advance(120_000)
+    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-1', incarnation: '1' })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'held' })
+  })
+
+  test('CM3 the claim met at the start is taken also when only a later attempt can write', async () => {
+    const { cluster, kit, run, clock } = setup()
+    cluster.applyAs('skerry', namespace(CLAIM_NAMESPACE))
+    cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '1' } } as K8sObject)
+    cluster.fail((request) => (request.verb === 'apply' && isClaim(request) ? denied : null))
+    await run()
+    cluster.fail(() => null)
+    await clock.advance(120_000)
+    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-1', incarnation: '1' })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'held' })
+  })
+
   test('CM4 while the claim cannot be written nothing is enforced', async () => {
     const { cluster, kit, run, clock } = setup()
     cluster.fail((request) => (request.verb === 'apply' && isClaim(request) ? denied : null))
