@@ -50,6 +50,9 @@ export interface AgentState {
   identity(): Identity | null
   /** Another incarnation: every row is numbered anew and waits again (PU1), and an inventory is due. */
   setIdentity(identity: Identity): void
+  /** From now until there is another incarnation, also after a restart: the server may have given it out in an answer that was lost. */
+  wantNextIncarnation(): void
+  wantsNextIncarnation(): boolean
 
   services(): ServiceId[]
   inventory(service: ServiceId): InventoryEntry[]

@@ -80,8 +80,12 @@ export function openAgentState(path: string): AgentState {
         const grew = identity()?.incarnation !== next.incarnation
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
-        if (grew) renumber(next.incarnation * REV_INCARNATION)
+        if (!grew) return
+        writeMeta('next_incarnation', '')
+        renumber(next.incarnation * REV_INCARNATION)
       }),
+    wantNextIncarnation: () => void writeMeta('next_incarnation', 'wanted'),
+    wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
     inventory: (service) => statements.inventory.all(serviceKey(service)).map(entryOf),

@@ -29,7 +29,7 @@ export interface SessionKeeper {
 export interface SessionDeps {
   client: ServerClient
   keys: AgentKeys
-  state: Pick<AgentState, 'identity' | 'setIdentity'>
+  state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation'>
   clock: Clock
 }
 
@@ -37,10 +37,11 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
 
-  const open = async (signal: AbortSignal, forgetful = false): Promise<string> => {
+  const open = async (signal: AbortSignal): Promise<string> => {
     const identity = state.identity()
     if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
     const own = identity.incarnation
+    const forgetful = state.wantsNextIncarnation()
     const { answer, ahead } = await openSession(client, keys, identity, forgetful ? null : own, signal).then(
       (answer) => ({ answer, ahead: false }),
       async (error: unknown) => {
@@ -65,7 +66,8 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
   return {
     async takeNextIncarnation(signal) {
       await opening?.catch(() => {})
-      await open(signal, true)
+      state.wantNextIncarnation()
+      await open(signal)
     },
     async call(call) {
       const used = await token(call.signal)

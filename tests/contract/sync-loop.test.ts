@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { zstdCompressSync } from 'node:zlib'
-import { createServerClient, type Fetcher } from '../../agent/sync/server-client.ts'
+import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { INVENTORY_WAIT_MS, REST_MS } from '../../agent/sync/sync-loop.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
@@ -11,7 +10,6 @@ import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { INCARNATION_LEAD_MAX, sessionAnswerBytes, sessionAnswerSchema } from '../../shared/protocol/session.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
 import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { SimAgent, SimServer } from '../sim/world.ts'
@@ -327,6 +325,32 @@ test.each([
   expect(agent.state?.inventoryDue()).toBe(false)
 })
 
+test('PU7 a set-back agent whose new incarnation was lost on its way back asks for another one', async () => {
+  const made = await joined()
+  const { clock, agent, world, link, status } = made
+  const file = join(world.dir, 'agent-site', 'state.db')
+  await agent.kill()
+  const snapshot = readFileSync(file)
+  agent.start()
+  report(agent, 'Degraded')
+  await clock.advance(5_000)
+  await agent.kill()
+  for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+  writeFileSync(file, snapshot)
+  let sessions = 0
+  // First comes the one that asks for a nonce, then the session of the incarnation held; then the same for the next one, of which the answer is lost.
+  link.loseAnswer = (path) => path === ROUTES.session && ++sessions === 4
+  agent.start()
+  report(agent, 'Healthy')
+  await clock.advance(5_000)
+  await agent.kill()
+  expect(sessions).toBeGreaterThanOrEqual(4)
+  agent.start()
+  await clock.advance(5 * 60_000)
+  expect(status()).toMatchObject({ state: 'following', failure: null, outboxDepth: 0 })
+  expect(await shown(made)).toEqual([['shop/web', 'Healthy']])
+})
+
 test('PU7 a server that was set back is sent everything again within the hour, and an agent asks no more than that', async () => {
   const made = await joined()
   const { clock, agent, world, asked } = made
@@ -449,63 +473,4 @@ test('status counts bytes and requests, for people', async () => {
   expect(received).toBeLessThan(2_500) // compressed
   expect(status()?.position?.dv).toBeGreaterThan(0)
   expect(status()?.lastContactMs).toBeLessThanOrEqual(clock.nowMs())
-})
-
-// The client alone
-
-const client = (answer: () => Response | Promise<Response>) => createServerClient('http://x/', async () => answer(), systemClock)
-const call = (answer: () => Response | Promise<Response>, answerBytesMax = 1_000) =>
-  client(answer).call({ doing: 'pull', method: 'GET', path: '/p', answerBytesMax, timeoutMs: 1_000, signal: new AbortController().signal })
-
-test.each([
-  ['an answer at its limit', () => new Response('x'.repeat(1_000)), null],
-  ['an answer one byte past', () => new Response('x'.repeat(1_001)), 'bad_page'],
-  ['an inflated answer at its limit', () => new Response(zstdCompressSync(Buffer.alloc(1_000, 'x'))), null],
-  ['an inflated answer past', () => new Response(zstdCompressSync(Buffer.alloc(1_001, 'x'))), 'bad_page'],
-  ['a bomb', () => new Response(zstdCompressSync(Buffer.alloc(50_000_000))), 'bad_page'],
-  ['zstd that is cut', () => new Response(zstdCompressSync(Buffer.alloc(900, 'xyz')).subarray(0, 15)), 'bad_page'],
-  ['a problem', () => problem(new AppError('revoked')), 'revoked'],
-  ['a problem of tomorrow', () => Response.json({ type: '', title: '', status: 403, code: 'tomorrow' }, { status: 403 }), 'bad_request'],
-  ['an error page', () => new Response('<html>', { status: 502 }), 'unavailable'],
-  ['an endless error page', () => new Response('x'.repeat(100_000), { status: 500 }), 'bad_page'],
-  ['no answer', () => Promise.reject(new Error('ECONNREFUSED')), 'server_unreachable'],
-] as const)('PL5 the client meets %s', async (_, answer, code) => {
-  const outcome = await call(answer).then(
-    () => null,
-    (error) => (error instanceof AppError ? error.code : error),
-  )
-  expect(outcome).toBe(code)
-})
-
-test.each([
-  ['3', 3_000],
-  ['0', 0],
-  ['9999999', 3_600_000],
-  ['soon', undefined],
-  ['-1', undefined],
-] as const)('PL10 Retry-After: %s is kept to, within an hour', async (header, expected) => {
-  const error = await call(() => new Response('', { status: 503, headers: { 'retry-after': header } })).catch((e) => e)
-  expect((error as AppError).retryAfterMs).toBe(expected as never)
-})
-
-test('a request has as few headers as it can', async () => {
-  const seen: unknown[] = []
-  const spy = createServerClient(
-    'http://x',
-    async (_, init) => {
-      seen.push(init.headers)
-      return new Response('')
-    },
-    systemClock,
-  )
-  await spy.call({
-    doing: 'pull',
-    method: 'GET',
-    path: '/',
-    token: 't',
-    answerBytesMax: 1,
-    timeoutMs: 1_000,
-    signal: new AbortController().signal,
-  })
-  expect(seen).toEqual([{ 'accept-encoding': 'zstd', authorization: 'Bearer t' }])
 })
