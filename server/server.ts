@@ -15,6 +15,7 @@ import { createApp } from './app.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
+import { discardStale } from './desired/stale-shards.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
 import { createAgentRoutes, IDLE_TIMEOUT_SECONDS, type RequestContext } from './http/agent-routes.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
@@ -66,6 +67,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     log,
   })
   const { shards } = opened
+  await discardStale({ store, opened, log })
   await raiseEpochs({ store, opened, log })
   await agents.refresh()
   agents.onChanged((clusterId) => shards.wake(clusterId)) // its agent learns at once what became of it

@@ -6,6 +6,7 @@ import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts
 import type { Position } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
@@ -30,6 +31,8 @@ export interface ShardFile {
   write(revision: ServiceRevision): Position | null
   head(clusterId: string): Position
   ordinal(clusterId: string): number
+  /** Of which it remembers anything. */
+  clusters(): ClusterId[]
   removeCluster(clusterId: string): void
   readonly dbId: string
   readonly siteId: string
@@ -43,14 +46,16 @@ export interface OpenShardFile {
   newDbId(): string
   /** The last stop was not clean: trust nothing before it is checked. */
   suspect: boolean
+  /** Why it is thrown away whatever it holds. */
+  discard?: string
   libraryDir?: string
 }
 
 /** `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
 export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
-  const { path, suspect } = options
+  const { path, suspect, discard } = options
   const existed = existsSync(path)
-  const damage = existed && suspect ? firstDamage(options) : null
+  const damage = existed ? (discard ?? (suspect ? firstDamage(options) : null)) : null
   if (damage !== null) for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
   return { file: createShardFile(options, existed && damage === null ? null : damage === null ? 'created' : 'rebuilt'), rebuilt: damage }
 }
@@ -165,6 +170,13 @@ class CrdtShardFile implements ShardFile {
 
   ordinal(clusterId: string): number {
     return this.#statements.ordinal.get({ cluster: clusterId })?.ordinal ?? 0
+  }
+
+  clusters(): ClusterId[] {
+    return this.#crdt.db
+      .query<{ cluster: ClusterId }, []>('SELECT cluster FROM cluster_ordinal')
+      .all()
+      .map(({ cluster }) => cluster)
   }
 
   /** Ids of clusters are never used again, so that nobody can miss the tombstones which are dropped here too. */

@@ -37,6 +37,10 @@ export interface OpenedShards {
   dbIds: readonly string[]
   /** The file of a cluster. */
   indexOf(clusterId: ClusterId): number
+  /** All clusters of which a file remembers anything. */
+  held(): ClusterId[]
+  /** Makes a file anew, empty and under another dbId. Before anything is served. */
+  remake(index: number): void
 }
 
 export const shardOf = (clusterId: string, shardCount: number): number =>
@@ -51,17 +55,32 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(join(dir, IN_USE))
     syncPath(dir)
   }
-  const parts: Part[] = []
-  for (let index = 0; index < shardCount; index++) {
+  const open = (index: number, discard?: string): Part => {
     const path = join(dir, `shard-${String(index).padStart(2, '0')}.db`)
-    const opened = openShardFile({ path, newDbId: newId, suspect, ...(libraryDir === undefined ? {} : { libraryDir }) })
-    if (opened.rebuilt !== null) log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
-    parts.push({ path, file: opened.file, reader: openShardReader(path) })
+    const opened = openShardFile({
+      path,
+      newDbId: newId,
+      suspect,
+      ...(libraryDir === undefined ? {} : { libraryDir }),
+      ...(discard === undefined ? {} : { discard }),
+    })
+    if (opened.rebuilt !== null && discard === undefined)
+      log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
+    return { path, file: opened.file, reader: openShardReader(path) }
   }
+  const parts = Array.from({ length: shardCount }, (_, index) => open(index))
   return {
     shards: new ShardFiles(parts, options),
-    dbIds: parts.map(({ file }) => file.dbId),
+    get dbIds() {
+      return parts.map(({ file }) => file.dbId)
+    },
     indexOf: (clusterId) => shardOf(clusterId, shardCount),
+    held: () => parts.flatMap(({ file }) => file.clusters()),
+    remake: (index) => {
+      parts[index]?.reader.close()
+      parts[index]?.file.close()
+      parts[index] = open(index, 'it is ahead of the fleet store')
+    },
   }
 }
 

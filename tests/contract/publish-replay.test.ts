@@ -1,9 +1,13 @@
 import { expect, test } from 'bun:test'
+import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { replayShards } from '../../server/desired/replay.ts'
+import { discardStale } from '../../server/desired/stale-shards.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { ROW_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
@@ -141,6 +145,63 @@ async function openBoth(dir: string) {
     content: createFileContentStore(join(dir, 'content')),
   }
 }
+
+/** What a server does at its start. */
+async function startOver({ store, shards, content }: Awaited<ReturnType<typeof openBoth>>) {
+  await discardStale({ store, opened: shards, log: silentLogger })
+  const raised = await raiseEpochs({ store, opened: shards, log: silentLogger })
+  await replayShards({ store, content, shards: shards.shards, log: silentLogger })
+  return raised
+}
+
+test('CU8 a fleet store that was restored from a backup: the shard file is made anew, epochs are raised, and it holds what the store says', async () => {
+  const dir = tempDir()
+  const parts = await openBoth(dir)
+  const { store, content, shards } = parts
+  const clusterId = await joinCluster(store, '1')
+  const neighbour = await joinCluster(store, '2')
+  await startOver(parts)
+  const placed = { placedBy: '{}', ...WEB }
+  const publish = (cluster: typeof clusterId, value: string) => {
+    const objects = objectRows(WEB, { a: value })
+    const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
+    return publishRevisions({ store, content, shards: shards.shards }, [{ ...placed, clusterId: cluster, doc, objects }])
+  }
+  await publish(clusterId, '1')
+  await publish(neighbour, '1')
+  const good = shards.shards.head(clusterId)
+  const backup = join(dir, 'backup.sqlite')
+  const live = openSqlite(join(dir, 'fleet.sqlite'))
+  live.run(`VACUUM INTO '${backup}'`)
+  live.close()
+  await publish(clusterId, '2')
+  shards.shards.close()
+  await store.close()
+  for (const suffix of ['-wal', '-shm']) rmSync(join(dir, `fleet.sqlite${suffix}`), { force: true })
+  renameSync(backup, join(dir, 'fleet.sqlite'))
+
+  const restored = await openBoth(dir)
+  expect((await startOver(restored)).sort()).toEqual([clusterId, neighbour].sort())
+  const head = restored.shards.shards.head(clusterId)
+  expect([head.hash, head.dbId === good.dbId]).toEqual([good.hash, false])
+  expect(restored.shards.shards.ordinal(clusterId)).toBe(1)
+  expect(restored.shards.shards.pull(neighbour, null).kind).toBe('page')
+  expect(await startOver(restored)).toEqual([])
+  restored.shards.shards.close()
+  await restored.store.close()
+})
+
+test('CU8 a cluster that the store lost in a crash before its shard did is removed from the shard at the start', async () => {
+  const { store, clusterId, content, dir, shards: unused } = await start()
+  unused.close()
+  const opened = openTestShards(join(dir, 'again'), { shardCount: 1 })
+  const rows = objectRows(WEB, { a: '1' })
+  const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(rows)))
+  await publishRevisions({ store, content, shards: opened.shards }, [{ ...WEB, clusterId, placedBy: '{}', doc, objects: rows }])
+  await store.deleteCluster('cluster-1')
+  await startOver({ store, content, shards: opened })
+  expect([opened.held(), opened.shards.ordinal(clusterId), opened.shards.head(clusterId).dv]).toEqual([[], 0, 0])
+})
 
 test('CU5 a replay without its content fails aloud instead of serving less than there is', async () => {
   const { publish, store, dir } = await start()
