@@ -9,6 +9,7 @@ import type { StoredResource } from '../store/store.ts'
 import { Agenda } from './agenda.ts'
 import type { Sources } from './git-sources.ts'
 import { KeyedQueue } from './keyed-queue.ts'
+import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
 import { ServiceRenderer } from './service-render.ts'
@@ -109,14 +110,17 @@ class IngestLoop implements Ingest {
 
   private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
     if (pass.kind !== 'changed') return
-    const concerned: Array<Promise<void>> = []
+    const concerned = new Map<ServiceKeyText, PublishRank>()
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (spec.source.repository !== name) continue
       const id = { project, service: service.name }
-      if (await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit)) concerned.push(this.services.run(serviceKeyText(service)))
+      if (!(await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit))) continue
+      // Why it cannot be known, the service's own pass tells.
+      concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec).catch(() => 0 as const))
     }
-    await settled(concerned)
+    // All is rendered before anything is published: between the ranks nothing slow is left to do.
+    for (const rank of [0, 1, 2]) await settled([...concerned].flatMap(([key, of]) => (of === rank ? [this.services.run(key)] : [])))
   }
 
   private async reviseService(key: ServiceKeyText): Promise<void> {

@@ -41,6 +41,26 @@ describe('commits', () => {
     expect(kit.pull(one)).toEqual([`-${B}`, ROW])
   })
 
+  test.each([
+    ['shop', 'till'],
+    ['till', 'shop'],
+  ])('IN7a an object that moves from %s to %s reaches its new service first', async (from, to) => {
+    await kit.push({ [`${from}/m.yaml`]: configMap('m', '1'), 'till/t.yaml': configMap('t', '1'), 'shop/a.yaml': configMap('a', '1') })
+    await kit.service({ namespace: 'one' })
+    await kit.service({ namespace: 'one' }, 'till')
+    const move = (file: string | null) =>
+      kit.push({ [`${from}/m.yaml`]: file === null ? configMap('m', '1') : null, [`${to}/m.yaml`]: file })
+    const written: string[] = []
+    const write = kit.shards.writeRevision.bind(kit.shards)
+    kit.shards.writeRevision = (revision) => {
+      if (revision.clusterId === one) written.push(revision.service)
+      return write(revision)
+    }
+    await move(configMap('m', '1'))
+    await move(null)
+    expect(written).toEqual([to, from, from, to])
+  })
+
   test('IN7 commits that change nothing of a service write nothing for it', async () => {
     kit.pull(one)
     const ordinals = await kit.store.clusterOrdinals()

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Agenda } from '../../server/ingest/agenda.ts'
 import { KeyedQueue } from '../../server/ingest/keyed-queue.ts'
+import { publishRank } from '../../server/ingest/publish-order.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** A queue whose runs end by hand. */
@@ -99,3 +100,14 @@ describe('agenda', () => {
     expect(agenda.takeDue()).toEqual(['b'])
   })
 })
+
+test.each([
+  [['a'], ['a'], 0],
+  [[], ['a'], 0],
+  [['a'], ['a', 'b'], 0],
+  [['a', 'b'], ['a', 'c'], 1],
+  [['a', 'b'], ['a'], 2],
+  [['a'], [], 2],
+] as const)('IN7a from %j to %j is rank %d', (held, wanted, rank) =>
+  expect(publishRank(new Set<string>(held), new Map<string, string>(wanted.map((id) => [id, '']))) as number).toBe(rank),
+)
