@@ -106,8 +106,8 @@ export interface ServiceFacts {
   refusal: PruneRefusal | null
   received: ServiceProgress | null
   state: ServiceState
-  /** A removal order: under way, or carried out. */
-  removal: 'none' | 'running' | 'done'
+  /** A removal order: under way, or carried out; then `orderMs` says which one. */
+  removal: { kind: 'none' } | { kind: 'running' } | { kind: 'done'; orderMs: number }
 }
 
 const HEALTH_ORDER: readonly HealthWord[] = ['Healthy', 'Suspended', 'Progressing', 'Unknown', 'Missing', 'Degraded']
@@ -137,13 +137,13 @@ export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | nul
     objectCount: facts.revision.kind === 'complete' ? facts.revision.count : counted.length,
     healthyCount: counted.filter(({ status }) => status.health === 'Healthy').length,
     ...(facts.refusal === null ? {} : { refusal: facts.refusal }),
-    ...(facts.removal === 'done' ? { removed: true } : {}),
+    ...(facts.removal.kind === 'done' ? { removed: true, removedOrderMs: facts.removal.orderMs } : {}),
   }
 }
 
 function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { sync: SyncWord; reason: string; message: string } {
   const { revision, refusal, leaving, removal } = facts
-  if (removal === 'done') return { sync: 'Synced', reason: 'Removed', message: leaving?.why ?? '' }
+  if (removal.kind === 'done') return { sync: 'Synced', reason: 'Removed', message: leaving?.why ?? '' }
   if (revision.kind === 'unclaimed') {
     return {
       sync: 'Unknown',
@@ -162,7 +162,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
     }
   }
   const wrong = worstFirst(facts, sync, health)
-  if (removal === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
+  if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
   if (leaving !== null) return { sync: 'OutOfSync', reason: 'PrunePending', message: leaving.why }
   if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }

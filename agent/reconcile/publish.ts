@@ -119,7 +119,7 @@ function lastService({ state }: TurnDeps, key: string) {
 
 /** Null: nothing is left to speak of. */
 function serviceFacts(model: ServiceModel): ServiceFacts | null {
-  const { reading, row } = model
+  const { reading } = model
   if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null
   const objects: Array<ServiceFacts['objects'][number]> = []
   for (const [key, status] of model.statuses) {
@@ -138,8 +138,14 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
     refusal: model.refusal,
     received: model.received,
     state: model.progress,
-    removal: row?.removal === undefined ? 'none' : model.removalDone ? 'done' : 'running',
+    removal: removalOf(model),
   }
+}
+
+function removalOf({ row, removedOrderMs }: ServiceModel): ServiceFacts['removal'] {
+  const order = row?.removal
+  if (order === undefined) return { kind: 'none' }
+  return order.atMs === removedOrderMs ? { kind: 'done', orderMs: order.atMs } : { kind: 'running' }
 }
 
 function wakeLater(model: ServiceModel, deps: TurnDeps, nowMs: number): void {

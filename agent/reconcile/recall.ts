@@ -1,5 +1,5 @@
-// A removal order for a service of which this agent remembers nothing: its disk was lost, or it never had the service. Only the cluster can tell
-// which. Nothing may be called removed on the word of an empty inventory, so the marks on live objects are looked for once, in every kind.
+// What a removal order is carried out on. After a lost disk the inventory holds only what came since, and only the cluster can tell what was before.
+// Nothing may be called removed on the word of such an inventory, so the marks on live objects are looked for once for each order, in every kind.
 import { SERVICE_LABEL, serviceLabel } from '../../shared/kube/marks.ts'
 import { deletionText, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
@@ -23,27 +23,29 @@ interface Found {
 
 /** IV6: true when there is nothing (more) to look for. What was found is in the inventory then, all of it or nothing. */
 export async function recallInventory(model: ServiceModel, deps: TurnDeps): Promise<boolean> {
-  if (model.isRemembered || model.reading.kind !== 'complete' || model.row?.removal === undefined) return true
+  const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
+  if (order === undefined || model.recalledOrderMs === order.atMs) return true
   const found: Found[] = []
   const failure = await findMarked(model, deps, found)
   if (deps.isHalted()) return false
   if (failure !== null) {
     const retryInMs = backoffMs(model.recallAttempts, RETRY_BACKOFF, deps.random, failure.retryAfterMs)
     model.recallAttempts += 1
-    model.pruneWhy = `this agent does not remember the service and looks for its objects in every kind: ${failure.message}; it is tried again`
+    model.pruneWhy = `before anything is removed, the objects of the service are looked for in every kind: ${failure.message}; it is tried again`
     deps.wakeAt(model.key, deps.clock.nowMs() + retryInMs)
     return false
   }
-  deps.log.info('looked for the objects of a service that is not remembered', { service: model.key, found: found.length })
+  deps.log.info('looked for the objects of a service that is to be removed', { service: model.key, found: found.length })
   const taken = new Set(deps.state.widenInventory(model.id, found).map(refKey))
   for (const { ref, apiVersion, uid } of found) {
     const key = refKey(ref)
-    if (taken.has(key)) continue
+    if (taken.has(key) || model.inventory.has(key)) continue
     model.inventory.set(key, { ref, apiVersion, uid, appliedDoc: null, ownedHash: null, digest: null })
     deps.owners.set(key, model.id)
     model.mark(key)
   }
-  model.isRemembered = true
+  model.recalledOrderMs = order.atMs
+  model.recallAttempts = 0
   model.narrow = true
   return true
 }

@@ -97,15 +97,15 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
 /** A removal order is carried out when the inventory is empty; the service is forgotten when that is in the outbox. */
 function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   if (model.inventory.size > 0) return
-  const isOrder = model.reading.kind === 'complete' && model.row?.removal !== undefined
-  if (isOrder && !model.isRemembered) return
-  if (isOrder && !model.removalDone) {
-    model.removalDone = true
-    const message = `${model.key} was removed (${model.row?.removal?.policy})`
+  const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
+  if (order !== undefined && model.recalledOrderMs !== order.atMs) return
+  if (order !== undefined && model.removedOrderMs !== order.atMs) {
+    model.removedOrderMs = order.atMs
+    const message = `${model.key} was removed (${order.policy})`
     // After a restart the order may still stand: the server has not read yet that it was carried out.
     if (!wasRemoved(model, deps)) deps.emit({ type: 'Normal', reason: 'Removed', message, service: model.key })
   }
-  if (!isOrder && model.reading.kind !== 'absent') return
+  if (order === undefined && model.reading.kind !== 'absent') return
   deps.state.forgetService(model.id)
   model.progress = { applied: null, healthy: null }
 }

@@ -35,9 +35,10 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
         model.readAgain(context)
       }
       model.narrow = true
-      model.removalDone &&= row.removal !== undefined
-      // A revision that is enforced fills the inventory; of a removal that was reported nothing is left to look for (IV5).
-      model.isRemembered ||= row.removal === undefined || wasRemoved(model, deps)
+      if (row.removal === undefined) {
+        model.removedOrderMs = null
+        model.recalledOrderMs = null
+      } else if (wasRemoved(model, deps)) model.recalledOrderMs = row.removal.atMs // nothing is left to look for (IV5)
       deps.log.info('revision read', {
         service: model.key,
         revision: row.digest,
@@ -55,10 +56,11 @@ function markRead(model: ServiceModel, deps: TurnDeps): void {
   deps.revisionRead()
 }
 
-/** The last thing reported was that it is gone. */
-export function wasRemoved(model: ServiceModel, { state }: TurnDeps): boolean {
-  const last = state.lastReported('service', model.key)
-  return last !== null && typeof last === 'object' && 'removed' in last && last.removed === true
+/** The last thing reported was that it is gone, in answer to the order that stands. */
+export function wasRemoved({ key, row }: ServiceModel, { state }: TurnDeps): boolean {
+  const last = state.lastReported('service', key)
+  if (last === null || typeof last !== 'object' || row?.removal === undefined) return false
+  return 'removed' in last && last.removed === true && 'removedOrderMs' in last && last.removedOrderMs === row.removal.atMs
 }
 
 /** The same revision was received when it was received, also after a restart. */

@@ -55,9 +55,9 @@ export class ServiceModel {
   status: ServiceStatus | null = null
   refusal: PruneRefusal | null = null
   pruneWhy: string | null = null
-  removalDone = false
-  /** False: neither inventory nor progress were there at the start, and no revision came since. */
-  isRemembered: boolean
+  /** `atMs` of the removal order that was carried out, and of the one for which every kind was looked at. */
+  removedOrderMs: number | null = null
+  recalledOrderMs: number | null = null
   recallAttempts = 0
   /** Wanted objects may have no inventory entry yet. */
   narrow = false
@@ -74,7 +74,6 @@ export class ServiceModel {
     this.id = id
     this.key = serviceKey(id)
     this.progress = progress
-    this.isRemembered = inventory.length > 0 || progress.applied !== null || progress.healthy !== null
     this.inventory = new Map(inventory.map((entry) => [refKey(entry.ref), entry]))
   }
 

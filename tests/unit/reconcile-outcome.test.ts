@@ -72,7 +72,7 @@ const service = (change: Partial<ServiceFacts>): ServiceFacts => ({
   refusal: null,
   received: null,
   state: { applied: null, healthy: null },
-  removal: 'none',
+  removal: { kind: 'none' },
   ...change,
 })
 const refusal = { digest: 'd', names: ['a', 'b', 'c', 'd', 'e', 'f'], count: 6, ownedCount: 6, why: 'too many' }
@@ -106,7 +106,7 @@ describe('HE3 a service is as well as its worst object', () => {
       'too many; nothing of this revision is pruned until it is confirmed: a, b, c, d, e and 1 more',
     ],
     ['a prune that waits', { leaving: { count: 1, why: 'w' } }, 'OutOfSync', 'Healthy', 'PrunePending', 'w'],
-    ['removed', { removal: 'done', objects: [] }, 'Synced', 'Healthy', 'Removed', ''],
+    ['removed', { removal: { kind: 'done', orderMs: 5 }, objects: [] }, 'Synced', 'Healthy', 'Removed', ''],
     [
       'no row',
       { revision: { kind: 'unclaimed' } },

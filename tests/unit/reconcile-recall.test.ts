@@ -1,10 +1,10 @@
-// A removal order that meets a lost inventory, on the fake API server: the marks in the cluster are then all that is left to go by.
+// Removal orders on the fake API server: what they find where the inventory was lost and only the marks are left to go by, and how they are answered.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { crd, denied, namespace, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
-import { CLUSTER_ID, configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
+import { CLUSTER_ID, configMap, configMapRef, createReconcileKit, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -34,7 +34,7 @@ const OURS = ['delete Thing t', 'delete ConfigMap a', 'delete ConfigMap b', 'del
 const lists = (requests: ReadonlyArray<{ verb: string; kind?: string }>, kind: string) =>
   requests.filter((request) => request.verb === 'watch' && request.kind === kind).length
 
-describe('a removal order without an inventory', () => {
+describe('a removal order', () => {
   test('IV6 exactly what is marked as the service’s goes, and then the service is reported removed', async () => {
     const { cluster, clock, kit } = await lost()
     kit.remove('prune')
@@ -92,14 +92,55 @@ describe('a removal order without an inventory', () => {
     expect(lists(cluster.requests, 'Secret')).toBe(0)
   })
 
-  test('IV6 with an inventory only its kinds are asked for', async () => {
+  test('IV6 an order looks in every kind once, also with an inventory, and leaves what it knows as it was', async () => {
     const { cluster, clock, kit, run } = setup()
     kit.desire([configMap('a'), namespace('default')])
     await run()
+    cluster.requests.splice(0)
     kit.remove('prune')
-    await clock.advance(5_000)
+    await clock.advance(3_600_000)
+    expect(lists(cluster.requests, 'Secret')).toBe(1)
+    expect(writes(cluster)).toEqual(['delete ConfigMap a', 'delete Namespace default'])
     expect(kit.service()).toMatchObject({ removed: true })
-    expect(lists(cluster.requests, 'Secret')).toBe(0)
+  })
+
+  test('IV6 a kind that the revision named no more when the disk was lost is found by the order', async () => {
+    const { cluster, clock, kit, run } = setup()
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data: {} } as K8sObject
+    kit.desire([configMap('a'), secret])
+    await run()
+    await kit.stop()
+    const second = createReconcileKit({ cluster, clock, incarnation: 2 })
+    track(second)
+    second.desire([configMap('a')])
+    second.start()
+    await clock.advance(60_000)
+    writes(cluster)
+    second.remove('prune')
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(['delete ConfigMap a', 'delete Secret s'])
+    expect(second.service()).toMatchObject({ removed: true })
+  })
+
+  test('IV7 an answer names its order; the next order is answered anew, also when no revision came between the two', async () => {
+    const { cluster, clock, kit, run } = setup()
+    kit.desire([configMap('a')])
+    await run()
+    kit.remove('prune', SHOP, 100)
+    await clock.advance(5_000)
+    expect(kit.service()).toMatchObject({ removed: true, removedOrderMs: 100 })
+    kit.state.acknowledge(Number.MAX_SAFE_INTEGER)
+    kit.remove('prune', SHOP, 200)
+    await clock.advance(60_000)
+    const said = () => kit.state.outbox(1_000).flatMap(({ kind, doc }) => (kind === 'service' ? [doc] : []))
+    expect(said()).toMatchObject([{ removed: true, removedOrderMs: 200 }])
+    await kit.stop()
+    kit.remove('prune', SHOP, 300)
+    kit.start()
+    cluster.requests.splice(0)
+    await clock.advance(60_000)
+    expect(lists(cluster.requests, 'Secret')).toBe(1)
+    expect(said()).toMatchObject([{ removed: true, removedOrderMs: 300 }])
   })
 
   test('IV7 that it was removed is said until the server has read it, also after restarts, and only once as an event', async () => {
@@ -119,7 +160,7 @@ describe('a removal order without an inventory', () => {
     }
     expect(waiting()).toEqual(said === undefined ? [] : [said])
     expect(kit.events().filter(({ reason }) => reason === 'Removed')).toHaveLength(1)
-    expect(lists(cluster.requests, 'Secret')).toBe(0)
+    expect(lists(cluster.requests, 'Secret')).toBe(1)
     kit.state.acknowledge(said?.rev ?? 0)
     expect(waiting()).toEqual([])
   })
