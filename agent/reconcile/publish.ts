@@ -17,7 +17,7 @@ const ABSENT: LiveView = { kind: 'absent' }
 export function publish(model: ServiceModel, deps: TurnDeps): void {
   const nowMs = deps.clock.nowMs()
   const rows: StatusUpdate[] = []
-  for (const key of model.touched) rows.push(objectRow(model, deps, key, nowMs))
+  for (const key of model.touched) rows.push(...objectRows(model, deps, key, nowMs))
   model.touched.clear()
   advance(model, deps, nowMs)
   rows.push(serviceRow(model, deps, nowMs))
@@ -32,13 +32,16 @@ export function touchOverdue(model: ServiceModel, nowMs: number): void {
   for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.touched.add(key)
 }
 
-function objectRow(model: ServiceModel, deps: TurnDeps, key: string, nowMs: number): StatusUpdate {
+function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: number): StatusUpdate[] {
   const statusKey = `${model.key}/${key}`
   const ref = refIn(model, key)
   if (ref === null || isForeignNamespace(model, key)) {
     model.statuses.delete(key)
     model.progressingSinceMs.delete(key)
-    return { kind: 'object', key: statusKey, doc: null }
+    return [
+      { kind: 'object', key: statusKey, doc: null },
+      { kind: 'drift', key: statusKey, doc: null },
+    ]
   }
   const previous = model.statuses.get(key) ?? lastObject(deps, statusKey)
   const view = viewOf(model, deps, key)
@@ -54,7 +57,7 @@ function objectRow(model: ServiceModel, deps: TurnDeps, key: string, nowMs: numb
   }
   const status = objectStatus(facts, previous, nowMs)
   model.statuses.set(key, status)
-  return { kind: 'object', key: statusKey, doc: status }
+  return [{ kind: 'object', key: statusKey, doc: status }]
 }
 
 function lastObject({ state }: TurnDeps, statusKey: string): ObjectStatus | null {

@@ -34,6 +34,23 @@ describe('drift', () => {
     expect(kit.drift(configMapKey('m0003'))).toMatchObject({ action: 'healed', paths: ['.data.n'], manager: 'kubectl-edit' })
   })
 
+  test('DR8 the drift of an object is said no more when nothing is said of the object', async () => {
+    const { cluster, kit, settle } = await settled()
+    cluster.editAs('kubectl-edit', configMapRef('m0003'), (object) => Object.assign(object, { data: { n: 'x' } }))
+    cluster.editAs('kubectl-edit', configMapRef('m0004'), (object) => Object.assign(object, { data: { n: 'x' } }))
+    await settle()
+    kit.desire(configMaps(20).filter(({ metadata }) => metadata.name !== 'm0003'))
+    await settle()
+    const said = () => kit.state.outbox(1_000).filter(({ kind, doc }) => kind === 'drift' && doc !== null)
+    expect([kit.object(configMapKey('m0003')), kit.drift(configMapKey('m0003'))]).toEqual([null, null])
+    expect(said().map(({ key }) => key)).toEqual([`web/shop/${configMapKey('m0004')}`])
+    kit.remove('prune')
+    await settle()
+    kit.dropRow()
+    await settle()
+    expect([kit.service(), ...said()]).toEqual([null])
+  })
+
   test('DR7 our label taken away: it comes back', async () => {
     const { cluster, settle } = await settled()
     cluster.editAs('kubectl-label', configMapRef('m0003'), (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
