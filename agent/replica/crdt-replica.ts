@@ -82,11 +82,11 @@ class CrdtReplica implements CheckedReplica {
   applyPage(frames: Uint8Array): ApplyPageResult {
     const read = readPage(frames, this.#options.clusterId, this.#options.serverKeys())
     if (read.kind === 'refused') return read
-    const { hello, checkpoint } = read.page
+    const { hello } = read.page
     if (hello.epoch < this.#epoch) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.#epoch}` }
-    if (checkpoint.from === null) return this.#replaceBy(read.page)
+    if (hello.from === null) return this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
-    if (position === null || !samePosition(position, checkpoint.from)) return { kind: 'discarded' }
+    if (position === null || !samePosition(position, hello.from)) return { kind: 'discarded' }
     return this.#unlessDamaged(() => this.#mergePage(read.page), { kind: 'refused', why: 'the replica is damaged' })
   }
 
@@ -100,22 +100,22 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  #mergePage({ hello, changes, checkpoint }: Page): ApplyPageResult {
+  #mergePage({ hello, rows, checkpoint }: Page): ApplyPageResult {
     const file = this.#file
     if (file === null) return { kind: 'discarded' }
     this.#raiseEpoch(hello.epoch)
-    const merged = file.merge(changes, hello.siteId, { position: checkpoint.to, count: checkpoint.count, epoch: hello.epoch })
+    const merged = file.merge(rows, hello.siteId, { position: hello.to, count: checkpoint.count, epoch: hello.epoch })
     if ('differs' in merged) return { kind: 'refused', why: merged.differs }
-    return { kind: 'applied', position: checkpoint.to, changedServices: servicesOf(merged.changedIds) }
+    return { kind: 'applied', position: hello.to, changedServices: servicesOf(merged.changedIds) }
   }
 
-  #replaceBy({ hello, changes, checkpoint }: Page): ApplyPageResult {
+  #replaceBy({ hello, rows, checkpoint }: Page): ApplyPageResult {
     const { path } = this.#options
     const staged = stagedPath(path)
     removeFile(staged)
-    const held = { position: checkpoint.to, count: checkpoint.count, epoch: hello.epoch }
+    const held = { position: hello.to, count: checkpoint.count, epoch: hello.epoch }
     const why = this.#build(staged, (file) => {
-      const merged = file.merge(changes, hello.siteId, held)
+      const merged = file.merge(rows, hello.siteId, held)
       return 'differs' in merged ? merged.differs : file.damage()
     })
     if (why !== null) {
@@ -132,7 +132,7 @@ class CrdtReplica implements CheckedReplica {
     syncPath(dirname(path))
     this.#file = this.#open(path)
     this.#verified = true
-    return { kind: 'applied', position: checkpoint.to, changedServices: servicesOf(changedIds(before, new Map(this.dump()))) }
+    return { kind: 'applied', position: hello.to, changedServices: servicesOf(changedIds(before, new Map(this.dump()))) }
   }
 
   /** Makes a whole, closed, synced file, or says why not. */

@@ -4,7 +4,7 @@ import { type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
-import type { Change } from './page-reader.ts'
+import type { Row } from '../../shared/protocol/frames.ts'
 
 /** What the file says of itself. */
 export interface Held {
@@ -17,7 +17,7 @@ export interface ReplicaFile {
   readonly db: Database
   held(): Held | null
   /** All or nothing; null when `held` came out as it should, else what differs and nothing is changed. Returns also the ids whose document changed. */
-  merge(changes: readonly Change[], siteId: string, held: Held): { changedIds: string[] } | { differs: string }
+  merge(rows: readonly Row[], siteId: string, held: Held): { changedIds: string[] } | { differs: string }
   doc(id: string): string | null
   /** Live rows of the range, by id. */
   rows(from: string, below: string): Array<readonly [id: string, doc: string]>
@@ -88,21 +88,22 @@ class CrdtReplicaFile implements ReplicaFile {
     return position.success ? { position: position.data, count, epoch } : null
   }
 
-  merge(changes: readonly Change[], siteId: string, held: Held): { changedIds: string[] } | { differs: string } {
+  merge(rows: readonly Row[], siteId: string, held: Held): { changedIds: string[] } | { differs: string } {
     try {
-      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(changes, siteId, held)) }
+      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, siteId, held)) }
     } catch (error) {
       if (error instanceof Differs) return { differs: error.message }
       throw error
     }
   }
 
-  #mergeInTransaction(changes: readonly Change[], siteId: string, held: Held): string[] {
+  #mergeInTransaction(rows: readonly Row[], siteId: string, held: Held): string[] {
     const { merge, setHeld } = this.#statements
     const before = this.held()
     let { sum, count } = { sum: parseHash(before?.position.hash ?? '0'), count: before?.count ?? 0 }
     const changedIds: string[] = []
-    for (const { id, doc, dv, colVersion, cl, seq } of changes) {
+    const { dv } = held.position
+    for (const [seq, { id, doc, colVersion, cl }] of rows.entries()) {
       const old = this.doc(id)
       merge.run({ cluster: this.#cluster, id, cid: doc === null ? '-1' : 'doc', doc, colVersion, dv, siteId, cl, seq })
       // What counts is what the file holds now: a row that outranks the server's keeps its own document, and the hash must show it (RP1).

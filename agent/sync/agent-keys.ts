@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
-import { publicKeySchema } from '../../shared/protocol/join.ts'
+import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'
 
 const keySchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })

@@ -6,7 +6,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
-import { checkRowSizes, encodeRenderedSet } from './rendered-set.ts'
+import { checkRows, encodeRenderedSet } from './rendered-set.ts'
 import { replayCluster } from './replay.ts'
 import type { Shards } from './shards.ts'
 
@@ -37,9 +37,9 @@ export async function publishRevisions(deps: PublishDeps, publications: readonly
   const encoded = new Map<ReadonlyMap<string, string>, string | null>()
   for (const { doc, project, service, objects } of publications) {
     assert(doc !== null || objects.size === 0, 'a tombstone has no objects')
-    checkRowSizes([[`${project}/${service}`, doc === null ? '' : canonicalJson(doc)]])
+    checkRows([[`${project}/${service}`, doc === null ? '' : canonicalJson(doc)]])
     if (encoded.has(objects)) continue
-    checkRowSizes(objects)
+    checkRows(objects)
     encoded.set(objects, objects.size === 0 ? null : await deps.content.put(encodeRenderedSet(objects)))
   }
   const changed: boolean[] = []

@@ -1,7 +1,8 @@
 // A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are one file in the content store.
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
-import { PAGE_BYTES_MAX, ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { badRowDoc, badRowId } from '../../shared/protocol/frames.ts'
+import { PAGE_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 
 const lineSchema = z.tuple([z.string(), z.string()])
@@ -17,11 +18,10 @@ export function decodeRenderedSet(bytes: Uint8Array): Map<string, string> {
   return new Map(lines.map((line) => lineSchema.parse(JSON.parse(line))))
 }
 
-/** A row past the limits would be refused by the agent with its whole page, and again at every try: it must not get into a shard. */
-export function checkRowSizes(rows: Iterable<readonly [id: string, doc: string]>): void {
+/** A row that breaks a rule of the page would be refused by the agent with its whole page, and again at every try: it must not get into a shard. */
+export function checkRows(rows: Iterable<readonly [id: string, doc: string]>): void {
   for (const [id, doc] of rows) {
-    const limit =
-      Buffer.byteLength(id) > ROW_ID_BYTES_MAX ? ROW_ID_BYTES_MAX : Buffer.byteLength(doc) > ROW_DOC_BYTES_MAX ? ROW_DOC_BYTES_MAX : null
-    if (limit !== null) throw new AppError('too_large', { doing: 'publish', detail: `${id.slice(0, 200)} is larger than ${limit} bytes` })
+    const bad = badRowId(id) ?? badRowDoc(doc)
+    if (bad !== null) throw new AppError('too_large', { doing: 'publish', detail: `${JSON.stringify(id.slice(0, 200))} is ${bad}` })
   }
 }

@@ -24,7 +24,7 @@ export interface ShardsOptions {
   sign(bytes: Uint8Array): string
   /** The epoch of a cluster's agent (CU2a). */
   epochOf(clusterId: ClusterId): number
-  /** 128 random bits in hex: ids of files and transfers. */
+  /** 128 random bits in hex: ids of files. */
   newId(): string
   clock: Clock
   log: Logger
@@ -123,17 +123,17 @@ class ShardFiles implements Shards {
     const { file, reader } = this.#part(clusterId)
     const read = reader.read(clusterId, cursor)
     if (read.kind !== 'rows') return read
-    const { to, count, rows } = read
-    const { sign, epochOf, newId } = this.#options
+    const { to, count, ordinal, rows } = read
+    const { sign, epochOf } = this.#options
     const frames = encodePage({
       clusterId,
       epoch: epochOf(clusterId),
       from: cursor,
       to,
       count,
+      ordinal,
       rows,
       siteId: file.siteId,
-      transfer: newId(),
       sign,
     })
     return { kind: 'page', frames, to }

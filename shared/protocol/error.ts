@@ -141,6 +141,18 @@ export const ERRORS = define({
     cause: 'The cursor cannot be answered by a delta.',
     remedy: 'Nothing to do: the agent fetches everything into a new replica.',
   },
+  transfer_gone: {
+    status: 410,
+    retryable: true,
+    cause: 'The page whose part was asked for is no longer kept, or was withdrawn.',
+    remedy: 'Nothing to do: the agent starts over from its cursor.',
+  },
+  restore_pending: {
+    status: 503,
+    retryable: true,
+    cause: 'The server was restored from a backup that is older than what its agents hold, and waits for a person.',
+    remedy: 'Read the plan with `skerry restore` and confirm it. Agents go on enforcing what they hold, and nothing is removed meanwhile.',
+  },
   bad_page: {
     status: 502,
     retryable: true,

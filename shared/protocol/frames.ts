@@ -1,68 +1,105 @@
-// GET desired?cursor=&wait=: a page of NDJSON frames: one `hello`, then for each db_version a `tx` and its n rows, last the `checkpoint`.
-// A page goes from the agent's cursor to the head and nowhere between (PL2). 204: nothing new within `wait`. Unknown frame types between
-// hello and checkpoint are an error of the page: what changes meaning gets a new protocol version.
+// A page: one `hello` line (JSON), a line for each row, last the `checkpoint` line (JSON). It goes from the agent's cursor to the head and nowhere between (PL2).
+// A row is `id TAB column version TAB causal length [TAB document]`: the document is canonical JSON on one line and travels unescaped, so that it is
+// compressed, hashed and stored as it is. What changes meaning gets a new protocol version; unknown members of hello and checkpoint are left out.
 import { z } from 'zod'
-import { INTEGER_BOUND, positionSchema } from '../crdt/position.ts'
-import { signatureSchema } from './join.ts'
+import { INTEGER_BOUND, type Position, positionSchema } from '../crdt/position.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from './routes.ts'
+import { signatureSchema } from './signatures.ts'
 
 const counter = z.number().int().positive().max(INTEGER_BOUND)
+const siteId = z.string().regex(/^[0-9a-f]{32}$/)
 
-/** First frame. */
+/** What a re-base keeps of the agent's rows (PL9): one digit for each bucket, 1 for a bucket that is equal on both sides. */
+const keepSchema = z.string().regex(/^([01]|[01]{16}|[01]{256})$/)
+
 export const helloSchema = z.object({
   t: z.literal('hello'),
   /** Grows with every rebuild, restore or re-join; an agent refuses a lower one (CU2a). */
   epoch: counter,
   /** Layout of the rows; 1 is `desired(cluster, id, doc)`. */
   schema: z.number().int().positive(),
-  /** The cursor this page starts from; null for a bootstrap into a new file (PL8). */
+  /** The cluster's transaction count in the fleet store (CU7): tells a server that was set back (RP2). */
+  ordinal: z.number().int().nonnegative().max(INTEGER_BOUND),
+  /** The cursor this page starts from; null for a page that becomes a new file (PL8, PL9). */
   from: positionSchema.nullable(),
   to: positionSchema,
-  /** cr-sqlite site id of the shard file, 32 hex digits. */
-  siteId: z.string().regex(/^[0-9a-f]{32}$/),
-  /** Names the page while it can be asked for again (PL3). */
-  transfer: z.string().max(64),
-  parts: z.number().int().positive(),
+  /** cr-sqlite site id of the shard file. */
+  siteId,
+  keep: keepSchema.optional(),
 })
 export type Hello = z.infer<typeof helloSchema>
 
-/** Opens one db_version: one revision of one service (CU6). */
-export const txSchema = z.object({ t: z.literal('tx'), dv: counter, n: z.number().int().positive() })
-export type Tx = z.infer<typeof txSchema>
+/** A row as it travels: its latest state, never its history. */
+export interface Row {
+  id: string
+  /** Null: deleted. */
+  doc: string | null
+  colVersion: number
+  /** Causal length: odd is alive, even is deleted. */
+  cl: number
+}
 
-const bytesAtMost = (max: number) => (text: string) => text.length <= max && (text.length * 3 <= max || Buffer.byteLength(text) <= max)
+export const rowLine = ({ id, doc, colVersion, cl }: Row): string =>
+  doc === null ? `${id}\t${colVersion}\t${cl}\n` : `${id}\t${colVersion}\t${cl}\t${doc}\n`
 
-/** `[id, doc or null when deleted, column version, causal length, seq]`. An odd causal length is a live row, an even one a deleted row. */
-export const rowSchema = z
-  .tuple([
-    z.string().min(1).refine(bytesAtMost(ROW_ID_BYTES_MAX), `id longer than ${ROW_ID_BYTES_MAX} bytes`),
-    z.string().refine(bytesAtMost(ROW_DOC_BYTES_MAX), `doc longer than ${ROW_DOC_BYTES_MAX} bytes`).nullable(),
-    counter,
-    counter,
-    z.number().int().min(0).max(INTEGER_BOUND),
-  ])
-  .refine(([, doc, , cl]) => (doc === null) === (cl % 2 === 0), 'causal length does not fit: odd is alive, even is deleted')
-export type Row = z.infer<typeof rowSchema>
+const COUNTER = /^[1-9][0-9]{0,15}$/
+const bytesAtMost = (text: string, max: number) => text.length <= max && (text.length * 3 <= max || Buffer.byteLength(text) <= max)
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+const CONTROL = /[\u0000-\u001f\u007f]/
 
-/** Last frame. The signature is checked before BEGIN, hash and count before COMMIT of rows and cursor (PL5, CU4). */
+/** What an id may not be; null for a good one. Server and agent ask the same. */
+export function badRowId(id: string): string | null {
+  if (id === '') return 'an empty id'
+  if (!bytesAtMost(id, ROW_ID_BYTES_MAX)) return `an id longer than ${ROW_ID_BYTES_MAX} bytes`
+  return CONTROL.test(id) ? 'an id with control characters' : null
+}
+export function badRowDoc(doc: string): string | null {
+  if (!bytesAtMost(doc, ROW_DOC_BYTES_MAX)) return `a document longer than ${ROW_DOC_BYTES_MAX} bytes`
+  return doc.includes('\n') ? 'a document of several lines' : null
+}
+
+/** A line without its line feed; a string says what is wrong with it. Every bound that cr-sqlite does not check is checked here (PL5). */
+export function parseRowLine(line: string): Row | string {
+  const idEnd = line.indexOf('\t')
+  const colEnd = line.indexOf('\t', idEnd + 1)
+  if (idEnd < 0 || colEnd < 0) return 'a row of fewer than three fields'
+  const clEnd = line.indexOf('\t', colEnd + 1)
+  const id = line.slice(0, idEnd)
+  const colText = line.slice(idEnd + 1, colEnd)
+  const clText = clEnd < 0 ? line.slice(colEnd + 1) : line.slice(colEnd + 1, clEnd)
+  const doc = clEnd < 0 ? null : line.slice(clEnd + 1)
+  const bad = badRowId(id) ?? (doc === null ? null : badRowDoc(doc))
+  if (bad !== null) return bad
+  const colVersion = COUNTER.test(colText) ? Number(colText) : 0
+  const cl = COUNTER.test(clText) ? Number(clText) : 0
+  if (colVersion < 1 || colVersion > INTEGER_BOUND || cl < 1 || cl > INTEGER_BOUND) return 'a version that is no counter'
+  if ((doc === null) !== (cl % 2 === 0)) return 'a causal length that does not fit: odd is alive, even is deleted'
+  return { id, doc, colVersion, cl }
+}
+
+/** Last line. The signature is checked before BEGIN, hash and count before COMMIT of rows and cursor (PL5, CU4). */
 export const checkpointSchema = z.object({
   t: z.literal('checkpoint'),
-  from: positionSchema.nullable(),
-  to: positionSchema,
   /** All live rows of the cluster after this page, not only the page's. */
   count: z.number().int().nonnegative().max(INTEGER_BOUND),
-  /** SHA-256 in hex of all bytes of the page before this frame's line. */
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** SHA-256 in hex of the row lines. */
+  rows: z.string().regex(/^[0-9a-f]{64}$/),
   signature: signatureSchema,
 })
 export type Checkpoint = z.infer<typeof checkpointSchema>
 
-/** CU2a: what the checkpoint's signature covers. `to.hash` is the row hash. */
-export function checkpointBytes(clusterId: string, epoch: number, checkpoint: Omit<Checkpoint, 'signature' | 't'>): Uint8Array {
-  const { from, to, count, sha256 } = checkpoint
-  const position = (p: typeof to | null) => (p === null ? '-' : `${p.dbId}.${p.term}.${p.dv}.${p.hash}`)
-  return new TextEncoder().encode(['skerry-checkpoint-v1', clusterId, epoch, position(from), position(to), count, sha256].join('\n'))
+/** CU2a: what the checkpoint's signature covers: everything of the page, for one cluster. `to.hash` is the row hash. */
+export function checkpointBytes(clusterId: string, hello: Omit<Hello, 't'>, checkpoint: Pick<Checkpoint, 'count' | 'rows'>): Uint8Array {
+  const { epoch, schema, ordinal, from, to, siteId, keep } = hello
+  const position = (p: Position | null) => (p === null ? '-' : `${p.dbId}.${p.term}.${p.dv}.${p.hash}`)
+  const fields = [clusterId, epoch, schema, ordinal, position(from), position(to), siteId, keep ?? '-', checkpoint.count, checkpoint.rows]
+  return new TextEncoder().encode(['skerry-checkpoint-v1', ...fields].join('\n'))
 }
+
+/** A page without its rows: the server's own word on where a cluster was. The agent keeps the last one and shows it when it must refetch, so that a
+ *  server that was set back learns it from itself (RP2). */
+export const headProofSchema = z.object({ hello: helloSchema, checkpoint: checkpointSchema })
+export type HeadProof = z.infer<typeof headProofSchema>
 
 /** Why a cursor cannot be answered by a delta (PL1); member `reason` of the 409 problem. */
 export const REFETCH_REASONS = ['restored', 'forked', 'compacted', 'diverged', 'unknown'] as const

@@ -2,11 +2,8 @@
 // use nothing up, so a lost answer is repeated safely and a captured request is worth nothing without the private key.
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema, nameSchema } from '../model/ids.ts'
-
-/** Raw 32-byte public keys, base64url without padding. */
-export const publicKeySchema = z.string().regex(/^[A-Za-z0-9_-]{43}$/)
-/** 64-byte Ed25519 signatures, base64url without padding. */
-export const signatureSchema = z.string().regex(/^[A-Za-z0-9_-]{86}$/)
+import { keyLinksSchema } from './key-links.ts'
+import { publicKeySchema, signatureSchema } from './signatures.ts'
 
 export const joinRequestSchema = z.object({
   /** The secret part of the join token (see `parseJoinToken`). */
@@ -31,8 +28,11 @@ export const joinAnswerSchema = z.object({
   agentId: agentIdSchema,
   /** Grows when the agent's disk is lost; the newer of two agents with one key wins. */
   incarnation: z.number().int().positive(),
-  /** The server's signing keys; the first one's fingerprint is in the join token. The agent pins them once it has checked `signature`. */
+  /** The server's signing keys, the one that signs first. Its fingerprint is in the join token, or `keyLinks` lead from that one to it. The agent pins them once
+   *  it has checked `signature`. */
   serverKeys: z.array(publicKeySchema).min(1).max(8),
+  /** Oldest first; absent while the first key is in use (RP7). */
+  keyLinks: keyLinksSchema.optional(),
   protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
   /** Ed25519 over `joinAnswerBytes` by the first of `serverKeys`: without it whoever passes the answer on could add a key of his own. */
   signature: signatureSchema,

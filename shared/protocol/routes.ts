@@ -4,6 +4,7 @@ export const ROUTES = {
   join: `${AGENT_API}/join`,
   session: `${AGENT_API}/session`,
   desired: `${AGENT_API}/desired`,
+  buckets: `${AGENT_API}/desired/buckets`,
   status: `${AGENT_API}/status`,
 } as const
 
@@ -12,8 +13,12 @@ export const ROW_ID_BYTES_MAX = 1_024
 export const ROW_DOC_BYTES_MAX = 3 * 1_024 * 1_024
 /** Largest page, uncompressed: an agent stops reading past it. */
 export const PAGE_BYTES_MAX = 256 * 1_024 * 1_024
+/** Largest part of a page on the wire (PL3): what a bad link has to bring over in one go. */
+export const PART_BYTES_MAX = 256 * 1_024
 /** Bodies that the server takes from an agent, inflated. */
 export const JOIN_BODY_BYTES_MAX = 64 * 1_024
+/** A head proof and 256 sums. */
+export const REFETCH_BODY_BYTES_MAX = 16 * 1_024
 export const STATUS_BODY_BYTES_MAX = 4 * 1_024 * 1_024
 export const STATUS_ROWS_MAX = 5_000
 export const STATUS_DOC_BYTES_MAX = 64 * 1_024

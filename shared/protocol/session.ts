@@ -2,7 +2,8 @@
 // works after any time offline and with any clock, because only the server's clock is asked.
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
-import { signatureSchema } from './join.ts'
+import { keyLinksSchema } from './key-links.ts'
+import { signatureSchema } from './signatures.ts'
 import { INCARNATION_MAX } from './status.ts'
 
 /** How far a restored server may lag behind what an agent holds, and how far one answer may raise it. */
@@ -39,6 +40,8 @@ export const sessionAnswerSchema = z.object({
   expiresInMs: z.number().int().positive(),
   /** For display of skew only. */
   serverTimeMs: z.number().int(),
+  /** Oldest first; absent while the server's first key is in use. The agent pins what follows from its keys before it checks `signature` (RP7). */
+  keyLinks: keyLinksSchema.optional(),
   /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for good. */
   signature: signatureSchema,
 })

@@ -16,11 +16,15 @@ export const statusRowSchema = z.object({
 })
 export type StatusRow = z.infer<typeof statusRowSchema>
 
+export const inventoryRangeSchema = z.object({ after: z.string().max(1_100).nullable(), upTo: z.string().max(1_100).nullable() })
+export type InventoryRange = z.infer<typeof inventoryRangeSchema>
+
 export const statusRequestSchema = z.object({
   incarnation: z.number().int().positive().max(INCARNATION_MAX),
   rows: z.array(statusRowSchema).max(STATUS_ROWS_MAX),
-  /** PU4: `rows` is everything there is: older rows of this cluster that are not among them are removed. Absent: false. */
-  complete: z.boolean().optional(),
+  /** PU4: `rows` is everything there is, or everything of a range of `kind/key` (in code unit order; `after` exclusive, `upTo` inclusive, null: open): older rows of this
+   *  cluster in it that are not among them are removed. Absent: false. */
+  complete: z.union([z.boolean(), inventoryRangeSchema]).optional(),
 })
 export type StatusRequest = z.infer<typeof statusRequestSchema>
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkRowSizes, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
+import { checkRows, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { shardOf } from '../../server/desired/shard-files.ts'
 import { openShardReader, refetchReason } from '../../server/desired/shard-reader.ts'
 import type { Shards } from '../../server/desired/shards.ts'
@@ -326,7 +326,7 @@ test.each([
   ['an id one byte past', 'i'.repeat(ROW_ID_BYTES_MAX + 1), '', true],
   ['a document one byte past', 'i', `ü${'d'.repeat(ROW_DOC_BYTES_MAX - 1)}`, true],
 ])('PL5 rows are held to the limits before they are published: %s', (_, id, doc, refused) => {
-  const check = () => checkRowSizes([[id, doc]])
+  const check = () => checkRows([[id, doc]])
   if (refused) expect(check).toThrow('larger than')
   else expect(check).not.toThrow()
 })

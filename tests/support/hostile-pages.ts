@@ -20,12 +20,13 @@ export interface ForgedPage {
 
 export function forgePage(page: ForgedPage): Uint8Array {
   const { clusterId, epoch = 1, from, to, count, privateKey = SERVER_KEY.privateKey } = page
-  const hello = { t: 'hello', epoch, schema: 1, from, to, siteId: 'ab'.repeat(16), transfer: 't', parts: 1, ...page.hello }
+  const covered = { epoch, schema: 1, ordinal: 3, from, to, siteId: 'ab'.repeat(16) }
+  const hello = { t: 'hello', ...covered, ...page.hello }
   const line = (value: unknown) =>
     value instanceof Uint8Array ? value : Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
-  const body = Buffer.concat([hello, ...page.lines].flatMap((value) => [line(value), Buffer.from('\n')]))
-  const covered = { from, to, count, sha256: createHash('sha256').update(body).digest('hex') }
-  const signature = signBytes(privateKey, checkpointBytes(clusterId, epoch, covered))
-  const checkpoint = { t: 'checkpoint', ...covered, signature, ...page.checkpoint }
-  return Buffer.concat([body, Buffer.from(`${JSON.stringify(checkpoint)}\n`)])
+  const lines = Buffer.concat(page.lines.flatMap((value) => [line(value), Buffer.from('\n')]))
+  const sums = { count, rows: createHash('sha256').update(lines).digest('hex') }
+  const signature = signBytes(privateKey, checkpointBytes(clusterId, covered, sums))
+  const checkpoint = { t: 'checkpoint', ...sums, signature, ...page.checkpoint }
+  return Buffer.concat([Buffer.from(`${JSON.stringify(hello)}\n`), lines, Buffer.from(`${JSON.stringify(checkpoint)}\n`)])
 }

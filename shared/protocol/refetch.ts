@@ -1,0 +1,21 @@
+// POST desired/buckets: what an agent sends after `must_refetch`, or when it has nothing. The body is one JSON line (`refetchHeadSchema`), then the raw sums of its
+// buckets, 16 bytes each: none, 1, 16 or 256 of them. The answer is a page without `from`; its `keep` says which buckets are equal and do not travel (PL9).
+import { z } from 'zod'
+import { headProofSchema } from './frames.ts'
+
+export const SUM_BYTES = 16
+export const BUCKET_COUNTS = [0, 1, 16, 256] as const
+export type BucketCount = (typeof BUCKET_COUNTS)[number]
+
+export const refetchHeadSchema = z.object({
+  /** Of the last page that was applied; absent when nothing is left of it. */
+  proof: headProofSchema.optional(),
+})
+export type RefetchHead = z.infer<typeof refetchHeadSchema>
+
+/** About 16 rows a bucket or more: a bucket that differs travels whole. */
+export const bucketCountFor = (rows: number): BucketCount => (rows === 0 ? 0 : rows < 64 ? 1 : rows < 4_096 ? 16 : 256)
+
+/** By the first bits of the row hash, so that both sides agree without a word. */
+export const bucketOf = (rowHash: bigint, count: BucketCount): number =>
+  count === 256 ? Number(rowHash >> 120n) : count === 16 ? Number(rowHash >> 124n) : 0

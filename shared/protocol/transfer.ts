@@ -1,0 +1,22 @@
+// PL3: a page that is larger than PART_BYTES_MAX on the wire travels in parts: slices of its compressed bytes, each of which can be asked for again. The first
+// answer carries part 0 and this header; the others are GET desired?transfer=ID&part=N. After TRANSFER_MS, or when a revision in it was withdrawn, a part is
+// answered 410 `transfer_gone` and the agent starts over from its cursor.
+export const TRANSFER_HEADER = 'skerry-transfer'
+export const TRANSFER_MS = 600_000
+
+export interface TransferHead {
+  /** 22 characters, base64url of 128 random bits. */
+  id: string
+  parts: number
+  /** Of all parts together. */
+  bytes: number
+}
+
+export const transferText = ({ id, parts, bytes }: TransferHead): string => `${id}.${parts}.${bytes}`
+
+/** Null when the text is none; at most `bytesMax` in all. */
+export function parseTransfer(text: string, bytesMax: number): TransferHead | null {
+  const match = /^([A-Za-z0-9_-]{22})\.([1-9][0-9]{0,5})\.([1-9][0-9]{0,11})$/.exec(text)
+  const [id, parts, bytes] = [match?.[1], Number(match?.[2]), Number(match?.[3])]
+  return id !== undefined && parts >= 2 && bytes <= bytesMax ? { id, parts, bytes } : null
+}
