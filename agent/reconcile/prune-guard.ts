@@ -30,9 +30,11 @@ export interface PruneCounts {
   pruneConfirmed: string | undefined
   protect: boolean
   maxPrunePercent: number
+  /** RP2: the server was set back to a backup, and this revision is what the backup says. */
+  restored: boolean
 }
 
-/** PR1–PR4: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
+/** PR1–PR4, RP2: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
 export function guardPrune(counts: PruneCounts): PruneRefusal | null {
   const { prune, digest, ownedCount } = counts
   if (prune.length === 0 || counts.pruneConfirmed === digest) return null
@@ -42,7 +44,9 @@ export function guardPrune(counts: PruneCounts): PruneRefusal | null {
   return { digest, names: names.slice(0, NAMES_MAX), count: prune.length, ownedCount, why }
 }
 
-function refusalReason({ prune, desiredCount, ownedCount, protect, maxPrunePercent }: PruneCounts): string | null {
+function refusalReason({ prune, desiredCount, ownedCount, protect, maxPrunePercent, restored }: PruneCounts): string | null {
+  if (restored)
+    return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
   if (protect) return 'the service is protected: nothing of it is pruned without a person'
   if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
   const precious = prune.filter(isPrecious)

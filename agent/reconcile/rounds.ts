@@ -80,7 +80,8 @@ function reportRival(model: ServiceModel, deps: TurnDeps, key: string, problem: 
   })
 }
 
-/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard already. */
+/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
+ *  already, but one out of a backup may be of a service that was made again since (RP2). */
 export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
   const { row } = model
   model.pruneWhy = null
@@ -100,7 +101,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     const seen = deps.revisionsSeen()
     const plan = planPrune(planView(model, deps), leaving, options)
     absorb(model, deps, plan.problems)
-    const held = row.removal === undefined ? holdPrune(model, deps, plan.doomed) : null
+    const held = row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
@@ -116,9 +117,9 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
 function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeof guardPrune>[0]['prune']): string | null {
   const { row } = model
   if (row === null || doomed.length === 0) return null
-  const { sync, digest, count, pruneConfirmed, protect } = row
+  const { sync, digest, count, pruneConfirmed, protect, restored = false } = row
   const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
-  if (!sync.prune) {
+  if (!sync.prune && row.removal === undefined) {
     model.refusal = null
     return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
   }
@@ -131,6 +132,7 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeo
     pruneConfirmed,
     protect,
     maxPrunePercent: sync.maxPrunePercent,
+    restored,
   })
   if (refusal !== null && JSON.stringify(refusal) !== JSON.stringify(model.refusal)) {
     deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key })

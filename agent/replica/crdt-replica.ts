@@ -8,6 +8,7 @@ import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
@@ -77,6 +78,14 @@ class CrdtReplica implements CheckedReplica {
     this.#verified = damage === null
     if (damage !== null) this.#options.log.warn('replica failed its check, it will be fetched again', { why: damage })
     return this.#verified
+  }
+
+  bucketSums(): Uint8Array {
+    return new Uint8Array()
+  }
+
+  proof(): HeadProof | null {
+    return null
   }
 
   applyPage(frames: Uint8Array): ApplyPageResult {

@@ -3,6 +3,7 @@
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import type { HeadProof } from '../../shared/protocol/frames.ts'
 
 /** A service as its row says, with all its objects, their hash proven against the row's digest. */
 export interface DesiredRevision extends ServiceId {
@@ -26,8 +27,12 @@ export interface Replica {
   position(): Position | null
   /** Last signed epoch; a lower one is refused. */
   epoch(): number
-  /** A verified page that continues `position()` merges into this file; a page without `from` (bootstrap) is built in a new file and renamed over it (PL8). `frames` is
-   *  the page's uncompressed NDJSON. */
+  /** What a refetch shows of the rows held, for PL9: 0, 1, 16 or 256 sums of 16 bytes. None unless the file verifies. The next page with `keep` answers them. */
+  bucketSums(): Uint8Array
+  /** Hello and checkpoint of the last page that was applied, kept also when the file is lost (RP2). */
+  proof(): HeadProof | null
+  /** A verified page that continues `position()` merges into this file; a page without `from` is built in a new file, with the buckets that it keeps, and renamed over
+   *  this one (PL8, PL9). `frames` is the page, uncompressed. */
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead

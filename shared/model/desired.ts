@@ -55,6 +55,9 @@ export const serviceRowSchema = z.object({
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */
   pruneConfirmed: z.string().optional(),
+  /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit that changes it. What a
+   *  newer server means by another value prunes nothing either. */
+  restored: z.boolean().catch(true).optional(),
   /** Set: the service goes. Its object rows are gone already, its inventory decides what is removed. */
   removal: removalOrderSchema.optional(),
 })

@@ -23,6 +23,8 @@ export class MemoryReplica implements Replica {
   ok = true
   position = () => null
   epoch = () => 1
+  bucketSums = () => new Uint8Array()
+  proof = () => null
   applyPage = () => ({ kind: 'discarded' }) as const
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }

@@ -26,6 +26,13 @@ describe('a service row of a newer server', () => {
   test('RV5 a member that this version does not know changes nothing', () => {
     expect(read({}, { wave: 3 }).data).toEqual(read({}).data)
   })
+  test('RP2 RV5 what a newer server means by `restored` prunes nothing', () => {
+    expect([read({}), read({}, { restored: true }), read({}, { restored: { since: 1 } })].map(({ data }) => data?.restored)).toEqual([
+      undefined,
+      true,
+      true,
+    ])
+  })
   test('RV5 a removal order of an unknown policy is not read: nothing goes by guess', () => {
     expect(read({}, { removal: { policy: 'archive', by: 'b', atMs: 0, why: '' } }).success).toBe(false)
   })

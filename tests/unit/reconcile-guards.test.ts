@@ -15,6 +15,7 @@ const counts = (change: Partial<PruneCounts>): PruneCounts => ({
   pruneConfirmed: undefined,
   protect: false,
   maxPrunePercent: 50,
+  restored: false,
   ...change,
 })
 
@@ -40,6 +41,10 @@ describe('the prune guard', () => {
       { prune: one('', 'Namespace'), protect: true, desiredCount: 0, pruneConfirmed: 'd' },
       'kept',
     ],
+    ['RP2 one object of a restored server’s revision', { prune: maps(1), restored: true }, 'refused'],
+    ['RP2 nothing to prune in it', { restored: true }, 'kept'],
+    ['RP2 PR4 a person confirmed the restored revision', { prune: maps(1), restored: true, pruneConfirmed: 'd' }, 'kept'],
+    ['RP2 PR4 a person confirmed the one before the restore', { prune: maps(1), restored: true, pruneConfirmed: 'old' }, 'refused'],
     ['PR4 a person confirmed another one', { prune: one('', 'Namespace'), pruneConfirmed: 'other' }, 'refused'],
   ] as const)('%s', (_, change, expected) => expect(guardPrune(counts(change)) === null ? 'kept' : 'refused').toBe(expected))
 

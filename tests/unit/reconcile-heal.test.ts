@@ -186,6 +186,37 @@ describe('pruning', () => {
     expect(kit.service()?.refusal).toBeUndefined()
   })
 
+  test('RP2 a revision of a restored server applies what it names and prunes nothing, until a person confirmed it', async () => {
+    const { cluster, kit, run, settle } = setup()
+    kit.desire(configMaps(3))
+    await run()
+    writes(cluster)
+    const digest = kit.desire(configMaps(2), { restored: true })
+    await settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1, names: ['ConfigMap default/m0002'] } })
+    expect(kit.service()?.refusal?.why).toContain('confirm')
+    kit.desire(configMaps(2), { restored: true, pruneConfirmed: digest })
+    await settle()
+    expect(writes(cluster)).toHaveLength(1)
+  })
+
+  test('RP2 a removal order of a restored server deletes nothing, until a person confirmed it', async () => {
+    const { cluster, kit, run, settle } = setup()
+    kit.desire(configMaps(2))
+    await run()
+    writes(cluster)
+    const removal = { policy: 'prune', by: 'a', atMs: 1, why: 'it was to go before the backup' } as const
+    const digest = kit.desire([], { restored: true, removal })
+    await settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()?.refusal?.count).toBe(2)
+    kit.desire([], { restored: true, removal, pruneConfirmed: digest })
+    await settle()
+    expect(writes(cluster)).toHaveLength(2)
+    expect(kit.service()).toMatchObject({ removed: true })
+  })
+
   test('PR6 a prune waits for the health of what is new', async () => {
     const { cluster, kit, run, settle } = setup()
     const deployment = {
