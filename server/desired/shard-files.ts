@@ -8,10 +8,11 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { zstd } from '../../shared/runtime/zstd.ts'
 import { encodePage } from './page.ts'
 import { openShardFile, type ShardFile } from './shard-file.ts'
 import { openShardReader, type ShardReader } from './shard-reader.ts'
-import type { Shards } from './shards.ts'
+import type { Accept, PartResult, PullResult, Shards } from './shards.ts'
 
 export const SHARD_COUNT = 16
 /** Its presence at start says that the last stop was not clean. Beside the files and synced, because their own pages are not. */
@@ -119,25 +120,29 @@ class ShardFiles implements Shards {
     return this.#part(clusterId).file.head(clusterId)
   }
 
-  pull(clusterId: ClusterId, cursor: Position | null): ReturnType<Shards['pull']> {
+  async pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
     const { file, reader } = this.#part(clusterId)
     const read = reader.read(clusterId, cursor)
     if (read.kind !== 'rows') return read
     const { to, count, ordinal, rows } = read
     const { sign, epochOf } = this.#options
-    const frames = encodePage({
-      clusterId,
-      epoch: epochOf(clusterId),
-      from: cursor,
-      to,
-      count,
-      ordinal,
-      rows,
-      siteId: file.siteId,
-      sign,
-    })
-    return { kind: 'page', frames, to }
+    const epoch = epochOf(clusterId)
+    const frames = encodePage({ clusterId, epoch, from: cursor, to, count, ordinal, rows, siteId: file.siteId, sign })
+    const packed = accept.zstd ? zstd(frames) : null
+    return packed === null || packed.length >= frames.length
+      ? { kind: 'page', bytes: frames, zstd: false, transfer: null, to }
+      : { kind: 'page', bytes: packed, zstd: true, transfer: null, to }
   }
+
+  refetch(clusterId: ClusterId, _sums: Uint8Array, accept: Accept): Promise<PullResult> {
+    return this.pull(clusterId, null, accept)
+  }
+
+  part(): PartResult {
+    return { kind: 'gone' }
+  }
+
+  endTransfers(): void {}
 
   waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || !samePosition(this.head(clusterId), position)) return Promise.resolve()

@@ -3,6 +3,7 @@
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
+import type { TransferHead } from '../../shared/protocol/transfer.ts'
 
 /** The whole of a service in a cluster. `serviceDoc: null` with no objects: nothing is left of it. */
 export interface ServiceRevision extends ServiceId {
@@ -15,10 +16,18 @@ export interface ServiceRevision extends ServiceId {
   objects: ReadonlyMap<string, string>
 }
 
+/** What the asking agent can read. */
+export interface Accept {
+  zstd: boolean
+}
+
 export type PullResult =
-  | { kind: 'page'; frames: Uint8Array; to: Position } // NDJSON, signed, uncompressed
+  /** `bytes` go on the wire as they are: a whole page, or part 0 of several if there is a `transfer`. */
+  | { kind: 'page'; bytes: Uint8Array; zstd: boolean; transfer: TransferHead | null; to: Position }
   | { kind: 'nothing_new' }
   | { kind: 'refetch'; reason: RefetchReason }
+
+export type PartResult = { kind: 'part'; bytes: Uint8Array } | { kind: 'gone' }
 
 export interface Shards {
   /** One transaction; rows of the service that are not in `objects` are deleted. No changed row, no transaction (RV4). Synchronous. Wakes the cluster's waiters
@@ -29,8 +38,14 @@ export interface Shards {
   /** Forgets a removed cluster. */
   removeCluster(clusterId: ClusterId): void
   head(clusterId: ClusterId): Position
-  /** From the cursor (null: everything) to the head of one read transaction (PL1, PL2, PL7). */
-  pull(clusterId: ClusterId, cursor: Position | null): PullResult
+  /** From the cursor (null: everything) to the head of one read transaction (PL1, PL2, PL7). What is small is read before this returns, what is large in a Worker. */
+  pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult>
+  /** A page that becomes a new file, without the buckets that are equal (PL9); `sums`: 0, 1, 16 or 256 of 16 bytes. */
+  refetch(clusterId: ClusterId, sums: Uint8Array, accept: Accept): Promise<PullResult>
+  /** PL3: only of a transfer that was made for this cluster. */
+  part(clusterId: ClusterId, transferId: string, part: number): PartResult
+  /** RV3: what was not fetched yet of the cluster's pages never is. */
+  endTransfers(clusterId: ClusterId): void
   /** Resolves as soon as the head is no longer `position`, else after `waitMs` or on abort. A hint only (PL10). */
   waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void>
   /** Ends the cluster's waits, for another reason than a new head. */

@@ -7,7 +7,6 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
 import {
   AGENT_API,
-  COMPRESS_BYTES_MIN,
   JOIN_BODY_BYTES_MAX,
   ROUTES,
   STATUS_BODY_BYTES_MAX,
@@ -17,14 +16,14 @@ import {
 } from '../../shared/protocol/routes.ts'
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { type StatusAnswer, statusRequestSchema } from '../../shared/protocol/status.ts'
+import { TRANSFER_HEADER, transferText } from '../../shared/protocol/transfer.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
-import { zstd } from '../../shared/runtime/zstd.ts'
 import { checkProtocol, type JoinDeps, joinAgent } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
-import type { Shards } from '../desired/shards.ts'
+import type { PullResult, Shards } from '../desired/shards.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
 import { readJson } from './agent-body.ts'
 import { problemResponse } from './problem.ts'
@@ -87,8 +86,8 @@ async function desired(request: Request, context: RequestContext, { sessions, sh
     // Again after every wait: the agent may have been revoked or superseded meanwhile.
     const { clusterId } = sessions.authorize(request.headers.get('authorization'))
     onSeen(clusterId)
-    const pulled = shards.pull(clusterId, cursor)
-    if (pulled.kind === 'page') return framesResponse(request, pulled.frames)
+    const pulled = await shards.pull(clusterId, cursor, acceptOf(request))
+    if (pulled.kind === 'page') return pageResponse(pulled)
     if (pulled.kind === 'refetch') throw new AppError('must_refetch', { detail: pulled.reason, extra: { reason: pulled.reason } })
     const leftMs = untilMs - clock.nowMs()
     if (cursor === null || leftMs <= 0 || request.signal.aborted) return new Response(null, { status: 204 })
@@ -132,12 +131,13 @@ function checkProtocolHeader(request: Request): void {
   checkProtocol({ min: Number(text), max: Number(text) })
 }
 
-function framesResponse(request: Request, frames: Uint8Array): Response {
-  const type = 'application/x-ndjson'
-  const accepts = /(^|[\s,])zstd($|[\s,;])/.test(request.headers.get('accept-encoding') ?? '')
-  const packed = accepts && frames.length >= COMPRESS_BYTES_MIN ? zstd(frames) : null
-  if (packed === null || packed.length >= frames.length) return new Response(bodyOf(frames), { headers: { 'content-type': type } })
-  return new Response(bodyOf(packed), { headers: { 'content-type': type, 'content-encoding': 'zstd' } })
+const acceptOf = (request: Request) => ({ zstd: /(^|[\s,])zstd($|[\s,;])/.test(request.headers.get('accept-encoding') ?? '') })
+
+function pageResponse({ bytes, zstd, transfer }: Extract<PullResult, { kind: 'page' }>): Response {
+  const headers: Record<string, string> = { 'content-type': 'application/x-ndjson' }
+  if (transfer !== null) headers[TRANSFER_HEADER] = transferText(transfer)
+  else if (zstd) headers['content-encoding'] = 'zstd'
+  return new Response(bodyOf(bytes), { headers })
 }
 
 /** The types of bodies ask for a buffer that is surely not shared. */

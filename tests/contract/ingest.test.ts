@@ -27,18 +27,18 @@ const ROW = 'service/default/shop'
 
 describe('commits', () => {
   test('IN7 a first commit is everything, one changed ConfigMap is exactly two rows, in every target', async () => {
-    expect([kit.pull(one), kit.pull(two)]).toEqual([
+    expect([await kit.pull(one), await kit.pull(two)]).toEqual([
       [A, B, ROW],
       [A, B, ROW],
     ])
     const second = await kit.push({ 'shop/a.yaml': configMap('a', '2') })
-    expect([kit.pull(one), kit.pull(two)]).toEqual([
+    expect([await kit.pull(one), await kit.pull(two)]).toEqual([
       [A, ROW],
       [A, ROW],
     ])
     expect((await kit.row(one))?.commit).toBe(second)
     await kit.push({ 'shop/b.yaml': null })
-    expect(kit.pull(one)).toEqual([`-${B}`, ROW])
+    expect(await kit.pull(one)).toEqual([`-${B}`, ROW])
   })
 
   test.each([
@@ -62,21 +62,21 @@ describe('commits', () => {
   })
 
   test('IN7 commits that change nothing of a service write nothing for it', async () => {
-    kit.pull(one)
+    await kit.pull(one)
     const ordinals = await kit.store.clusterOrdinals()
     await kit.push({})
     await kit.push({ 'other/c.yaml': configMap('c', '2'), 'shop/README.md': 'words' })
     await kit.push({ 'shop/a.yaml': `# a comment\n${configMap('a', '1')}` })
-    expect(kit.pull(one)).toEqual([])
+    expect(await kit.pull(one)).toEqual([])
     expect(await kit.store.clusterOrdinals()).toEqual(ordinals)
     expect((await kit.row(one))?.commit).toBe(first)
     await kit.service({ sync: { prune: false } })
-    expect(kit.pull(one)).toEqual([ROW])
+    expect(await kit.pull(one)).toEqual([ROW])
     expect((await kit.row(one))?.commit).toBe(first)
   })
 
   test('IN8 after a restart the first look at everything writes nothing, also without the Git server', async () => {
-    kit.pull(one)
+    await kit.pull(one)
     const events = await kit.events()
     kit.git.setDown(true)
     const again = kit.restarted()
@@ -84,7 +84,7 @@ describe('commits', () => {
     await again.clustersChanged()
     kit.git.setDown(false)
     await again.repositoryChanged('default', 'apps')
-    expect(kit.pull(one)).toEqual([])
+    expect(await kit.pull(one)).toEqual([])
     expect(await kit.events()).toEqual(events)
   })
 
@@ -117,9 +117,9 @@ describe('commits', () => {
 
 describe('bad input changes nothing and says why', () => {
   const unchanged = async (act: () => Promise<unknown>) => {
-    kit.pull(one)
+    await kit.pull(one)
     await act()
-    expect(kit.pull(one)).toEqual([])
+    expect(await kit.pull(one)).toEqual([])
     return (await kit.store.renderState(SHOP)).error
   }
 
@@ -177,9 +177,9 @@ describe('bad input changes nothing and says why', () => {
 
   test('IN10 one service’s error stops no other, and a repository that does not exist is an error of the service', async () => {
     await kit.service({}, 'other')
-    expect(kit.pull(one)).toContain('service/default/other')
+    expect(await kit.pull(one)).toContain('service/default/other')
     await kit.push({ 'shop/a.yaml': 'a: [', 'other/c.yaml': configMap('c', '5') })
-    expect(kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
+    expect(await kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
     expect(error?.message).toBe('there is no repository nowhere in project default')
   })
@@ -187,12 +187,12 @@ describe('bad input changes nothing and says why', () => {
 
 describe('targets', () => {
   test('TG5 a selector that suddenly matches nobody waits with the names; mended, nothing has happened', async () => {
-    kit.pull(one)
+    await kit.pull(one)
     await kit.service({ targets: { selector: { matchLabels: { env: 'prodd' } } } })
-    expect([kit.pull(one), kit.pull(two)]).toEqual([[], [A, B, ROW]])
+    expect([await kit.pull(one), await kit.pull(two)]).toEqual([[], [A, B, ROW]])
     expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'leave_targets', names: ['cluster-1', 'cluster-2'] }])
     await kit.push({ 'shop/a.yaml': configMap('a', '6') })
-    expect(kit.pull(one)).toEqual([A, ROW])
+    expect(await kit.pull(one)).toEqual([A, ROW])
     await kit.service()
     expect(await kit.store.listConfirmations()).toEqual([])
     expect((await kit.row(one))?.removal).toBeUndefined()
@@ -209,14 +209,14 @@ describe('targets', () => {
 
   test('TG7 TG8 relabelling moves a service: removal order, report, tombstone', async () => {
     const three = await kit.join('3', { env: 'test' })
-    kit.pull(one)
+    await kit.pull(one)
     await kit.relabel('cluster-1', { env: 'test' })
     await kit.relabel('cluster-3', { env: 'prod' })
-    expect(kit.pull(one)).toEqual([`-${A}`, `-${B}`, ROW])
+    expect(await kit.pull(one)).toEqual([`-${A}`, `-${B}`, ROW])
     expect((await kit.row(one))?.removal).toMatchObject({ policy: 'prune', by: 'skerry' })
-    expect(kit.pull(three)).toEqual([A, B, ROW])
+    expect(await kit.pull(three)).toEqual([A, B, ROW])
     await kit.reportRemoved(one)
-    expect(kit.pull(one)).toEqual([`-${ROW}`])
+    expect(await kit.pull(one)).toEqual([`-${ROW}`])
     expect(await kit.store.listStatus({ clusterId: one, kind: 'service' })).toEqual([])
   })
 
@@ -297,12 +297,12 @@ describe('targets', () => {
   })
 
   test('TG12 a refused prune opens a question with names; a yes puts the digest into that row; the question goes with the refusal', async () => {
-    kit.pull(one)
+    await kit.pull(one)
     const digest = (await kit.row(one))?.digest ?? ''
     await kit.report(one, { refusal: { digest, names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'most of it would go' } })
     expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'prune', cluster: 'cluster-1', names: ['ConfigMap shop/x'] }])
     await kit.actions.confirm(await confirmationId(kit.store), 'ada')
-    expect(kit.pull(one)).toEqual([ROW])
+    expect(await kit.pull(one)).toEqual([ROW])
     expect([(await kit.row(one))?.pruneConfirmed, (await kit.row(two))?.pruneConfirmed]).toEqual([digest, undefined])
     await kit.report(two, { refusal: { digest, names: ['ConfigMap shop/y'], count: 1, ownedCount: 3, why: 'x' } })
     await kit.report(two, {})

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Position } from '../../shared/crdt/position.ts'
+import { pullPage } from '../support/page-kit.ts'
 import { CLUSTER, DB, openTestReplica, openTestShards, revision, SERVER_KEY, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -12,27 +14,19 @@ test('CU4 PL8 twenty kills in the middle of merges and bootstraps leave a replic
   mkdirSync(join(dir, 'pages'))
   const dumps = new Map<string, string>()
   let pages = 0
-  const keep = (cursor: Parameters<typeof shards.pull>[1]) => {
-    const pulled = shards.pull(CLUSTER, cursor)
-    if (pulled.kind !== 'page') throw new Error(`expected a page, got ${pulled.kind}`)
-    writeFileSync(join(dir, 'pages', String(pages++).padStart(3, '0')), pulled.frames)
-    const rows = Buffer.from((shards.pull(CLUSTER, null) as { frames: Uint8Array }).frames)
-      .toString()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    const dump = rows
-      .filter((row) => Array.isArray(row))
-      .map(([id, doc]) => [id, doc])
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-    dumps.set(pulled.to.hash, JSON.stringify(dump))
+  const keep = async (cursor: Position | null) => {
+    const { frames, hello } = await pullPage(shards, CLUSTER, cursor)
+    writeFileSync(join(dir, 'pages', String(pages++).padStart(3, '0')), frames)
+    const { rows } = await pullPage(shards, CLUSTER, null)
+    const dump = rows.map(({ id, doc }) => [id, doc ?? '']).sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
+    dumps.set(hello.to.hash, JSON.stringify(dump))
   }
   // Large enough that most kills hit a transaction or the making of a new file.
   for (let n = 0; n < 12; n++) {
     const objects = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`o${i}`, `${(n + i) % 5} ${'x'.repeat(500)}`]))
     const before = n === 0 ? null : shards.head(CLUSTER)
     shards.writeRevision(revision(CLUSTER, n % 2 ? WEB : DB, n + 1, objects))
-    keep(before)
+    await keep(before)
   }
 
   const replicaPath = join(dir, 'replica.db')

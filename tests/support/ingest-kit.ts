@@ -17,6 +17,7 @@ import type { ServiceStatus } from '../../shared/model/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { IDENTITY, parsePage, wholePage } from './page-kit.ts'
 import { joinCluster } from './store-fixtures.ts'
 import { openTestShards } from './sync-kit.ts'
 import { tempDir } from './temp-dir.ts'
@@ -73,13 +74,12 @@ export async function createIngestKit() {
       return commit
     },
     /** Row ids that the cluster's next pull brings; `-` before those that are gone. */
-    pull(clusterId: ClusterId): string[] {
-      const pulled = shards.pull(clusterId, positions.get(clusterId) ?? null)
+    async pull(clusterId: ClusterId): Promise<string[]> {
+      const pulled = await shards.pull(clusterId, positions.get(clusterId) ?? null, IDENTITY)
       if (pulled.kind !== 'page') return []
       positions.set(clusterId, pulled.to)
-      const lines = new TextDecoder().decode(pulled.frames).trim().split('\n')
-      const rows = lines.map((line) => JSON.parse(line)).filter((frame): frame is [string, string | null] => Array.isArray(frame))
-      return rows.map(([id, doc]) => (doc === null ? `-${id}` : id)).sort()
+      const { rows } = parsePage(wholePage(shards, clusterId, pulled))
+      return rows.map(({ id, doc }) => (doc === null ? `-${id}` : id)).sort()
     },
     /** The service's row in a cluster, as the store holds it; null for none and for a tombstone. */
     async row(clusterId: ClusterId, service = 'shop') {
