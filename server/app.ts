@@ -19,6 +19,7 @@ import { createFleetViews } from './http/fleet-views.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
+import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
 import type { Store } from './store/store.ts'
 
@@ -27,7 +28,7 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverFingerprint' | 'webhook' | 'version'> {
+export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'webhook' | 'version'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions
@@ -86,6 +87,7 @@ function createElysia(deps: AppDeps) {
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
     .use(accessRoutes(admin))
+    .use(serverKeyRoutes(admin))
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })

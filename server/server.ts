@@ -105,7 +105,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     actions,
     clock,
     logger: log,
-    serverFingerprint: keys.fingerprint,
+    serverKeys: keys,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }

@@ -3,6 +3,7 @@ import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { type JoinAnswer, type JoinRequest, joinAnswerBytes, joinProofBytes } from '../../shared/protocol/join.ts'
+import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
@@ -17,7 +18,7 @@ export const joinTokenHash = (secret: string): string => sha256Hex(secret)
 export interface JoinDeps {
   store: Pick<Store, 'join'>
   agents: AgentIndex
-  keys: Pick<ServerKeys, 'publicKeys' | 'sign'>
+  keys: Pick<ServerKeys, 'publicKeys' | 'links' | 'sign'>
   clock: Clock
   randomBytes(count: number): Uint8Array
   log: Logger
@@ -52,10 +53,15 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
   const answer = { clusterId, agentId, incarnation, serverKeys: [...deps.keys.publicKeys] }
   return {
     ...answer,
+    ...keyLinksMember(deps.keys),
     signature: deps.keys.sign(joinAnswerBytes(answer, request.publicKey)),
     protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
   }
 }
+
+/** RP7: the way from a key that the agent knows to the one that signs; each link carries its own signature. */
+export const keyLinksMember = ({ links }: Pick<ServerKeys, 'links'>): { keyLinks?: KeyLink[] } =>
+  links.length === 0 ? {} : { keyLinks: [...links] }
 
 /** PL11: throws, naming both sides' versions, when they do not meet. */
 export function checkProtocol(agent: { min: number; max: number }): void {

@@ -16,9 +16,11 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentRecord, Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
+import { keyLinksMember } from './join.ts'
 import type { ServerKeys } from './server-keys.ts'
 
-export const SESSION_MS = 60 * 60_000
+/** Long, so that a poll is all that an idle agent costs: what may change meanwhile is looked up at every request. */
+export const SESSION_MS = 12 * 60 * 60_000
 export const NONCE_MS = 60_000
 /** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
 const NONCES_USED_MAX = 100_000
@@ -37,7 +39,7 @@ export interface Sessions {
 }
 
 export interface SessionDeps {
-  keys: Pick<ServerKeys, 'mac' | 'sign'>
+  keys: Pick<ServerKeys, 'mac' | 'sign' | 'fingerprint' | 'links'>
   agents: AgentIndex
   store: Pick<Store, 'raiseIncarnation'>
   clock: Clock
@@ -47,12 +49,15 @@ export interface SessionDeps {
 export function createSessions({ keys, agents, store, clock, randomBytes }: SessionDeps): Sessions {
   const usedUntilMs = new Map<string, number>()
 
-  const seal = (purpose: 'session' | 'nonce', body: Buffer) => Buffer.concat([body, keys.mac(purpose, body)]).toString('base64url')
+  // A session is one with the key that signed its answer: after a rotation each agent opens a new one and is told of the new key (RP7).
+  const macOf = (purpose: 'session' | 'nonce', body: Buffer) =>
+    keys.mac(purpose, purpose === 'session' ? Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), body]) : body)
+  const seal = (purpose: 'session' | 'nonce', body: Buffer) => Buffer.concat([body, macOf(purpose, body)]).toString('base64url')
   const unseal = (purpose: 'session' | 'nonce', text: string): Buffer | null => {
     const bytes = Buffer.from(text, 'base64url')
     if (bytes.length !== SEALED_BYTES || bytes.toString('base64url') !== text) return null // another spelling is another nonce
     const body = bytes.subarray(0, MAC_AT)
-    return timingSafeEqual(keys.mac(purpose, body), bytes.subarray(MAC_AT)) ? body : null
+    return timingSafeEqual(macOf(purpose, body), bytes.subarray(MAC_AT)) ? body : null
   }
 
   const nonce = () => {
@@ -102,6 +107,7 @@ export function createSessions({ keys, agents, store, clock, randomBytes }: Sess
       const answer = { token: seal('session', body), clusterId: agent.clusterId, incarnation: granted }
       return {
         ...answer,
+        ...keyLinksMember(keys),
         signature: keys.sign(sessionAnswerBytes(answer, given)),
         expiresInMs: SESSION_MS,
         serverTimeMs: clock.nowMs(),

@@ -15,6 +15,7 @@ import { get } from './get.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
+import { listServerKeys, rotateServerKey } from './server-key.ts'
 import { type OwnVersion, version } from './version.ts'
 
 export interface ServerCommand {
@@ -188,6 +189,20 @@ export async function runCli({ serverCommand, version: ownVersion, io }: CliDeps
     .argument('<id>')
     .option('-y, --yes', 'do not ask')
     .action((id, options) => remove(context, 'join-tokens', id, { ...options, project: DEFAULT_PROJECT }))
+
+  const serverKey = program.command('server-key').description('the key that the server signs with, and every agent knows it by')
+  serverKey
+    .command('rotate')
+    .description('sign with a new key from now on; agents follow by themselves, the old private key is destroyed')
+    .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry server-key rotate', 'skerry server-key rotate --yes'))
+    .action((options) => rotateServerKey(context, options))
+  serverKey
+    .command('list')
+    .description('the key that signs, and those before it')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .action((options) => listServerKeys(context, options))
 
   program
     .command('version')

@@ -8,6 +8,7 @@ import type {
   ObjectView,
   PlacementView,
   RepositoryView,
+  ServerKeyView,
   ServiceView,
 } from '../../shared/model/views.ts'
 import { ageText, type Column, labelsText } from './columns.ts'
@@ -140,4 +141,11 @@ export const joinTokenColumns = (nowMs: number): Column<JoinTokenView>[] => [
   { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
   { title: 'BY', value: ({ createdBy }) => createdBy },
   { title: 'LABELS', value: ({ labels }) => labelsText(labels) },
+]
+
+export const serverKeyColumns = (nowMs: number): Column<ServerKeyView>[] => [
+  { title: 'FINGERPRINT', value: ({ fingerprint }) => fingerprint },
+  { title: 'STATE', value: (view) => view.state },
+  { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
+  { title: 'PUBLIC-KEY', value: ({ publicKey }) => publicKey, wide: true },
 ]

@@ -48,7 +48,7 @@ export function accessRoutes(deps: AdminDeps) {
         await store.createJoinToken(record)
         set.status = 201
         set.headers['cache-control'] = 'no-store'
-        return { ...joinTokenView(record, nowMs), token: joinTokenText(secret, deps.serverFingerprint) }
+        return { ...joinTokenView(record, nowMs), token: joinTokenText(secret, deps.serverKeys.fingerprint) }
       },
       {
         response: { 201: createdJoinTokenSchema },

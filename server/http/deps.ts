@@ -1,6 +1,7 @@
 // What the admin routes work with.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Principal } from '../access/api-tokens.ts'
+import type { ServerKeys } from '../access/server-keys.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetActions } from './fleet-actions.ts'
 import type { FleetViews } from './fleet-views.ts'
@@ -10,8 +11,8 @@ export interface AdminDeps {
   views: FleetViews
   actions: FleetActions
   clock: Clock
-  /** Of the key in `serverKeys`: printed into join tokens. */
-  serverFingerprint: string
+  /** Its fingerprint is printed into join tokens. */
+  serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }

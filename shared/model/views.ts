@@ -183,6 +183,17 @@ export type JoinTokenView = z.infer<typeof joinTokenViewSchema>
 /** The only answer that ever holds the token itself. */
 export const createdJoinTokenSchema = z.object({ ...joinTokenViewSchema.shape, token: z.string() })
 
+export const serverKeyViewSchema = z.object({
+  /** What join tokens carry of it. */
+  fingerprint: z.string(),
+  publicKey: z.string(),
+  /** `signing`, or `earlier`: it signs no more, its private half is destroyed. */
+  state: z.string(),
+  /** Null: it is the server's first, or as good as. */
+  sinceMs: ms.nullable(),
+})
+export type ServerKeyView = z.infer<typeof serverKeyViewSchema>
+
 /** `continue`: pass it on for the next page; null at the end. */
 export const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), continue: z.string().nullable() })
 

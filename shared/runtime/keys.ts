@@ -35,6 +35,9 @@ export function signBytes(privateKey: string, bytes: Uint8Array): string {
   return sign(null, bytes, key).toString('base64url')
 }
 
+/** A key that signs no more leaves nothing in memory. */
+export const forgetPrivateKey = (privateKey: string): void => void privateKeys.delete(privateKey)
+
 /** False for a wrong signature and for a key or signature that is none. */
 export function verifyBytes(publicKey: string, bytes: Uint8Array, signature: string): boolean {
   try {

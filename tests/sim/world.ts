@@ -64,6 +64,9 @@ export class SimServer {
     this.#keys = loadServerKeys(join(world.dir, 'keys'))
   }
 
+  get keys(): ServerKeys {
+    return this.#keys
+  }
   get joinToken(): string {
     return joinTokenText(JOIN_SECRET, this.#keys.fingerprint)
   }

@@ -41,7 +41,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     tokens,
     clock,
     logger: silentLogger,
-    serverFingerprint: 'f'.repeat(32),
+    serverKeys: testKeys(),
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
@@ -85,6 +85,22 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
       const text = await response.text()
       const json = (response.headers.get('content-type') ?? '').includes('json')
       return { status: response.status, headers: response.headers, body: json && text !== '' ? JSON.parse(text) : text }
+    },
+  }
+}
+
+/** Keys whose fingerprints are counted: ffff…, 0000…1, 0000…2. */
+function testKeys(): AppDeps['serverKeys'] {
+  const history = [{ publicKey: 'f'.repeat(43), sinceMs: null as number | null }]
+  let fingerprint = 'f'.repeat(32)
+  return {
+    get fingerprint() {
+      return fingerprint
+    },
+    history,
+    rotate(nowMs) {
+      fingerprint = String(history.length).padStart(32, '0')
+      history.push({ publicKey: String(history.length).padStart(43, 'A'), sinceMs: nowMs })
     },
   }
 }
