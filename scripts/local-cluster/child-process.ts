@@ -17,7 +17,8 @@ export interface ChildProcess {
   logTail(): string
 }
 
-export function startChild(command: string[], logPath: string): ChildProcess {
+/** `env`: besides our own. */
+export function startChild(command: string[], logPath: string, env: Record<string, string> = {}): ChildProcess {
   const log = openSync(logPath, 'a')
   // Detached: Ctrl-C at the terminal reaches only us, and we end the children in order.
   const child = Bun.spawn(['setpriv', '--pdeathsig', 'KILL', '--', ...command], {
@@ -25,6 +26,7 @@ export function startChild(command: string[], logPath: string): ChildProcess {
     stdout: log,
     stderr: log,
     detached: true,
+    env: { ...process.env, ...env },
   })
   closeSync(log)
   return {

@@ -61,7 +61,8 @@ export interface LocalFleet {
   readonly serverUrl: string
   readonly token: string
   readonly dataDir: string
-  startServer(): Promise<void>
+  /** `wait: false`: does not wait until it answers. */
+  startServer(options?: { wait?: boolean }): Promise<void>
   killServer(): Promise<void>
   serverPid(): number
   serverLog(): string
@@ -83,7 +84,8 @@ export interface LocalFleet {
   stop(): Promise<void>
 }
 
-export async function createLocalFleet(options: { programs?: Programs } = {}): Promise<LocalFleet> {
+/** `serverEnv`: besides our own, for the server alone. */
+export async function createLocalFleet(options: { programs?: Programs; serverEnv?: Record<string, string> } = {}): Promise<LocalFleet> {
   const programs = options.programs ?? (process.env['SKERRY_PROGRAMS'] === 'dist' ? 'dist' : 'source')
   const program = (name: 'skerry' | 'skerry-agent'): string[] =>
     programs === 'dist' ? [join(root, 'dist', name)] : [process.execPath, join(root, name === 'skerry' ? 'server' : 'agent', 'main.ts')]
@@ -97,10 +99,15 @@ export async function createLocalFleet(options: { programs?: Programs } = {}): P
   let server: ChildProcess | undefined
   let token = ''
 
-  const startServer = async () => {
+  const startServer = async ({ wait = true }: { wait?: boolean } = {}) => {
+    if (wait && server?.exitCode() === null) return ready(server)
+    await server?.kill()
     const flags = ['server', '--data', dataDir, '--listen', `127.0.0.1:${port}`, '--admin-token-file', tokenFile]
-    const child = startChild([...program('skerry'), ...flags], serverLogPath)
+    const child = startChild([...program('skerry'), ...flags], serverLogPath, options.serverEnv)
     server = child
+    if (wait) await ready(child)
+  }
+  const ready = async (child: ChildProcess) => {
     await waitUntil('skerry server', async () => (await fetch(`${serverUrl}/readyz`, { keepalive: false })).ok, { child })
     if (token === '') token = readFileSync(tokenFile, 'utf8').trim()
   }
