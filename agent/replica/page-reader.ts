@@ -34,6 +34,9 @@ export function readPage(frames: Uint8Array, clusterId: string, serverKeys: read
   }
 }
 
+/** Of a refused page. The server may have a key by now that follows from the pinned ones (RP7). */
+export const NOT_SIGNED = 'not signed by a key of this server for this cluster'
+
 class BadPage extends Error {}
 const refuse = (why: string): never => {
   throw new BadPage(why)
@@ -50,8 +53,7 @@ function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly s
   const lines = frames.subarray(helloEnd, checkpointStart)
   if (createHash('sha256').update(lines).digest('hex') !== checkpoint.rows) refuse('its rows differ from the checkpoint’s digest')
   const signed = checkpointBytes(clusterId, hello, checkpoint)
-  if (!serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature)))
-    refuse('not signed by a key of this server for this cluster')
+  if (!serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature))) refuse(NOT_SIGNED)
   if (hello.schema !== ROW_SCHEMA_VERSION) refuse(`rows of layout ${hello.schema}, this version reads ${ROW_SCHEMA_VERSION}`)
   const { from, to, keep } = hello
   if (from !== null && (from.dbId !== to.dbId || to.dv <= from.dv)) refuse('a delta that leads nowhere')
