@@ -1,0 +1,102 @@
+// A process of simulated agents, told by lines of JSON on its input what to do; each is answered by one line. It ends when its input does.
+import { randomBytes } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { joinRequest } from '../../agent/sync/join.ts'
+import { createServerClient } from '../../agent/sync/server-client.ts'
+import { openSession } from '../../agent/sync/session-keeper.ts'
+import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { generateKey } from '../../shared/runtime/keys.ts'
+import { PollingAgent } from './polling-agent.ts'
+
+export type FanoutOrder =
+  | { do: 'join'; serverUrl: string; joinToken: string; names: string[] }
+  /** The next of those that joined begin to poll. */
+  | { do: 'connect'; count: number }
+  /** Forgets what was received. */
+  | { do: 'reset' }
+  | { do: 'report' }
+
+export interface FanoutReport {
+  /** Agents whose poll waits now. */
+  waiting: number
+  /** When each page was checked since the reset, ms of the machine's clock. */
+  pagesAtMs: number[]
+  failures: string[]
+}
+
+const AT_ONCE = 16
+
+interface Member {
+  keys: { signing: ReturnType<typeof generateKey>; recipient: ReturnType<typeof generateKey> }
+  joined: JoinAnswer
+}
+
+const members: Member[] = []
+const agents: PollingAgent[] = []
+const never = new AbortController().signal
+let serverUrl = ''
+let pagesAtMs: number[] = []
+let failures: string[] = []
+
+async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
+  serverUrl = order.serverUrl
+  const secret = parseJoinToken(order.joinToken)?.secret ?? ''
+  await inParallel(order.names, async (clusterName) => {
+    const keys = { signing: generateKey('ed25519'), recipient: generateKey('x25519') }
+    const input = { joinToken: null, clusterName, clusterUid: randomBytes(8).toString('hex'), agentVersion: 'bench' }
+    const response = await fetch(serverUrl + ROUTES.join, { method: 'POST', body: JSON.stringify(joinRequest(keys, input, secret)) })
+    if (!response.ok) throw new Error(`join: HTTP ${response.status} ${await response.text()}`)
+    members.push({ keys, joined: joinAnswerSchema.parse(await response.json()) })
+  })
+}
+
+async function connect(count: number): Promise<void> {
+  const client = createServerClient(serverUrl, fetch, systemClock)
+  const port = Number(new URL(serverUrl).port)
+  await inParallel(members.slice(agents.length, agents.length + count), async ({ keys, joined }) => {
+    const { token } = await openSession(client, keys, joined, joined.incarnation, never)
+    const agent = new PollingAgent({
+      port,
+      clusterId: joined.clusterId,
+      serverKeys: joined.serverKeys,
+      token,
+      onPage: (atMs) => void pagesAtMs.push(atMs),
+      onFailure: (why) => void failures.push(why),
+    })
+    agents.push(agent)
+    await agent.start()
+  })
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async () => {
+    for (let index = next++; index < items.length; index = next++) {
+      const item = items[index]
+      if (item !== undefined) await work(item)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+}
+
+async function obey(order: FanoutOrder): Promise<FanoutReport> {
+  if (order.do === 'join') await join(order)
+  else if (order.do === 'connect') await connect(order.count)
+  else if (order.do === 'reset') {
+    pagesAtMs = []
+    failures = []
+  }
+  return { waiting: agents.filter(({ waiting }) => waiting).length, pagesAtMs: order.do === 'report' ? pagesAtMs : [], failures }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const answer = await obey(JSON.parse(line) as FanoutOrder).catch((error: unknown) => ({
+    waiting: 0,
+    pagesAtMs: [],
+    failures: [String(error)],
+  }))
+  process.stdout.write(`${JSON.stringify(answer)}\n`)
+}
+process.exit(0)

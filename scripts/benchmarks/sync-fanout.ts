@@ -1,0 +1,267 @@
+// Ten thousand agents on one server: how fast one commit reaches all of them, what they cost while nothing happens, and how late the server answers others
+// meanwhile. The agents are simulated in processes of their own; join, session, polls, pages and their checks are real.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
+import { createGitServer, type GitServer } from '../local-cluster/git-http-server.ts'
+import type { LocalFleet } from '../local-cluster/local-fleet.ts'
+import type { FanoutOrder, FanoutReport } from './fanout-agents.ts'
+import { percentile, residentMb, rounded } from './figures.ts'
+import { machineMs } from './polling-agent.ts'
+import { createProbedFleet, type Lag, type ProbedFleet, peakResidentMb, processorMs } from './server-process.ts'
+
+const PROCESSES = 4
+const WAKE_AGENTS = 2_000
+const WAKES = 100
+const COMMITS = 3
+const HOUR_MS = 3_600_000
+const OBJECTS = 5
+
+type Say = (text: string) => void
+
+export interface FanoutOptions {
+  /** 10,000, but a person in a hurry may take fewer: the names of the figures stay. */
+  agents: number
+}
+
+export async function benchFanout(say: Say, { agents }: FanoutOptions): Promise<Record<string, number>> {
+  const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
+  const git = await createGitServer({ dir: gitDir })
+  const probed = await createProbedFleet()
+  const crowd = Array.from({ length: PROCESSES }, startAgents)
+  try {
+    return await measure({ say, agents, git, probed, fleet: probed.fleet, crowd })
+  } finally {
+    for (const process of crowd) process.end()
+    await probed.fleet.stop()
+    await git.stop()
+    rmSync(gitDir, { recursive: true, force: true })
+  }
+}
+
+interface Parts {
+  say: Say
+  agents: number
+  git: GitServer
+  probed: ProbedFleet
+  fleet: LocalFleet
+  crowd: AgentsProcess[]
+}
+
+async function measure(parts: Parts): Promise<Record<string, number>> {
+  const { say, agents, fleet, crowd } = parts
+  await signUp(parts)
+  const first = Math.min(agents, WAKE_AGENTS)
+  await connect(crowd, first)
+  say(`${first} agents wait, server ${residentMb(fleet.serverPid())} MB`)
+  const wakes = await wakeOne(parts)
+  const together = await commitToAll(parts, first, 'all of the first')
+  await connect(crowd, agents - first)
+  say(`${agents} agents wait, server ${residentMb(fleet.serverPid())} MB`)
+  const idle = await idleCost(parts)
+  const runs: Fanout[] = []
+  for (let n = 0; n < COMMITS; n++) runs.push(await commitToAll(parts, agents, `commit ${n}`))
+  runs.sort((a, b) => a.p99Ms - b.p99Ms)
+  const median = runs[Math.floor(runs.length / 2)] ?? together
+  return {
+    wake_p50_ms: rounded(percentile(wakes, 50)),
+    wake_p99_ms: rounded(percentile(wakes, 99)),
+    fanout_2000_p99_ms: rounded(together.p99Ms),
+    fanout_10000_p50_ms: rounded(median.p50Ms),
+    fanout_10000_p99_ms: rounded(median.p99Ms),
+    fanout_10000_last_ms: rounded(median.lastMs),
+    fanout_10000_worst_last_ms: rounded(Math.max(...runs.map(({ lastMs }) => lastMs))),
+    fanout_server_cpu_ms: median.serverCpuMs,
+    server_rss_mb: residentMb(fleet.serverPid()),
+    server_rss_peak_mb: peakResidentMb(fleet.serverPid()),
+    ...idle,
+    event_loop_lag_p99_ms: Math.max(...runs.map(({ lag }) => lag.p99Ms)),
+    event_loop_lag_max_ms: Math.max(...runs.map(({ lag }) => lag.maxMs)),
+  }
+}
+
+/** Everybody joins by the front door, then the service is placed everywhere in one publication. */
+async function signUp({ say, agents, git, fleet, crowd }: Parts): Promise<void> {
+  await git.commit(manifests('start'), 'start')
+  const apps = `apiVersion: skerry.dev/v1\nkind: Repository\nmetadata: {name: apps}\nspec: {git: {url: "${git.url}"}, poll: 1h}\n`
+  await fleet.run(['apply', '-f', '-'], { stdin: apps })
+  const token = async (...flags: string[]) =>
+    (JSON.parse(await fleet.run(['join-token', 'create', ...flags, '-o', 'json'])) as { token: string }).token
+  const startMs = performance.now()
+  await crowd[0]?.order({ do: 'join', serverUrl: fleet.serverUrl, joinToken: await token('--label', 'wake=yes'), names: ['site-0'] })
+  const joinToken = await token('--uses', String(agents))
+  const names = Array.from({ length: agents - 1 }, (_, n) => `site-${n + 1}`)
+  await Promise.all(
+    crowd.map((process, part) =>
+      process.order({
+        do: 'join',
+        serverUrl: fleet.serverUrl,
+        joinToken,
+        names: names.filter((_, n) => n % PROCESSES === (part + 3) % PROCESSES),
+      }),
+    ),
+  )
+  say(`${agents} agents joined in ${rounded(performance.now() - startMs, 0)} ms`)
+  const placedMs = performance.now()
+  await fleet.run(['apply', '-f', '-'], { stdin: service('app', '{}') + service('wake', '{matchLabels: {wake: "yes"}}') })
+  await until(async () => fleet.serverLog().includes(`"clusters":${agents}`), 'the service to be placed everywhere', 300_000)
+  say(`placed everywhere in ${rounded(performance.now() - placedMs, 0)} ms, server ${residentMb(fleet.serverPid())} MB`)
+}
+
+/** The next `count` agents open a session, fetch what there is and wait. */
+async function connect(crowd: readonly AgentsProcess[], count: number): Promise<void> {
+  if (count <= 0) return
+  const before = await waitingIn(crowd)
+  await Promise.all(crowd.map((process) => process.order({ do: 'connect', count: count / PROCESSES })))
+  await until(async () => (await waitingIn(crowd)) >= before + count, `${before + count} agents to wait`, 120_000)
+  await Bun.sleep(2_000)
+}
+
+/** A change for one agent among all that wait, by the admin API: from the request to the page, checked. Store, plan and publication are in it. */
+async function wakeOne({ say, fleet, crowd }: Parts): Promise<number[]> {
+  const [process] = crowd
+  if (process === undefined) return []
+  const path = '/projects/default/services/wake'
+  const resource = await fleet.api<{ spec: { sync: Record<string, unknown> } }>(path)
+  const taken: number[] = []
+  await process.order({ do: 'reset' })
+  for (let n = 0; n < WAKES; n++) {
+    const sync = { ...resource.spec.sync, healthDeadline: `${n + 20}m` }
+    const sentMs = machineMs()
+    await fleet.api(path, { method: 'PUT', body: { ...resource, spec: { ...resource.spec, sync } } })
+    let report = await process.order({ do: 'report' })
+    for (const tooLateMs = sentMs + 10_000; report.pagesAtMs.length <= n; report = await process.order({ do: 'report' })) {
+      if (machineMs() > tooLateMs || report.failures.length > 0) throw new Error(`wake ${n} did not arrive ${report.failures.join('; ')}`)
+      await Bun.sleep(5)
+    }
+    taken.push((report.pagesAtMs[n] ?? Number.NaN) - sentMs)
+  }
+  say(`one of many woken: p50 ${rounded(percentile(taken, 50))} ms, p99 ${rounded(percentile(taken, 99))} ms`)
+  return taken
+}
+
+interface Fanout {
+  p50Ms: number
+  p99Ms: number
+  lastMs: number
+  lag: Lag
+  serverCpuMs: number
+}
+
+/** The commit is in the repository; time begins when the forge's webhook is sent. */
+async function commitToAll({ say, git, fleet, crowd, probed }: Parts, agents: number, what: string): Promise<Fanout> {
+  await git.commit(manifests(what), what)
+  await Promise.all(crowd.map((process) => process.order({ do: 'reset' })))
+  const lagging = probed.measureLag()
+  const cpuMs = processorMs(fleet.serverPid())
+  const sentMs = machineMs()
+  await fleet.webhook('apps')
+  let taken: number[] = []
+  await until(
+    async () => {
+      await Bun.sleep(250)
+      const reports = await Promise.all(crowd.map((process) => process.order({ do: 'report' })))
+      taken = reports.flatMap(({ pagesAtMs }) => pagesAtMs.map((atMs) => atMs - sentMs))
+      const [failure] = reports.flatMap(({ failures }) => failures)
+      if (failure !== undefined) throw new Error(`an agent failed: ${failure}`)
+      return taken.length >= agents
+    },
+    `${what} to reach ${agents} agents`,
+    120_000,
+  )
+  const serverCpuMs = processorMs(fleet.serverPid()) - cpuMs
+  const lag = await lagging.stop()
+  const lastMs = taken.reduce((a, b) => Math.max(a, b), 0)
+  const result = { p50Ms: percentile(taken, 50), p99Ms: percentile(taken, 99), lastMs, lag, serverCpuMs }
+  say(
+    `${what}: ${taken.length} pages, p50 ${rounded(result.p50Ms, 0)} ms, p99 ${rounded(result.p99Ms, 0)} ms, last ${rounded(lastMs, 0)} ms; ` +
+      `server ${serverCpuMs} ms of CPU, lag p50 ${lag.p50Ms} p99 ${lag.p99Ms} max ${lag.maxMs} ms, ${residentMb(fleet.serverPid())} MB`,
+  )
+  return result
+}
+
+/** One whole wait, so that every agent's poll ends and is asked anew once. */
+async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<string, number>> {
+  const windowMs = WAIT_SECONDS_DEFAULT * 1_000
+  const lagging = probed.measureLag()
+  await lagging.stop() // what the probe itself allocated is not the server's
+  const before = processorMs(fleet.serverPid())
+  const startMs = performance.now()
+  await Bun.sleep(windowMs)
+  const usedMs = processorMs(fleet.serverPid()) - before
+  const each = (usedMs / agents) * (HOUR_MS / (performance.now() - startMs))
+  say(`idle for ${windowMs / 1_000} s: ${usedMs} ms of CPU`)
+  return { server_cpu_ms_per_idle_agent_hour: rounded(each, 2) }
+}
+
+interface AgentsProcess {
+  order(order: FanoutOrder): Promise<FanoutReport>
+  end(): void
+}
+
+function startAgents(): AgentsProcess {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'fanout-agents.ts')], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const lines = linesOf(child.stdout)
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    order(order) {
+      const answer = last.then(async () => {
+        child.stdin.write(`${JSON.stringify(order)}\n`)
+        await child.stdin.flush()
+        const line = await lines.next()
+        if (line.done === true) throw new Error('a process of agents ended')
+        return JSON.parse(line.value) as FanoutReport
+      })
+      last = answer.catch(() => {})
+      return answer
+    },
+    end: () => child.kill(),
+  }
+}
+
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}
+
+async function waitingIn(crowd: readonly AgentsProcess[]): Promise<number> {
+  const reports = await Promise.all(crowd.map((process) => process.order({ do: 'report' })))
+  const [failure] = reports.flatMap(({ failures }) => failures)
+  if (failure !== undefined) throw new Error(`an agent failed: ${failure}`)
+  return reports.reduce((sum, { waiting }) => sum + waiting, 0)
+}
+
+async function until(check: () => Promise<boolean>, what: string, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs
+  while (!(await check())) {
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1_000} s`)
+    await Bun.sleep(100)
+  }
+}
+
+const manifests = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    ['app', 'wake'].flatMap((folder) =>
+      Array.from({ length: folder === 'app' ? OBJECTS : 1 }, (_, n) => {
+        // One of the service's objects changes with every commit, and nothing of the other service.
+        const value = n === 0 && folder === 'app' ? text : 'stays'
+        return [
+          `${folder}/c${n}.yaml`,
+          `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c${n}\ndata:\n  value: ${JSON.stringify(value)}\n`,
+        ]
+      }),
+    ),
+  )
+
+const service = (name: string, selector: string): string =>
+  `---\napiVersion: skerry.dev/v1\nkind: Service\nmetadata: {name: ${name}}\nspec:\n  source: {repository: apps, path: ${name}}\n  targets: {selector: ${selector}}\n  namespace: ${name}\n`

@@ -1,0 +1,23 @@
+// scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
+import { benchFanout } from './sync-fanout.ts'
+
+type Say = (text: string) => void
+type Part = (say: Say) => Promise<Record<string, number>>
+
+const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
+
+const PARTS: Record<string, Part> = {
+  fanout: (say) => benchFanout(say, { agents: AGENTS }),
+}
+
+export async function benchSync(say: Say, only: string | null): Promise<Record<string, number>> {
+  if (only !== null && !Object.hasOwn(PARTS, only)) throw new Error(`no such part: ${only}; there are ${Object.keys(PARTS).join(', ')}`)
+  const figures: Record<string, number> = {}
+  for (const [name, part] of Object.entries(PARTS)) {
+    if (only !== null && name !== only) continue
+    const startMs = performance.now()
+    Object.assign(figures, await part((text) => say(`${name}: ${text}`)))
+    say(`${name}: took ${Math.round((performance.now() - startMs) / 1_000)} s`)
+  }
+  return figures
+}
