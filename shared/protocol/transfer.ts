@@ -4,6 +4,10 @@
 // shows in its first byte (`{` is a page as it is).
 export const TRANSFER_HEADER = 'skerry-transfer'
 export const TRANSFER_MS = 600_000
+/** `slice=BYTES` of GET desired and POST desired/buckets: an agent whose link cuts even one part asks for smaller ones, also of a page that would travel whole. From
+ *  SLICE_BYTES_MIN to PART_BYTES_MAX; the server takes the nearest it can. */
+export const SLICE_PARAM = 'slice'
+export const SLICE_BYTES_MIN = 16 * 1_024
 
 export interface TransferHead {
   /** 22 characters, base64url of 128 random bits. */
