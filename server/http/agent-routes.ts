@@ -15,7 +15,7 @@ import {
   WAIT_SECONDS_MAX,
 } from '../../shared/protocol/routes.ts'
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
-import { type StatusAnswer, statusRequestSchema } from '../../shared/protocol/status.ts'
+import { REV_INCARNATION, type StatusAnswer, statusRequestSchema } from '../../shared/protocol/status.ts'
 import { TRANSFER_HEADER, transferText } from '../../shared/protocol/transfer.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -27,7 +27,7 @@ import type { PullResult, Shards } from '../desired/shards.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
 import { readJson } from './agent-body.ts'
 import { problemResponse } from './problem.ts'
-import { sortStatusRows } from './status-rows.ts'
+import { inventoryOf, sortStatusRows } from './status-rows.ts'
 
 /** What the HTTP server lends to one request. */
 export interface RequestContext {
@@ -105,7 +105,8 @@ async function status(request: Request, { sessions, store, onStatus, onSeen, clo
   const { taken, reject } = sortStatusRows(push.rows, agent.incarnation)
   const { ack, changed } = await store.upsertStatus(agent.clusterId, taken, {
     // A refused row is unknown here, not absent there: its inventory may not be swept (PU4).
-    complete: push.complete === true && reject.length === 0,
+    complete: reject.length === 0 && inventoryOf(push.complete, taken),
+    olderThan: agent.incarnation * REV_INCARNATION,
     nowMs: clock.nowMs(),
   })
   if (changed.length > 0) onStatus(agent, changed)

@@ -1,8 +1,10 @@
 // PU3: rows of a push → those that are taken and those that are refused, each with a code. Pure. A row of a kind this server does not know, of the wrong
 // form or with a rev of another incarnation is refused alone.
+
 import { isStatusKind, STATUS_SCHEMAS } from '../../shared/model/status.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
-import { REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
+import { type InventoryRange, inRange, REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
 import type { StatusWrite } from '../store/store.ts'
 
 export interface SortedRows {
@@ -18,6 +20,16 @@ export function sortStatusRows(rows: readonly unknown[], incarnation: number): S
     else sorted.taken.push(judged)
   }
   return sorted
+}
+
+/** PU4: what a push says that it is the whole of. One whose rows do not lie in its range says two things at once, and neither is believed. */
+export function inventoryOf(complete: boolean | InventoryRange | undefined, rows: readonly StatusWrite[]): boolean | InventoryRange {
+  if (complete === undefined || typeof complete === 'boolean') return complete ?? false
+  const { after, upTo } = complete
+  if (after !== null && upTo !== null && after >= upTo) throw new AppError('bad_request', { detail: 'the range of the inventory is empty' })
+  const outside = rows.filter(({ kind, key }) => !inRange(`${kind}/${key}`, complete)).length
+  if (outside > 0) throw new AppError('bad_request', { detail: `${outside} rows lie outside the range of the inventory` })
+  return complete
 }
 
 function judge(value: unknown, incarnation: number): StatusWrite | { key: string; code: RejectCode } {

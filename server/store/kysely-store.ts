@@ -8,6 +8,7 @@ import { createAgentStore } from './store-agents.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
+import { createRestoreStore } from './store-restore.ts'
 import { createStatusStore } from './store-status.ts'
 import type { Tables } from './tables.ts'
 
@@ -34,6 +35,7 @@ function createStore(db: Kysely<Tables>, random: Random): Store {
     ...createDesiredStore(db),
     ...createAgentStore(db),
     ...createStatusStore(db),
+    ...createRestoreStore(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     close: () => db.destroy(),
   }

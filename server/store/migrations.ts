@@ -214,6 +214,15 @@ async function createFleetState(trx: Transaction<Tables>): Promise<void> {
     .execute()
 }
 
+/** Numbers of `clusters` that came later. */
+async function addClusterNumbers(trx: Transaction<Tables>, names: readonly string[]): Promise<void> {
+  for (const name of names)
+    await trx.schema
+      .alterTable('clusters')
+      .addColumn(name, 'bigint', (column) => column.notNull().defaultTo(0))
+      .execute()
+}
+
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
@@ -221,7 +230,7 @@ export const MIGRATIONS: readonly Migration[] = [
       await createResources(trx)
       await createClusters(trx)
       await createFleetState(trx)
-      await trx.schema.createIndex('desired_by_service').on('desired').columns(['project', 'service']).execute()
+      await trx.schema.createIndex('desired_by_service').on('desired').columns(['project', 'service', 'cluster_id']).execute()
       await trx.schema.createIndex('statuses_by_key').on('statuses').columns(['kind', 'key']).execute()
       await trx.schema.createIndex('events_by_cluster').on('events').columns(['cluster', 'id']).execute()
       await trx.schema.createIndex('events_by_service').on('events').columns(['project', 'service', 'id']).execute()
@@ -230,6 +239,29 @@ export const MIGRATIONS: readonly Migration[] = [
         .insertInto('counters')
         .values(counters.map((name) => ({ name, value: 0 })))
         .execute()
+    },
+  },
+  {
+    version: 2,
+    async up(trx) {
+      await trx.schema.alterTable('clusters').addColumn('sweep_from', 'text').execute()
+      await addClusterNumbers(trx, ['sweep_floor', 'adopted_ordinal', 'settled_epoch'])
+      // Whatever pages went out before are no proof of anything.
+      await trx
+        .updateTable('clusters')
+        .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))
+        .execute()
+      await createTable(
+        trx,
+        'restore_proofs',
+        ['cluster_id'],
+        [
+          ['cluster_id', 'text'],
+          ['epoch', 'bigint'],
+          ['ordinal', 'bigint'],
+          ['at_ms', 'bigint'],
+        ],
+      ).execute()
     },
   },
 ]

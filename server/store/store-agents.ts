@@ -1,4 +1,5 @@
 // Join tokens, clusters and their agents. Labels and revocation of a cluster are its resource's; everything else of it is here.
+import { setImmediate } from 'node:timers/promises'
 import type { Kysely, Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -6,6 +7,7 @@ import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
+import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
 import { readLabels, type Tables } from './tables.ts'
 
@@ -27,6 +29,8 @@ type AgentStore = Pick<
 
 /** A cluster's last-seen time is written again only when it is this much older. */
 export const SEEN_COARSENESS_MS = 10_000
+/** Marks in one statement, which is one block of this thread and one commit. */
+const SEEN_ROWS = 500
 
 export function createAgentStore(db: Kysely<Tables>): AgentStore {
   return {
@@ -47,7 +51,11 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       const row = await agentRows(db).where('agents.agent_id', '=', agentId).executeTakeFirst()
       return row === undefined ? null : toAgent(row)
     },
-    listAgents: async () => (await agentRows(db).orderBy('clusters.name').execute()).map(toAgent),
+    listAgents: async () => {
+      const rows = agentRows(db).orderBy('clusters.name').limit(SLICE_ROWS)
+      const read = (after: AgentRow | null) => (after === null ? rows : rows.where('clusters.name', '>', after.name)).execute()
+      return readSlices(read, toAgent)
+    },
     raiseIncarnation: async (agentId) => {
       const row = await db
         .updateTable('agents')
@@ -61,22 +69,34 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
     },
     adoptShards: (files) => db.transaction().execute((trx) => adoptShards(trx, files)),
 
-    listClusters: async () => (await clusterRows(db).orderBy('clusters.name').execute()).map(toCluster),
+    listClusters: async () => {
+      const rows = clusterRows(db).orderBy('clusters.name').limit(SLICE_ROWS)
+      const read = (after: ClusterRow | null) => (after === null ? rows : rows.where('clusters.name', '>', after.name)).execute()
+      return readSlices(read, toCluster)
+    },
     clusterByName: async (name) => {
       const row = await clusterRows(db).where('clusters.name', '=', name).executeTakeFirst()
       return row === undefined ? null : toCluster(row)
     },
-    markSeen: (seen) =>
-      db.transaction().execute(async (trx) => {
-        for (const [clusterId, atMs] of seen) {
-          await trx
-            .updateTable('clusters')
-            .set({ last_seen_ms: atMs })
-            .where('cluster_id', '=', clusterId)
-            .where((eb) => eb.or([eb('last_seen_ms', 'is', null), eb('last_seen_ms', '<=', atMs - SEEN_COARSENESS_MS)]))
-            .execute()
-        }
-      }),
+    markSeen: async (seen) => {
+      // By time, so that clusters of one statement were seen at about the same moment; it gets the latest of them.
+      const marks = [...seen].sort(([, a], [, b]) => a - b)
+      for (let start = 0; start < marks.length; start += SEEN_ROWS) {
+        if (start > 0) await setImmediate()
+        const some = marks.slice(start, start + SEEN_ROWS)
+        const atMs = some.at(-1)?.[1] ?? 0
+        await db
+          .updateTable('clusters')
+          .set({ last_seen_ms: atMs })
+          .where(
+            'cluster_id',
+            'in',
+            some.map(([clusterId]) => clusterId),
+          )
+          .where((eb) => eb.or([eb('last_seen_ms', 'is', null), eb('last_seen_ms', '<=', atMs - SEEN_COARSENESS_MS)]))
+          .execute()
+      }
+    },
     deleteCluster: (name) => db.transaction().execute((trx) => deleteClusterRows(trx, name)),
   }
 }
@@ -90,7 +110,7 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
     for (const clusterId of clusterIds) {
       await trx
         .updateTable('clusters')
-        .set((eb) => ({ epoch: eb('epoch', '+', 1) }))
+        .set((eb) => ({ epoch: eb('epoch', '+', 1), adopted_ordinal: eb.ref('ordinal') }))
         .where('cluster_id', '=', clusterId)
         .execute()
       raised.push(clusterId)
@@ -159,8 +179,12 @@ async function insertCluster(trx: Transaction<Tables>, input: JoinInput, labels:
       cluster_uid: input.clusterUid,
       epoch: 1,
       ordinal: 0,
+      adopted_ordinal: 0,
+      settled_epoch: 0,
       status_rev: 0,
       status_floor: 0,
+      sweep_from: null,
+      sweep_floor: 0,
       event_rev: 0,
       joined_ms: nowMs,
       last_seen_ms: null,

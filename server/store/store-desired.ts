@@ -2,7 +2,9 @@
 // shard that lags knows exactly what it lacks.
 import type { Kysely, Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { serviceRowSchema } from '../../shared/model/desired.ts'
+import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { DesiredService, Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -12,22 +14,24 @@ export function createDesiredStore(db: Kysely<Tables>): DesiredStore {
   return {
     desiredInCluster: async (clusterId) => {
       const rows = await db.selectFrom('desired').selectAll().where('cluster_id', '=', clusterId).orderBy('ordinal').execute()
-      return rows.map(toDesired)
+      const parse = docParser()
+      return rows.map((row) => toDesired(row, parse))
     },
     desiredOfService: async ({ project, service }) => {
-      const rows = await db
-        .selectFrom('desired')
-        .selectAll()
-        .where('project', '=', project)
-        .where('service', '=', service)
-        .orderBy('cluster_id')
-        .execute()
-      return rows.map(toDesired)
+      const parse = docParser()
+      const ofService = db.selectFrom('desired').selectAll().where('project', '=', project).where('service', '=', service)
+      return readSlices(
+        (after: Tables['desired'] | null) => {
+          const rest = after === null ? ofService : ofService.where('cluster_id', '>', after.cluster_id)
+          return rest.orderBy('cluster_id').limit(SLICE_ROWS).execute()
+        },
+        (row) => toDesired(row, parse),
+      )
     },
     publish: (rows) =>
       db.transaction().execute(async (trx) => {
-        const published: Array<{ changed: boolean; ordinal: number }> = []
-        for (const row of rows) published.push(await publish(trx, row))
+        const published: Published[] = []
+        for (const run of runsOf(rows)) published.push(...(await publishRun(trx, run)))
         return published
       }),
     clusterOrdinals: async () => {
@@ -37,51 +41,124 @@ export function createDesiredStore(db: Kysely<Tables>): DesiredStore {
   }
 }
 
-async function publish(trx: Transaction<Tables>, row: Omit<DesiredService, 'ordinal'>): Promise<{ changed: boolean; ordinal: number }> {
-  const { clusterId, project, service, placedBy } = row
-  const doc = row.doc === null ? null : canonicalJson(row.doc)
-  const held = await trx
-    .selectFrom('desired')
-    .selectAll()
-    .where('cluster_id', '=', clusterId)
-    .where('project', '=', project)
-    .where('service', '=', service)
-    .executeTakeFirst()
-  if (held === undefined ? doc === null : held.doc === doc && held.set_sha === row.setSha) {
-    // Who placed it is the server's own note: the shard has no part in it, so it takes no ordinal.
-    if (held !== undefined && held.placed_by !== placedBy) {
-      await trx
-        .updateTable('desired')
-        .set({ placed_by: placedBy })
-        .where('cluster_id', '=', clusterId)
-        .where('project', '=', project)
-        .where('service', '=', service)
-        .execute()
+type NewRow = Omit<DesiredService, 'ordinal'>
+type Published = Awaited<ReturnType<Store['publish']>>[number]
+type Written = Pick<NewRow, 'project' | 'service'> & { rows: NewRow[] }
+
+/** Rows in one statement: 7 parameters each, databases take at least 32,766. */
+const RUN_ROWS = 500
+
+/** Rows of one service in different clusters, which a few statements can write. */
+function runsOf(rows: readonly NewRow[]): Written[] {
+  const runs: Written[] = []
+  let clusters = new Set<ClusterId>()
+  for (const row of rows) {
+    const run = runs.at(-1)
+    if (run?.project === row.project && run.service === row.service && run.rows.length < RUN_ROWS && !clusters.has(row.clusterId))
+      run.rows.push(row)
+    else {
+      clusters = new Set()
+      runs.push({ project: row.project, service: row.service, rows: [row] })
     }
-    return { changed: false, ordinal: held?.ordinal ?? 0 }
+    clusters.add(row.clusterId)
   }
-  const cluster = await trx
-    .updateTable('clusters')
-    .set((eb) => ({ ordinal: eb('ordinal', '+', 1) }))
-    .where('cluster_id', '=', clusterId)
-    .returning('ordinal')
-    .executeTakeFirst()
-  if (cluster === undefined) return { changed: false, ordinal: 0 } // the cluster was deleted meanwhile
-  const columns = { ordinal: cluster.ordinal, doc, set_sha: row.setSha, placed_by: placedBy }
-  await trx
-    .insertInto('desired')
-    .values({ cluster_id: clusterId, project, service, ...columns })
-    .onConflict((on) => on.columns(['cluster_id', 'project', 'service']).doUpdateSet(columns))
-    .execute()
-  return { changed: true, ordinal: cluster.ordinal }
+  return runs
 }
 
-const toDesired = (row: Tables['desired']): DesiredService => ({
+async function publishRun(trx: Transaction<Tables>, { project, service, rows }: Written): Promise<Published[]> {
+  const ids = rows.map(({ clusterId }) => clusterId)
+  const ofService = () => trx.selectFrom('desired').where('project', '=', project).where('service', '=', service)
+  const found = await ofService().selectAll().where('cluster_id', 'in', ids).execute()
+  const held = new Map(found.map((row) => [row.cluster_id, row]))
+  const text = docText()
+  const changed: Array<{ row: NewRow; doc: string | null }> = []
+  const moved = new Map<string, ClusterId[]>()
+  for (const row of rows) {
+    const before = held.get(row.clusterId)
+    const doc = text(row.doc)
+    if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha) changed.push({ row, doc })
+    else if (before !== undefined && before.placed_by !== row.placedBy)
+      moved.set(row.placedBy, [...(moved.get(row.placedBy) ?? []), row.clusterId])
+  }
+  // Who placed it is the server's own note: the shard has no part in it, so it takes no ordinal.
+  for (const [placed_by, clusters] of moved) {
+    const of = trx.updateTable('desired').set({ placed_by }).where('project', '=', project).where('service', '=', service)
+    await of.where('cluster_id', 'in', clusters).execute()
+  }
+  const ordinals = await writeChanged(trx, { project, service }, changed)
+  return rows.map(({ clusterId }) => {
+    const before = held.get(clusterId)
+    const ordinal = ordinals.get(clusterId)
+    if (ordinal === undefined) return { changed: false, ordinal: before?.ordinal ?? 0, before: null }
+    return { changed: true, ordinal, before: { doc: before?.doc ?? null, setSha: before?.set_sha ?? null } }
+  })
+}
+
+/** The new ordinals; none for a cluster that was deleted meanwhile. */
+async function writeChanged(
+  trx: Transaction<Tables>,
+  id: Pick<NewRow, 'project' | 'service'>,
+  changed: ReadonlyArray<{ row: NewRow; doc: string | null }>,
+): Promise<Map<ClusterId, number>> {
+  if (changed.length === 0) return new Map()
+  const clusters = await trx
+    .updateTable('clusters')
+    .set((eb) => ({ ordinal: eb('ordinal', '+', 1) }))
+    .where(
+      'cluster_id',
+      'in',
+      changed.map(({ row }) => row.clusterId),
+    )
+    .returning(['cluster_id', 'ordinal'])
+    .execute()
+  const ordinals = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster.ordinal]))
+  const values = changed.flatMap(({ row, doc }) => {
+    const ordinal = ordinals.get(row.clusterId)
+    return ordinal === undefined ? [] : [{ cluster_id: row.clusterId, ...id, ordinal, doc, set_sha: row.setSha, placed_by: row.placedBy }]
+  })
+  if (values.length === 0) return ordinals
+  await trx
+    .insertInto('desired')
+    .values(values)
+    .onConflict((on) =>
+      on.columns(['cluster_id', 'project', 'service']).doUpdateSet((eb) => ({
+        ordinal: eb.ref('excluded.ordinal'),
+        doc: eb.ref('excluded.doc'),
+        set_sha: eb.ref('excluded.set_sha'),
+        placed_by: eb.ref('excluded.placed_by'),
+      })),
+    )
+    .execute()
+  return ordinals
+}
+
+/** Most clusters of a service share one document: it is written out once for all of them. */
+function docText(): (doc: ServiceRow | null) => string | null {
+  const texts = new Map<ServiceRow, string>()
+  return (doc) => {
+    if (doc === null) return null
+    const text = texts.get(doc) ?? canonicalJson(doc)
+    texts.set(doc, text)
+    return text
+  }
+}
+
+/** …and parsed once. */
+function docParser(): (text: string) => ServiceRow {
+  const docs = new Map<string, ServiceRow>()
+  return (text) => {
+    const doc = docs.get(text) ?? serviceRowSchema.parse(JSON.parse(text))
+    docs.set(text, doc)
+    return doc
+  }
+}
+
+const toDesired = (row: Tables['desired'], parse: (text: string) => ServiceRow): DesiredService => ({
   clusterId: row.cluster_id,
   project: row.project,
   service: row.service,
   ordinal: row.ordinal,
-  doc: row.doc === null ? null : serviceRowSchema.parse(JSON.parse(row.doc)),
+  doc: row.doc === null ? null : parse(row.doc),
   setSha: row.set_sha,
   placedBy: row.placed_by,
 })

@@ -4,6 +4,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { eventStatusSchema, type StatusKind } from '../../shared/model/status.ts'
+import { type InventoryRange, inRange } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
 import type { FleetEvent, StatusEntry, StatusWrite, Store } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -54,12 +55,13 @@ async function upsertStatus(
   trx: Transaction<Tables>,
   clusterId: ClusterId,
   rows: readonly StatusWrite[],
-  { complete, nowMs }: { complete: boolean; nowMs: number },
+  { complete, olderThan = 0, nowMs }: Parameters<Store['upsertStatus']>[2],
 ): Promise<{ ack: number; changed: StatusWrite[] }> {
   const cluster = await trx.selectFrom('clusters').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst()
   if (cluster === undefined) return { ack: 0, changed: [] }
   const newest = rows.reduce((max, row) => Math.max(max, row.rev), 0)
-  const floor = Math.max(cluster.status_floor, complete ? newest : 0)
+  /** What an inventory is about: a row that it does not name is gone if its rev is no greater. */
+  const bound = complete === false ? 0 : Math.max(newest, olderThan - 1)
 
   const current = newestOfEachKey(rows.filter(isRow))
   const changed: StatusWrite[] = await writeRows(
@@ -68,7 +70,11 @@ async function upsertStatus(
     current.filter((row) => row.rev > cluster.status_floor),
     nowMs,
   )
-  if (complete && newest > cluster.status_floor) changed.push(...(await removeOthers(trx, clusterId, current, newest)))
+  const sweeps = complete !== false && bound > cluster.status_floor
+  if (sweeps && complete === true) changed.push(...(await removeOthers(trx, clusterId, current, bound)))
+  if (sweeps && complete !== true) changed.push(...(await removeOthersOfRange(trx, clusterId, current, bound, complete)))
+  const swept = sweeps ? nextSweep(cluster, complete, bound) : sweepOf(cluster)
+  if (swept.floor > cluster.status_floor && complete !== true) await forgetRemoved(trx, clusterId, swept.floor)
 
   const events = rows.filter((row) => row.kind === 'event' && row.doc !== null && row.rev > cluster.event_rev).sort((a, b) => a.rev - b.rev)
   await appendEvents(
@@ -81,7 +87,13 @@ async function upsertStatus(
   const eventRev = events.at(-1)?.rev ?? cluster.event_rev
   await trx
     .updateTable('clusters')
-    .set({ status_rev: ack, status_floor: floor, event_rev: eventRev })
+    .set({
+      status_rev: ack,
+      status_floor: swept.floor,
+      sweep_from: swept.from,
+      sweep_floor: swept.pending,
+      event_rev: eventRev,
+    })
     .where('cluster_id', '=', clusterId)
     .execute()
   return { ack, changed }
@@ -155,6 +167,66 @@ async function removeOthers(
   }
   return gone.filter((row) => row.removed === 0).map(({ kind, key }) => ({ kind, key, rev: floor, doc: null }))
 }
+
+interface Sweep {
+  /** `status_floor`. */
+  floor: number
+  /** Where the next range has to begin; null: none is under way. */
+  from: string | null
+  /** The floor when the last range has come. */
+  pending: number
+}
+const sweepOf = (cluster: Tables['clusters']): Sweep => ({
+  floor: cluster.status_floor,
+  from: cluster.sweep_from,
+  pending: cluster.sweep_floor,
+})
+
+/** Ranges from the open beginning to the open end, each beginning where the one before it ended, are as good as one whole inventory. */
+function nextSweep(cluster: Tables['clusters'], complete: true | InventoryRange, bound: number): Sweep {
+  const { floor, from, pending } = sweepOf(cluster)
+  if (complete === true) return { floor: bound, from: null, pending: 0 }
+  const { after, upTo } = complete
+  if (after !== null && after !== from) return { floor, from, pending } // a repeated one, or one of another sweep
+  const reached = after === null ? bound : Math.min(pending, bound)
+  return upTo === null ? { floor: Math.max(floor, reached), from: null, pending: 0 } : { floor, from: upTo, pending: reached }
+}
+
+/** PU4: as above, but only of a part. What goes stays as removed until a whole inventory, or ranges that make one, stand for it. */
+async function removeOthersOfRange(
+  trx: Transaction<Tables>,
+  clusterId: ClusterId,
+  named: readonly RowWrite[],
+  bound: number,
+  range: InventoryRange,
+): Promise<StatusWrite[]> {
+  const keep = new Set(named.filter((row) => row.doc !== null).map(rowKey))
+  const held = await trx
+    .selectFrom('statuses')
+    .select(['kind', 'key'])
+    .where('cluster_id', '=', clusterId)
+    .where('rev', '<=', bound)
+    .where('doc', 'is not', null)
+    .execute()
+  // Compared here: databases order text by their own rules.
+  const gone = held.filter((row) => !keep.has(rowKey(row)) && inRange(`${row.kind}/${row.key}`, range))
+  for (const kind of new Set(gone.map((row) => row.kind))) {
+    const keys = gone.filter((row) => row.kind === kind).map((row) => row.key)
+    for (let start = 0; start < keys.length; start += BATCH_ROWS) {
+      await trx
+        .updateTable('statuses')
+        .set({ doc: null, rev: bound })
+        .where('cluster_id', '=', clusterId)
+        .where('kind', '=', kind)
+        .where('key', 'in', keys.slice(start, start + BATCH_ROWS))
+        .execute()
+    }
+  }
+  return gone.map(({ kind, key }) => ({ kind, key, rev: bound, doc: null }))
+}
+
+const forgetRemoved = (trx: Transaction<Tables>, clusterId: ClusterId, floor: number) =>
+  trx.deleteFrom('statuses').where('cluster_id', '=', clusterId).where('doc', 'is', null).where('rev', '<=', floor).execute()
 
 async function deleteStatusOfService(trx: Transaction<Tables>, clusterId: ClusterId, id: ServiceId): Promise<void> {
   const key = serviceKey(id)

@@ -5,6 +5,7 @@ import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import type { InventoryRange } from '../../shared/protocol/status.ts'
 
 export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
@@ -181,6 +182,14 @@ export interface Confirmation {
   confirmedBy: string | null
 }
 
+/** What a cluster's agent can prove that this server once said (RP2). */
+export interface RestoreProof {
+  clusterId: ClusterId
+  epoch: number
+  ordinal: number
+  atMs: number
+}
+
 export interface Store {
   // Resources
   /** A Cluster that has not joined is a conflict with version null: clusters come into being by joining. */
@@ -212,8 +221,10 @@ export interface Store {
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
   desiredOfService(id: ServiceId): Promise<DesiredService[]>
   /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a
-   *  tombstone. All of them or none. */
-  publish(rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>): Promise<Array<{ changed: boolean; ordinal: number }>>
+   *  tombstone. All of them or none. `before`: what a changed row was, null for none. */
+  publish(
+    rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
+  ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
 
   // Clusters and agents
@@ -237,11 +248,12 @@ export interface Store {
   deleteCluster(name: string): Promise<boolean>
 
   // Status and events
-  /** PU2: only rows with a greater rev change anything. `complete`: PU4. Returns the greatest rev known of the cluster, and the keys that changed. */
+  /** PU2: only rows with a greater rev change anything. `complete`: PU4; the rows are in its range. What it does not name goes up to the greatest rev of
+   *  `rows`, and in any case if its rev is below `olderThan`. Returns the greatest rev known of the cluster, and the keys that changed. */
   upsertStatus(
     clusterId: ClusterId,
     rows: readonly StatusWrite[],
-    options: { complete: boolean; nowMs: number },
+    options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
   ): Promise<{ ack: number; changed: StatusWrite[] }>
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
@@ -249,6 +261,17 @@ export interface Store {
   appendEvents(events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void>
   /** Newest last. `after`: strictly after that id. */
   listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
+
+  // A store that was set back
+  /** What a proof is held against; null: no such cluster. `adoptedOrdinal`: no page of an earlier shard file goes beyond it. `settledEpoch`: what is of a
+   *  lower one was settled by a person. */
+  restoreFacts(clusterId: ClusterId): Promise<{ epoch: number; ordinal: number; adoptedOrdinal: number; settledEpoch: number } | null>
+  /** While there is one, a restore waits for a person. */
+  restoreProofs(): Promise<RestoreProof[]>
+  /** Keeps the first time and the greatest numbers. */
+  recordRestoreProof(proof: RestoreProof): Promise<void>
+  /** Every cluster's ordinal and epoch leap past all that any proof says, and the proofs are gone. */
+  settleRestore(): Promise<void>
 
   // What waits for a person
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>

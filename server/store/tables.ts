@@ -65,11 +65,20 @@ export interface Tables {
     status_rev: number
     /** Rev of the newest complete inventory: whatever is older and not in the table was removed by it. */
     status_floor: number
+    /** Inventory in ranges: where the next one has to begin (null: none is under way), and the floor when the last one has come. */
+    sweep_from: string | null
+    sweep_floor: number
     /** Greatest rev that went into the event stream. */
     event_rev: number
+    /** The ordinal when the shard file that is in use now was adopted: no page of an earlier file goes beyond it. */
+    adopted_ordinal: number
+    /** Proofs of a lower epoch are of a time that a person settled (RP2). */
+    settled_epoch: number
     joined_ms: number
     last_seen_ms: number | null
   }
+  /** RP2: what this server once said and does not know any more. A row: a restore waits for a person. */
+  restore_proofs: { cluster_id: ClusterId; epoch: number; ordinal: number; at_ms: number }
   agents: {
     agent_id: AgentId
     cluster_id: ClusterId

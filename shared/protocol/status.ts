@@ -19,6 +19,10 @@ export type StatusRow = z.infer<typeof statusRowSchema>
 export const inventoryRangeSchema = z.object({ after: z.string().max(1_100).nullable(), upTo: z.string().max(1_100).nullable() })
 export type InventoryRange = z.infer<typeof inventoryRangeSchema>
 
+/** Of `kind/key`. */
+export const inRange = (name: string, { after, upTo }: InventoryRange): boolean =>
+  (after === null || name > after) && (upTo === null || name <= upTo)
+
 export const statusRequestSchema = z.object({
   incarnation: z.number().int().positive().max(INCARNATION_MAX),
   rows: z.array(statusRowSchema).max(STATUS_ROWS_MAX),

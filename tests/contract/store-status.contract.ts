@@ -87,6 +87,60 @@ export function statusContract({ store }: StoreHarness): void {
     expect(await names()).toEqual(['y@3', 'z@4'])
   })
 
+  const range = (after: string | null, upTo: string | null) => ({ complete: { after, upTo }, nowMs: 100 })
+  const of = (name: string) => `object/p/s//Pod/n/${name}`
+
+  test('PU4 a range removes only what lies in it: after its beginning, up to its end, of any kind', async () => {
+    const a = await joinCluster(store(), 'a')
+    const drift: StatusWrite = { kind: 'drift', key: 'p/s//Pod/n/z', rev: 5, doc: {} }
+    await store().upsertStatus(a, [object('a', 1), object('b', 2), object('c', 3), object('d', 4), drift, event(6)], delta)
+    const { changed } = await store().upsertStatus(a, [object('c', 7)], range(of('a'), of('c')))
+    expect(changed).toEqual([object('c', 7), object('b', 7, null)])
+    expect([await names(), await names('drift')]).toEqual([['a@1', 'c@7', 'd@4'], ['z@5']])
+    expect((await store().upsertStatus(a, [object('c', 8)], range(null, of('c')))).changed).toHaveLength(3)
+    expect([await names(), await names('drift')]).toEqual([['c@8', 'd@4'], []])
+    await store().upsertStatus(a, [object('d', 9)], range(of('c'), null))
+    expect(await names()).toEqual(['c@8', 'd@9'])
+  })
+
+  test('PU4 a range is of code units: what a database orders otherwise stays where it belongs', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('\u{1f600}', 1), object('\uffee', 2)], delta) // the pair begins with d83d, below ffee
+    await store().upsertStatus(a, [object('x', 3)], range(null, of('\ufb00')))
+    expect(await names()).toEqual(['x@3', '\uffee@2'])
+  })
+
+  test('PU4 an empty range drops only what is of an earlier incarnation, and newer rows stay', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('x', 5), object('y', 11)], delta)
+    await store().upsertStatus(a, [], range(null, null))
+    expect(await names()).toEqual(['x@5', 'y@11'])
+    await store().upsertStatus(a, [], { ...range(null, null), olderThan: 10 })
+    expect(await names()).toEqual(['y@11'])
+  })
+
+  test('PU4 what a range removed does not come back with a late copy, and is forgotten when the ranges make a whole', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('a', 1), object('b', 2), object('c', 3)], delta)
+    await store().upsertStatus(a, [object('a', 9)], range(null, of('b')))
+    expect((await store().upsertStatus(a, [object('b', 4)], delta)).changed).toEqual([])
+    await store().upsertStatus(a, [object('c', 8)], range(of('b'), of('c')))
+    await store().upsertStatus(a, [object('a', 9)], range(null, of('b'))) // a replay begins anew: the next continues it
+    await store().upsertStatus(a, [object('c', 8)], range(of('b'), null))
+    expect(await names()).toEqual(['a@9', 'c@8'])
+    // Known by the floor now: 8, the least of them; what is newer counts.
+    expect((await store().upsertStatus(a, [object('b', 8)], delta)).changed).toEqual([])
+    expect((await store().upsertStatus(a, [object('late', 7)], delta)).changed).toEqual([])
+    expect((await store().upsertStatus(a, [object('b', 10)], delta)).changed).toHaveLength(1)
+  })
+
+  test('PU4 ranges with a gap are no whole: nothing that is unknown counts as removed', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [object('a', 9)], range(null, of('b')))
+    await store().upsertStatus(a, [object('z', 10)], range(of('c'), null))
+    expect((await store().upsertStatus(a, [object('x', 5)], delta)).changed).toHaveLength(1)
+  })
+
   test('PU2 events enter the stream exactly once, in the order of their revs', async () => {
     const a = await joinCluster(store(), 'a')
     await store().upsertStatus(a, [event(3), event(2), object('x', 4)], delta)

@@ -13,7 +13,8 @@ export const agentId = (digit: string): AgentId => agentIdSchema.parse(`a-${digi
 export async function publishOne(store: Store, row: Parameters<Store['publish']>[0][number]) {
   const [published] = await store.publish([row])
   if (published === undefined) throw new Error('no answer for the row')
-  return published
+  const { changed, ordinal } = published
+  return { changed, ordinal }
 }
 
 /** A token `hash-<name>` with the uses given, made at 0 and expiring at 1,000. */

@@ -1,0 +1,49 @@
+// What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
+import { type Kysely, sql } from 'kysely'
+import type { Store } from './store.ts'
+import type { Tables } from './tables.ts'
+
+type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProof' | 'settleRestore'>
+
+/** Past everything that the abandoned time can have reached, in clusters that were not heard of, too. */
+const ORDINAL_LEAP = 1_000_000
+const EPOCH_LEAP = 1_000
+
+export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
+  return {
+    restoreFacts: async (clusterId) => {
+      const row = await db
+        .selectFrom('clusters')
+        .select(['epoch', 'ordinal', 'adopted_ordinal', 'settled_epoch'])
+        .where('cluster_id', '=', clusterId)
+        .executeTakeFirst()
+      if (row === undefined) return null
+      return { epoch: row.epoch, ordinal: row.ordinal, adoptedOrdinal: row.adopted_ordinal, settledEpoch: row.settled_epoch }
+    },
+    restoreProofs: async () => {
+      const rows = await db.selectFrom('restore_proofs').selectAll().orderBy('cluster_id').execute()
+      return rows.map((row) => ({ clusterId: row.cluster_id, epoch: row.epoch, ordinal: row.ordinal, atMs: row.at_ms }))
+    },
+    recordRestoreProof: async ({ clusterId, epoch, ordinal, atMs }) => {
+      await db
+        .insertInto('restore_proofs')
+        .values({ cluster_id: clusterId, epoch, ordinal, at_ms: atMs })
+        .onConflict((on) =>
+          on.column('cluster_id').doUpdateSet({
+            epoch: sql<number>`case when excluded.epoch > restore_proofs.epoch then excluded.epoch else restore_proofs.epoch end`,
+            ordinal: sql<number>`case when excluded.ordinal > restore_proofs.ordinal then excluded.ordinal else restore_proofs.ordinal end`,
+          }),
+        )
+        .execute()
+    },
+    settleRestore: () =>
+      db.transaction().execute(async (trx) => {
+        const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
+        const shown = proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0)
+        const epoch = sql<number>`(case when epoch > ${shown} then epoch else ${shown} end) + ${EPOCH_LEAP}`
+        const ordinal = sql<number>`ordinal + ${ORDINAL_LEAP}`
+        await trx.updateTable('clusters').set({ epoch, settled_epoch: epoch, ordinal, adopted_ordinal: ordinal }).execute()
+        await trx.deleteFrom('restore_proofs').execute()
+      }),
+  }
+}
