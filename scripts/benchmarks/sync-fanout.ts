@@ -182,10 +182,8 @@ async function commitToAll({ say, git, fleet, crowd, probed }: Parts, agents: nu
 }
 
 /** One whole wait, so that every agent's poll ends and is asked anew once. */
-async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<string, number>> {
+async function idleCost({ say, agents, fleet }: Parts): Promise<Record<string, number>> {
   const windowMs = WAIT_SECONDS_DEFAULT * 1_000
-  const lagging = probed.measureLag()
-  await lagging.stop() // what the probe itself allocated is not the server's
   const before = processorMs(fleet.serverPid())
   const startMs = performance.now()
   await Bun.sleep(windowMs)
