@@ -1,14 +1,16 @@
-// Rows of a shard → the bytes of one page, signed. Pure: what is in it was read before, in one transaction with its head (PL2).
-import { createHash } from 'node:crypto'
+// What was read of a shard → the bytes of one page, signed. Pure: what is in it was read before, in one transaction with its head (PL2).
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
-import { type Checkpoint, checkpointBytes, type Hello, type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { type Checkpoint, checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'
+import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
+import { zstd } from '../../shared/runtime/zstd.ts'
+import type { RowBody } from './row-frames.ts'
 
 export interface PageInput {
   clusterId: ClusterId
   epoch: number
   ordinal: number
-  /** Null for a bootstrap. */
+  /** Null for a page that becomes a new file. */
   from: Position | null
   to: Position
   /** Live rows of the cluster at `to`. */
@@ -16,15 +18,35 @@ export interface PageInput {
   siteId: string
   /** Of a re-base (PL9). */
   keep?: string
-  rows: readonly Row[]
+  body: RowBody
+  /** The agent can read zstd. */
+  zstd: boolean
   sign(bytes: Uint8Array): string
 }
 
-export function encodePage(input: PageInput): Uint8Array {
-  const { clusterId, epoch, ordinal, from, to, count, siteId, keep, rows, sign } = input
+/** The page on the wire is these three one after the other: zstd frames, which inflate as one, or lines as they are. */
+export interface WirePage {
+  head: Uint8Array
+  body: RowBody
+  tail: Uint8Array
+  zstd: boolean
+}
+
+export function encodePage(input: PageInput): WirePage {
+  const { clusterId, epoch, ordinal, from, to, count, siteId, keep, body, sign } = input
   const hello: Hello = { t: 'hello', epoch, schema: 1, ordinal, from, to, siteId, ...(keep === undefined ? {} : { keep }) }
-  const lines = Buffer.from(rows.map(rowLine).join(''))
-  const covered = { count, rows: createHash('sha256').update(lines).digest('hex') }
+  const covered = { count, rows: body.sha256 }
   const checkpoint: Checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(clusterId, hello, covered)) }
-  return Buffer.concat([Buffer.from(`${JSON.stringify(hello)}\n`), lines, Buffer.from(`${JSON.stringify(checkpoint)}\n`)])
+  const [head, tail] = [hello, checkpoint].map((frame) => Buffer.from(`${JSON.stringify(frame)}\n`)) as [Buffer, Buffer]
+  if (body.packed) return { head: zstd(head), body, tail: zstd(tail), zstd: true }
+  const plain = { head, body, tail, zstd: false }
+  return input.zstd ? packedWhole(plain) : plain
+}
+
+/** A small page is one zstd frame, if that pays. */
+function packedWhole(page: WirePage): WirePage {
+  const whole = Buffer.concat([page.head, page.body.bytes, page.tail])
+  const packed = whole.length < COMPRESS_BYTES_MIN ? whole : zstd(whole)
+  const none = new Uint8Array()
+  return packed.length < whole.length ? { head: packed, body: { ...page.body, bytes: none }, tail: none, zstd: true } : page
 }

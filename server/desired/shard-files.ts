@@ -5,18 +5,30 @@ import { join } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { zstd } from '../../shared/runtime/zstd.ts'
-import { encodePage } from './page.ts'
+import { LargeReads } from './large-reads.ts'
+import { encodePage, type WirePage } from './page.ts'
+import { readBody, type SourceResult } from './page-source.ts'
+import { createRowFrames } from './row-frames.ts'
 import { openShardFile, type ShardFile } from './shard-file.ts'
-import { openShardReader, type ShardReader } from './shard-reader.ts'
-import type { Accept, PartResult, PullResult, Shards } from './shards.ts'
+import { type Ask, openShardReader, type ReadBounds, type ShardReader, UNBOUNDED } from './shard-reader.ts'
+import type { Accept, PartResult, PullResult, ServiceRevision, Shards } from './shards.ts'
+import { Transfers } from './transfers.ts'
+import { Waits } from './waits.ts'
 
 export const SHARD_COUNT = 16
 /** Its presence at start says that the last stop was not clean. Beside the files and synced, because their own pages are not. */
 const IN_USE = 'in-use'
+/** What the main thread reads itself: a few milliseconds' work. */
+const SMALL: ReadBounds = { rows: 256, bytes: 512 * 1_024 }
+/** Compressed rows of small pages that may be asked for again by the next cluster. */
+const FRAMES_BYTES_MAX = 16 * 1_024 * 1_024
+/** A page during whose making a revision was withdrawn is read again, this often. */
+const ATTEMPTS = 3
 
 export interface ShardsOptions {
   dir: string
@@ -30,6 +42,10 @@ export interface ShardsOptions {
   clock: Clock
   log: Logger
   libraryDir?: string
+  /** Reads everything on the calling thread: a simulation's time does not pass while a Worker reads. */
+  withoutWorker?: boolean
+  /** Of the pages in parts; default a folder beside the files. */
+  spoolDir?: string
 }
 
 export interface OpenedShards {
@@ -42,6 +58,10 @@ export interface OpenedShards {
   held(): ClusterId[]
   /** Makes a file anew, empty and under another dbId. Before anything is served. */
   remake(index: number): void
+  /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its clusters are woken. Synchronous. */
+  reopen(index: number, whileClosed: (path: string) => void): void
+  /** How often rows were compressed: equal ones once. */
+  compressions(): number
 }
 
 export const shardOf = (clusterId: string, shardCount: number): number =>
@@ -70,18 +90,31 @@ export function createShards(options: ShardsOptions): OpenedShards {
     return { path, file: opened.file, reader: openShardReader(path) }
   }
   const parts = Array.from({ length: shardCount }, (_, index) => open(index))
+  const close = (index: number) => {
+    parts[index]?.reader.close()
+    parts[index]?.file.close()
+  }
+  const shards = new ShardFiles(parts, options)
   return {
-    shards: new ShardFiles(parts, options),
+    shards,
     get dbIds() {
       return parts.map(({ file }) => file.dbId)
     },
     indexOf: (clusterId) => shardOf(clusterId, shardCount),
     held: () => parts.flatMap(({ file }) => file.clusters()),
     remake: (index) => {
-      parts[index]?.reader.close()
-      parts[index]?.file.close()
+      close(index)
       parts[index] = open(index, 'it is ahead of the fleet store')
     },
+    reopen: (index, whileClosed) => {
+      const part = parts[index]
+      assert(part, 'a shard has a file')
+      close(index)
+      whileClosed(part.path)
+      parts[index] = open(index)
+      for (const clusterId of parts[index].file.clusters()) shards.wake(clusterId)
+    },
+    compressions: () => shards.compressions,
   }
 }
 
@@ -94,17 +127,55 @@ interface Part {
 class ShardFiles implements Shards {
   readonly #parts: readonly Part[]
   readonly #options: ShardsOptions
-  readonly #waiters = new Map<ClusterId, Set<() => void>>()
+  readonly #waits: Waits
+  readonly #transfers: Transfers
+  readonly #largeReads: LargeReads
+  readonly #frames = createRowFrames(FRAMES_BYTES_MAX)
+  /** How often a cluster's transfers were ended. */
+  readonly #endings = new Map<ClusterId, number>()
+  readonly #removed = new Set<ClusterId>()
 
   constructor(parts: readonly Part[], options: ShardsOptions) {
+    const { dir, clock, log, newId, spoolDir = join(dir, 'spool') } = options
+    const random = () => Number.parseInt(newId().slice(0, 8), 16) / 2 ** 32
     this.#parts = parts
     this.#options = options
+    this.#waits = new Waits(clock)
+    this.#transfers = new Transfers({ dir: spoolDir, clock, random, newTransferId: () => transferId(newId()) })
+    this.#largeReads = new LargeReads({ clock, random, log })
   }
 
-  writeRevision(revision: Parameters<Shards['writeRevision']>[0]) {
-    const head = this.#part(revision.clusterId).file.write(revision)
-    if (head !== null) this.wake(revision.clusterId)
-    return { changed: head !== null }
+  writeRevision(revision: ServiceRevision) {
+    const [written] = this.writeRevisions([revision])
+    assert(written, 'one for one')
+    return written
+  }
+
+  writeRevisions(revisions: readonly ServiceRevision[]) {
+    const [first] = revisions
+    if (first === undefined) return []
+    const shard = this.shardOf(first.clusterId)
+    assert(
+      revisions.every(({ clusterId }) => this.shardOf(clusterId) === shard),
+      'one transaction is of one file',
+    )
+    // A cluster can be deleted between a revision's commit to the fleet store and this; ids are never used again.
+    const wanted = revisions.filter(({ clusterId }) => !this.#removed.has(clusterId))
+    const heads = this.#part(first.clusterId).file.write(wanted)
+    const written = new Set(wanted.filter((_, index) => heads[index] !== null))
+    return revisions.map((revision) => {
+      const changed = written.has(revision)
+      if (changed) {
+        // RV3: a tombstone or a removal order has no objects.
+        if (revision.objects.size === 0 || revision.withdraw === true) this.endTransfers(revision.clusterId)
+        this.wake(revision.clusterId)
+      }
+      return { changed }
+    })
+  }
+
+  shardOf(clusterId: ClusterId) {
+    return shardOf(clusterId, this.#options.shardCount)
   }
 
   ordinal(clusterId: ClusterId) {
@@ -112,7 +183,9 @@ class ShardFiles implements Shards {
   }
 
   removeCluster(clusterId: ClusterId) {
+    this.#removed.add(clusterId)
     this.#part(clusterId).file.removeCluster(clusterId)
+    this.endTransfers(clusterId)
     this.wake(clusterId)
   }
 
@@ -120,51 +193,44 @@ class ShardFiles implements Shards {
     return this.#part(clusterId).file.head(clusterId)
   }
 
-  async pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
-    const { file, reader } = this.#part(clusterId)
-    const read = reader.read(clusterId, cursor)
-    if (read.kind !== 'rows') return read
-    const { to, count, ordinal, rows } = read
-    const { sign, epochOf } = this.#options
-    const epoch = epochOf(clusterId)
-    const frames = encodePage({ clusterId, epoch, from: cursor, to, count, ordinal, rows, siteId: file.siteId, sign })
-    const packed = accept.zstd ? zstd(frames) : null
-    return packed === null || packed.length >= frames.length
-      ? { kind: 'page', bytes: frames, zstd: false, transfer: null, to }
-      : { kind: 'page', bytes: packed, zstd: true, transfer: null, to }
+  pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
+    return this.#page(clusterId, { kind: 'pull', cursor }, accept)
   }
 
-  refetch(clusterId: ClusterId, _sums: Uint8Array, accept: Accept): Promise<PullResult> {
-    return this.pull(clusterId, null, accept)
+  refetch(clusterId: ClusterId, sums: Uint8Array, accept: Accept): Promise<PullResult> {
+    return this.#page(clusterId, { kind: 'refetch', sums }, accept)
   }
 
-  part(): PartResult {
-    return { kind: 'gone' }
+  part(clusterId: ClusterId, transferId: string, part: number): PartResult {
+    const bytes = this.#transfers.part(clusterId, transferId, part)
+    return bytes === null ? { kind: 'gone' } : { kind: 'part', bytes }
   }
 
-  endTransfers(): void {}
+  endTransfers(clusterId: ClusterId) {
+    this.#endings.set(clusterId, (this.#endings.get(clusterId) ?? 0) + 1)
+    this.#transfers.end(clusterId)
+  }
 
   waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted || !samePosition(this.head(clusterId), position)) return Promise.resolve()
-    const waiters = this.#waiters.get(clusterId) ?? new Set()
-    this.#waiters.set(clusterId, waiters)
-    return new Promise((resolve) => {
-      const timer = new AbortController()
-      const done = () => {
-        if (!waiters.delete(done)) return
-        if (waiters.size === 0 && this.#waiters.get(clusterId) === waiters) this.#waiters.delete(clusterId)
-        signal.removeEventListener('abort', done)
-        timer.abort()
-        resolve()
-      }
-      waiters.add(done)
-      signal.addEventListener('abort', done, { once: true })
-      void this.#options.clock.sleep(waitMs, timer.signal).then(done)
-    })
+    return samePosition(this.head(clusterId), position) ? this.#waits.wait(clusterId, waitMs, signal) : Promise.resolve()
+  }
+
+  wake(clusterId: ClusterId) {
+    this.#waits.wake(clusterId)
+  }
+
+  wakeAll() {
+    this.#waits.wakeAll()
+  }
+
+  get compressions() {
+    return this.#frames.compressions + this.#largeReads.compressions
   }
 
   close() {
-    for (const waiters of [...this.#waiters.values()]) for (const done of [...waiters]) done()
+    this.#waits.wakeAll()
+    this.#largeReads.close()
+    this.#transfers.close()
     for (const { reader, file, path } of this.#parts) {
       reader.close()
       file.close()
@@ -174,8 +240,31 @@ class ShardFiles implements Shards {
     syncPath(this.#options.dir)
   }
 
-  wake(clusterId: ClusterId) {
-    for (const done of [...(this.#waiters.get(clusterId) ?? [])]) done()
+  async #page(clusterId: ClusterId, ask: Ask, { zstd, sliceBytes = PART_BYTES_MAX }: Accept): Promise<PullResult> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const endings = this.#endings.get(clusterId)
+      const reading = this.#read(clusterId, ask, zstd)
+      const read = reading instanceof Promise ? await reading : reading
+      if (read.kind !== 'rows') return read
+      if (this.#endings.get(clusterId) !== endings) continue
+      const { kind: _, ...rest } = read
+      const { sign, epochOf } = this.#options
+      const from = ask.kind === 'pull' ? ask.cursor : null
+      const page = encodePage({ ...rest, clusterId, epoch: epochOf(clusterId), from, zstd, sign })
+      if (wireBytes(page) <= sliceBytes) {
+        return { kind: 'page', bytes: Buffer.concat([page.head, page.body.bytes, page.tail]), zstd: page.zstd, transfer: null, to: read.to }
+      }
+      const opened = await this.#transfers.open(clusterId, page, sliceBytes)
+      if (this.#endings.get(clusterId) === endings) return { kind: 'page', ...opened, zstd: page.zstd, to: read.to }
+    }
+    throw new AppError('unavailable', { doing: 'read a page', detail: 'revisions are being withdrawn', retryAfterMs: 1_000 })
+  }
+
+  #read(clusterId: ClusterId, ask: Ask, zstd: boolean): SourceResult | Promise<SourceResult> {
+    const { path, reader } = this.#part(clusterId)
+    const request = { clusterId, ask, zstd }
+    const read = readBody(reader, this.#frames, request, this.#options.withoutWorker === true ? UNBOUNDED : SMALL)
+    return read.kind === 'large' ? this.#largeReads.read({ ...request, path, dbId: reader.dbId }) : read
   }
 
   #part(clusterId: ClusterId): Part {
@@ -184,3 +273,6 @@ class ShardFiles implements Shards {
     return part
   }
 }
+
+const wireBytes = ({ head, body, tail }: WirePage): number => head.length + body.bytes.length + tail.length
+const transferId = (hex: string): string => Buffer.from(hex, 'hex').toString('base64url')

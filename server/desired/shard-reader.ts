@@ -1,23 +1,36 @@
-// Reads of one shard file on a plain read-only connection: no extension, no lock that a writer would feel. Everything here could run in a Worker.
-
-import { openSqlite, readTransaction } from '../../shared/adapters/sqlite.ts'
+// Reads of one shard file on a plain read-only connection: no extension, no lock that a writer would feel. Runs on the main thread for what is small and in a
+// Worker for the rest.
+import { type Database, openSqlite, readTransaction } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
-import { EMPTY_HASH } from '../../shared/crdt/row-hash.ts'
+import { EMPTY_HASH, rowHash } from '../../shared/crdt/row-hash.ts'
 import type { RefetchReason, Row } from '../../shared/protocol/frames.ts'
+import { BUCKET_COUNTS, BucketSums, equalBuckets, SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 
+/** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
+export type Ask = { kind: 'pull'; cursor: Position | null } | { kind: 'refetch'; sums: Uint8Array }
+
+/** More than this is not read: see `large`. */
+export interface ReadBounds {
+  rows: number
+  bytes: number
+}
+export const UNBOUNDED: ReadBounds = { rows: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+
 export type ReadResult =
-  | { kind: 'rows'; to: Position; count: number; ordinal: number; rows: Row[] }
+  | { kind: 'rows'; to: Position; count: number; ordinal: number; siteId: string; keep?: string; rows: Row[] }
   | { kind: 'nothing_new' }
   | { kind: 'refetch'; reason: RefetchReason }
+  | { kind: 'large' }
 
 export interface ShardReader {
-  read(clusterId: string, cursor: Position | null): ReadResult
+  readonly dbId: string
+  read(clusterId: string, ask: Ask, bounds: ReadBounds): ReadResult
   close(): void
 }
 
 /** How the file came to be, and therefore what an agent with another dbId has met. */
-export type ShardOrigin = 'created' | 'rebuilt'
+export type ShardOrigin = 'created' | 'rebuilt' | 'compacted'
 
 interface ChangeRow {
   id: string
@@ -32,6 +45,12 @@ interface HeadRow {
   hash: string
   count: number
 }
+interface Meta {
+  dbId: string
+  term: number
+  origin: ShardOrigin
+  siteId: string
+}
 
 // tx_log leads, so that the cost is that of what changed in this cluster, whatever its neighbours in the shard wrote meanwhile. A deleted row has
 // no base row, hence the LEFT JOIN; `-1` is cr-sqlite's cell for the whole row and its column version the causal length.
@@ -45,52 +64,63 @@ LEFT JOIN desired d ON d.cluster = p.cluster AND d.id = p.id
 WHERE t.cluster = $cluster AND t.dv > $after
 ORDER BY t.dv, c.seq, p.id`
 
-// A new file needs no tombstones: a row that is deleted again, or inserted again, has a higher causal length than none.
-const LIVE = `
-SELECT d.id AS id, c.col_name AS cell, c.col_version AS colVersion, d.doc AS doc,
-  (SELECT s.col_version FROM desired__crsql_clock s WHERE s.key = c.key AND s.col_name = '-1') AS cl
-FROM desired d
-CROSS JOIN desired__crsql_pks p ON p.cluster = d.cluster AND p.id = d.id
-CROSS JOIN desired__crsql_clock c ON c.key = p.__crsql_key AND c.col_name = 'doc'
-WHERE d.cluster = $cluster
-ORDER BY d.id`
+const META = `SELECT db_id AS dbId, term, origin, (SELECT lower(hex(site_id)) FROM crsql_site_id WHERE ordinal = 0) AS siteId FROM meta`
+
+function prepare(db: Database) {
+  return {
+    head: db.prepare<HeadRow, { cluster: string }>(
+      'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster ORDER BY dv DESC LIMIT 1',
+    ),
+    logged: db.prepare<HeadRow, { cluster: string; dv: number }>(
+      'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster AND dv = $dv',
+    ),
+    delta: db.prepare<ChangeRow, { cluster: string; after: number }>(DELTA),
+    live: db.prepare<{ id: string; doc: string }, { cluster: string }>('SELECT id, doc FROM desired WHERE cluster = $cluster ORDER BY id'),
+    ordinal: db.prepare<{ ordinal: number }, { cluster: string }>('SELECT ordinal FROM cluster_ordinal WHERE cluster = $cluster'),
+  }
+}
 
 export function openShardReader(path: string): ShardReader {
   const db = openSqlite(path, { readonly: true })
-  const meta = db.query<{ dbId: string; term: number; origin: ShardOrigin }, []>('SELECT db_id AS dbId, term, origin FROM meta').get()
+  const query = db.prepare<Meta, []>(META)
+  const meta = query.get()
+  query.finalize()
   assert(meta, `the shard file ${path} has no meta row`)
-  const head = db.query<HeadRow, { cluster: string }>(
-    'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster ORDER BY dv DESC LIMIT 1',
-  )
-  const logged = db.query<HeadRow, { cluster: string; dv: number }>(
-    'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster AND dv = $dv',
-  )
-  const delta = db.query<ChangeRow, { cluster: string; after: number }>(DELTA)
-  const live = db.query<ChangeRow, { cluster: string }>(LIVE)
-  const ordinalOf = db.query<{ ordinal: number }, { cluster: string }>('SELECT ordinal FROM cluster_ordinal WHERE cluster = $cluster')
-
+  const statements = prepare(db)
   return {
-    read: (cluster, cursor) =>
-      readTransaction(db, () => {
-        const at = head.get({ cluster }) ?? { dv: 0, term: meta.term, hash: EMPTY_HASH, count: 0 }
-        const to = { dbId: meta.dbId, term: at.term, dv: at.dv, hash: at.hash }
-        const ordinal = ordinalOf.get({ cluster })?.ordinal ?? 0
-        if (cursor === null) {
-          const rows = pageRows(live.all({ cluster }))
-          assert(rows.length === at.count, `the shard holds ${rows.length} rows of ${cluster}, its log says ${at.count}`)
-          return { kind: 'rows', to, count: at.count, ordinal, rows }
-        }
-        const known = cursor.dv === 0 ? { dv: 0, term: cursor.term, hash: EMPTY_HASH, count: 0 } : logged.get({ cluster, dv: cursor.dv })
-        const reason = refetchReason(cursor, { dbId: meta.dbId, origin: meta.origin, headDv: at.dv, known })
-        if (reason !== null) return { kind: 'refetch', reason }
-        if (cursor.dv === at.dv) return { kind: 'nothing_new' }
-        return { kind: 'rows', to, count: at.count, ordinal, rows: pageRows(delta.all({ cluster, after: cursor.dv })) }
-      }),
+    dbId: meta.dbId,
+    read: (cluster, ask, bounds) => readTransaction(db, () => readRows(statements, meta, cluster, ask, bounds)),
     close() {
-      for (const statement of [head, logged, delta, live, ordinalOf]) statement.finalize()
+      for (const statement of Object.values(statements)) statement.finalize()
       db.close()
     },
   }
+}
+
+/** Inside one read transaction (PL2). */
+function readRows(statements: ReturnType<typeof prepare>, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
+  const { head, logged, delta, live } = statements
+  const at = head.get({ cluster }) ?? { dv: 0, term: meta.term, hash: EMPTY_HASH, count: 0 }
+  const whole = ask.kind === 'refetch' || ask.cursor === null
+  let rows: Row[] | null
+  let keep: string | undefined
+  if (whole) {
+    rows = at.count > bounds.rows ? null : within(bounds, wholeRows(live.iterate({ cluster })))
+    assert(rows === null || rows.length === at.count, `the shard holds ${rows?.length} rows of ${cluster}, its log says ${at.count}`)
+    if (rows !== null && ask.kind === 'refetch') ({ rows, keep } = withoutEqualBuckets(rows, ask.sums))
+  } else {
+    const { cursor } = ask
+    assert(cursor, 'a delta has a cursor')
+    const known = cursor.dv === 0 ? { dv: 0, term: cursor.term, hash: EMPTY_HASH, count: 0 } : logged.get({ cluster, dv: cursor.dv })
+    const reason = refetchReason(cursor, { dbId: meta.dbId, origin: meta.origin, headDv: at.dv, known })
+    if (reason !== null) return { kind: 'refetch', reason }
+    if (cursor.dv === at.dv) return { kind: 'nothing_new' }
+    rows = within(bounds, deltaRows(delta.iterate({ cluster, after: cursor.dv })))
+  }
+  if (rows === null) return { kind: 'large' }
+  const ordinal = statements.ordinal.get({ cluster })?.ordinal ?? 0
+  const to = { dbId: meta.dbId, term: at.term, dv: at.dv, hash: at.hash }
+  return { kind: 'rows', to, count: at.count, ordinal, siteId: meta.siteId, rows, ...(keep === undefined ? {} : { keep }) }
 }
 
 /** PL1: null when a delta can answer the cursor. `known` is the log's entry at the cursor's dv, if that was ever a head of this cluster. */
@@ -98,23 +128,49 @@ export function refetchReason(
   cursor: Position,
   shard: { dbId: string; origin: ShardOrigin; headDv: number; known: Pick<HeadRow, 'term' | 'hash'> | null },
 ): RefetchReason | null {
-  if (cursor.dbId !== shard.dbId) return shard.origin === 'rebuilt' ? 'restored' : 'unknown'
+  if (cursor.dbId !== shard.dbId) return ({ created: 'unknown', rebuilt: 'restored', compacted: 'compacted' } as const)[shard.origin]
   if (cursor.dv > shard.headDv) return 'restored'
   if (shard.known === null) return 'unknown'
   if (cursor.term !== shard.known.term) return 'forked'
   return cursor.hash === shard.known.hash ? null : 'diverged'
 }
 
-/** Cells → rows. A row that was deleted and inserted again has both cells at one dv: the `doc` cell tells all. */
-function pageRows(changes: readonly ChangeRow[]): Row[] {
+/** Null as soon as there is more than the bounds allow. */
+function within({ rows: rowsMax, bytes: bytesMax }: ReadBounds, source: Iterable<Row>): Row[] | null {
   const rows: Row[] = []
+  let length = 0
+  for (const row of source) {
+    length += row.id.length + (row.doc?.length ?? 0)
+    if (rows.length >= rowsMax || length > bytesMax) return null
+    rows.push(row)
+  }
+  return rows
+}
+
+/** A new file needs no tombstones and no history: from version 1 and causal length 1 every later change wins, so that clusters with equal rows get equal lines,
+ *  whatever became of each before. */
+function* wholeRows(rows: Iterable<{ id: string; doc: string }>): Iterable<Row> {
+  for (const { id, doc } of rows) yield { id, doc, colVersion: 1, cl: 1 }
+}
+
+/** Cells → rows. A row that was deleted and inserted again has both cells at one dv: the `doc` cell tells all. */
+function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
   for (const { id, cell, colVersion, doc, cl } of changes) {
     if (cell === 'doc') {
       assert(doc !== null, `${id} has a clock but no row`)
-      rows.push({ id, doc, colVersion, cl: cl ?? 1 })
+      yield { id, doc, colVersion, cl: cl ?? 1 }
     } else if (colVersion % 2 === 0) {
-      rows.push({ id, doc: null, colVersion, cl: colVersion })
+      yield { id, doc: null, colVersion, cl: colVersion }
     }
   }
-  return rows
+}
+
+/** PL9: equal sums say that the agent has the same rows in that bucket. */
+function withoutEqualBuckets(rows: readonly Row[], sums: Uint8Array): { rows: Row[]; keep?: string } {
+  const count = BUCKET_COUNTS.find((buckets) => buckets * SUM_BYTES === sums.length)
+  assert(count !== undefined, 'sums are checked where they come in')
+  const ours = new BucketSums(count)
+  const buckets = rows.map(({ id, doc }) => ours.add(rowHash(id, doc ?? '')))
+  const keep = equalBuckets(sums, ours.bytes())
+  return keep === undefined ? { rows: [...rows] } : { rows: rows.filter((_, index) => keep[buckets[index] ?? 0] !== '1'), keep }
 }

@@ -14,11 +14,17 @@ export interface ServiceRevision extends ServiceId {
   serviceDoc: string | null
   /** Row id → canonical JSON. */
   objects: ReadonlyMap<string, string>
+  /** What the fleet store had of the service one ordinal ago. A shard that has followed this far takes the difference from here and need not read its rows. */
+  before?: Pick<ServiceRevision, 'serviceDoc' | 'objects'>
+  /** RV3: an earlier revision of it was aborted, and no agent may still get that one. Absent: false. */
+  withdraw?: boolean
 }
 
 /** What the asking agent can read. */
 export interface Accept {
   zstd: boolean
+  /** A page of more than this comes in parts of this size; default PART_BYTES_MAX. */
+  sliceBytes?: number
 }
 
 export type PullResult =
@@ -30,9 +36,12 @@ export type PullResult =
 export type PartResult = { kind: 'part'; bytes: Uint8Array } | { kind: 'gone' }
 
 export interface Shards {
-  /** One transaction; rows of the service that are not in `objects` are deleted. No changed row, no transaction (RV4). Synchronous. Wakes the cluster's waiters
-   *  after commit. */
+  /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version (RV4). All of them are of one shard file and
+   *  are written in one transaction, each with a version of its own (CU6): all or none. Synchronous. Wakes their clusters after commit. */
+  writeRevisions(revisions: readonly ServiceRevision[]): Array<{ changed: boolean }>
   writeRevision(revision: ServiceRevision): { changed: boolean }
+  /** The file of a cluster. */
+  shardOf(clusterId: ClusterId): number
   /** Greatest ordinal that the shard holds of a cluster; 0 for none. */
   ordinal(clusterId: ClusterId): number
   /** Forgets a removed cluster. */
@@ -50,5 +59,7 @@ export interface Shards {
   waitForChange(clusterId: ClusterId, position: Position, waitMs: number, signal: AbortSignal): Promise<void>
   /** Ends the cluster's waits, for another reason than a new head. */
   wake(clusterId: ClusterId): void
+  /** Ends all waits: the server stops. */
+  wakeAll(): void
   close(): void
 }

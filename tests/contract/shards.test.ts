@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { shardOf } from '../../server/desired/shard-files.ts'
-import { openShardReader, refetchReason } from '../../server/desired/shard-reader.ts'
+import { openShardReader, refetchReason, UNBOUNDED } from '../../server/desired/shard-reader.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
@@ -111,7 +111,7 @@ test('PL2 the join on clock, keys and base says of every row what crsql_changes 
   const oracle = openCrdtDb(path)
   const reader = openShardReader(path)
   for (const cursor of cursors) {
-    const read = reader.read(CLUSTER, cursor)
+    const read = reader.read(CLUSTER, { kind: 'pull', cursor }, UNBOUNDED)
     const rows = read.kind === 'rows' ? read.rows : []
     // Whole-row events of live rows say nothing that the cell does not.
     const expected = oracle.db
@@ -188,7 +188,7 @@ test('PL7 a neighbour’s row stays out even if it came to bear a version of thi
   const reader = openShardReader(path)
   const { dbId } = wrong.db.query<{ dbId: string }, []>('SELECT db_id AS dbId FROM meta').get() ?? { dbId: '' }
   for (const from of [null, { dbId, term: 1, dv: 0, hash: EMPTY_HASH }]) {
-    const read = reader.read(CLUSTER, from)
+    const read = reader.read(CLUSTER, { kind: 'pull', cursor: from }, UNBOUNDED)
     expect(read.kind === 'rows' && read.rows.map(({ id }) => id)).toEqual([`service/${CLUSTER}/x`])
   }
   reader.close()

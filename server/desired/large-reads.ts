@@ -1,0 +1,135 @@
+// The main thread's side of the Worker: one request after the other, a bounded queue, and a new Worker after one that died.
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { SourceResult } from './page-source.ts'
+import type { Ask } from './shard-reader.ts'
+
+export interface LargeRead {
+  path: string
+  /** Of the file as the main thread knows it. */
+  dbId: string
+  clusterId: string
+  ask: Ask
+  zstd: boolean
+}
+export type WorkerAnswer =
+  | { kind: 'read'; read: SourceResult | { kind: 'large' }; compressions?: number }
+  | { kind: 'failed'; error: string }
+
+/** Requests that wait for the Worker; more are told to come back. */
+export const LARGE_READS_MAX = 64
+/** A Worker that is busy for longer hangs. */
+export const LARGE_READ_MS_MAX = 120_000
+const RETRY_AFTER_MS = 2_000
+
+export interface LargeReadsOptions {
+  clock: Clock
+  random: Random
+  log: Logger
+  /** Default: the Worker of `page-worker.ts`. */
+  startWorker?: () => Worker
+}
+
+interface Waiting {
+  request: LargeRead
+  resolve(read: SourceResult): void
+  reject(error: unknown): void
+}
+
+export class LargeReads {
+  readonly #options: LargeReadsOptions
+  readonly #queue: Waiting[] = []
+  #worker: Worker | null = null
+  #current: Waiting | null = null
+  #watchdog = new AbortController()
+  #closed = false
+  /** How often the Worker compressed something: equal pages once. */
+  compressions = 0
+
+  constructor(options: LargeReadsOptions) {
+    this.#options = options
+  }
+
+  read(request: LargeRead): Promise<SourceResult> {
+    if (this.#closed || this.#queue.length >= LARGE_READS_MAX)
+      throw new AppError('unavailable', {
+        doing: 'read a large page',
+        detail: 'many agents fetch everything at once',
+        retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + 4 * this.#options.random())),
+      })
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ request, resolve, reject })
+      this.#next()
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    const ended = new AppError('unavailable', { doing: 'read a large page', detail: 'the server is stopping' })
+    for (const { reject } of this.#queue.splice(0)) reject(ended)
+    this.#end(ended)
+  }
+
+  #next(): void {
+    if (this.#current !== null) return
+    const current = this.#queue.shift()
+    if (current === undefined) return
+    this.#current = current
+    this.#worker ??= this.#start()
+    this.#worker.postMessage(current.request)
+    this.#watchdog = new AbortController()
+    const { signal } = this.#watchdog
+    void this.#options.clock.sleep(LARGE_READ_MS_MAX, signal).then(() => {
+      if (!signal.aborted) this.#died('it did not answer')
+    })
+  }
+
+  #start(): Worker {
+    const worker = (this.#options.startWorker ?? startPageWorker)()
+    worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => this.#answered(data)
+    worker.onerror = (event) => {
+      event.preventDefault()
+      if (this.#worker === worker) this.#died(event.message)
+    }
+    worker.addEventListener('close', () => {
+      if (this.#worker === worker) this.#died('it ended')
+    })
+    return worker
+  }
+
+  #answered(answer: WorkerAnswer): void {
+    const current = this.#current
+    this.#current = null
+    this.#watchdog.abort()
+    if (answer.kind === 'read' && answer.read.kind !== 'large') {
+      this.compressions = answer.compressions ?? this.compressions
+      current?.resolve(answer.read)
+    } else {
+      const detail = answer.kind === 'failed' ? answer.error : 'there is no bound in the Worker'
+      current?.reject(new Error(`a large read failed: ${detail}`))
+    }
+    this.#next()
+  }
+
+  /** Fails the request that it was at; the next one gets a new Worker. */
+  #died(why: string): void {
+    this.#options.log.error('the worker of large reads died; the next read starts another', { error: why })
+    this.#end(new Error(`a large read failed: its worker died: ${why}`))
+    this.#next()
+  }
+
+  #end(error: unknown): void {
+    this.#watchdog.abort()
+    const [worker, current] = [this.#worker, this.#current]
+    this.#worker = null
+    this.#current = null
+    worker?.terminate()
+    current?.reject(error)
+  }
+}
+
+/** In a compiled binary it is an entry point of its own (scripts/build), found by its path below the program's root. */
+const startPageWorker = (): Worker =>
+  new Worker(import.meta.url.includes('$bunfs') ? '/$bunfs/root/desired/page-worker.js' : new URL('./page-worker.ts', import.meta.url).href)

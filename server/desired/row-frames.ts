@@ -1,0 +1,55 @@
+// Row lines as they travel. What clusters share (the same service rolled out to a thousand of them) is compressed once: frames are kept by the SHA-256 of their
+// lines, the least recently used go first.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { zstd } from '../../shared/runtime/zstd.ts'
+
+/** Fewer lines than this are compressed together with hello and checkpoint: a frame of their own would not pay. */
+export const FRAME_BYTES_MIN = 4 * 1_024
+
+export interface RowBody {
+  /** Of the lines. */
+  sha256: string
+  bytes: Uint8Array
+  /** `bytes` is a zstd frame of the lines. */
+  packed: boolean
+}
+
+export interface RowFrames {
+  body(rows: readonly Row[], zstd: boolean): RowBody
+  /** How often something was compressed. */
+  readonly compressions: number
+}
+
+export function createRowFrames(bytesMax: number): RowFrames {
+  const frames = new Map<string, Uint8Array>()
+  let bytes = 0
+  let compressions = 0
+  const pack = (sha256: string, lines: Uint8Array): Uint8Array => {
+    const held = frames.get(sha256)
+    const frame = held ?? zstd(lines)
+    if (held === undefined) {
+      compressions += 1
+      bytes += frame.length
+    }
+    frames.delete(sha256)
+    frames.set(sha256, frame)
+    for (const [oldest, { length }] of frames) {
+      if (bytes <= bytesMax) break
+      frames.delete(oldest)
+      bytes -= length
+    }
+    return frame
+  }
+  return {
+    body(rows, accepted) {
+      const lines = Buffer.from(rows.map(rowLine).join(''))
+      const sha256 = sha256Hex(lines)
+      const packed = accepted && lines.length >= FRAME_BYTES_MIN
+      return { sha256, bytes: packed ? pack(sha256, lines) : lines, packed }
+    },
+    get compressions() {
+      return compressions
+    },
+  }
+}

@@ -1,0 +1,182 @@
+// PL3: pages that are too large for one answer, kept until their parts were fetched. Their rows are shared by all clusters that get the same; what is large lies in
+// the spool folder, which belongs to this process alone.
+import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { TRANSFER_MS, type TransferHead } from '../../shared/protocol/transfer.ts'
+import { assert } from '../../shared/runtime/assert.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { Deadline, Deadlines } from './deadlines.ts'
+import type { WirePage } from './page.ts'
+
+/** Rows of a page that are larger than this lie in a file. */
+export const MEMORY_BYTES_MAX = 1_024 * 1_024
+/** Of all open transfers. */
+export const SPOOL_BYTES_MAX = 1_024 * 1_024 * 1_024
+const RETRY_AFTER_MS = 10_000
+
+export interface TransfersOptions {
+  /** Emptied here and at close. */
+  dir: string
+  clock: Clock
+  random: Random
+  /** 22 characters, base64url of 128 random bits. */
+  newTransferId(): string
+  spoolBytesMax?: number
+}
+
+/** Rows of one or more transfers. */
+interface Spooled {
+  key: string
+  bytes: number
+  users: number
+  ready: Promise<unknown>
+  memory: Uint8Array | null
+  fd: number | null
+}
+
+class Transfer extends Deadline {
+  readonly head: TransferHead
+  readonly page: Pick<WirePage, 'head' | 'tail'>
+  readonly spooled: Spooled
+  readonly sliceBytes: number
+  readonly #gone: () => void
+  constructor(head: TransferHead, page: WirePage, spooled: Spooled, sliceBytes: number, gone: () => void) {
+    super()
+    this.sliceBytes = sliceBytes
+    this.head = head
+    this.page = page
+    this.spooled = spooled
+    this.#gone = gone
+  }
+  override due(): void {
+    this.#gone()
+  }
+}
+
+export class Transfers {
+  readonly #options: TransfersOptions
+  readonly #deadlines: Deadlines
+  /** One for each cluster: an agent has one request in flight, and asks for a new page only when it gave up the old. */
+  readonly #transfers = new Map<ClusterId, Transfer>()
+  readonly #spooled = new Map<string, Spooled>()
+  #bytes = 0
+  #files = 0
+
+  constructor(options: TransfersOptions) {
+    this.#options = options
+    this.#deadlines = new Deadlines(options.clock)
+    rmSync(options.dir, { recursive: true, force: true })
+    mkdirSync(options.dir, { recursive: true, mode: 0o700 })
+  }
+
+  /** Ends the cluster's older one. Throws `unavailable` while too much is kept for others. */
+  async open(clusterId: ClusterId, page: WirePage, sliceBytes: number): Promise<{ transfer: TransferHead; bytes: Uint8Array }> {
+    this.end(clusterId)
+    const bytes = page.head.length + page.body.bytes.length + page.tail.length
+    const head = { id: this.#options.newTransferId(), parts: Math.ceil(bytes / sliceBytes), bytes }
+    const spooled = this.#spool(page)
+    const transfer = new Transfer(head, page, spooled, sliceBytes, () => this.end(clusterId))
+    this.#transfers.set(clusterId, transfer)
+    this.#deadlines.add(transfer, TRANSFER_MS)
+    try {
+      await spooled.ready
+    } catch (error) {
+      if (this.#transfers.get(clusterId) === transfer) this.end(clusterId)
+      throw error
+    }
+    return { transfer: head, bytes: this.part(clusterId, head.id, 0) ?? slice(transfer, 0) }
+  }
+
+  /** Null: gone, never there, or another cluster's. */
+  part(clusterId: ClusterId, id: string, part: number): Uint8Array | null {
+    const transfer = this.#transfers.get(clusterId)
+    if (transfer?.head.id !== id || part < 0 || part >= transfer.head.parts) return null
+    return slice(transfer, part)
+  }
+
+  end(clusterId: ClusterId): void {
+    const transfer = this.#transfers.get(clusterId)
+    if (transfer === undefined) return
+    this.#transfers.delete(clusterId)
+    this.#deadlines.cancel(transfer)
+    const { spooled } = transfer
+    spooled.users -= 1
+    if (spooled.users > 0) return
+    this.#spooled.delete(spooled.key)
+    this.#bytes -= spooled.bytes
+    void spooled.ready.catch(() => {}).then(() => spooled.fd !== null && closeSync(spooled.fd))
+  }
+
+  close(): void {
+    for (const clusterId of [...this.#transfers.keys()]) this.end(clusterId)
+    this.#deadlines.close()
+    rmSync(this.#options.dir, { recursive: true, force: true })
+  }
+
+  #spool({ body, zstd }: WirePage): Spooled {
+    const key = `${body.sha256}.${zstd}`
+    const held = this.#spooled.get(key)
+    if (held !== undefined) {
+      held.users += 1
+      return held
+    }
+    const { dir, random, spoolBytesMax = SPOOL_BYTES_MAX } = this.#options
+    const bytes = body.bytes.length
+    if (this.#bytes + bytes > spoolBytesMax)
+      throw new AppError('unavailable', {
+        doing: 'keep a page in parts',
+        detail: 'too many large pages are being fetched',
+        retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + random())),
+      })
+    const inMemory = bytes <= MEMORY_BYTES_MAX
+    const spooled: Spooled = { key, bytes, users: 1, ready: Promise.resolve(), memory: inMemory ? body.bytes : null, fd: null }
+    if (!inMemory) {
+      const path = join(dir, String(this.#files++))
+      spooled.ready = writeFile(path, body.bytes, { mode: 0o600 }).then(() => {
+        spooled.fd = openSync(path, 'r')
+        rmSync(path) // from here on it lives as long as its descriptor
+      })
+      spooled.ready.catch(() => rmSync(path, { force: true }))
+    }
+    this.#spooled.set(key, spooled)
+    this.#bytes += bytes
+    return spooled
+  }
+}
+
+function slice({ page, spooled, sliceBytes }: Transfer, part: number): Uint8Array {
+  const pieces: Uint8Array[] = []
+  let [from, left] = [part * sliceBytes, sliceBytes]
+  for (const { length, read } of [inMemory(page.head), { length: spooled.bytes, read: rowsOf(spooled) }, inMemory(page.tail)]) {
+    const taken = Math.min(left, length - from)
+    if (taken > 0) {
+      pieces.push(read(from, taken))
+      left -= taken
+    }
+    from = Math.max(0, from - length)
+  }
+  return Buffer.concat(pieces)
+}
+
+const inMemory = (bytes: Uint8Array) => ({
+  length: bytes.length,
+  read: (from: number, length: number) => bytes.subarray(from, from + length),
+})
+
+const rowsOf =
+  ({ memory, fd }: Spooled) =>
+  (from: number, length: number): Uint8Array => {
+    if (memory !== null) return memory.subarray(from, from + length)
+    assert(fd !== null, 'the file is written before a part is asked for')
+    const bytes = Buffer.alloc(length)
+    for (let done = 0; done < length; ) {
+      const read = readSync(fd, bytes, done, length - done, from + done)
+      assert(read > 0, 'a spool file holds what was written to it')
+      done += read
+    }
+    return bytes
+  }

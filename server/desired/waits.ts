@@ -1,0 +1,79 @@
+// Polls that wait for a change of their cluster. A wake-up is a hint (PL10): who is woken looks for itself.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { Deadline, Deadlines } from './deadlines.ts'
+
+class Wait extends Deadline {
+  /** Of the same cluster. */
+  next: Wait | null
+  readonly #resolve: () => void
+  readonly #ended: (wait: Wait) => void
+  constructor(next: Wait | null, resolve: () => void, ended: (wait: Wait) => void) {
+    super()
+    this.next = next
+    this.#resolve = resolve
+    this.#ended = ended
+  }
+  end(): void {
+    this.#resolve()
+  }
+  override due(): void {
+    this.#ended(this)
+    this.#resolve()
+  }
+}
+
+export class Waits {
+  readonly #deadlines: Deadlines
+  readonly #first = new Map<ClusterId, Wait>()
+
+  constructor(clock: Clock) {
+    this.#deadlines = new Deadlines(clock)
+  }
+
+  get size(): number {
+    return this.#deadlines.size
+  }
+
+  /** Until the cluster is woken, the time is over, or the signal aborts. */
+  wait(clusterId: ClusterId, waitMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const wait = new Wait(this.#first.get(clusterId) ?? null, resolve, (ended) => this.#remove(clusterId, ended))
+      this.#first.set(clusterId, wait)
+      this.#deadlines.add(wait, waitMs)
+      signal.addEventListener(
+        'abort',
+        () => {
+          if (wait.place < 0) return
+          this.#deadlines.cancel(wait)
+          wait.due()
+        },
+        { once: true },
+      )
+    })
+  }
+
+  wake(clusterId: ClusterId): void {
+    let wait = this.#first.get(clusterId) ?? null
+    this.#first.delete(clusterId)
+    for (; wait !== null; wait = wait.next) {
+      this.#deadlines.cancel(wait)
+      wait.end()
+    }
+  }
+
+  wakeAll(): void {
+    for (const clusterId of [...this.#first.keys()]) this.wake(clusterId)
+  }
+
+  #remove(clusterId: ClusterId, gone: Wait): void {
+    const first = this.#first.get(clusterId) ?? null
+    if (first === gone) {
+      if (gone.next === null) this.#first.delete(clusterId)
+      else this.#first.set(clusterId, gone.next)
+      return
+    }
+    for (let wait = first; wait !== null; wait = wait.next) if (wait.next === gone) wait.next = gone.next
+  }
+}
