@@ -1,28 +1,34 @@
 // The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A crash in between is made good by replay at
-// the next start.
-import { setImmediate } from 'node:timers/promises'
+// the next start. A commit may reach every cluster of the fleet: what is equal in them is computed once, and between two batches the server answers others.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
-import { checkRows, encodeRenderedSet } from './rendered-set.ts'
+import { checkRows, decodeRenderedSet, encodeRenderedSet } from './rendered-set.ts'
 import { replayCluster } from './replay.ts'
-import type { Shards } from './shards.ts'
+import type { ServiceRevision, Shards } from './shards.ts'
 
 export interface PublishDeps {
   store: Pick<Store, 'publish' | 'desiredInCluster'>
   content: ContentStore
   shards: Shards
+  /** Without one, nobody else has a turn before all is done. */
+  pace?: Pace
 }
 
 export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> {
   /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map: it is encoded and stored once. */
-  objects: ReadonlyMap<string, string>
+  objects: Objects
 }
+type Objects = ReadonlyMap<string, string>
 
-/** One durable commit of the fleet store is for this many; between them the server answers others. */
-const BATCH = 100
+/** One durable commit of the fleet store is for this many clusters… */
+const BATCH = 128
+/** …and one transaction of a shard file for about this many rows: either is a few milliseconds. */
+const CHUNK_ROWS = 1_500
 
 interface Turns {
   last: Promise<unknown>
@@ -34,52 +40,139 @@ const turnsOf = new WeakMap<Shards, Turns>()
 /** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). What failed to reach a shard is made good by the
  *  next call, whatever that one publishes. */
 export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
-  const encoded = new Map<ReadonlyMap<string, string>, string | null>()
+  const prepared = await prepare(deps, publications)
+  const changed = new Set<Publication>()
+  // Neighbours in a file are written together: they share its pages. What one cluster gets keeps its order.
+  const placed = publications.map((publication) => ({ publication, shard: deps.shards.shardOf(publication.clusterId) }))
+  placed.sort((a, b) => a.shard - b.shard || compare(a.publication.clusterId, b.publication.clusterId))
+  const order = placed.map(({ publication }) => publication)
+  for (let start = 0; start === 0 || start < order.length; start += BATCH) {
+    const batch = order.slice(start, start + BATCH)
+    await inTurn(deps.shards, async (behind) => {
+      await catchUp(deps, behind)
+      if (batch.length > 0) for (const done of await publishBatch(deps, batch, prepared, behind)) changed.add(done)
+    })
+    await deps.pace?.()
+  }
+  return publications.map((publication) => changed.has(publication))
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** What many publications share, by identity. */
+interface Prepared {
+  setShas: Map<Objects, string | null>
+  docs: Map<ServiceRow, string>
+  /** Sets that clusters had before; null: the content store has it no more. */
+  before: Map<string, Objects | null>
+}
+
+async function prepare({ content, pace }: PublishDeps, publications: readonly Publication[]): Promise<Prepared> {
+  const prepared: Prepared = { setShas: new Map(), docs: new Map(), before: new Map() }
+  const { setShas, docs } = prepared
   for (const { doc, project, service, objects } of publications) {
     assert(doc !== null || objects.size === 0, 'a tombstone has no objects')
-    checkRows([[`${project}/${service}`, doc === null ? '' : canonicalJson(doc)]])
-    if (encoded.has(objects)) continue
-    checkRows(objects)
-    encoded.set(objects, objects.size === 0 ? null : await deps.content.put(encodeRenderedSet(objects)))
+    if (doc !== null && !docs.has(doc)) {
+      const text = canonicalJson(doc)
+      checkRows([[`${project}/${service}`, text]])
+      docs.set(doc, text)
+    }
+    if (!setShas.has(objects)) {
+      checkRows(objects)
+      setShas.set(objects, objects.size === 0 ? null : await content.put(encodeRenderedSet(objects)))
+    }
+    const turn = pace?.()
+    if (turn !== undefined) await turn
   }
-  const changed: boolean[] = []
-  for (let start = 0; start === 0 || start < publications.length; start += BATCH) {
-    if (start > 0) await setImmediate()
-    const batch = publications.slice(start, start + BATCH)
-    changed.push(...(await inTurn(deps.shards, (behind) => publishBatch(deps, batch, encoded, behind))))
+  return prepared
+}
+
+async function catchUp(deps: PublishDeps, behind: Set<ClusterId>): Promise<void> {
+  for (const clusterId of behind) {
+    await replayCluster(deps, clusterId)
+    behind.delete(clusterId)
+    await deps.pace?.()
   }
-  return changed
 }
 
 async function publishBatch(
   deps: PublishDeps,
   batch: readonly Publication[],
-  encoded: ReadonlyMap<ReadonlyMap<string, string>, string | null>,
+  prepared: Prepared,
   behind: Set<ClusterId>,
-): Promise<boolean[]> {
-  const { store, shards } = deps
-  for (const clusterId of behind) {
-    await replayCluster(deps, clusterId)
-    behind.delete(clusterId)
+): Promise<Publication[]> {
+  const published = await deps.store.publish(
+    batch.map(({ objects, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
+  )
+  const revisions: Array<{ publication: Publication; revision: ServiceRevision }> = []
+  for (const [index, publication] of batch.entries()) {
+    const { changed, ordinal, before } = published[index] ?? { changed: false, ordinal: 0, before: null }
+    if (!changed) continue
+    const { clusterId, project, service, doc, objects } = publication
+    const serviceDoc = doc === null ? null : (prepared.docs.get(doc) ?? null)
+    const held = before === null ? null : await setBefore(deps.content, prepared, before.setSha)
+    const known = before === null || held === null ? {} : { before: { serviceDoc: before.doc, objects: held } }
+    revisions.push({ publication, revision: { clusterId, project, service, ordinal, serviceDoc, objects, ...known } })
   }
-  if (batch.length === 0) return []
-  const rows = batch.map(({ objects, ...row }) => ({ ...row, setSha: encoded.get(objects) ?? null }))
-  const published = await store.publish(rows)
+  await deps.pace?.()
+  return writeShards(deps, revisions, behind)
+}
+
+async function writeShards(
+  { shards, pace }: PublishDeps,
+  revisions: ReadonlyArray<{ publication: Publication; revision: ServiceRevision }>,
+  behind: Set<ClusterId>,
+): Promise<Publication[]> {
+  const done: Publication[] = []
   const failures: unknown[] = []
-  const changed = batch.map(({ clusterId, project, service, doc, objects }, index) => {
-    const { changed, ordinal } = published[index] ?? { changed: false, ordinal: 0 }
-    if (!changed) return false
-    const serviceDoc = doc === null ? null : canonicalJson(doc)
+  for (let start = 0; start < revisions.length; ) {
+    const chunk = revisions.slice(start, chunkEnd(shards, revisions, start))
+    start += chunk.length
+    // After a revision that a cluster's shard could not take, a later one would hide it from replay (CU7).
+    const writable = chunk.filter(({ revision }) => !behind.has(revision.clusterId))
     try {
-      return shards.writeRevision({ clusterId, project, service, ordinal, serviceDoc, objects }).changed
+      const written = shards.writeRevisions(writable.map(({ revision }) => revision))
+      for (const [index, { publication }] of writable.entries()) if (written[index]?.changed) done.push(publication)
     } catch (error) {
-      behind.add(clusterId)
+      for (const { revision } of writable) behind.add(revision.clusterId)
       failures.push(error)
-      return false
     }
-  })
+    await pace?.()
+  }
   if (failures.length > 0) throw failures[0]
-  return changed
+  return done
+}
+
+/** Of one shard file, and few enough rows that writing them is no long block. */
+function chunkEnd(shards: Shards, revisions: ReadonlyArray<{ revision: ServiceRevision }>, start: number): number {
+  let shard: number | null = null
+  let rows = 0
+  let end = start
+  for (const { revision } of revisions.slice(start)) {
+    const of = shards.shardOf(revision.clusterId)
+    shard ??= of
+    if (of !== shard || rows >= CHUNK_ROWS) break
+    rows += 5 + Math.max(revision.objects.size, revision.before?.objects.size ?? 0)
+    end += 1
+  }
+  return end
+}
+
+const NOTHING: Objects = new Map()
+/** Sets that are kept for a call. Clusters that follow one service have one or two; with more of them it costs less to read the shards. */
+const SETS_BEFORE_MAX = 8
+
+async function setBefore(content: ContentStore, { before, setShas }: Prepared, setSha: string | null): Promise<Objects | null> {
+  if (setSha === null) return NOTHING
+  const known = before.get(setSha)
+  if (known !== undefined) return known
+  if (before.size >= SETS_BEFORE_MAX) return null
+  for (const [objects, sha] of setShas) if (sha === setSha) before.set(setSha, objects) // only the service's own row changed
+  if (!before.has(setSha)) {
+    const bytes = await content.get(setSha)
+    before.set(setSha, bytes === null ? null : decodeRenderedSet(bytes))
+  }
+  return before.get(setSha) ?? null
 }
 
 /** One at a time: were a later ordinal in the shard before an earlier one, a crash between them would hide the earlier from replay (CU7). */

@@ -1,13 +1,14 @@
 // One shard file and its only writer. No fsync anywhere (CU5): the fleet store has everything that is in here, and after an unclean stop the file
 // is either proven whole or made anew under another dbId.
 import { existsSync, rmSync } from 'node:fs'
-import { type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
-import { addHash, EMPTY_HASH, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
+import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
 import type { ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
@@ -27,8 +28,8 @@ ON CONFLICT (cluster, id) DO UPDATE SET doc = excluded.doc WHERE doc IS NOT excl
 const SERVICE_ROWS = `SELECT id, doc FROM desired WHERE cluster = $cluster AND (id = $service OR (id >= $from AND id < $below))`
 
 export interface ShardFile {
-  /** The new head, or null when the revision is what the file holds already. */
-  write(revision: ServiceRevision): Position | null
+  /** One transaction. Of each the new head, or null when the revision is what the file holds already. */
+  write(revisions: readonly ServiceRevision[]): Array<Position | null>
   head(clusterId: string): Position
   ordinal(clusterId: string): number
   /** Of which it remembers anything. */
@@ -84,7 +85,7 @@ export function findDamage(db: Database): string | null {
   if (db.query('SELECT 1 FROM meta').get() === null) return 'it has no identity'
 
   const sums = new Map<string, { hash: bigint; count: number }>()
-  for (const row of db.query<{ cluster: string; id: string; doc: string }, []>('SELECT cluster, id, doc FROM desired').iterate()) {
+  for (const row of db.query<{ cluster: string; id: string; doc: string }, []>(ALL_DESIRED).iterate()) {
     const sum = sums.get(row.cluster) ?? { hash: 0n, count: 0 }
     sums.set(row.cluster, { hash: addHash(sum.hash, rowHash(row.id, row.doc)), count: sum.count + 1 })
   }
@@ -121,9 +122,13 @@ class CrdtShardFile implements ShardFile {
   readonly #crdt: CrdtDb
   readonly #term: number
   readonly #statements
+  readonly #transaction
+  /** This is the file's only writer, so what it wrote or read last is what the file holds. */
+  readonly #heads = new Map<string, Head>()
 
   constructor(crdt: CrdtDb) {
     this.#crdt = crdt
+    this.#transaction = crdt.db.transaction((revisions: readonly ServiceRevision[], reread: boolean) => this.#writeAll(revisions, reread))
     this.siteId = crdt.siteId
     const meta = crdt.db
       .query<{ dbId: string; term: number; origin: ShardOrigin }, []>('SELECT db_id AS dbId, term, origin FROM meta')
@@ -135,41 +140,62 @@ class CrdtShardFile implements ShardFile {
     this.#statements = prepare(crdt.db)
   }
 
-  write(revision: ServiceRevision): Position | null {
-    const { clusterId: cluster, ordinal } = revision
-    const { rows, upsert, remove, log, seen } = this.#statements
-    return writeTransaction(this.#crdt.db, () => {
-      if (ordinal > this.ordinal(cluster)) seen.run({ cluster, ordinal })
-      const prefix = objectRowPrefix(revision)
-      const service = serviceRowId(revision)
-      const held = new Map(rows.all({ cluster, service, from: prefix, below: `${prefix.slice(0, -1)}0` }).map(({ id, doc }) => [id, doc]))
-      const changes = diffRows(held, wantedRows(revision))
-      if (changes.length === 0) return null
+  write(revisions: readonly ServiceRevision[]): Array<Position | null> {
+    try {
+      return this.#transaction.immediate(revisions, false)
+    } catch (error) {
+      this.#heads.clear() // they were of the transaction that is undone
+      if (!(error instanceof NotAsBefore)) throw error
+      return this.#transaction.immediate(revisions, true)
+    }
+  }
 
-      const before = this.#headRow(cluster)
-      const dv = this.#crdt.nextDbVersion() // CU6
-      let { sum, count } = { sum: parseHash(before.hash), count: before.count }
-      for (const { id, doc } of changes) {
-        const old = held.get(id)
-        if (old !== undefined) sum = removeHash(sum, rowHash(id, old))
-        if (doc === null) remove.run({ cluster, id })
-        else upsert.run({ cluster, id, doc })
-        if (doc !== null) sum = addHash(sum, rowHash(id, doc))
-        count += (doc === null ? 0 : 1) - (old === undefined ? 0 : 1)
-      }
-      const hash = hashText(sum)
-      log.run({ dv, cluster, ordinal, term: this.#term, hash, count })
-      return { dbId: this.dbId, term: this.#term, dv, hash }
+  /** `reread`: trust nothing but the rows themselves about what is held. */
+  #writeAll(revisions: readonly ServiceRevision[], reread: boolean): Array<Position | null> {
+    let last = 0
+    return revisions.map((revision) => {
+      const head = this.#writeOne(revision, last, reread)
+      if (head !== null) last = head.dv
+      return head
     })
   }
 
+  #writeOne(revision: ServiceRevision, last: number, reread: boolean): Position | null {
+    const { clusterId: cluster, ordinal } = revision
+    const { upsert, remove, log, seen } = this.#statements
+    const held = this.#head(cluster)
+    const { changes, sum, count } = this.#changes(revision, reread || held.ordinal !== ordinal - 1)
+    const next = { ...held, ordinal: Math.max(held.ordinal, ordinal) }
+    if (ordinal > held.ordinal) seen.run({ cluster, ordinal })
+    this.#heads.set(cluster, next)
+    if (changes.length === 0) return null
+
+    const dv = this.#crdt.nextDbVersion(last + 1) // CU6
+    for (const { id, doc } of changes) {
+      const ran = doc === null ? remove.run({ cluster, id }) : upsert.run({ cluster, id, doc })
+      if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} was not held as expected`)
+    }
+    const hash = hashText(addHash(parseHash(held.hash), sum))
+    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count })
+    log.run({ dv, cluster, ordinal, term: this.#term, hash, count: next.count })
+    return { dbId: this.dbId, term: this.#term, dv, hash }
+  }
+
+  #changes(revision: ServiceRevision, reread: boolean): Changes {
+    if (revision.before !== undefined && !reread) return changesFromBefore(revision, revision.before)
+    const prefix = objectRowPrefix(revision)
+    const bounds = { service: serviceRowId(revision), from: prefix, below: `${prefix.slice(0, -1)}0` }
+    const held = this.#statements.rows.all({ cluster: revision.clusterId, ...bounds })
+    return changesFromHeld(revision, new Map(held.map(({ id, doc }) => [id, doc])))
+  }
+
   head(clusterId: string): Position {
-    const { dv, term, hash } = this.#headRow(clusterId)
+    const { dv, term, hash } = this.#head(clusterId)
     return { dbId: this.dbId, term, dv, hash }
   }
 
   ordinal(clusterId: string): number {
-    return this.#statements.ordinal.get({ cluster: clusterId })?.ordinal ?? 0
+    return this.#head(clusterId).ordinal
   }
 
   clusters(): ClusterId[] {
@@ -182,6 +208,7 @@ class CrdtShardFile implements ShardFile {
   /** Ids of clusters are never used again, so that nobody can miss the tombstones which are dropped here too. */
   removeCluster(clusterId: string): void {
     const { db } = this.#crdt
+    this.#heads.delete(clusterId)
     writeTransaction(db, () => {
       db.query('DELETE FROM desired WHERE cluster = ?').run(clusterId)
       db.query('DELETE FROM desired__crsql_clock WHERE key IN (SELECT __crsql_key FROM desired__crsql_pks WHERE cluster = ?)').run(
@@ -199,10 +226,26 @@ class CrdtShardFile implements ShardFile {
     this.#crdt.close()
   }
 
-  #headRow(cluster: string) {
-    return this.#statements.head.get({ cluster }) ?? { dv: 0, term: this.#term, hash: EMPTY_HASH, count: 0 }
+  #head(cluster: string): Head {
+    const known = this.#heads.get(cluster)
+    if (known !== undefined) return known
+    const logged = this.#statements.head.get({ cluster }) ?? { dv: 0, term: this.#term, hash: EMPTY_HASH, count: 0 }
+    const head = { ...logged, ordinal: this.#statements.ordinal.get({ cluster })?.ordinal ?? 0 }
+    this.#heads.set(cluster, head)
+    return head
   }
 }
+
+interface Head {
+  dv: number
+  term: number
+  hash: string
+  count: number
+  ordinal: number
+}
+
+/** What was said to be held is not: nothing is written on that ground. */
+class NotAsBefore extends Error {}
 
 function prepare(db: Database) {
   return {
@@ -220,21 +263,4 @@ function prepare(db: Database) {
       'INSERT INTO cluster_ordinal (cluster, ordinal) VALUES ($cluster, $ordinal) ON CONFLICT DO UPDATE SET ordinal = excluded.ordinal',
     ),
   }
-}
-
-function wantedRows(revision: ServiceRevision): Map<string, string> {
-  const rows = new Map(revision.objects)
-  if (revision.serviceDoc !== null) rows.set(serviceRowId(revision), revision.serviceDoc)
-  return rows
-}
-
-/** What must change, sorted by id; `doc: null` deletes. */
-export function diffRows(
-  held: ReadonlyMap<string, string>,
-  wanted: ReadonlyMap<string, string>,
-): Array<{ id: string; doc: string | null }> {
-  const changes: Array<{ id: string; doc: string | null }> = []
-  for (const id of held.keys()) if (!wanted.has(id)) changes.push({ id, doc: null })
-  for (const [id, doc] of wanted) if (held.get(id) !== doc) changes.push({ id, doc })
-  return changes.sort((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -70,7 +70,10 @@ export function planService(input: PlanInput): ServicePlan {
   const ordered = input.deleting ? 0 : holders.filter(({ doc, cluster }) => unasked(doc) && !targeted.has(cluster.clusterId)).length
 
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
-  for (const holder of leaving) if (verdict.kind === 'go') plan.publishes.push(removalOrder(input, holder, verdict))
+  if (verdict.kind === 'go') {
+    const orderedDoc = removalDocs(input, verdict)
+    for (const holder of leaving) plan.publishes.push(removalOrder(holder, orderedDoc(holder.doc)))
+  }
   for (const holder of holders)
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
 
@@ -80,8 +83,9 @@ export function planService(input: PlanInput): ServicePlan {
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
     const rows = new Map(input.current.map((row) => [row.clusterId, row]))
     const placedBy = placedByText(input.spec.targets)
-    for (const cluster of targets) place(input, commit, cluster, rows.get(cluster.clusterId), placedBy, plan)
-    for (const { cluster, row } of kept) place(input, commit, cluster, row, row.placedBy, plan)
+    const wanted = wantedDocs(input.spec, input.render, commit)
+    for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, plan)
+    for (const { cluster, row } of kept) place(input, wanted, cluster, row, row.placedBy, plan)
   }
   // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
@@ -157,16 +161,31 @@ function decideRemovals(
   return { kind: 'wait' }
 }
 
-function removalOrder({ spec, nowMs }: PlanInput, { row, doc, cluster }: Holder, { by, why }: { by: string; why: string }): PlannedPublish {
+/** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
+function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
   const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
-  const { pruneConfirmed: _, ...rest } = doc
+  return sharedBy(({ pruneConfirmed: _, ...rest }: ServiceRow) => ({ ...rest, removal }))
+}
+
+function removalOrder({ row, cluster }: Holder, doc: ServiceRow): PlannedPublish {
   return {
     clusterId: cluster.clusterId,
     cluster: cluster.name,
-    doc: { ...rest, removal },
+    doc,
     objects: 'none',
     placedBy: row.placedBy,
     what: 'removal_ordered',
+  }
+}
+
+function sharedBy<K, V>(make: (key: K) => V): (key: K) => V {
+  const made = new Map<K, V>()
+  return (key) => {
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const value = make(key)
+    made.set(key, value)
+    return value
   }
 }
 
@@ -189,32 +208,44 @@ function commitOf(render: { commit: string; digest: string }, holders: readonly 
   return same?.doc.commit ?? render.commit
 }
 
+type Render = NonNullable<PlanInput['render']>
+/** `settled`: it is what the cluster holds. */
+type WantedDocs = (held: ServiceRow | null, pruneConfirmed: boolean) => { doc: ServiceRow; settled: boolean }
+
+function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string): WantedDocs {
+  const make = (pruneConfirmed: boolean) => (held: ServiceRow | null) => {
+    const before = held?.removal === undefined ? held : null
+    const doc: ServiceRow = {
+      commit: before?.digest === digest ? before.commit : commit,
+      digest,
+      count,
+      ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
+      sync: spec.sync,
+      protect: spec.protect,
+      ...(pruneConfirmed || before?.pruneConfirmed === digest ? { pruneConfirmed: digest } : {}),
+    }
+    return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
+  }
+  const [plain, confirmed] = [sharedBy(make(false)), sharedBy(make(true))]
+  return (held, pruneConfirmed) => (pruneConfirmed ? confirmed : plain)(held)
+}
+
 function place(
   input: PlanInput,
-  commit: string,
+  wanted: WantedDocs,
   cluster: TargetCluster,
   row: DesiredService | undefined,
   placedBy: string,
   plan: ServicePlan,
 ): void {
-  const { id, spec, render, confirmations } = input
+  const { id, render, confirmations } = input
   if (render === null) return
   const held = row?.doc ?? null
-  const before = held?.removal === undefined ? held : null
   const confirmation = confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
-  const pruneConfirmed = confirmed || before?.pruneConfirmed === render.digest
-  const doc: ServiceRow = {
-    commit: before?.digest === render.digest ? before.commit : commit,
-    digest: render.digest,
-    count: render.count,
-    ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
-    sync: spec.sync,
-    protect: spec.protect,
-    ...(pruneConfirmed ? { pruneConfirmed: render.digest } : {}),
-  }
+  const { doc, settled } = wanted(held, confirmed)
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
-  if (row !== undefined && held !== null && canonicalJson(doc) === canonicalJson(held) && row.placedBy === placedBy) return
-  const what = held === null ? 'placed' : before?.digest === render.digest ? 'settled' : 'updated'
+  if (settled && row?.placedBy === placedBy) return
+  const what = held === null ? 'placed' : held.removal === undefined && held.digest === render.digest ? 'settled' : 'updated'
   plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })
 }

@@ -6,6 +6,7 @@ import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resource
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import { publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
@@ -102,12 +103,14 @@ async function readPlanInput(
   rendering: Rendering,
   { deletedBy }: ServicePassOptions,
 ): Promise<PlanInput> {
-  const [clusters, current, reports, questions] = await Promise.all([
+  const [clusters, current, questions] = await Promise.all([
     store.listClusters(),
     store.desiredOfService(id),
-    store.listStatus({ kind: 'service', key: serviceKey(id) }),
     store.confirmationsOfService(id),
   ])
+  // Only for removal orders: otherwise every commit would read what every cluster reports.
+  const ordered = current.some(({ doc }) => doc?.removal !== undefined)
+  const reports = ordered ? await store.listStatus({ kind: 'service', key: serviceKey(id) }) : []
   const removed = new Map<ClusterId, number>()
   for (const { clusterId, doc } of reports) {
     const status = serviceStatusSchema.safeParse(doc).data
@@ -166,7 +169,7 @@ async function publishPlanned(
   const wanted = publishes.map(({ clusterId, doc, objects, placedBy }) => {
     return { ...id, clusterId, doc, placedBy, objects: objects === 'rendered' ? rendered : NONE }
   })
-  const changed = await publishRevisions(deps, wanted)
+  const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
   const events: NewEvent[] = []
   const revised: string[] = []
   for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {

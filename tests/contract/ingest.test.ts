@@ -51,10 +51,10 @@ describe('commits', () => {
     const move = (file: string | null) =>
       kit.push({ [`${from}/m.yaml`]: file === null ? configMap('m', '1') : null, [`${to}/m.yaml`]: file })
     const written: string[] = []
-    const write = kit.shards.writeRevision.bind(kit.shards)
-    kit.shards.writeRevision = (revision) => {
-      if (revision.clusterId === one) written.push(revision.service)
-      return write(revision)
+    const write = kit.shards.writeRevisions.bind(kit.shards)
+    kit.shards.writeRevisions = (revisions) => {
+      for (const { clusterId, service } of revisions) if (clusterId === one) written.push(service)
+      return write(revisions)
     }
     await move(configMap('m', '1'))
     await move(null)

@@ -56,9 +56,10 @@ test('CU7 publications that run together reach the shard in the order of their o
   const { publish, shards, clusterId, store } = await start()
   const ordinals: number[] = []
   const spied: typeof shards = Object.assign(Object.create(shards), {
-    writeRevision: (revision: Parameters<typeof shards.writeRevision>[0]) => {
-      ordinals.push(revision.ordinal)
-      return shards.writeRevision(revision)
+    shardOf: shards.shardOf.bind(shards),
+    writeRevisions: (revisions: Parameters<typeof shards.writeRevisions>[0]) => {
+      ordinals.push(...revisions.map(({ ordinal }) => ordinal))
+      return shards.writeRevisions(revisions)
     },
   })
   // Later answers overtake earlier ones.
@@ -80,7 +81,7 @@ test('CU5 CU7 a shard that lacks revisions, or all of them, gets them from the f
   await publish(WEB, { a: '1' })
   await publish(DB, { d: '1' })
   // A crash between store and shard: the store has it, the shard does not.
-  const deaf: typeof shards = Object.assign(Object.create(shards), { writeRevision: () => ({ changed: true }) })
+  const deaf: typeof shards = Object.assign(Object.create(shards), { shardOf: () => 0, writeRevisions: () => [{ changed: true }] })
   await publish(WEB, { a: '2', b: '2' }, deaf)
   await publish(DB, null, deaf)
   const replay = (into: typeof shards) => replayShards({ store, content, shards: into, log: silentLogger })
@@ -123,9 +124,10 @@ test('CU7 what a shard could not take (a full disk) reaches it with the next pub
   let full = true
   const failing: typeof shards = Object.assign(Object.create(shards), {
     ordinal: shards.ordinal.bind(shards),
-    writeRevision: (revision: Parameters<typeof shards.writeRevision>[0]) => {
+    shardOf: shards.shardOf.bind(shards),
+    writeRevisions: (revisions: Parameters<typeof shards.writeRevisions>[0]) => {
       if (full) throw new Error('disk is full')
-      return shards.writeRevision(revision)
+      return shards.writeRevisions(revisions)
     },
   })
   await expect(publish(WEB, { a: '2' }, failing)).rejects.toThrow('disk is full')

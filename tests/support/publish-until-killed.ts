@@ -22,6 +22,7 @@ const publish = (value: string, into: typeof shards) => {
 }
 await publish('1', shards)
 const deadly: typeof shards = Object.assign(Object.create(shards), {
-  writeRevision: () => process.kill(process.pid, 'SIGKILL'),
+  shardOf: () => 0,
+  writeRevisions: () => process.kill(process.pid, 'SIGKILL'),
 })
 await publish('2', deadly)

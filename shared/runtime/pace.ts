@@ -1,0 +1,20 @@
+// Long work in slices, so that nobody else on this thread waits for it: after each piece `await pace()`. Slices are cut by time, because pieces are not alike.
+import { setImmediate } from 'node:timers/promises'
+import type { Clock } from './clock.ts'
+
+/** Of work without a break. A poll that came meanwhile waits this long at most, and the piece that is just being done. */
+export const SLICE_MS = 5
+
+/** Resolves at once while the slice lasts; when it is over, after everything else that is due had its turn. */
+export type Pace = () => Promise<void> | undefined
+
+export function createPace(clock: Clock, sliceMs: number = SLICE_MS): Pace {
+  let sinceMs = clock.nowMs()
+  return () => {
+    const ranMs = clock.nowMs() - sinceMs
+    if (ranMs >= 0 && ranMs < sliceMs) return undefined // a clock that was set back ends the slice
+    return setImmediate().then(() => {
+      sinceMs = clock.nowMs()
+    })
+  }
+}
