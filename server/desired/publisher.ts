@@ -9,6 +9,7 @@ import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from './rendered-set.ts'
 import { replayCluster } from './replay.ts'
+import { rowsToWrite } from './revision-changes.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
 
 export interface PublishDeps {
@@ -27,8 +28,9 @@ type Objects = ReadonlyMap<string, string>
 
 /** One durable commit of the fleet store is for this many clusters… */
 const BATCH = 128
-/** …and one transaction of a shard file for about this many rows: either is a few milliseconds. */
-const CHUNK_ROWS = 1_500
+/** …and one transaction of a shard file for about this many rows, with what a version costs by itself: either is a few milliseconds. */
+const CHUNK_ROWS = 350
+const ROWS_OF_A_VERSION = 3
 
 interface Turns {
   last: Promise<unknown>
@@ -152,7 +154,7 @@ function chunkEnd(shards: Shards, revisions: ReadonlyArray<{ revision: ServiceRe
     const of = shards.shardOf(revision.clusterId)
     shard ??= of
     if (of !== shard || rows >= CHUNK_ROWS) break
-    rows += 5 + Math.max(revision.objects.size, revision.before?.objects.size ?? 0)
+    rows += ROWS_OF_A_VERSION + rowsToWrite(revision)
     end += 1
   }
   return end

@@ -51,6 +51,10 @@ export function changesFromBefore(revision: ServiceRevision, before: Pick<Servic
   }
 }
 
+/** About how many rows there are to write, or to read. */
+export const rowsToWrite = ({ objects, before }: ServiceRevision): number =>
+  1 + (before === undefined ? objects.size : objectChanges(before.objects, objects).changes.length)
+
 const known = new WeakMap<Rows, WeakMap<Rows, Changes>>()
 
 function objectChanges(held: Rows, wanted: Rows): Changes {
