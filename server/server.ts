@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
+import type { ClusterId } from '../shared/model/ids.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -76,11 +77,12 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
   const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
   const ingest = createIngest({ store, content, shards, sources, clock, random, log, stopping: stopping.signal })
-  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted: () => agents.refresh() })
+  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,
     onChanged: (keys) => {
-      if (keys.some(({ kind }) => kind === 'Cluster')) refreshAgents('cluster changed') // it may have been revoked
+      const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
+      if (names.length > 0) refreshAgents(names) // they may have been revoked
       reports.onChanged(keys)
     },
   }
@@ -145,8 +147,14 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const loops = [ingest.run(), seen.run(stopping.signal)]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
-  function refreshAgents(why: string): void {
-    agents.refresh().catch((error: unknown) => log.error('agents cannot be read', { why, error: describeError(error) }))
+  function refreshAgents(clusters: readonly string[]): void {
+    agents
+      .refreshClusters(clusters)
+      .catch((error: unknown) => log.error('agents cannot be read', { clusters, error: describeError(error) }))
+  }
+  async function onClusterDeleted(clusterId: ClusterId): Promise<void> {
+    const agent = agents.ofCluster(clusterId)
+    if (agent !== null) await agents.refreshAgent(agent.agentId)
   }
   return {
     url,

@@ -1,5 +1,5 @@
-// Every agent in memory, so that a poll costs no query. Whoever changes an agent, a revocation or a cluster calls `refresh`.
-import type { ClusterId } from '../../shared/model/ids.ts'
+// Every agent in memory, so that a poll costs no query. Whoever changes agents, revocations or clusters says which; a change of one reads one.
+import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { AgentRecord, Store } from '../store/store.ts'
 
 export interface AgentIndex {
@@ -7,41 +7,76 @@ export interface AgentIndex {
   ofCluster(clusterId: ClusterId): AgentRecord | null
   /** Signed into checkpoints (CU2a). */
   epochOf(clusterId: ClusterId): number
+  /** All of them. */
   refresh(): Promise<void>
+  /** One that joined, changed or is gone. */
+  refreshAgent(agentId: AgentId): Promise<void>
+  /** By the names of their clusters. */
+  refreshClusters(names: readonly string[]): Promise<void>
   /** Told of each cluster whose agent may no longer do what it did: revoked, gone, or with another incarnation or epoch. */
   onChanged(listener: (clusterId: ClusterId) => void): void
 }
 
-export async function createAgentIndex(store: Pick<Store, 'listAgents'>): Promise<AgentIndex> {
+/** With more names than this, all are read. */
+const NAMES_MAX = 50
+
+export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'>): Promise<AgentIndex> {
   let byId = new Map<string, AgentRecord>()
   let byCluster = new Map<ClusterId, AgentRecord>()
   const listeners: Array<(clusterId: ClusterId) => void> = []
-  const read = async () => {
+  const tellIfChanged = (before: AgentRecord) => {
+    if (!sameStanding(before, byCluster.get(before.clusterId))) for (const tell of listeners) tell(before.clusterId)
+  }
+
+  const readAll = async () => {
     const agents = await store.listAgents()
     const before = byCluster
     byId = new Map(agents.map((agent) => [agent.agentId, agent]))
     byCluster = new Map(agents.map((agent) => [agent.clusterId, agent]))
-    for (const [clusterId, agent] of before)
-      if (!sameStanding(agent, byCluster.get(clusterId))) for (const tell of listeners) tell(clusterId)
+    for (const agent of before.values()) tellIfChanged(agent)
   }
-  let running = Promise.resolve()
-  let next: Promise<void> | null = null
-  // One after the other, so that an older reading never replaces a newer one; who asks while one runs shares the one after it.
-  const refresh = () => {
-    next ??= running.then(() => {
-      const mine = read()
-      running = mine.catch(() => {})
-      next = null
-      return mine
+  const readOne = async (agentId: AgentId) => {
+    const agent = await store.agent(agentId)
+    const before = byId.get(agentId)
+    if (before !== undefined) {
+      byId.delete(agentId)
+      byCluster.delete(before.clusterId)
+    }
+    if (agent !== null) {
+      byId.set(agentId, agent)
+      byCluster.set(agent.clusterId, agent)
+    }
+    if (before !== undefined) tellIfChanged(before)
+  }
+
+  // One reading after the other, so that an older one never replaces a newer; who asks for one that has not begun shares it.
+  let last: Promise<void> = Promise.resolve()
+  const next = new Map<AgentId | 'all', Promise<void>>()
+  const inTurn = (what: AgentId | 'all', read: () => Promise<void>): Promise<void> => {
+    const waiting = next.get(what)
+    if (waiting !== undefined) return waiting
+    const mine = last.then(() => {
+      next.delete(what)
+      return read()
     })
-    return next
+    next.set(what, mine)
+    last = mine.catch(() => {})
+    return mine
   }
+  const refresh = () => inTurn('all', readAll)
+  const refreshAgent = (agentId: AgentId) => inTurn(agentId, () => readOne(agentId))
   await refresh()
   return {
     agent: (agentId) => byId.get(agentId) ?? null,
     ofCluster: (clusterId) => byCluster.get(clusterId) ?? null,
     epochOf: (clusterId) => byCluster.get(clusterId)?.epoch ?? 1,
     refresh,
+    refreshAgent,
+    async refreshClusters(names) {
+      const named = [...byCluster.values()].filter(({ clusterName }) => names.includes(clusterName))
+      if (names.length > NAMES_MAX || named.length < names.length) return refresh()
+      await Promise.all(named.map(({ agentId }) => refreshAgent(agentId)))
+    },
     onChanged: (listener) => void listeners.push(listener),
   }
 }

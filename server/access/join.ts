@@ -43,8 +43,8 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
     agentId: agentIdSchema.parse(id('a')),
   })
   if (result.kind !== 'joined') throw refusal(result, request.cluster)
-  await deps.agents.refresh()
   const { agent, repeated } = result
+  await deps.agents.refreshAgent(agent.agentId)
   if (!repeated) {
     deps.log.info('cluster joined', { cluster: agent.clusterName, agent: agent.agentId, version: request.agentVersion })
     deps.onJoined?.(agent.clusterName)

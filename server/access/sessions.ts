@@ -44,9 +44,11 @@ export interface SessionDeps {
   store: Pick<Store, 'raiseIncarnation'>
   clock: Clock
   randomBytes(count: number): Uint8Array
+  /** An agent that is not known asked for a session. */
+  onUnknown?(agentId: AgentId): void
 }
 
-export function createSessions({ keys, agents, store, clock, randomBytes }: SessionDeps): Sessions {
+export function createSessions({ keys, agents, store, clock, randomBytes, onUnknown }: SessionDeps): Sessions {
   const usedUntilMs = new Map<string, number>()
 
   // A session is one with the key that signed its answer: after a rotation each agent opens a new one and is told of the new key (RP7).
@@ -86,7 +88,9 @@ export function createSessions({ keys, agents, store, clock, randomBytes }: Sess
   return {
     nonce,
     async open({ agentId, incarnation, nonce: given, signature }) {
-      const agent = admitted(agents.agent(agentId))
+      const known = agents.agent(agentId)
+      if (known === null) onUnknown?.(agentId)
+      const agent = admitted(known)
       if (given === undefined || signature === undefined) throw required('sign the nonce')
       if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
@@ -129,7 +133,7 @@ export function createSessions({ keys, agents, store, clock, randomBytes }: Sess
 async function raise(agentId: AgentId, held: number | null, agents: AgentIndex, store: SessionDeps['store']): Promise<number> {
   let incarnation = await store.raiseIncarnation(agentId)
   while (held !== null && incarnation <= held) incarnation = await store.raiseIncarnation(agentId)
-  await agents.refresh()
+  await agents.refreshAgent(agentId)
   return incarnation
 }
 
