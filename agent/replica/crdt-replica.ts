@@ -1,18 +1,20 @@
-// The replica in force, and how another takes its place (PL8): a bootstrap is built beside it and renamed over it, so that until that moment the
+// The replica in force, and how another takes its place (PL8): a new file is built beside it and renamed over it, so that until that moment the
 // agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
-import { setDigest } from '../../shared/kube/canonical.ts'
-import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { type LastHead, laterProof, readLastHead, writeLastHead } from './last-head.ts'
+import { buildNewFile, removeFile } from './new-file.ts'
 import { type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
-import { openReplicaFile, type ReplicaFile } from './replica-file.ts'
+import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
+import { readService, servicesOf } from './revision-read.ts'
 
 export interface CrdtReplicaOptions {
   path: string
@@ -35,27 +37,29 @@ export function createCrdtReplica(options: CrdtReplicaOptions): CheckedReplica {
 }
 
 const stagedPath = (path: string) => `${path}.new`
-const epochPath = (path: string) => `${path}.epoch`
+const lastHeadPath = (path: string) => `${path}.epoch`
 /** Above every id, which are text that begins with a letter. */
 const ID_CEILING = '\u{10ffff}'
 
 class CrdtReplica implements CheckedReplica {
   readonly #options: CrdtReplicaOptions
+  readonly #fileOptions: ReplicaFileOptions
   #file: ReplicaFile | null = null
   #verified = false
-  #epoch: number
+  #last: LastHead
 
   constructor(options: CrdtReplicaOptions) {
+    const { path, clusterId, libraryDir, log } = options
     this.#options = options
-    this.#epoch = readEpoch(options.path)
-    if (!existsSync(options.path)) return
+    this.#fileOptions = libraryDir === undefined ? { clusterId } : { clusterId, libraryDir }
+    this.#last = readLastHead(lastHeadPath(path), clusterId)
+    if (!existsSync(path)) return
     try {
-      this.#file = this.#open(options.path)
-      this.#epoch = Math.max(this.#epoch, this.#file.held()?.epoch ?? 0)
+      this.#file = openReplicaFile(path, this.#fileOptions)
+      const epoch = Math.max(this.#last.epoch, this.#file.held()?.epoch ?? 0)
+      this.#last = { epoch, proof: laterProof(this.#file.proof(), this.#last.proof) }
     } catch (error) {
-      options.log.warn('replica cannot be opened, it will be fetched again', {
-        why: error instanceof Error ? error.message : String(error),
-      })
+      log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }
     if (this.#file !== null) this.recheck()
   }
@@ -65,7 +69,11 @@ class CrdtReplica implements CheckedReplica {
   }
 
   epoch(): number {
-    return this.#epoch
+    return this.#last.epoch
+  }
+
+  proof(): HeadProof | null {
+    return this.#last.proof
   }
 
   verified(): boolean {
@@ -81,18 +89,16 @@ class CrdtReplica implements CheckedReplica {
   }
 
   bucketSums(): Uint8Array {
-    return new Uint8Array()
-  }
-
-  proof(): HeadProof | null {
-    return null
+    const file = this.#file
+    const none = new Uint8Array()
+    return file === null || !this.verified() ? none : this.#unlessDamaged(() => file.bucketSums(), none)
   }
 
   applyPage(frames: Uint8Array): ApplyPageResult {
     const read = readPage(frames, this.#options.clusterId, this.#options.serverKeys())
     if (read.kind === 'refused') return read
     const { hello } = read.page
-    if (hello.epoch < this.#epoch) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.#epoch}` }
+    if (hello.epoch < this.epoch()) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.epoch()}` }
     if (hello.from === null) return this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
     if (position === null || !samePosition(position, hello.from)) return { kind: 'discarded' }
@@ -112,51 +118,45 @@ class CrdtReplica implements CheckedReplica {
   #mergePage({ hello, rows, checkpoint }: Page): ApplyPageResult {
     const file = this.#file
     if (file === null) return { kind: 'discarded' }
-    this.#raiseEpoch(hello.epoch)
-    const merged = file.merge(rows, hello.siteId, { position: hello.to, count: checkpoint.count, epoch: hello.epoch })
+    const head = { hello, checkpoint }
+    if (hello.epoch > this.#last.epoch) this.#keepBeside({ epoch: hello.epoch, proof: this.#last.proof })
+    const merged = file.merge(rows, head)
     if ('differs' in merged) return { kind: 'refused', why: merged.differs }
+    this.#last = { epoch: hello.epoch, proof: head }
     return { kind: 'applied', position: hello.to, changedServices: servicesOf(merged.changedIds) }
   }
 
-  #replaceBy({ hello, rows, checkpoint }: Page): ApplyPageResult {
+  #replaceBy(page: Page): ApplyPageResult {
     const { path } = this.#options
+    const { hello, checkpoint } = page
+    const { epoch } = hello
     const staged = stagedPath(path)
     removeFile(staged)
-    const held = { position: hello.to, count: checkpoint.count, epoch: hello.epoch }
-    const why = this.#build(staged, (file) => {
-      const merged = file.merge(rows, hello.siteId, held)
-      return 'differs' in merged ? merged.differs : file.damage()
-    })
-    if (why !== null) {
+    const file = this.#file
+    const old = file !== null && this.verified() ? { file, path } : null
+    try {
+      const building = () => buildNewFile({ path: staged, options: this.#fileOptions, page, old })
+      const built =
+        old === null ? building() : this.#unlessDamaged(building, { kind: 'refused', why: 'the replica broke while it was read' })
+      if (built.kind === 'refused') return built
+      this.#keepBeside({ epoch, proof: { hello, checkpoint } })
+      this.#putInForce(staged)
+      return { kind: 'applied', position: hello.to, changedServices: servicesOf(built.changedIds) }
+    } finally {
       removeFile(staged)
-      return { kind: 'refused', why }
     }
-    const before = new Map(this.#verified ? this.#unlessDamaged(() => this.dump(), []) : [])
-    this.#raiseEpoch(hello.epoch)
+  }
+
+  #putInForce(staged: string): void {
+    const { path } = this.#options
     // A log left beside the name would be played into the new file at its next opening: it goes first. The old file is whole without it, or is
     // found damaged.
     this.#letGo()
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
     syncPath(dirname(path))
-    this.#file = this.#open(path)
+    this.#file = openReplicaFile(path, this.#fileOptions)
     this.#verified = true
-    return { kind: 'applied', position: hello.to, changedServices: servicesOf(changedIds(before, new Map(this.dump()))) }
-  }
-
-  /** Makes a whole, closed, synced file, or says why not. */
-  #build(path: string, fill: (file: ReplicaFile) => string | null): string | null {
-    const file = this.#open(path)
-    try {
-      const why = fill(file)
-      if (why !== null) return why
-      file.db.run('PRAGMA wal_checkpoint(TRUNCATE)')
-    } finally {
-      file.close()
-    }
-    if (existsSync(`${path}-wal`)) return 'its log could not be folded in'
-    syncPath(path)
-    return null
   }
 
   services(): ServiceId[] {
@@ -190,76 +190,13 @@ class CrdtReplica implements CheckedReplica {
     try {
       file?.close()
     } catch (error) {
-      this.#options.log.warn('replica file closed with an error', { why: error instanceof Error ? error.message : String(error) })
+      this.#options.log.warn('replica file closed with an error', { why: describeError(error) })
     }
   }
 
-  #open(path: string): ReplicaFile {
-    const { clusterId, libraryDir } = this.#options
-    return openReplicaFile(path, libraryDir === undefined ? { clusterId } : { clusterId, libraryDir })
+  /** Before the rows take force: with a lost replica, old pages of this server would be welcome again. */
+  #keepBeside(last: LastHead): void {
+    writeLastHead(lastHeadPath(this.#options.path), this.#options.clusterId, last)
+    this.#last = last
   }
-
-  /** Also beside the file: with a lost replica, old pages of this server would be welcome again. */
-  #raiseEpoch(epoch: number): void {
-    if (epoch <= this.#epoch) return
-    const path = epochPath(this.#options.path)
-    writeFileSync(`${path}.new`, String(epoch), { mode: 0o600 })
-    syncPath(`${path}.new`)
-    renameSync(`${path}.new`, path)
-    this.#epoch = epoch
-  }
-}
-
-function readService(file: ReplicaFile, service: ServiceId): ServiceRead {
-  const doc = file.doc(serviceRowId(service))
-  if (doc === null) return { kind: 'absent' }
-  const row = parseServiceRow(doc)
-  if (row === null) return { kind: 'incomplete', why: 'this version cannot read the service row: upgrade the agent' }
-  const prefix = objectRowPrefix(service)
-  const objects = file.rows(prefix, `${prefix.slice(0, -1)}0`)
-  const why = incompleteness(row, objects)
-  return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
-}
-
-/** RV1: null when the objects are exactly those that the row names. */
-export function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: string, doc: string]>): string | null {
-  if (row.removal !== undefined) return objects.length === 0 ? null : `a removal order with ${objects.length} objects`
-  if (objects.length !== row.count) return `${objects.length} of ${row.count} objects`
-  return setDigest(objects) === row.digest ? null : 'its objects differ from its digest'
-}
-
-function parseServiceRow(doc: string): ServiceRow | null {
-  try {
-    const parsed = serviceRowSchema.safeParse(JSON.parse(doc))
-    return parsed.success ? parsed.data : null
-  } catch {
-    return null
-  }
-}
-
-function servicesOf(ids: readonly string[]): ServiceId[] {
-  const services = new Map<string, ServiceId>()
-  for (const id of ids) {
-    const row = parseRowId(id)
-    if (row.kind !== 'other') services.set(serviceKey(row.id), row.id)
-  }
-  return [...services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, id]) => id)
-}
-
-function changedIds(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
-  const gone = [...before.keys()].filter((id) => !after.has(id))
-  return [...gone, ...[...after].filter(([id, doc]) => before.get(id) !== doc).map(([id]) => id)]
-}
-
-function readEpoch(path: string): number {
-  try {
-    const epoch = Number(readFileSync(epochPath(path), 'utf8'))
-    return Number.isSafeInteger(epoch) && epoch > 0 ? epoch : 0
-  } catch {
-    return 0
-  }
-}
-
-function removeFile(path: string): void {
-  for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
 }

@@ -1,6 +1,7 @@
 // Bytes of a page → rows that passed every check which needs no database (PL5): forms, bounds, the digest and the signature. The bytes
 // come from outside: nothing in here may throw at them, and nothing reaches cr-sqlite before it has been here.
-import { createHash } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
+import { hash } from 'node:crypto'
 import {
   type Checkpoint,
   checkpointBytes,
@@ -10,7 +11,7 @@ import {
   parseRowLine,
   type Row,
 } from '../../shared/protocol/frames.ts'
-import { PAGE_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { PAGE_BYTES_MAX, PAGE_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 
 export interface Page {
@@ -24,6 +25,10 @@ export type PageRead = { kind: 'page'; page: Page } | { kind: 'refused'; why: st
 const LF = 10
 /** The one layout of rows that this version can read. */
 const ROW_SCHEMA_VERSION = 1
+/** Of hello and checkpoint each, which are parsed before anything is known of who sent them. */
+const HEAD_BYTES_MAX = 4_096
+/** Lines of about this many bytes are decoded together. */
+const BLOCK_BYTES = 1_048_576
 
 export function readPage(frames: Uint8Array, clusterId: string, serverKeys: readonly string[]): PageRead {
   try {
@@ -48,43 +53,54 @@ function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly s
   const helloEnd = frames.indexOf(LF) + 1
   const checkpointStart = frames.lastIndexOf(LF, frames.length - 2) + 1
   if (checkpointStart < helloEnd) refuse('cut short')
-  const hello = frame(helloSchema, decode(frames.subarray(0, helloEnd)), 'hello')
-  const checkpoint = frame(checkpointSchema, decode(frames.subarray(checkpointStart)), 'checkpoint')
+  const hello = frame(helloSchema, frames.subarray(0, helloEnd), 'hello')
+  const checkpoint = frame(checkpointSchema, frames.subarray(checkpointStart), 'checkpoint')
   const lines = frames.subarray(helloEnd, checkpointStart)
-  if (createHash('sha256').update(lines).digest('hex') !== checkpoint.rows) refuse('its rows differ from the checkpoint’s digest')
+  if (hash('sha256', lines, 'hex') !== checkpoint.rows) refuse('its rows differ from the checkpoint’s digest')
   const signed = checkpointBytes(clusterId, hello, checkpoint)
-  if (!serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature))) refuse(NOT_SIGNED)
-  if (hello.schema !== ROW_SCHEMA_VERSION) refuse(`rows of layout ${hello.schema}, this version reads ${ROW_SCHEMA_VERSION}`)
-  const { from, to, keep } = hello
-  if (from !== null && (from.dbId !== to.dbId || to.dv <= from.dv)) refuse('a delta that leads nowhere')
-  if (from !== null && keep !== undefined) refuse('a delta that keeps buckets')
-  return { hello, rows: parseRows(decode(lines), from === null), checkpoint }
+  if (!serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature)))
+    refuse('not signed by a key of this server for this cluster')
+  checkHello(hello, checkpoint)
+  return { hello, rows: parseRows(lines, hello.from === null), checkpoint }
 }
 
-function parseRows(text: string, whole: boolean): Row[] {
+function checkHello({ schema, from, to, keep }: Hello, { count }: Checkpoint): void {
+  if (schema !== ROW_SCHEMA_VERSION) refuse(`rows of layout ${schema}, this version reads ${ROW_SCHEMA_VERSION}`)
+  if (from !== null && (from.dbId !== to.dbId || to.dv <= from.dv)) refuse('a delta that leads nowhere')
+  if (from !== null && keep !== undefined) refuse('a delta that keeps buckets')
+  if (to.dv === 0 && count > 0) refuse('rows at version 0')
+}
+
+function parseRows(lines: Uint8Array, whole: boolean): Row[] {
+  if (!isUtf8(lines)) return refuse('not UTF-8')
   const rows: Row[] = []
   const ids = new Set<string>()
-  for (let start = 0; start < text.length; ) {
-    const end = text.indexOf('\n', start)
-    const row = parseRowLine(text.slice(start, end))
-    if (typeof row === 'string') return refuse(`${row} in line ${rows.length + 2}`)
-    if (whole && row.doc === null) refuse('a tombstone for a new file')
-    if (ids.size === ids.add(row.id).size) refuse('a row twice')
-    rows.push(row)
-    start = end + 1
+  for (const text of blocks(lines)) {
+    for (let start = 0; start < text.length; ) {
+      if (rows.length === PAGE_ROWS_MAX) refuse(`more than ${PAGE_ROWS_MAX} rows`)
+      const end = text.indexOf('\n', start)
+      const row = parseRowLine(text.slice(start, end))
+      if (typeof row === 'string') return refuse(`${row} in line ${rows.length + 2}`)
+      if (whole && row.doc === null) refuse('a tombstone for a new file')
+      if (ids.size === ids.add(row.id).size) refuse('a row twice')
+      rows.push(row)
+      start = end + 1
+    }
   }
   return rows
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes)
-  } catch {
-    return refuse('not UTF-8')
+/** Some lines at a time: one letter past Latin doubles the memory of the whole text that it is in. */
+function* blocks(lines: Uint8Array): Iterable<string> {
+  const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength)
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(LF, Math.min(start + BLOCK_BYTES, bytes.length - 1)) + 1
+    yield bytes.toString('utf8', start, end)
+    start = end
   }
 }
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
 
 interface Schema<T> {
   safeParse(
@@ -92,10 +108,11 @@ interface Schema<T> {
   ): { success: true; data: T } | { success: false; error: { issues: ReadonlyArray<{ message: string; path: PropertyKey[] }> } }
 }
 
-function frame<T>(schema: Schema<T>, line: string, name: string): T {
+function frame<T>(schema: Schema<T>, line: Uint8Array, name: string): T {
+  if (line.length > HEAD_BYTES_MAX) refuse(`${name}: longer than ${HEAD_BYTES_MAX} bytes`)
   let value: unknown
   try {
-    value = JSON.parse(line)
+    value = JSON.parse(decoder.decode(line))
   } catch {
     return refuse(`${name}: not JSON`)
   }

@@ -1,10 +1,11 @@
 // One file of the agent's replica: rows, position and counters in one place, changed in one transaction (CU4). Knows SQL and nothing of pages,
 // signatures or which file is in force.
-import { type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
-import type { Row } from '../../shared/protocol/frames.ts'
+import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
+import { BucketSums, bucketCountFor } from '../../shared/protocol/refetch.ts'
 
 /** What the file says of itself. */
 export interface Held {
@@ -16,11 +17,20 @@ export interface Held {
 export interface ReplicaFile {
   readonly db: Database
   held(): Held | null
-  /** All or nothing; null when `held` came out as it should, else what differs and nothing is changed. Returns also the ids whose document changed. */
-  merge(rows: readonly Row[], siteId: string, held: Held): { changedIds: string[] } | { differs: string }
+  proof(): HeadProof | null
+  /** A delta: all or nothing. The ids whose document changed; or what differs from the head, and then nothing is changed. */
+  merge(rows: readonly Row[], head: HeadProof): { changedIds: string[] } | { differs: string }
+  /** A new file: what is kept of another one, then the rows of the page. Not compared with the head: `damage` does that, reading everything back. */
+  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof): void
   doc(id: string): string | null
   /** Live rows of the range, by id. */
   rows(from: string, below: string): Array<readonly [id: string, doc: string]>
+  /** Every live row as a look-up finds it, by id. */
+  all(): Iterable<{ cluster: string; id: string; doc: string }>
+  /** Rows of this file that the other one lacks or has otherwise, and the other way round. */
+  differingIds(otherPath: string): string[]
+  /** One for each bucket of the rows (PL9), with a check of them all; throws when they differ from what is held. */
+  bucketSums(): Uint8Array
   /** Full check: structure, rows of nobody else, hash and count. Null when whole. */
   damage(): string | null
   /** Another connection wrote the file since the last time this was asked. */
@@ -30,12 +40,18 @@ export interface ReplicaFile {
 
 const POSITION_TABLE = `CREATE TABLE IF NOT EXISTS replica_position (
   one INTEGER PRIMARY KEY, cluster TEXT NOT NULL, db_id TEXT NOT NULL, term INTEGER NOT NULL, dv INTEGER NOT NULL, hash TEXT NOT NULL,
-  count INTEGER NOT NULL, epoch INTEGER NOT NULL
+  count INTEGER NOT NULL, epoch INTEGER NOT NULL, proof TEXT NOT NULL
 ) STRICT`
 
 // The key is packed here, from text: packed keys of others crash cr-sqlite or read a neighbour's values (PL4).
 const MERGE = `INSERT INTO crsql_changes ("table", pk, cid, val, col_version, db_version, site_id, cl, seq)
-VALUES ('desired', crsql_pack_columns($cluster, $id), $cid, $doc, $colVersion, $dv, unhex($siteId), $cl, $seq)`
+VALUES ('desired', crsql_pack_columns(?1, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)`
+
+/** Kept rows enter a new file as if nothing had ever happened to them, so that whatever the server sends of them wins (PL9). */
+const KEPT = { colVersion: 1, cl: 1 } as const
+
+/** Rows of a delta that are read at once, before and after they are merged. */
+const CHUNK_ROWS = 256
 
 interface PositionRow {
   cluster: string
@@ -50,10 +66,13 @@ interface PositionRow {
 export interface ReplicaFileOptions {
   clusterId: string
   libraryDir?: string
+  /** Nobody else reads it and it is dropped if anything fails: no log and no waiting for the disk until it is whole. */
+  building?: boolean
 }
 
-export function openReplicaFile(path: string, { clusterId: cluster, libraryDir }: ReplicaFileOptions): ReplicaFile {
-  const crdt = openCrdtDb(path, libraryDir === undefined ? { synchronous: 'NORMAL' } : { synchronous: 'NORMAL', libraryDir })
+export function openReplicaFile(path: string, { clusterId: cluster, libraryDir, building = false }: ReplicaFileOptions): ReplicaFile {
+  const mode = building ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const) : ({ synchronous: 'NORMAL' } as const)
+  const crdt = openCrdtDb(path, libraryDir === undefined ? mode : { ...mode, libraryDir })
   try {
     crdt.db.run(POSITION_TABLE)
     return new CrdtReplicaFile(crdt, cluster)
@@ -88,37 +107,74 @@ class CrdtReplicaFile implements ReplicaFile {
     return position.success ? { position: position.data, count, epoch } : null
   }
 
-  merge(rows: readonly Row[], siteId: string, held: Held): { changedIds: string[] } | { differs: string } {
+  proof(): HeadProof | null {
+    const row = this.#statements.proof.get()
+    if (row === null || row.cluster !== this.#cluster) return null
+    return headProofSchema.nullable().catch(null).parse(parseJson(row.proof))
+  }
+
+  merge(rows: readonly Row[], head: HeadProof): { changedIds: string[] } | { differs: string } {
     try {
-      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, siteId, held)) }
+      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head)) }
     } catch (error) {
       if (error instanceof Differs) return { differs: error.message }
       throw error
     }
   }
 
-  #mergeInTransaction(rows: readonly Row[], siteId: string, held: Held): string[] {
-    const { merge, setHeld } = this.#statements
+  #mergeInTransaction(rows: readonly Row[], head: HeadProof): string[] {
     const before = this.held()
     let { sum, count } = { sum: parseHash(before?.position.hash ?? '0'), count: before?.count ?? 0 }
     const changedIds: string[] = []
-    const { dv } = held.position
-    for (const [seq, { id, doc, colVersion, cl }] of rows.entries()) {
-      const old = this.doc(id)
-      merge.run({ cluster: this.#cluster, id, cid: doc === null ? '-1' : 'doc', doc, colVersion, dv, siteId, cl, seq })
+    const mergeRow = this.#merger(head)
+    for (let start = 0; start < rows.length; start += CHUNK_ROWS) {
+      const chunk = rows.slice(start, start + CHUNK_ROWS)
+      const ids = chunk.map(({ id }) => id)
+      const old = this.#docs(ids)
+      for (const { id, doc, colVersion, cl } of chunk) mergeRow(id, doc, colVersion, cl)
       // What counts is what the file holds now: a row that outranks the server's keeps its own document, and the hash must show it (RP1).
-      const now = this.doc(id)
-      if (now === old) continue
-      changedIds.push(id)
-      if (old !== null) sum = removeHash(sum, rowHash(id, old))
-      if (now !== null) sum = addHash(sum, rowHash(id, now))
-      count += (now === null ? 0 : 1) - (old === null ? 0 : 1)
+      const now = this.#docs(ids)
+      for (const id of ids) {
+        const [was, is] = [old.get(id), now.get(id)]
+        if (was === is) continue
+        changedIds.push(id)
+        if (was !== undefined) sum = removeHash(sum, rowHash(id, was))
+        if (is !== undefined) sum = addHash(sum, rowHash(id, is))
+        count += (is === undefined ? 0 : 1) - (was === undefined ? 0 : 1)
+      }
     }
-    const { position, epoch } = held
-    if (count !== held.count) throw new Differs(`${count} rows after the page, its checkpoint says ${held.count}`)
-    if (hashText(sum) !== position.hash) throw new Differs('rows after the page hash to another sum than its checkpoint says')
-    setHeld.run({ cluster: this.#cluster, dbId: position.dbId, term: position.term, dv: position.dv, hash: position.hash, count, epoch })
+    const { hello, checkpoint } = head
+    if (count !== checkpoint.count) throw new Differs(`${count} rows after the page, its checkpoint says ${checkpoint.count}`)
+    if (hashText(sum) !== hello.to.hash) throw new Differs('rows after the page hash to another sum than its checkpoint says')
+    this.#hold(head)
     return changedIds
+  }
+
+  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof): void {
+    writeTransaction(this.db, () => {
+      const mergeRow = this.#merger(head)
+      for (const [id, doc] of kept) mergeRow(id, doc, KEPT.colVersion, KEPT.cl)
+      // In the order of the key, in which a file grows at its end.
+      for (const { id, doc, colVersion, cl } of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))) mergeRow(id, doc, colVersion, cl)
+      this.#hold(head)
+    })
+  }
+
+  #merger({ hello }: HeadProof): (id: string, doc: string | null, colVersion: number, cl: number) => void {
+    const { merge } = this.#statements
+    const [cluster, dv, siteId] = [this.#cluster, hello.to.dv, Buffer.from(hello.siteId, 'hex')]
+    let seq = 0
+    return (id, doc, colVersion, cl) => void merge.run(cluster, id, doc === null ? '-1' : 'doc', doc, colVersion, dv, siteId, cl, seq++)
+  }
+
+  #hold({ hello, checkpoint }: HeadProof): void {
+    const { dbId, term, dv, hash } = hello.to
+    const proof = JSON.stringify({ hello, checkpoint })
+    this.#statements.hold.run({ cluster: this.#cluster, dbId, term, dv, hash, count: checkpoint.count, epoch: hello.epoch, proof })
+  }
+
+  #docs(ids: readonly string[]): Map<string, string> {
+    return new Map(this.#statements.docs.values(this.#cluster, JSON.stringify(ids)) as Array<[string, string]>)
   }
 
   doc(id: string): string | null {
@@ -129,22 +185,47 @@ class CrdtReplicaFile implements ReplicaFile {
     return this.#statements.range.all({ cluster: this.#cluster, from, below }).map(({ id, doc }) => [id, doc] as const)
   }
 
+  all(): Iterable<{ cluster: string; id: string; doc: string }> {
+    return this.#statements.all.iterate()
+  }
+
+  differingIds(otherPath: string): string[] {
+    this.db.query('ATTACH DATABASE ? AS other').run(otherPath)
+    try {
+      const differing = this.db.prepare<{ id: string }, { cluster: string }>(DIFFERING)
+      const ids = differing.all({ cluster: this.#cluster }).map(({ id }) => id)
+      differing.finalize()
+      return ids
+    } finally {
+      this.db.run('DETACH DATABASE other')
+    }
+  }
+
+  bucketSums(): Uint8Array {
+    const held = this.held()
+    const sums = new BucketSums(bucketCountFor(held?.count ?? 0))
+    const rows = new RowCheck(this.#cluster)
+    for (const { cluster, id, doc } of this.all()) sums.add(rows.add(cluster, id, doc))
+    if (held === null || rows.damage(held) !== null) throw new Differs('its rows differ from its hash')
+    return sums.bytes()
+  }
+
   damage(): string | null {
     try {
       const check = this.db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()
       if (check?.quick_check !== 'ok') return `quick_check: ${check?.quick_check ?? 'no answer'}`
-      const held = this.held()
-      if (held === null) return 'it has no position'
-      let { sum, count } = { sum: 0n, count: 0 }
-      for (const row of this.db.query<{ cluster: string; id: string; doc: string }, []>('SELECT cluster, id, doc FROM desired').iterate()) {
-        if (row.cluster !== this.#cluster) return 'it holds a row of another cluster'
-        sum = addHash(sum, rowHash(row.id, row.doc))
-        count++
-      }
-      return count === held.count && hashText(sum) === held.position.hash ? null : 'its rows differ from its hash'
+      return this.#rowDamage()
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
     }
+  }
+
+  #rowDamage(): string | null {
+    const held = this.held()
+    if (held === null) return 'it has no position'
+    const rows = new RowCheck(this.#cluster)
+    for (const row of this.all()) rows.add(row.cluster, row.id, row.doc)
+    return rows.damage(held)
   }
 
   touchedByOthers(): boolean {
@@ -164,31 +245,66 @@ class CrdtReplicaFile implements ReplicaFile {
   }
 }
 
+/** CU2 in full: every row, in the order in which look-ups rely on them. */
+export class RowCheck {
+  readonly #cluster: string
+  #sum = 0n
+  #count = 0
+  #last = ''
+  #wrong: string | null = null
+
+  constructor(cluster: string) {
+    this.#cluster = cluster
+  }
+
+  /** Gives the row's hash back. */
+  add(cluster: string, id: string, doc: string): bigint {
+    if (cluster !== this.#cluster) this.#wrong ??= 'it holds a row of another cluster'
+    // UTF-16 and UTF-8 order differ only past the Basic Multilingual Plane.
+    if (id <= this.#last && Buffer.compare(Buffer.from(id), Buffer.from(this.#last)) <= 0) this.#wrong ??= 'its rows are out of order'
+    this.#last = id
+    const hash = rowHash(id, doc)
+    this.#sum = addHash(this.#sum, hash)
+    this.#count++
+    return hash
+  }
+
+  damage(held: Held): string | null {
+    if (this.#wrong !== null) return this.#wrong
+    return this.#count === held.count && hashText(this.#sum) === held.position.hash ? null : 'its rows differ from its hash'
+  }
+}
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const DIFFERING = `SELECT o.id AS id FROM other.desired o LEFT JOIN main.desired n ON n.cluster = o.cluster AND n.id = o.id
+  WHERE o.cluster = $cluster AND n.doc IS NOT o.doc
+UNION ALL SELECT n.id FROM main.desired n LEFT JOIN other.desired o ON o.cluster = n.cluster AND o.id = n.id
+  WHERE n.cluster = $cluster AND o.id IS NULL`
+
 function prepare(db: Database) {
   return {
     held: db.prepare<PositionRow, []>('SELECT cluster, db_id AS dbId, term, dv, hash, count, epoch FROM replica_position WHERE one = 1'),
-    setHeld: db.prepare<null, { [K in keyof PositionRow]: PositionRow[K] }>(
-      `INSERT OR REPLACE INTO replica_position (one, cluster, db_id, term, dv, hash, count, epoch)
-       VALUES (1, $cluster, $dbId, $term, $dv, $hash, $count, $epoch)`,
+    proof: db.prepare<{ cluster: string; proof: string }, []>('SELECT cluster, proof FROM replica_position WHERE one = 1'),
+    hold: db.prepare<null, { [K in keyof PositionRow]: PositionRow[K] } & { proof: string }>(
+      `INSERT OR REPLACE INTO replica_position (one, cluster, db_id, term, dv, hash, count, epoch, proof)
+       VALUES (1, $cluster, $dbId, $term, $dv, $hash, $count, $epoch, $proof)`,
     ),
-    merge: db.prepare<
-      null,
-      {
-        cluster: string
-        id: string
-        cid: string
-        doc: string | null
-        colVersion: number
-        dv: number
-        siteId: string
-        cl: number
-        seq: number
-      }
-    >(MERGE),
+    merge: db.prepare<null, [string, string, string, string | null, number, number, Uint8Array, number, number]>(MERGE),
     doc: db.prepare<{ doc: string }, { cluster: string; id: string }>('SELECT doc FROM desired WHERE cluster = $cluster AND id = $id'),
+    docs: db.prepare<{ id: string; doc: string }, [cluster: string, ids: string]>(
+      'SELECT id, doc FROM desired WHERE cluster = ?1 AND id IN (SELECT value FROM json_each(?2))',
+    ),
     range: db.prepare<{ id: string; doc: string }, { cluster: string; from: string; below: string }>(
       'SELECT id, doc FROM desired WHERE cluster = $cluster AND id >= $from AND id < $below ORDER BY id',
     ),
+    all: db.prepare<{ cluster: string; id: string; doc: string }, []>(ALL_DESIRED),
     dataVersion: db.prepare<{ data_version: number }, []>('PRAGMA data_version'),
   }
 }

@@ -8,16 +8,22 @@ import { type Database, type OpenOptions, openSqlite } from './sqlite.ts'
 
 export const CRSQLITE_VERSION = '0.16.3'
 
+/** With rowids: a WITHOUT ROWID table gives each document of more than 1 kB a page of its own, which makes the file 1.6 times as large and as slow. */
 const DESIRED_SCHEMA = `CREATE TABLE IF NOT EXISTS desired (
   cluster TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL DEFAULT '', PRIMARY KEY (cluster, id)
-) WITHOUT ROWID`
+)`
+
+/** Every row as a look-up finds it, for a full check: ids and their order as the key's index has them, documents as the table has them. */
+export const ALL_DESIRED = `SELECT i.cluster AS cluster, i.id AS id, t.doc AS doc
+FROM desired i INDEXED BY sqlite_autoindex_desired_1 CROSS JOIN desired t ON t.rowid = i.rowid ORDER BY i.cluster, i.id`
 
 export interface CrdtDb {
   db: Database
   /** 32 hex digits. */
   siteId: string
-  /** Call inside the transaction that writes the rows: it is the db_version they get (CU6). */
-  nextDbVersion(): number
+  /** Call inside the transaction that writes the rows: it is the db_version they get (CU6). Called again with one above that, a later part of the same
+   *  transaction has a version of its own. */
+  nextDbVersion(atLeast?: number): number
   /** `crsql_finalize` first: without it each close leaks descriptors and leaves the WAL behind. */
   close(): void
 }
@@ -34,12 +40,12 @@ export function openCrdtDb(path: string, options: OpenOptions & { libraryDir?: s
     db.close()
     throw error
   }
-  const next = db.query<{ v: number }, []>('SELECT crsql_next_db_version() AS v')
+  const next = db.query<{ v: number }, [number]>('SELECT crsql_next_db_version(?) AS v')
   const site = db.query<{ id: string }, []>('SELECT lower(hex(crsql_site_id())) AS id').get()
   return {
     db,
     siteId: site?.id ?? '',
-    nextDbVersion: () => next.get()?.v ?? 0,
+    nextDbVersion: (atLeast = 0) => next.get(atLeast)?.v ?? 0,
     close() {
       db.run('SELECT crsql_finalize()')
       db.close()

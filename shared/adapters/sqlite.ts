@@ -7,8 +7,8 @@ export interface OpenOptions {
   readonly?: boolean
   /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be rebuilt (CU5). */
   synchronous?: 'FULL' | 'NORMAL' | 'OFF'
-  /** DELETE only for the lock file: a WAL cannot be locked whole. */
-  journal?: 'WAL' | 'DELETE'
+  /** DELETE only for the lock file: a WAL cannot be locked whole. MEMORY only while a file is built that nobody else reads, and that is dropped if that fails. */
+  journal?: 'WAL' | 'DELETE' | 'MEMORY'
   busyTimeoutMs?: number
 }
 

@@ -13,6 +13,8 @@ export const ROW_ID_BYTES_MAX = 1_024
 export const ROW_DOC_BYTES_MAX = 3 * 1_024 * 1_024
 /** Largest page, uncompressed: an agent stops reading past it. */
 export const PAGE_BYTES_MAX = 256 * 1_024 * 1_024
+/** Most rows of a page: what an agent merges in one transaction. */
+export const PAGE_ROWS_MAX = 250_000
 /** Largest part of a page on the wire (PL3): what a bad link has to bring over in one go. */
 export const PART_BYTES_MAX = 256 * 1_024
 /** Bodies that the server takes from an agent, inflated. */

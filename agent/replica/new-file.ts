@@ -1,0 +1,56 @@
+// A whole, checked, synced file beside the one in force, ready to take its name (PL8, PL9).
+import { existsSync, rmSync } from 'node:fs'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
+import { rowHash } from '../../shared/crdt/row-hash.ts'
+import { bucketCountFor, bucketOf } from '../../shared/protocol/refetch.ts'
+import type { Page } from './page-reader.ts'
+import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
+
+export interface NewFile {
+  path: string
+  options: ReplicaFileOptions
+  page: Page
+  /** Verified, and with its path; null when nothing of it counts. */
+  old: { file: ReplicaFile; path: string } | null
+}
+
+export type Built = { kind: 'built'; changedIds: string[] } | { kind: 'refused'; why: string }
+
+export function buildNewFile({ path, options, page, old }: NewFile): Built {
+  const wrong = wrongKeep(page, old?.file ?? null)
+  if (wrong !== null) return { kind: 'refused', why: wrong }
+  const { hello, rows, checkpoint } = page
+  const file = openReplicaFile(path, { ...options, building: true })
+  let changedIds: string[]
+  try {
+    file.fill(old === null ? [] : keptRows(old.file, hello.keep ?? ''), rows, { hello, checkpoint })
+    const why = file.damage()
+    if (why !== null) return { kind: 'refused', why }
+    changedIds = old === null ? rows.map(({ id }) => id) : file.differingIds(old.path)
+    file.db.run('PRAGMA journal_mode=WAL')
+  } finally {
+    file.close()
+  }
+  if (existsSync(`${path}-wal`)) return { kind: 'refused', why: 'its log could not be folded in' }
+  syncPath(path)
+  return { kind: 'built', changedIds }
+}
+
+export function removeFile(path: string): void {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+}
+
+/** `keep` answers sums that were made from the rows held now, or keeps nothing. */
+function wrongKeep({ hello: { keep } }: Page, old: ReplicaFile | null): string | null {
+  if (keep === undefined || !keep.includes('1')) return null
+  const held = old?.held() ?? null
+  if (held === null) return 'keeps rows of a replica that is not whole'
+  const buckets = bucketCountFor(held.count)
+  return keep.length === buckets ? null : `keeps of ${keep.length} buckets, there are ${buckets}`
+}
+
+function* keptRows(old: ReplicaFile, keep: string): Iterable<readonly [id: string, doc: string]> {
+  const count = keep.length === 256 || keep.length === 16 || keep.length === 1 ? keep.length : 0
+  if (!keep.includes('1')) return
+  for (const { id, doc } of old.all()) if (keep[bucketOf(rowHash(id, doc), count)] === '1') yield [id, doc]
+}

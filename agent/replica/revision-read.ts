@@ -1,0 +1,42 @@
+// A service as the replica holds it: complete, or nothing that may be enforced (RV1).
+import { setDigest } from '../../shared/kube/canonical.ts'
+import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { ServiceRead } from './replica.ts'
+import type { ReplicaFile } from './replica-file.ts'
+
+export function readService(file: Pick<ReplicaFile, 'doc' | 'rows'>, service: ServiceId): ServiceRead {
+  const doc = file.doc(serviceRowId(service))
+  if (doc === null) return { kind: 'absent' }
+  const row = parseServiceRow(doc)
+  if (row === null) return { kind: 'incomplete', why: 'this version cannot read the service row: upgrade the agent' }
+  const prefix = objectRowPrefix(service)
+  const objects = file.rows(prefix, `${prefix.slice(0, -1)}0`)
+  const why = incompleteness(row, objects)
+  return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
+}
+
+/** Null when the objects are exactly those that the row names. */
+function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: string, doc: string]>): string | null {
+  if (row.removal !== undefined) return objects.length === 0 ? null : `a removal order with ${objects.length} objects`
+  if (objects.length !== row.count) return `${objects.length} of ${row.count} objects`
+  return setDigest(objects) === row.digest ? null : 'its objects differ from its digest'
+}
+
+function parseServiceRow(doc: string): ServiceRow | null {
+  try {
+    const parsed = serviceRowSchema.safeParse(JSON.parse(doc))
+    return parsed.success ? parsed.data : null
+  } catch {
+    return null
+  }
+}
+
+export function servicesOf(ids: Iterable<string>): ServiceId[] {
+  const services = new Map<string, ServiceId>()
+  for (const id of ids) {
+    const row = parseRowId(id)
+    if (row.kind !== 'other') services.set(serviceKey(row.id), row.id)
+  }
+  return [...services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, id]) => id)
+}
