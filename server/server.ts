@@ -18,7 +18,9 @@ import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
-import { createAgentRoutes, IDLE_TIMEOUT_SECONDS, type RequestContext } from './http/agent-routes.ts'
+import { createAgentRoutes } from './http/agent-routes.ts'
+import { IDLE_TIMEOUT_SECONDS } from './http/desired-routes.ts'
+import { createDrain } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createGitSources } from './ingest/git-sources.ts'
@@ -71,7 +73,10 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   await discardStale({ store, opened, log })
   await raiseEpochs({ store, opened, log })
   await agents.refresh()
-  agents.onChanged((clusterId) => shards.wake(clusterId)) // its agent learns at once what became of it
+  agents.onChanged((clusterId) => {
+    shards.endTransfers(clusterId) // RV3
+    shards.wake(clusterId) // its agent learns at once what became of it
+  })
   await replayShards({ store, content, shards, log })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
@@ -86,6 +91,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       reports.onChanged(keys)
     },
   }
+  const drain = createDrain(clock, random)
   const seen = createSeenMarks(store, clock, log)
   const agentRoutes = createAgentRoutes({
     join: { store, agents, keys, clock, randomBytes, log, onJoined: reports.onJoined },
@@ -94,13 +100,14 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     store,
     onStatus: (agent, changed) => reports.onStatus(agent.clusterId, changed),
     onSeen: seen.seen,
+    restoreGate: { pending: () => false, offer: async () => {} },
+    drain,
     clock,
     log,
   })
   const tokens = createApiTokens(store, clock)
   const firstAdminToken = await tokens.createFirst()
 
-  const contexts = new WeakMap<Request, RequestContext>()
   const app = createApp({
     store,
     tokens,
@@ -114,7 +121,6 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     },
     version: () => ({ ...versionInfo() }),
     ready: () => !stopping.signal.aborted,
-    agentHandler: (request) => agentRoutes(request, contexts.get(request) ?? { setIdleTimeout: () => {} }),
     webhookHandler: createWebhook({
       store,
       keys,
@@ -131,10 +137,8 @@ export async function startServer(options: ServerOptions, { clock, random, log }
       port: options.port,
       idleTimeout: IDLE_TIMEOUT_SECONDS,
       maxRequestBodySize: REQUEST_BYTES_MAX,
-      fetch: (request, bun) => {
-        contexts.set(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })
-        return app.fetch(request)
-      },
+      fetch: async (request, bun) =>
+        (await agentRoutes(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })) ?? app.fetch(request),
     })
   let http: ReturnType<typeof listen>
   try {
@@ -161,7 +165,8 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     firstAdminToken,
     stop: async () => {
       stopping.abort()
-      await http.stop(true) // open polls end: to an agent that is "nothing new", and the next one finds the new server
+      await drain.start(shards.wakeAll.bind(shards))
+      await http.stop(true) // all answers are made; what still hangs on is an idle connection, or was slower than it may
       await Promise.all(loops)
       await closeFiles()
       log.info('server stopped')

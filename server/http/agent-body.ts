@@ -4,7 +4,9 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
 import { readBody, tooLarge } from './body.ts'
 
-function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uint8Array {
+export async function readInflated(request: Request, limit: number): Promise<Uint8Array> {
+  const encoding = request.headers.get('content-encoding')
+  const bytes = await readBody(request, limit)
   if (encoding === null || encoding === 'identity') return bytes
   if (encoding !== 'zstd') throw new AppError('bad_request', { detail: 'content-encoding must be zstd or absent' })
   try {
@@ -15,9 +17,11 @@ function inflate(bytes: Uint8Array, encoding: string | null, limit: number): Uin
   }
 }
 
+export const readJson = async <T>(request: Request, limit: number, schema: z.ZodType<T>): Promise<T> =>
+  parseJson(await readInflated(request, limit), schema)
+
 /** Problems name paths, never the input. */
-export async function readJson<T>(request: Request, limit: number, schema: z.ZodType<T>): Promise<T> {
-  const bytes = inflate(await readBody(request, limit), request.headers.get('content-encoding'), limit)
+export function parseJson<T>(bytes: Uint8Array, schema: z.ZodType<T>): T {
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

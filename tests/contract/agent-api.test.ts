@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { waitSecondsOf } from '../../server/http/agent-routes.ts'
+import { waitSecondsOf } from '../../server/http/desired-query.ts'
 import { sortStatusRows } from '../../server/http/status-rows.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

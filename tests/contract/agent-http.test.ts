@@ -1,7 +1,7 @@
 // The one place where sync meets real sockets before the end-to-end tests: what a fake fetch cannot know of compression, idle time-outs and cut streams.
 import { afterEach, expect, test } from 'bun:test'
 import type { Server } from 'bun'
-import { IDLE_TIMEOUT_SECONDS } from '../../server/http/agent-routes.ts'
+import { IDLE_TIMEOUT_SECONDS } from '../../server/http/desired-routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { SimAgent, SimServer } from '../sim/world.ts'

@@ -1,0 +1,65 @@
+// The query of GET desired: a poll, or a part of a page. Nothing in it needs percent-encoding, so nothing is decoded; a parameter that is not known is left out.
+import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
+import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
+
+const QUERY_LENGTH_MAX = 1_024
+
+export type DesiredQuery =
+  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number }
+  | { kind: 'part'; transfer: string; part: number }
+
+export function desiredQuery(query: string): DesiredQuery {
+  const values = parameters(query)
+  const { transfer, part, cursor } = values
+  if (transfer === undefined && part === undefined) {
+    numberOf('outbox', values['outbox'], 0)
+    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds: waitSecondsOf(values['wait'] ?? null), sliceBytes: sliceBytesOf(values) }
+  }
+  if (transfer === undefined || part === undefined || cursor !== undefined)
+    throw new AppError('bad_request', { detail: 'a part is asked for by transfer and part alone' })
+  if (!/^[A-Za-z0-9_-]{22}$/.test(transfer)) throw new AppError('bad_request', { detail: 'transfer is no id of a transfer' })
+  return { kind: 'part', transfer, part: numberOf('part', part, 0) }
+}
+
+/** Of POST desired/buckets: `slice` alone. */
+export const sliceOfQuery = (query: string): number => sliceBytesOf(parameters(query))
+
+function parameters(query: string): Record<string, string | undefined> {
+  if (query.length > QUERY_LENGTH_MAX)
+    throw new AppError('bad_request', { detail: `the query is longer than ${QUERY_LENGTH_MAX} characters` })
+  const values: Record<string, string | undefined> = Object.create(null)
+  if (query === '') return values
+  for (const pair of query.split('&')) {
+    const equals = pair.indexOf('=')
+    const name = equals < 0 ? pair : pair.slice(0, equals)
+    if (name in values) throw new AppError('bad_request', { detail: 'a parameter is there twice' })
+    values[name] = equals < 0 ? '' : pair.slice(equals + 1)
+  }
+  return values
+}
+
+function numberOf(name: string, text: string | undefined, absent: number): number {
+  if (text === undefined) return absent
+  if (!/^(0|[1-9]\d{0,8})$/.test(text)) throw new AppError('bad_request', { detail: `${name} is a number` })
+  return Number(text)
+}
+
+function sliceBytesOf(values: Record<string, string | undefined>): number {
+  const asked = numberOf(SLICE_PARAM, values[SLICE_PARAM], PART_BYTES_MAX)
+  return Math.min(Math.max(asked, SLICE_BYTES_MIN), PART_BYTES_MAX)
+}
+
+function cursorOf(text: string | undefined): Position | null {
+  if (text === undefined) return null
+  const cursor = parseCursor(text)
+  if (cursor === null || cursorText(cursor) !== text) throw new AppError('bad_cursor')
+  return cursor
+}
+
+export function waitSecondsOf(text: string | null): number {
+  if (text === null) return WAIT_SECONDS_DEFAULT
+  if (!/^\d{1,6}$/.test(text)) throw new AppError('bad_request', { detail: 'wait is a number of seconds' })
+  return Math.min(Number(text), WAIT_SECONDS_MAX)
+}

@@ -1,0 +1,127 @@
+// GET desired (polls, parts of pages) and POST desired/buckets. The cluster always comes from the credential; whose it is is asked again after every wait.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { BUCKET_COUNTS, type RefetchHead, refetchHeadSchema, SUM_BYTES } from '../../shared/protocol/refetch.ts'
+import { REFETCH_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { TRANSFER_HEADER, transferText } from '../../shared/protocol/transfer.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Sessions } from '../access/sessions.ts'
+import type { Accept, PullResult, Shards } from '../desired/shards.ts'
+import type { RestoreGate } from '../fleet/restore-gate.ts'
+import { parseJson, readInflated } from './agent-body.ts'
+import { type DesiredQuery, desiredQuery, sliceOfQuery } from './desired-query.ts'
+import type { Drain } from './drain.ts'
+
+/** What the HTTP server lends to one request. */
+export interface RequestContext {
+  /** Seconds without bytes after which the connection is cut; 0 never. */
+  setIdleTimeout(seconds: number): void
+}
+
+/** Of a connection between requests; a poll that waits has none. */
+export const IDLE_TIMEOUT_SECONDS = 30
+/** A person has to decide: no agent hurries. */
+const RESTORE_RETRY_AFTER_MS = 60_000
+
+export interface DesiredRoutesDeps {
+  sessions: Pick<Sessions, 'authorize'>
+  shards: Shards
+  restoreGate: Pick<RestoreGate, 'pending' | 'offer'>
+  onSeen(clusterId: ClusterId): void
+  clock: Clock
+}
+
+export function getDesired(
+  request: Request,
+  query: string,
+  context: RequestContext,
+  deps: DesiredRoutesDeps,
+  drain: Drain,
+): Promise<Response> {
+  const asked = desiredQuery(query)
+  return asked.kind === 'part' ? part(request, asked, deps) : timed(context, () => poll(request, asked, deps, drain))
+}
+
+async function poll(
+  request: Request,
+  { cursor, waitSeconds, sliceBytes }: Extract<DesiredQuery, { kind: 'poll' }>,
+  { sessions, shards, restoreGate, onSeen, clock }: DesiredRoutesDeps,
+  drain: Drain,
+): Promise<Response> {
+  const authorization = request.headers.get('authorization')
+  const accept = { zstd: acceptsZstd(request), sliceBytes }
+  const waitMs = waitSeconds * 1_000
+  const untilMs = clock.nowMs() + waitMs
+  for (;;) {
+    // Again after every wait: the agent may have been revoked or superseded meanwhile.
+    const { clusterId } = sessions.authorize(authorization)
+    onSeen(clusterId)
+    drain.admit()
+    refuseWhileRestoring(restoreGate)
+    const pulled = await shards.pull(clusterId, cursor, accept)
+    if (pulled.kind !== 'nothing_new') return pageResponse(pulled)
+    const leftMs = Math.min(untilMs - clock.nowMs(), waitMs) // a clock that was set back makes no poll longer
+    if (cursor === null || leftMs <= 0 || request.signal.aborted) return new Response(null, { status: 204 })
+    await shards.waitForChange(clusterId, cursor, leftMs, request.signal)
+  }
+}
+
+async function part(request: Request, { transfer, part }: Extract<DesiredQuery, { kind: 'part' }>, deps: DesiredRoutesDeps) {
+  const { clusterId } = deps.sessions.authorize(request.headers.get('authorization'))
+  deps.onSeen(clusterId)
+  refuseWhileRestoring(deps.restoreGate)
+  const found = deps.shards.part(clusterId, transfer, part)
+  if (found.kind === 'gone') throw new AppError('transfer_gone')
+  return new Response(bodyOf(found.bytes))
+}
+
+export async function postBuckets(request: Request, query: string, context: RequestContext, deps: DesiredRoutesDeps): Promise<Response> {
+  const { sessions, shards, restoreGate, onSeen } = deps
+  const { clusterId } = sessions.authorize(request.headers.get('authorization'))
+  onSeen(clusterId)
+  const sliceBytes = sliceOfQuery(query)
+  const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX))
+  if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof)
+  refuseWhileRestoring(restoreGate)
+  const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
+  return pageResponse(await timed(context, () => shards.refetch(clusterId, sums, accept)))
+}
+
+/** PL9: a line of JSON, then 0, 1, 16 or 256 sums. */
+function refetchBody(bytes: Uint8Array): { head: RefetchHead; sums: Uint8Array } {
+  const end = bytes.indexOf(0x0a)
+  if (end < 0) throw new AppError('bad_request', { detail: 'the body is a line of JSON and then sums' })
+  const sums = bytes.subarray(end + 1)
+  if (!BUCKET_COUNTS.some((count) => count * SUM_BYTES === sums.length))
+    throw new AppError('bad_request', { detail: `the line is followed by ${BUCKET_COUNTS.join(', ')} sums of ${SUM_BYTES} bytes` })
+  return { head: parseJson(bytes.subarray(0, end), refetchHeadSchema), sums }
+}
+
+/** What takes its time may; afterwards the connection is like any other, else the idle ones would pile up. */
+async function timed<T>(context: RequestContext, work: () => Promise<T>): Promise<T> {
+  context.setIdleTimeout(0)
+  try {
+    return await work()
+  } finally {
+    context.setIdleTimeout(IDLE_TIMEOUT_SECONDS)
+  }
+}
+
+function refuseWhileRestoring(gate: DesiredRoutesDeps['restoreGate']): void {
+  if (gate.pending()) throw new AppError('restore_pending', { retryAfterMs: RESTORE_RETRY_AFTER_MS })
+}
+
+const acceptsZstd = (request: Request): boolean => /(^|[\s,])zstd($|[\s,;])/.test(request.headers.get('accept-encoding') ?? '')
+
+function pageResponse(pulled: PullResult): Response {
+  if (pulled.kind === 'nothing_new') return new Response(null, { status: 204 })
+  if (pulled.kind === 'refetch') throw new AppError('must_refetch', { detail: pulled.reason, extra: { reason: pulled.reason } })
+  const { bytes, zstd, transfer } = pulled
+  const headers: Record<string, string> = { 'content-type': 'application/x-ndjson' }
+  if (transfer !== null) headers[TRANSFER_HEADER] = transferText(transfer)
+  else if (zstd) headers['content-encoding'] = 'zstd'
+  return new Response(bodyOf(bytes), { headers })
+}
+
+/** The types of bodies ask for a buffer that is surely not shared. */
+const bodyOf = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => bytes as Uint8Array<ArrayBuffer>
