@@ -67,11 +67,14 @@ export interface AgentState {
   /** Removes the service with its inventory; only after a removal order was carried out. */
   forgetService(service: ServiceId): void
 
-  /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). */
+  /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Events that say the same become one with a count, until
+   *  they were handed out by `outbox`. */
   report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>): void
-  /** Oldest rev first. */
+  /** Oldest rev first. To be sent: what is here may be on the server from now on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number
+  /** Somebody waits for one of the rows: a service became Degraded or Healthy. */
+  outboxUrgent(): boolean
   /** Settled by the server: rows with rev ≤ settled leave the outbox, and the counter never falls below it. `ack`: what the server said that it has. */
   acknowledge(settled: number, ack?: number): void
   /** The greatest rev given out. */
@@ -83,8 +86,9 @@ export interface AgentState {
   /** PU4: the server may hold rows that this agent does not know of. */
   inventoryDue(): boolean
   inventoryDone(): void
-  /** The last state of every key, sent or not, without events. Oldest rev first. */
-  inventoryRows(limit: number): OutboxRow[]
+  /** The last state of the keys above `after` (null: of all), sent or not, without events; in code unit order of `kind/key`, `limit` rows or `bytesMax` of JSON at
+   *  most, but one at least. `upTo`: null when it reaches the end. */
+  inventoryRange(after: string | null, limit: number, bytesMax: number): { rows: OutboxRow[]; upTo: string | null }
   /** Last reported document of a key, acknowledged or not. */
   lastReported(kind: StatusKind, key: string): unknown
   /** Runs after rows entered the outbox. */

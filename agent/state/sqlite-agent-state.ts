@@ -8,10 +8,12 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } from './agent-state.ts'
+import { createRepeats } from './event-repeats.ts'
 
 const SCHEMA_VERSION = 1
-/** Unacknowledged events kept for a server that cannot be reached; the oldest go first. */
+/** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
 export const OUTBOX_EVENTS_MAX = 1_000
+export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
 
 const SCHEMA = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -24,6 +26,9 @@ CREATE INDEX inventory_service ON inventory (service);
 CREATE TABLE outbox (kind TEXT NOT NULL, key TEXT NOT NULL, rev INTEGER NOT NULL, doc TEXT, acked INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 CREATE INDEX outbox_waiting ON outbox (rev) WHERE acked = 0;
 `
+
+/** Names, punctuation and rev of a row in a push, at most. */
+const ROW_ENVELOPE_BYTES = 80
 
 interface InventoryRecord {
   ref: string
@@ -45,6 +50,7 @@ export function openAgentState(path: string): AgentState {
   const db = openSqlite(path, { synchronous: 'FULL' })
   migrate(db)
   const listeners: Array<() => void> = []
+  const repeats = createRepeats()
   const statements = prepare(db)
 
   const readMeta = (key: string): string | null => statements.readMeta.get(key)?.value ?? null
@@ -145,7 +151,8 @@ export function openAgentState(path: string): AgentState {
       const changed = writeTransaction(db, () => {
         const before = lastRev()
         let rev = before
-        for (const { kind, key, doc } of rows) {
+        for (const { kind, key, doc: given } of rows) {
+          const doc = kind === 'event' ? repeats.count(key, given, (earlier) => statements.forgetEvent.run(earlier).changes > 0) : given
           const text = doc === null ? null : canonicalJson(doc)
           const known = statements.reported.get(kind, key)
           if (known === null ? text === null : known.doc === text) continue // PU6: nothing new, nothing written
@@ -155,11 +162,16 @@ export function openAgentState(path: string): AgentState {
         if (rev === before) return false
         writeMeta('rev', String(rev))
         statements.boundEvents.run(OUTBOX_EVENTS_MAX)
+        statements.boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
         return true
       })
       if (changed) for (const listener of listeners) listener()
     },
-    outbox: (limit) => statements.waiting.all(limit).map(outboxRow),
+    outbox: (limit) => {
+      repeats.forget() // from now on the server may have them
+      return statements.waiting.all(limit).map(outboxRow)
+    },
+    outboxUrgent: () => statements.urgent.get() !== null,
     outboxDepth: () => statements.depth.get()?.n ?? 0,
     acknowledge: (settled, ack = settled) =>
       writeTransaction(db, () => {
@@ -176,7 +188,22 @@ export function openAgentState(path: string): AgentState {
     },
     inventoryDue: () => readMeta('inventory') === 'due',
     inventoryDone: () => void writeMeta('inventory', 'done'),
-    inventoryRows: (limit) => statements.inventoryRows.all(limit).map(outboxRow),
+    inventoryRange: (after, limit, bytesMax) => {
+      // SQLite sorts by bytes, JavaScript and the protocol by code units: the same for all but rare characters, so it is sorted here.
+      const keys = statements.inventoryKeys.all().map((row) => ({ ...row, name: `${row.kind}/${row.key}` }))
+      const wanted = keys.filter(({ name }) => after === null || name > after).sort((a, b) => (a.name < b.name ? -1 : 1))
+      const rows: OutboxRow[] = []
+      let bytes = 0
+      for (const { kind, key } of wanted) {
+        const row = statements.row.get(kind, key)
+        if (row === null) continue
+        bytes += Buffer.byteLength(row.doc ?? '') + Buffer.byteLength(key) + ROW_ENVELOPE_BYTES
+        if (rows.length > 0 && (rows.length >= limit || bytes > bytesMax)) break
+        rows.push(outboxRow(row))
+      }
+      const last = rows.at(-1)
+      return { rows, upTo: last === undefined || rows.length === wanted.length ? null : `${last.kind}/${last.key}` }
+    },
     lastReported: (kind, key) => {
       const doc = statements.reported.get(kind, key)?.doc
       return doc === null || doc === undefined ? null : (JSON.parse(doc) as unknown)
@@ -236,14 +263,22 @@ function prepare(db: Database) {
     renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ?, acked = 0 WHERE kind = ? AND key = ?'),
     waiting: query<Waiting, [number]>('SELECT kind, key, rev, doc FROM outbox WHERE acked = 0 ORDER BY rev LIMIT ?'),
     every: query<Waiting, []>('SELECT kind, key, rev, doc FROM outbox ORDER BY rev'),
-    inventoryRows: query<Waiting, [number]>(
-      "SELECT kind, key, rev, doc FROM outbox WHERE doc IS NOT NULL AND kind <> 'event' ORDER BY rev LIMIT ?",
+    inventoryKeys: query<Pick<Waiting, 'kind' | 'key'>, []>("SELECT kind, key FROM outbox WHERE doc IS NOT NULL AND kind <> 'event'"),
+    row: query<Waiting, [string, string]>('SELECT kind, key, rev, doc FROM outbox WHERE kind = ? AND key = ?'),
+    urgent: query<{ one: number }, []>(
+      "SELECT 1 AS one FROM outbox WHERE acked = 0 AND kind = 'service' AND json_extract(doc, '$.health') IN ('Degraded', 'Healthy') LIMIT 1",
     ),
+    forgetEvent: query<never, [string]>("DELETE FROM outbox WHERE kind = 'event' AND acked = 0 AND key = ?"),
     depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
     forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
     ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),
     boundEvents: query<never, [number]>(
       "DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT rev FROM outbox WHERE kind = 'event' ORDER BY rev DESC LIMIT 1 OFFSET ?)",
+    ),
+    // Oldest first until the newer ones fit.
+    boundEventBytes: query<never, [number]>(
+      `DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT max(rev) FROM (
+        SELECT rev, sum(length(CAST(doc AS BLOB))) OVER (ORDER BY rev DESC) AS total FROM outbox WHERE kind = 'event') WHERE total > ?)`,
     ),
   }
 }

@@ -9,6 +9,7 @@ import {
   joinProofBytes,
   parseJoinToken,
 } from '../../shared/protocol/join.ts'
+import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
@@ -40,9 +41,13 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
     const detail = `the agent speaks protocol ${MIN_SUPPORTED_PROTOCOL_VERSION} to ${PROTOCOL_VERSION}, the server ${answer.protocol.min} to ${answer.protocol.max}`
     throw new AppError('protocol_unsupported', { doing: 'join', detail })
   }
-  const { agentId, clusterId, serverKeys } = answer
-  const session = await openSession(client, keys, answer, null, signal)
-  const { incarnation } = session
+  const { agentId, clusterId } = answer
+  let { serverKeys } = answer
+  const pin = (newer: string[]) => {
+    serverKeys = newer
+  }
+  const asker = { agentId, clusterId, serverKeys, incarnation: null }
+  const { incarnation } = await openSession(client, keys, asker, { nonce: null, pin, signal })
   if (!mayFollow(answer.incarnation, incarnation)) throw implausible(answer.incarnation, incarnation)
   return { clusterId, agentId, serverKeys, incarnation }
 }
@@ -50,9 +55,17 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
 /** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */
 function checkSigned(answer: JoinAnswer, trusted: string, agentKey: string): void {
   const [serverKey] = answer.serverKeys
-  if (serverKey === undefined || fingerprint(serverKey) !== trusted) throw new AppError('server_key_mismatch', { doing: 'join' })
+  if (serverKey === undefined || !vouchedFor(serverKey, trusted, answer.keyLinks ?? []))
+    throw new AppError('server_key_mismatch', { doing: 'join' })
   if (!verifyBytes(serverKey, joinAnswerBytes(answer, agentKey), answer.signature))
     throw new AppError('server_key_mismatch', { doing: 'join', detail: 'the answer is not signed by that key' })
+}
+
+/** The key of the token, or one to which the server's links lead from it (RP7): a token outlives a rotation. */
+function vouchedFor(key: string, trusted: string, links: readonly KeyLink[]): boolean {
+  if (fingerprint(key) === trusted) return true
+  const root = links.find(({ by }) => fingerprint(by) === trusted)?.by
+  return root !== undefined && followLinks([root], links).includes(key)
 }
 
 export function joinRequest(keys: AgentKeys, input: JoinInput, secret: string): JoinRequest {

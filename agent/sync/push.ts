@@ -4,8 +4,11 @@ import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/pro
 import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { outboxBatch, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
+import { outboxBatch, PUSH_BYTES_MAX, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
 import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from './session-keeper.ts'
+
+/** Of one range: less than the server takes, because a smaller push gets through a worse link. */
+const INVENTORY_BYTES_MAX = PUSH_BYTES_MAX
 
 export async function pushBatch(
   session: SessionKeeper,
@@ -49,24 +52,22 @@ export async function compareRevs(
   }
 }
 
-/** PU4: everything there is in one push, so that the server drops what this agent no longer knows. One that does not fit is left out. */
+/** PU4: everything there is, range by range, so that the server drops what this agent no longer knows. Returns where the next push goes on; null: it is whole. */
 export async function pushInventory(
   session: SessionKeeper,
-  state: Pick<AgentState, 'identity' | 'inventoryRows' | 'inventoryDone'>,
+  state: Pick<AgentState, 'identity' | 'inventoryRange' | 'inventoryDone'>,
+  after: string | null,
   log: Logger,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string | null> {
   const incarnation = state.identity()?.incarnation
-  const rows = state.inventoryRows(STATUS_ROWS_MAX + 1)
-  if (incarnation === undefined || rows.length === 0) return
-  const inventory: StatusRequest = { incarnation, rows, complete: true }
-  if (rows.length > STATUS_ROWS_MAX || Buffer.byteLength(JSON.stringify(inventory)) > STATUS_BODY_BYTES_MAX) {
-    log.info('the inventory is too large for one push: status of what is gone may stay on the server')
-    return state.inventoryDone()
-  }
-  const { reject } = await send(session, inventory, signal)
+  if (incarnation === undefined) return null
+  const { rows, upTo } = state.inventoryRange(after, STATUS_ROWS_MAX, INVENTORY_BYTES_MAX)
+  if (rows.length === 0 && after === null) return null
+  const { reject } = await send(session, { incarnation, rows, complete: after === null && upTo === null ? true : { after, upTo } }, signal)
   for (const { key, code } of reject) log.warn('the server keeps what the inventory does not name, because it refused a row', { key, code })
-  state.inventoryDone()
+  if (upTo === null) state.inventoryDone()
+  return upTo
 }
 
 async function send(session: SessionKeeper, json: StatusRequest, signal: AbortSignal): Promise<StatusAnswer> {

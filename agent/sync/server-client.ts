@@ -1,9 +1,11 @@
 // HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an AppError that says what was being done.
 import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
+import { commonVersion, OWN_VERSIONS, type VersionRange } from './protocol-choice.ts'
+import { retryAfterMsOf } from './retry-after.ts'
 
 /** `fetch`, or a test's. TLS and proxy belong to it. */
 export type Fetcher = (url: string, init: BunFetchRequestInit) => Promise<Response>
@@ -16,19 +18,27 @@ export interface ServerCall {
   query?: Record<string, string>
   token?: string
   json?: unknown
+  /** In place of `json`; goes as it is. */
+  bytes?: Uint8Array
   /** Largest answer, inflated. */
   answerBytesMax: number
   /** How long the whole call may take: a frozen link is cut by us, a kernel would wait for hours. */
   timeoutMs: number
+  /** The answer is handed out as it came; else it is inflated. */
+  raw?: boolean
+  /** An answer with this header is handed out as it came, too. */
+  pieceHeader?: string
   signal: AbortSignal
 }
 
 export interface ServerAnswer {
   status: number
   body: Uint8Array
+  /** Value of `pieceHeader`, if the answer has it. */
+  piece: string | null
 }
 
-/** Bytes of bodies, request lines and headers as far as they can be seen; without TLS and TCP. */
+/** Bytes as they stand on the wire, request lines and headers included; without TLS and TCP. */
 export interface Traffic {
   requests: number
   sentBytes: number
@@ -40,66 +50,118 @@ export interface ServerClient {
   traffic(): Traffic
 }
 
+export interface ServerClientOptions {
+  /** After every call, whatever came of it. */
+  onTraffic?: (sentBytes: number, receivedBytes: number) => void
+  versions?: VersionRange
+}
+
 /** `detail` of the AppError when our own patience ended, not the connection. */
 export const TIMED_OUT = 'no answer in time'
 const PROBLEM_BYTES_MAX = 64 * 1_024
 const ZSTD_MAGIC = 0xfd2fb528
+/** Gateways say with these that the server behind them was silent for longer than they wait: the same as a cut connection. */
+const GATEWAY_TIMEOUTS: ReadonlySet<number> = new Set([408, 504, 524])
 
-export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clock): ServerClient {
-  const base = baseUrl.replace(/\/+$/, '')
+export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clock, options: ServerClientOptions = {}): ServerClient {
+  const { onTraffic = () => {}, versions = OWN_VERSIONS } = options
+  const base = new URL(baseUrl.replace(/\/+$/, ''))
+  const prefix = base.pathname === '/' ? '' : base.pathname
   const traffic: Traffic = { requests: 0, sentBytes: 0, receivedBytes: 0 }
+  let version = versions.max
+
+  const attempt = async (call: ServerCall): Promise<ServerAnswer> => {
+    const path = prefix + call.path + (call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`)
+    const { headers, body } = encode(call, version)
+    const sent = requestBytes(call.method, path, base.host, headers, body)
+    const meter = { received: 0, body: 0 }
+    const patience = new AbortController()
+    const over = new AbortController()
+    void clock.sleep(call.timeoutMs, over.signal).then(() => patience.abort())
+    try {
+      const response = await fetcher(base.origin + path, {
+        method: call.method,
+        headers,
+        ...(body === null ? {} : { body: body as Uint8Array<ArrayBuffer> }),
+        redirect: 'error', // a credential goes to the server that was named
+        decompress: false, // else an answer could grow without bound before it can be counted
+        timeout: false,
+        signal: AbortSignal.any([call.signal, patience.signal]),
+      } as BunFetchRequestInit)
+      meter.received += headBytes(response)
+      const limit = response.ok ? call.answerBytesMax : PROBLEM_BYTES_MAX
+      const raw = await readBounded(response, limit, (count) => {
+        meter.received += count
+        meter.body += count
+      })
+      if (!response.ok) throw problem(response, inflated(raw, limit), call.doing, clock)
+      const piece = call.pieceHeader === undefined ? null : response.headers.get(call.pieceHeader)
+      return { status: response.status, body: piece === null && call.raw !== true ? inflated(raw, limit) : raw, piece }
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : {}
+      throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cutAfterBytes: meter.body } }, { cause: error })
+    } finally {
+      over.abort()
+      traffic.requests++
+      traffic.sentBytes += sent
+      traffic.receivedBytes += meter.received
+      onTraffic(sent, meter.received)
+    }
+  }
+
   return {
     traffic: () => ({ ...traffic }),
     async call(call) {
-      const url = base + call.path + (call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`)
-      const { headers, body } = encode(call)
-      traffic.requests++
-      traffic.sentBytes += url.length + headerBytes(Object.entries(headers)) + (body?.length ?? 0)
-      const patience = new AbortController()
-      const over = new AbortController()
-      void clock.sleep(call.timeoutMs, over.signal).then(() => patience.abort())
       try {
-        const response = await fetcher(url, {
-          method: call.method,
-          headers,
-          ...(body === null ? {} : { body: body as Uint8Array<ArrayBuffer> }),
-          redirect: 'error', // a credential goes to the server that was named
-          decompress: false, // else an answer could grow without bound before it can be counted
-          timeout: false,
-          signal: AbortSignal.any([call.signal, patience.signal]),
-        } as BunFetchRequestInit)
-        traffic.receivedBytes += headerBytes(response.headers)
-        const limit = response.ok ? call.answerBytesMax : PROBLEM_BYTES_MAX
-        const bytes = await readBounded(response, limit, (count) => {
-          traffic.receivedBytes += count
-        })
-        if (!response.ok) throw problem(response, bytes, call.doing)
-        return { status: response.status, body: bytes }
+        return await attempt(call)
       } catch (error) {
-        if (error instanceof AppError) throw error
-        const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : {}
-        throw new AppError('server_unreachable', { doing: call.doing, ...detail }, { cause: error })
-      } finally {
-        over.abort()
+        // PL11: the server names its range, and the highest version that both speak is spoken from now on.
+        const common = commonVersion(error, versions)
+        if (common === null || common === version) throw error
+        version = common
+        return attempt(call)
       }
     },
   }
 }
 
-function encode({ json, token }: ServerCall): { headers: Record<string, string>; body: Uint8Array | null } {
-  const headers: Record<string, string> = { 'accept-encoding': 'zstd' }
-  if (PROTOCOL_VERSION !== 1) headers[PROTOCOL_HEADER] = String(PROTOCOL_VERSION) // absent means 1
+/** Empty values stand in for headers that Bun would fill in with longer ones; HTTP/1.1 keeps connections open without being asked. */
+const THIN_HEADERS = { accept: '', 'user-agent': '', connection: '', 'accept-encoding': 'zstd' }
+
+function encode({ json, bytes, token }: ServerCall, version: number): { headers: Record<string, string>; body: Uint8Array | null } {
+  const headers: Record<string, string> = { ...THIN_HEADERS }
+  if (version !== 1) headers[PROTOCOL_HEADER] = String(version) // absent means 1
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+  if (bytes !== undefined) return { headers, body: bytes }
   if (json === undefined) return { headers, body: null }
-  headers['content-type'] = 'application/json'
   const plain = Buffer.from(JSON.stringify(json))
   if (plain.length < COMPRESS_BYTES_MIN) return { headers, body: plain }
   headers['content-encoding'] = 'zstd'
   return { headers, body: zstd(plain) }
 }
 
-/** Some fetchers inflate by themselves and leave the header: the bytes tell. JSON never begins like zstd. */
-async function readBounded(response: Response, limit: number, count: (bytes: number) => void): Promise<Uint8Array> {
+const REQUEST_LINE = '  HTTP/1.1\r\n'.length
+const STATUS_LINE = 'HTTP/1.1 200 \r\n'.length
+const BLANK_LINE = 2
+
+/** Of the request as Bun writes it; tests/contract/server-client.test.ts compares it with a socket. */
+function requestBytes(method: string, path: string, host: string, headers: Record<string, string>, body: Uint8Array | null): number {
+  const own: Array<[string, string]> = [...Object.entries(headers), ['host', host]]
+  if (body !== null) own.push(['content-length', String(body.length)])
+  return method.length + path.length + REQUEST_LINE + headerBytes(own) + BLANK_LINE + (body?.length ?? 0)
+}
+
+const headBytes = (response: Response): number =>
+  STATUS_LINE + response.statusText.length + headerBytes(response.headers as Iterable<[string, string]>) + BLANK_LINE
+
+function headerBytes(headers: Iterable<[string, string]>): number {
+  let bytes = 0
+  for (const [name, value] of headers) bytes += name.length + value.length + 4
+  return bytes
+}
+
+async function readBounded(response: Response, limit: number, count: (bytes: number) => void): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
   const reader = response.body?.getReader()
@@ -112,8 +174,12 @@ async function readBounded(response: Response, limit: number, count: (bytes: num
     }
     chunks.push(chunk.value)
   }
-  const bytes = Buffer.concat(chunks)
-  if (bytes.length < 4 || bytes.readUInt32LE(0) !== ZSTD_MAGIC) return bytes
+  return Buffer.concat(chunks)
+}
+
+/** Some fetchers inflate by themselves and leave the header: the bytes tell. JSON never begins like zstd. */
+export function inflated(bytes: Uint8Array, limit: number): Uint8Array {
+  if (bytes.length < 4 || new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true) !== ZSTD_MAGIC) return bytes
   try {
     return unzstd(bytes, limit)
   } catch (error) {
@@ -121,15 +187,16 @@ async function readBounded(response: Response, limit: number, count: (bytes: num
   }
 }
 
-function problem(response: Response, bytes: Uint8Array, doing: string): AppError {
-  const error = errorFromProblem(response.status, parseJson(bytes), doing)
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-  if (error.retryAfterMs !== undefined || !Number.isFinite(seconds) || seconds < 0) return error
-  return new AppError(error.code, { ...error.data, retryAfterMs: Math.min(seconds, RETRY_AFTER_SECONDS_MAX) * 1000 })
+function problem(response: Response, bytes: Uint8Array, doing: string, clock: Clock): AppError {
+  const body = parseJson(bytes)
+  if (GATEWAY_TIMEOUTS.has(response.status) && !isOurs(body))
+    return new AppError('server_unreachable', { doing, detail: `a gateway gave up waiting for the server (HTTP ${response.status})` })
+  const error = errorFromProblem(response.status, body, doing)
+  const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())
+  return new AppError(error.code, { ...error.data, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 
-/** A wrong header must not silence an agent for a year. */
-const RETRY_AFTER_SECONDS_MAX = 3_600
+const isOurs = (body: unknown): boolean => typeof body === 'object' && body !== null && 'code' in body
 
 export function parseJson(bytes: Uint8Array): unknown {
   try {
@@ -137,10 +204,4 @@ export function parseJson(bytes: Uint8Array): unknown {
   } catch {
     return null
   }
-}
-
-function headerBytes(headers: Iterable<[string, string]>): number {
-  let bytes = 0
-  for (const [name, value] of headers) bytes += name.length + value.length + 4
-  return bytes
 }

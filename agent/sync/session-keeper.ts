@@ -1,6 +1,8 @@
-// A key becomes a session by signing the server's nonce. One attempt at a time, renewed at half its life, and thrown away when the server says so.
+// A key becomes a session by signing the server's nonce. One attempt at a time, renewed before its end, and thrown away when the server says so. Its answer
+// also tells the keys that the server signs with by now (RP7).
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
+import { followLinks, KEY_LINKS_MAX, type KeyLink } from '../../shared/protocol/key-links.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import {
   INCARNATION_AHEAD,
@@ -24,6 +26,8 @@ export interface SessionKeeper {
   call(call: Omit<ServerCall, 'token'>): Promise<ServerAnswer>
   /** PU1: for an agent that may have given out revs it does not remember. */
   takeNextIncarnation(signal: AbortSignal): Promise<void>
+  /** RP7: a new session, for the keys that it may tell of. True: there were some that were not pinned. */
+  renewKeys(signal: AbortSignal): Promise<boolean>
 }
 
 export interface SessionDeps {
@@ -31,43 +35,56 @@ export interface SessionDeps {
   keys: AgentKeys
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation'>
   clock: Clock
+  /** Part of its life after which a session is renewed; late where bytes are dear. */
+  renewAfter?: number
 }
 
-export function createSessionKeeper({ client, keys, state, clock }: SessionDeps): SessionKeeper {
+export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0.5 }: SessionDeps): SessionKeeper {
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
 
-  const open = async (signal: AbortSignal): Promise<string> => {
+  const open = async (signal: AbortSignal, given: string | null = null): Promise<string> => {
     const identity = state.identity()
     if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
     const own = identity.incarnation
     const forgetful = state.wantsNextIncarnation()
-    const { answer, ahead } = await openSession(client, keys, identity, forgetful ? null : own, signal).then(
+    const pin = (serverKeys: string[]) => state.setIdentity({ ...(state.identity() ?? identity), serverKeys })
+    const ask = (incarnation: number | null, nonce: string | null) =>
+      openSession(client, keys, { ...identity, incarnation }, { nonce, pin, signal })
+    const { answer, ahead } = await ask(forgetful ? null : own, given).then(
       (answer) => ({ answer, ahead: false }),
       async (error: unknown) => {
         if (!isTooFarAhead(error)) throw error
-        return { answer: await openSession(client, keys, identity, null, signal), ahead: true }
+        return { answer: await ask(null, null), ahead: true }
       },
     )
     const good = answer.incarnation === own ? !forgetful : mayFollow(own, answer.incarnation, ahead)
     if (!good) throw implausible(own, answer.incarnation)
-    if (answer.incarnation !== identity.incarnation) state.setIdentity({ ...identity, incarnation: answer.incarnation })
-    held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs / 2 }
+    if (answer.incarnation !== own) state.setIdentity({ ...(state.identity() ?? identity), incarnation: answer.incarnation })
+    held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs * renewAfter }
     return answer.token
   }
-  const token = (signal: AbortSignal): Promise<string> => {
-    if (held !== null && clock.nowMs() < held.renewAtMs) return Promise.resolve(held.token)
-    opening ??= open(signal).finally(() => {
+  const openOnce = (signal: AbortSignal, nonce: string | null): Promise<string> => {
+    opening ??= open(signal, nonce).finally(() => {
       opening = null
     })
     return opening
   }
+  const token = (signal: AbortSignal, nonce: string | null = null): Promise<string> =>
+    held !== null && clock.nowMs() < held.renewAtMs ? Promise.resolve(held.token) : openOnce(signal, nonce)
 
   return {
     async takeNextIncarnation(signal) {
       await opening?.catch(() => {})
       state.wantNextIncarnation()
       await open(signal)
+    },
+    async renewKeys(signal) {
+      const newest = () => state.identity()?.serverKeys.join()
+      const before = newest()
+      held = null
+      await openOnce(signal, null)
+      return newest() !== before
     },
     async call(call) {
       const used = await token(call.signal)
@@ -78,7 +95,8 @@ export function createSessionKeeper({ client, keys, state, clock }: SessionDeps)
         const replaced = error instanceof AppError && error.code === 'superseded' && held !== null && held.token !== used
         if (!replaced && !(error instanceof AppError && error.code === 'session_required')) throw error
         if (held?.token === used) held = null
-        return client.call({ ...call, token: await token(call.signal) })
+        // A refusal brings a nonce with it: one request fewer.
+        return client.call({ ...call, token: await token(call.signal, replaced ? null : nonceIn(error)) })
       }
     },
   }
@@ -95,13 +113,20 @@ export const implausible = (own: number, granted: number): AppError =>
 
 const isTooFarAhead = (error: unknown): boolean => error instanceof AppError && error.data.extra?.['reason'] === INCARNATION_AHEAD
 
-/** Null: asks for the next incarnation, because nothing is known of revs that were given out before. */
+export interface SessionAsk {
+  /** From a refusal; null: it is asked for. */
+  nonce: string | null
+  /** Told of the server's keys when there are new ones that follow from those pinned, and the answer is signed by one of them. */
+  pin(serverKeys: string[]): void
+  signal: AbortSignal
+}
+
+/** `incarnation` null: asks for the next one, because nothing is known of revs that were given out before. */
 export async function openSession(
   client: ServerClient,
   keys: AgentKeys,
-  { agentId, clusterId, serverKeys }: Pick<Identity, 'agentId' | 'clusterId' | 'serverKeys'>,
-  incarnation: Identity['incarnation'] | null,
-  signal: AbortSignal,
+  { agentId, clusterId, serverKeys, incarnation }: Omit<Identity, 'incarnation'> & { incarnation: number | null },
+  { nonce: given, pin, signal }: SessionAsk,
 ): Promise<SessionAnswer> {
   const call = {
     doing: 'open a session',
@@ -111,31 +136,46 @@ export async function openSession(
     timeoutMs: CALL_TIMEOUT_MS,
     signal,
   } as const
-  const nonce = await client.call({ ...call, json: { agentId, incarnation } }).then(
-    () => null,
-    (error) => nonceOf(error),
-  )
-  if (nonce === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
-  const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
-  const answer = parseAnswer(
-    await client.call({ ...call, json: { agentId, incarnation, nonce, signature } }),
-    sessionAnswerSchema,
-    call.doing,
-  )
+  const asked = given ?? (await client.call({ ...call, json: { agentId, incarnation } }).then(() => null, nonceOf))
+  if (asked === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
+  const attempt = (nonce: string) => {
+    const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
+    return client.call({ ...call, json: { agentId, incarnation, nonce, signature } })
+  }
+  // A nonce from a refusal may have aged; the answer then brings a fresh one.
+  let nonce = asked
+  const body = await attempt(nonce).catch((error: unknown) => {
+    if (given === null) throw error
+    nonce = nonceOf(error)
+    return attempt(nonce)
+  })
+  const answer = parseAnswer(body, sessionAnswerSchema, call.doing)
+  const trusted = keysAfter(serverKeys, answer.keyLinks ?? [])
   const signed = sessionAnswerBytes(answer, nonce)
-  if (!serverKeys.some((key) => verifyBytes(key, signed, answer.signature)))
+  if (!trusted.some((key) => verifyBytes(key, signed, answer.signature)))
     throw new AppError('server_key_mismatch', {
       doing: call.doing,
       detail: 'the answer is not signed by a key of the server that it joined',
     })
   if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
+  if (trusted.at(-1) !== serverKeys.at(-1)) pin(trusted)
   return answer
 }
 
-function nonceOf(error: unknown): string {
+/** RP7: pinned keys and those that follow from them; the newest are kept, as many as a server remembers. */
+export function keysAfter(pinned: readonly string[], links: readonly KeyLink[]): string[] {
+  return followLinks(pinned, links).slice(-(KEY_LINKS_MAX + 1))
+}
+
+function nonceIn(error: unknown): string | null {
   const nonce = error instanceof AppError && error.code === 'session_required' ? nonceSchema.safeParse(error.data.extra?.['nonce']) : null
-  if (nonce?.success) return nonce.data
-  throw error
+  return nonce?.success ? nonce.data : null
+}
+
+function nonceOf(error: unknown): string {
+  const nonce = nonceIn(error)
+  if (nonce === null) throw error
+  return nonce
 }
 
 export function parseAnswer<T>(answer: ServerAnswer, schema: z.ZodType<T>, doing: string): T {

@@ -1,9 +1,9 @@
-// Order of calls, nothing else: what follows from an outcome is sync-state's, waiting and retrying are runLoop's. One pull and one push are in flight
-// at most. Enforcement goes on whatever happens here.
+// Carries out what sync-state decides, nothing else: waiting and retrying are runLoop's. One pull and one push are in flight at most. Enforcement goes on
+// whatever happens here.
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { AppError, ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -13,21 +13,33 @@ import type { CheckedReplica } from '../replica/crdt-replica.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import { type JoinInput, joinServer } from './join.ts'
-import { createPoll, type Poll, type PullResult } from './poll.ts'
-import { compareRevs, pushBatch, pushInventory } from './push.ts'
+import { memoryStage, type PartStage } from './part-stage.ts'
+import { WAIT_SECONDS_LIMIT, WAIT_SECONDS_LIMIT_METERED } from './poll-wait.ts'
+import { createPull, type Pull, type PullResult } from './pull.ts'
+import { PushLoop } from './push-loop.ts'
 import { createServerClient, type Fetcher, type ServerClient, type Traffic } from './server-client.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
-import { HALTING_CODES, type Pause, type SyncEvent, type SyncFailure, type SyncState, stepSync, taskOf } from './sync-state.ts'
+import {
+  beginSync,
+  HALTING_CODES,
+  inContact,
+  type SyncEffect,
+  type SyncEvent,
+  type SyncFailure,
+  type SyncState,
+  stepSync,
+  syncFailure,
+  turnOf,
+} from './sync-state.ts'
+import { createTrafficDay, type TrafficDay } from './traffic-day.ts'
 
-/** Changes of status that come together travel together. */
-export const PUSH_DEBOUNCE_MS = 20
 /** Between tries that only a person can make succeed. */
 export const REST_MS = 60_000
 /** Bits flip under idle files, too (CU2). */
 export const RECHECK_INTERVAL_MS = 3_600_000
-/** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
-export const INVENTORY_WAIT_MS = 120_000
 const BACKOFF = { baseMs: 500, capMs: 60_000 }
+/** On a metered link a server that is away is asked less often. */
+const BACKOFF_METERED = { baseMs: 500, capMs: 300_000 }
 
 export interface SyncOptions {
   serverUrl: string
@@ -41,7 +53,13 @@ export interface SyncOptions {
   clock: Clock
   random: Random
   log: Logger
+  /** Longest wait of a poll; without it, what the link bears. */
   waitSeconds?: number
+  /** Every byte of this link is paid for. */
+  metered?: boolean
+  traffic?: TrafficDay
+  /** Where parts of a page wait; without it, in memory. */
+  parts?: PartStage
 }
 
 export interface SyncStatus {
@@ -52,38 +70,60 @@ export interface SyncStatus {
   /** Last answer of the server, good or bad; null before the first. */
   lastContactMs: number | null
   failure: SyncFailure | null
+  /** Of the page that comes in parts. */
+  parts: { have: number; of: number; bytes: number } | null
   outboxDepth: number
   traffic: Traffic
+  metered: boolean
+  today: { bytes: number; budgetBytes: number }
+  waitSeconds: number
 }
 
 export class SyncLoop {
   readonly #options: SyncOptions
   readonly #client: ServerClient
   readonly #session: SessionKeeper
-  readonly #poll: Poll
+  readonly #pull: Pull
+  readonly #push: PushLoop
+  readonly #stage: PartStage
+  readonly #day: TrafficDay
   #replica: CheckedReplica | null = null
   #state: SyncState
   #lastContactMs: number | null = null
-  #wakePush: () => void = () => {}
   #cutPoll = new AbortController()
-  /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
-  #given: number | null
 
   constructor(options: SyncOptions) {
-    const { state, clock, keys, fetcher, serverUrl, waitSeconds } = options
+    const { state, clock, random, log, keys, fetcher, serverUrl, metered = false } = options
     this.#options = options
-    this.#client = createServerClient(serverUrl, this.#withContact(fetcher), clock)
-    this.#session = createSessionKeeper({ client: this.#client, keys, state, clock })
-    this.#poll = createPoll(this.#session, clock, waitSeconds ?? WAIT_SECONDS_DEFAULT)
+    this.#stage = options.parts ?? memoryStage()
+    this.#day = options.traffic ?? createTrafficDay({ path: null, budgetBytes: 0, clock })
+    this.#client = createServerClient(serverUrl, this.#withContact(fetcher), clock, {
+      onTraffic: (sent, received) => this.#day.add(sent + received),
+    })
+    this.#session = createSessionKeeper({ client: this.#client, keys, state, clock, renewAfter: metered ? 0.95 : 0.5 })
+    this.#pull = createPull({
+      session: this.#session,
+      stage: this.#stage,
+      clock,
+      random,
+      clusterId: () => state.identity()?.clusterId ?? '',
+      waitLimit: () => this.#waitLimit(),
+    })
     const identity = state.identity()
-    this.#given = identity === null ? null : state.lastRev()
-    const common = { sinceMs: clock.nowMs(), failure: null }
-    if (identity === null) this.#state = { kind: 'joining', ...common }
-    else {
-      this.#replica = options.openReplica(identity)
-      this.#state = this.#replica.verified() ? { kind: 'following', proven: true, ...common } : { kind: 'bootstrapping', ...common }
-    }
-    state.onOutbox(() => this.#wakePush())
+    if (identity !== null) this.#replica = options.openReplica(identity)
+    this.#state = this.#begin(identity)
+    const contact = () => inContact(this.#state)
+    const idle = () => this.#state.kind === 'following'
+    const spent = () => this.#day.exceeded()
+    this.#push = new PushLoop({ session: this.#session, state, clock, random, log, metered, spent, contact, idle })
+  }
+
+  #begin(identity: Identity | null): SyncState {
+    const nowMs = this.#options.clock.nowMs()
+    const staged = this.#stage.current(nowMs)
+    const ours = staged !== null && staged.clusterId === identity?.clusterId
+    if (staged !== null && !ours) this.#stage.drop()
+    return beginSync({ joined: identity !== null, verified: this.#replica?.verified() ?? false, staged: ours ? staged.of : null }, nowMs)
   }
 
   /** What the agent enforces; null until it has joined. */
@@ -93,6 +133,7 @@ export class SyncLoop {
 
   status(): SyncStatus {
     const { kind, sinceMs, failure } = this.#state
+    const staged = this.#state.task.kind === 'parts' ? this.#stage.current(this.#options.clock.nowMs()) : null
     return {
       state: kind,
       sinceMs,
@@ -100,143 +141,131 @@ export class SyncLoop {
       epoch: this.#replica?.epoch() ?? 0,
       lastContactMs: this.#lastContactMs,
       failure,
+      parts: staged === null ? null : { have: staged.have, of: staged.transfer.parts, bytes: staged.transfer.bytes },
       outboxDepth: this.#options.state.outboxDepth(),
       traffic: this.#client.traffic(),
+      metered: this.#options.metered ?? false,
+      today: { bytes: this.#day.today().bytes, budgetBytes: this.#day.budgetBytes },
+      waitSeconds: this.#pull.waitSeconds(),
     }
   }
 
   /** Until the signal; nothing else ends it. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random, log } = this.#options
-    const common = { backoff: BACKOFF, clock, random, log, signal }
-    signal.addEventListener('abort', () => this.#wakePush(), { once: true })
+    const { clock, random, log, metered = false } = this.#options
+    const common = { backoff: metered ? BACKOFF_METERED : BACKOFF, clock, random, log, signal }
     await Promise.all([
       runLoop({ ...common, name: 'sync', turn: () => this.#pullTurn(signal) }),
-      runLoop({ ...common, name: 'push', turn: () => this.#pushTurn(signal) }),
-      runLoop({ ...common, name: 'inventory', turn: () => this.#inventoryTurn(signal) }),
+      this.#push.run(common),
       runLoop({ ...common, name: 'recheck', turn: () => this.#recheckTurn(signal) }),
     ])
+    this.#day.flush()
   }
 
   async #pullTurn(signal: AbortSignal): Promise<void> {
-    if (taskOf(this.#state) === 'follow' && !this.#replica?.verified()) this.#step({ kind: 'replica_damaged' })
-    let result: { event: SyncEvent; pauseMs: number; error?: unknown }
+    const { task } = this.#state
+    const needsFile = task.kind === 'follow' || (task.kind === 'parts' && task.of.kind === 'follow')
+    if (needsFile && !this.#replica?.verified()) await this.#step({ kind: 'replica_damaged' }, undefined, signal)
+    let event: SyncEvent
+    let cause: unknown
     try {
-      result = await this.#perform(signal)
+      event = await this.#perform(signal)
     } catch (error) {
       if (signal.aborted || this.#cutPoll.signal.aborted) return
-      result = { event: this.#failureEvent(error), pauseMs: 0, error }
+      event = this.#failureEvent(error)
+      cause = error
     }
-    const pause = this.#step(result.event)
-    if (pause === 'back_off') throw result.error ?? new AppError('bad_page', { doing: 'pull', detail: result.event.kind })
-    if (pause === 'rest') await this.#options.clock.sleep(REST_MS * (0.5 + this.#options.random()), signal)
-    else if (result.pauseMs > 0) await this.#options.clock.sleep(result.pauseMs, signal)
+    await this.#step(event, cause, signal)
   }
 
-  async #perform(signal: AbortSignal): Promise<{ event: SyncEvent; pauseMs: number }> {
-    const { state, join, keys, openReplica, log } = this.#options
+  async #perform(signal: AbortSignal): Promise<SyncEvent> {
+    const turn = turnOf(this.#state)
     const replica = this.#replica
-    const task = taskOf(this.#state)
-    if (task === 'join' || replica === null) {
-      const identity = await joinServer(this.#client, keys, join, signal)
-      state.setIdentity(identity)
-      this.#replica ??= openReplica(identity)
-      log.info('joined', { cluster: identity.clusterId, agent: identity.agentId, incarnation: identity.incarnation })
-      return { event: { kind: 'joined' }, pauseMs: 0 }
-    }
+    if (turn.kind === 'join' || replica === null) return this.#join(signal)
     this.#cutPoll = new AbortController()
     const either = AbortSignal.any([signal, this.#cutPoll.signal])
-    // Without contact the first poll does not wait: whether the server is back is to be known at once, the outbox waits for it.
-    const patient = this.#state.kind === 'following'
-    const pulled =
-      task === 'follow'
-        ? await this.#poll.follow(replica, { patient, outboxDepth: state.outboxDepth() }, either)
-        : await this.#poll.bootstrap(replica, either)
-    return { event: this.#eventOf(pulled), pauseMs: pulled.kind === 'nothing_new' ? pulled.pauseMs : 0 }
+    const { task } = this.#state
+    if (turn.kind === 'fetch_part' || task.kind === 'join' || task.kind === 'parts')
+      return this.#eventOf(await this.#pull.nextPart(replica, either))
+    return this.#eventOf(
+      turn.kind === 'follow'
+        ? await this.#pull.follow(replica, task, turn.patient, either)
+        : await this.#pull.refetch(replica, task, turn.sums, either),
+    )
+  }
+
+  async #join(signal: AbortSignal): Promise<SyncEvent> {
+    const { state, join, keys, openReplica, log } = this.#options
+    const identity = await joinServer(this.#client, keys, join, signal)
+    state.setIdentity(identity)
+    this.#replica ??= openReplica(identity)
+    log.info('joined', { cluster: identity.clusterId, agent: identity.agentId, incarnation: identity.incarnation })
+    return { kind: 'joined', verified: this.#replica.verified() && this.#replica.position() !== null }
   }
 
   #eventOf(result: PullResult): SyncEvent {
     switch (result.kind) {
       case 'applied':
-        if (result.changedServices.length > 0) this.#options.onChange(result.changedServices)
-        return { kind: 'page_applied' }
+        return { kind: 'page_applied', services: result.changedServices }
       case 'discarded':
         return { kind: 'page_discarded' }
       case 'refused':
-        return { kind: 'page_refused', failure: this.#failure('bad_page', result.why) }
-      case 'must_refetch':
-        this.#options.log.info('the cursor cannot be continued, everything is fetched again', { reason: result.reason })
-        return { kind: 'must_refetch' }
-      case 'nothing_new':
-        return { kind: 'nothing_new' }
+        return { kind: 'page_refused', failure: this.#failure(new AppError('bad_page', { doing: 'pull', detail: result.why })) }
+      default:
+        return result
     }
   }
 
   #failureEvent(error: unknown): SyncEvent {
-    const code = error instanceof AppError ? error.code : isDiskFull(error) ? 'disk_full' : 'internal'
-    return { kind: HALTING_CODES.has(code) ? 'refused' : 'failed', failure: this.#failure(code, describeError(error)) }
+    const failure = this.#failure(error)
+    if (failure.code === 'restore_pending') return { kind: 'restore_pending', failure }
+    return { kind: HALTING_CODES.has(failure.code) ? 'refused' : 'failed', failure }
   }
 
-  #failure(code: ErrorCode, message: string): SyncFailure {
-    return { code, message, remedy: ERRORS[code].remedy, atMs: this.#options.clock.nowMs() }
+  #failure(error: unknown): SyncFailure {
+    const nowMs = this.#options.clock.nowMs()
+    if (error instanceof AppError) return syncFailure(error.code, describeError(error), nowMs, error.remedy)
+    return syncFailure(isDiskFull(error) ? 'disk_full' : 'internal', describeError(error), nowMs)
   }
 
-  #step(event: SyncEvent): Pause {
-    const before = this.#state
-    const { state, pause } = stepSync(before, event, this.#options.clock.nowMs())
+  async #step(event: SyncEvent, cause: unknown, signal: AbortSignal): Promise<void> {
+    const { state, effects } = stepSync(this.#state, event, this.#options.clock.nowMs())
     this.#state = state
-    if (state.kind !== before.kind) {
-      const level = state.kind === 'halted' ? 'error' : state.kind === 'offline' ? 'warn' : 'info'
-      const { failure } = state
-      this.#options.log[level]('sync changed', {
-        state: state.kind,
-        before: before.kind,
-        ...(failure === null ? {} : { why: failure.message }),
-      })
-    }
-    this.#wakePush()
-    return pause
+    this.#push.wake()
+    for (const effect of effects) await this.#carryOut(effect, event, cause, signal)
   }
 
-  async #pushTurn(signal: AbortSignal): Promise<void> {
-    const { state, clock, log } = this.#options
-    await this.#pushable(signal)
-    await clock.sleep(PUSH_DEBOUNCE_MS, signal)
-    if (signal.aborted) return
-    if (this.#given !== null) {
-      await compareRevs(this.#session, state, this.#given, log, signal)
-      this.#given = null
+  async #carryOut(effect: SyncEffect, event: SyncEvent, cause: unknown, signal: AbortSignal): Promise<void> {
+    const { clock, random, log, onChange } = this.#options
+    switch (effect.kind) {
+      case 'log':
+        return log[effect.level](effect.message, effect.fields)
+      case 'tell':
+        return onChange([...effect.services])
+      case 'drop_parts':
+        return this.#stage.drop()
+      case 'sleep':
+        return clock.sleep(effect.ms, signal)
+      case 'rest':
+        return clock.sleep(REST_MS * (0.5 + random()), signal)
+      case 'back_off':
+        throw cause ?? new AppError('bad_page', { doing: 'pull', detail: event.kind.replaceAll('_', ' ') })
     }
-    await pushBatch(this.#session, state, log, signal)
-  }
-
-  /** While there is no contact the pull finds it again; a second prober would double the load on a server that comes back. */
-  async #pushable(signal: AbortSignal): Promise<void> {
-    const contact = () => this.#state.kind === 'following' || this.#state.kind === 'bootstrapping'
-    const ready = () => contact() && (this.#given !== null || this.#options.state.outboxDepth() > 0)
-    while (!ready() && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#wakePush = resolve
-      })
-    }
-  }
-
-  async #inventoryTurn(signal: AbortSignal): Promise<void> {
-    const { state, clock, random, log } = this.#options
-    await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
-    // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
-    const settled = !signal.aborted && this.#state.kind === 'following' && this.#given === null && state.outboxDepth() === 0
-    if (settled && state.inventoryDue()) await pushInventory(this.#session, state, log, signal)
   }
 
   async #recheckTurn(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
     await clock.sleep(RECHECK_INTERVAL_MS * (0.5 + random()), signal)
     if (signal.aborted || this.#replica === null) return
-    this.#given ??= this.#options.state.lastRev() // a server that was restored meanwhile
-    this.#wakePush()
     if (!this.#replica.verified() || this.#replica.recheck()) return
     this.#cutPoll.abort() // the next turn sees the damage
+  }
+
+  #waitLimit(): { startSeconds: number; limitSeconds: number; longest: boolean } {
+    const { waitSeconds, metered = false } = this.#options
+    const spent = this.#day.exceeded()
+    const limitSeconds = waitSeconds ?? (metered || spent ? WAIT_SECONDS_LIMIT_METERED : WAIT_SECONDS_LIMIT)
+    return { startSeconds: Math.min(limitSeconds, WAIT_SECONDS_DEFAULT), limitSeconds, longest: spent }
   }
 
   #withContact(fetcher: Fetcher): Fetcher {

@@ -1,10 +1,19 @@
-// Where sync stands and what follows from what happened. Pure and whole: every event has an answer in every state, and each of them keeps enforcement
-// out of it, which reads the replica and never looks here.
-import type { ErrorCode } from '../../shared/protocol/error.ts'
+// Where sync stands and what follows from what happened: (state, event) → (state, effects). Pure and whole: every event has an answer in every state, and
+// each of them keeps enforcement out of it, which reads the replica and never looks here.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
+import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 
-/** What the next turn does. `bootstrap` fetches everything into a new file, `follow` polls from the cursor. */
-export type Task = 'join' | 'bootstrap' | 'follow'
+/** What brings the next page. `refetch` makes a new file: from what differs of what is held (`buckets`), or of everything (`whole`). */
+export type PageTask =
+  // `held`: a replica is in force meanwhile.
+  | { kind: 'refetch'; scope: 'buckets' | 'whole'; held: boolean; restarted: boolean }
+  // `proven`: a poll went well since the last refetch. Until then another one means that one of both sides is broken.
+  | { kind: 'follow'; proven: boolean; restarted: boolean }
+// `restarted`: a page in parts was given up since the last whole one, so the next time it is not asked for at once.
+
+export type Task = { kind: 'join' } | PageTask | { kind: 'parts'; of: PageTask }
 
 export interface SyncFailure {
   code: ErrorCode
@@ -21,28 +30,52 @@ interface Common {
 
 export type SyncState = Common &
   (
-    | { kind: 'joining' }
-    | { kind: 'bootstrapping' }
-    // `proven`: a poll went well since the last bootstrap. Until then another refetch means that one of both sides is broken.
-    | { kind: 'following'; proven: boolean }
+    | { kind: 'joining'; task: { kind: 'join' } }
+    | { kind: 'refetching'; task: Extract<PageTask, { kind: 'refetch' }> }
+    | { kind: 'following'; task: Extract<PageTask, { kind: 'follow' }> }
+    | { kind: 'fetching_parts'; task: { kind: 'parts'; of: PageTask } }
     | { kind: 'offline'; task: Task }
     // Only a person can undo it; tried again slowly, because a person may.
     | { kind: 'halted'; task: Task }
+    // The server waits for a person, this agent for the server: nothing is wrong here (RP2).
+    | { kind: 'restore_pending'; task: Exclude<Task, { kind: 'join' }> }
   )
 
 export type SyncEvent =
-  | { kind: 'joined' }
-  | { kind: 'page_applied' }
+  | { kind: 'joined'; verified: boolean }
+  | { kind: 'page_applied'; services: readonly ServiceId[] }
   | { kind: 'page_discarded' } // an answer to another cursor than ours
   | { kind: 'page_refused'; failure: SyncFailure }
-  | { kind: 'nothing_new' }
-  | { kind: 'must_refetch' }
+  | { kind: 'nothing_new'; pauseMs: number }
+  | { kind: 'must_refetch'; reason: RefetchReason }
+  | { kind: 'transfer_began' } // the page comes in parts, the first is staged
+  | { kind: 'part_staged' }
+  | { kind: 'transfer_gone' } // the server keeps it no longer, or it has to come in other parts
   | { kind: 'replica_damaged' }
+  | { kind: 'restore_pending'; failure: SyncFailure }
   | { kind: 'failed'; failure: SyncFailure }
   | { kind: 'refused'; failure: SyncFailure }
 
-/** Before the next turn: nothing, the growing wait of `runLoop`, or about a minute. */
-export type Pause = 'none' | 'back_off' | 'rest'
+/** What the loop carries out, in this order. */
+export type SyncEffect =
+  | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: Record<string, unknown> }
+  /** Whoever enforces reads these services again. */
+  | { kind: 'tell'; services: readonly ServiceId[] }
+  /** What is staged of a page in parts is of no use any more. */
+  | { kind: 'drop_parts' }
+  /** Before the next turn: the growing wait of `runLoop`. */
+  | { kind: 'back_off' }
+  /** Before the next turn: about a minute, because trying sooner is useless. */
+  | { kind: 'rest' }
+  | { kind: 'sleep'; ms: number }
+
+/** What the next turn does. */
+export type Turn =
+  | { kind: 'join' }
+  | { kind: 'refetch'; sums: boolean }
+  /** `patient`: waits for news. Without contact it does not: whether the server is back is to be known at once, the outbox waits for it. */
+  | { kind: 'follow'; patient: boolean }
+  | { kind: 'fetch_part'; of: PageTask }
 
 /** Answers after which trying again at once is useless: somebody has to act. */
 export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
@@ -58,51 +91,193 @@ export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'server_key_mismatch',
 ])
 
-export function taskOf(state: SyncState): Task {
-  switch (state.kind) {
-    case 'joining':
-      return 'join'
-    case 'bootstrapping':
-      return 'bootstrap'
-    case 'following':
-      return 'follow'
-    case 'offline':
-    case 'halted':
-      return state.task
+/** States in which the server answers: what waits in the outbox may go up. */
+export const inContact = ({ kind, task }: SyncState): boolean => kind !== 'offline' && kind !== 'halted' && task.kind !== 'join'
+
+export function turnOf({ kind, task }: SyncState): Turn {
+  switch (task.kind) {
+    case 'join':
+      return { kind: 'join' }
+    case 'refetch':
+      return { kind: 'refetch', sums: task.scope === 'buckets' }
+    case 'follow':
+      return { kind: 'follow', patient: kind === 'following' }
+    case 'parts':
+      return { kind: 'fetch_part', of: task.of }
     default:
-      return exhaustive(state)
+      return exhaustive(task)
   }
 }
 
-export function stepSync(state: SyncState, event: SyncEvent, nowMs: number): { state: SyncState; pause: Pause } {
-  const task = taskOf(state)
-  const unproven = state.kind === 'following' && !state.proven
-  const sinceMs = (kind: SyncState['kind']) => (state.kind === kind ? state.sinceMs : nowMs)
-  const bootstrapping = (failure: SyncFailure | null): SyncState => ({ kind: 'bootstrapping', sinceMs: sinceMs('bootstrapping'), failure })
-  const following = (proven: boolean): SyncState => ({ kind: 'following', proven, sinceMs: sinceMs('following'), failure: null })
+export interface Beginning {
+  joined: boolean
+  /** The replica's file is whole. */
+  verified: boolean
+  /** What the staged parts of a page are for, when there are any. */
+  staged: PageTask | null
+}
 
+/** A start with an identity goes on where it was, parts of a page included. */
+export function beginSync({ joined, verified, staged }: Beginning, nowMs: number): SyncState {
+  const fresh: Task = verified ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: false }
+  const task: Task = !joined ? { kind: 'join' } : staged === null ? fresh : { kind: 'parts', of: staged }
+  // A start is no proof of anything: what holds on the disk was proven when it was written.
+  return stateOf(task.kind === 'follow' ? { ...task, proven: true } : task, { sinceMs: nowMs, failure: null })
+}
+
+const REFETCH_TASK = { kind: 'refetch', scope: 'buckets', held: true, restarted: false } as const
+const FOLLOW_UNPROVEN_TASK = { kind: 'follow', proven: false, restarted: false } as const
+
+function stateOf(task: Task, common: Common): SyncState {
+  switch (task.kind) {
+    case 'join':
+      return { kind: 'joining', task, ...common }
+    case 'refetch':
+      return { kind: 'refetching', task, ...common }
+    case 'follow':
+      return { kind: 'following', task, ...common }
+    case 'parts':
+      return { kind: 'fetching_parts', task, ...common }
+    default:
+      return exhaustive(task)
+  }
+}
+
+/** The outcome before it is dressed as a state: which task is next, on what footing, and what else to do. */
+interface Outcome {
+  task: Task
+  footing: 'going' | 'offline' | 'halted' | 'restore_pending' | 'kept' | 'same'
+  failure?: SyncFailure | null
+  effects?: SyncEffect[]
+}
+
+const BACK_OFF: SyncEffect = { kind: 'back_off' }
+const REST: SyncEffect = { kind: 'rest' }
+const DROP_PARTS: SyncEffect = { kind: 'drop_parts' }
+
+export function stepSync(before: SyncState, event: SyncEvent, nowMs: number): { state: SyncState; effects: SyncEffect[] } {
+  const { task, footing, failure = null, effects = [] } = outcomeOf(before, event)
+  if (footing === 'same') return { state: before, effects }
+  const common = { sinceMs: nowMs, failure }
+  const stands = footing === 'kept' ? standing(before.kind) : footing
+  const dressed: SyncState = stands === 'going' ? stateOf(task, common) : ({ kind: stands, task, ...common } as SyncState)
+  const state = dressed.kind === before.kind ? { ...dressed, sinceMs: before.sinceMs } : dressed
+  return { state, effects: state.kind === before.kind ? effects : [changeLine(before, state), ...effects] }
+}
+
+const standing = (kind: SyncState['kind']) => (kind === 'offline' || kind === 'halted' || kind === 'restore_pending' ? kind : 'going')
+
+function outcomeOf(before: SyncState, event: SyncEvent): Outcome {
+  const { task } = before
   switch (event.kind) {
-    case 'joined':
-      return { state: bootstrapping(null), pause: 'none' }
-    case 'page_applied':
-      return task === 'join' ? { state, pause: 'back_off' } : { state: following(task === 'follow'), pause: 'none' }
-    case 'nothing_new':
-      return task === 'follow' ? { state: following(true), pause: 'none' } : { state, pause: 'back_off' }
-    case 'page_discarded':
-      return { state, pause: 'back_off' }
-    case 'page_refused':
-      if (task === 'join') return { state, pause: 'back_off' }
-      return { state: bootstrapping(event.failure), pause: unproven ? 'rest' : 'back_off' }
-    case 'must_refetch':
-      if (task !== 'follow') return { state, pause: 'back_off' }
-      return { state: bootstrapping(null), pause: unproven ? 'rest' : 'none' }
-    case 'replica_damaged':
-      return { state: task === 'join' ? state : bootstrapping(state.failure), pause: 'none' }
     case 'failed':
-      return { state: { kind: 'offline', task, sinceMs: sinceMs('offline'), failure: event.failure }, pause: 'back_off' }
+      return { task, footing: 'offline', failure: event.failure, effects: [BACK_OFF] }
     case 'refused':
-      return { state: { kind: 'halted', task, sinceMs: sinceMs('halted'), failure: event.failure }, pause: 'rest' }
+      return { task, footing: 'halted', failure: event.failure, effects: [REST] }
+    case 'joined':
+      return { task: event.verified ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: false }, footing: 'going', effects: [DROP_PARTS] }
+    default:
+      break
+  }
+  // Nothing else can happen to an agent that has not joined; a server that answers so all the same is asked less and less.
+  if (task.kind === 'join') return { task, footing: 'same', effects: event.kind === 'replica_damaged' ? [] : [BACK_OFF] }
+  if (event.kind === 'restore_pending') return { task, footing: 'restore_pending', failure: event.failure, effects: [BACK_OFF] }
+  return task.kind === 'parts' ? afterPart(task, event, before) : afterPage(task, event, before)
+}
+
+type PageEvent = Exclude<SyncEvent, { kind: 'failed' | 'refused' | 'joined' | 'restore_pending' }>
+
+/** While a page is asked for as a whole. */
+function afterPage(task: PageTask, event: PageEvent, before: SyncState): Outcome {
+  const nonsense: Outcome = { task, footing: 'same', effects: [BACK_OFF] }
+  switch (event.kind) {
+    case 'page_applied':
+      return { task: { kind: 'follow', proven: task.kind === 'follow', restarted: false }, footing: 'going', effects: told(event.services) }
+    case 'nothing_new':
+      if (task.kind === 'refetch') return nonsense
+      return {
+        task: { kind: 'follow', proven: true, restarted: false },
+        footing: 'going',
+        effects: event.pauseMs > 0 ? [{ kind: 'sleep', ms: event.pauseMs }] : [],
+      }
+    case 'must_refetch':
+      if (task.kind === 'refetch') return nonsense
+      return {
+        task: REFETCH_TASK,
+        footing: 'going',
+        effects: [refetchLine(event.reason), ...(task.proven ? [] : [REST])],
+      }
+    case 'page_refused': {
+      if (task.kind === 'follow')
+        return { task: REFETCH_TASK, footing: 'going', failure: event.failure, effects: [task.proven ? BACK_OFF : REST] }
+      const next: PageTask = { ...task, scope: 'whole', restarted: false }
+      return { task: next, footing: 'going', failure: event.failure, effects: task.scope === 'buckets' ? [] : [BACK_OFF] }
+    }
+    case 'transfer_began':
+      return { task: { kind: 'parts', of: task }, footing: 'going' }
+    case 'replica_damaged':
+      return {
+        task: { ...REFETCH_TASK, scope: task.kind === 'refetch' ? task.scope : 'buckets', held: false },
+        footing: 'kept',
+        failure: before.failure,
+      }
+    case 'page_discarded':
+    case 'part_staged':
+    case 'transfer_gone':
+      return nonsense
     default:
       return exhaustive(event)
   }
 }
+
+/** While a page comes in parts. What ends it is judged as if the page had come whole, and its parts go. */
+function afterPart(task: Extract<Task, { kind: 'parts' }>, event: PageEvent, before: SyncState): Outcome {
+  const { of } = task
+  switch (event.kind) {
+    case 'part_staged':
+      return { task, footing: 'going' }
+    case 'transfer_gone':
+      return { task: { ...of, restarted: true }, footing: 'going', effects: [DROP_PARTS, ...(of.restarted ? [REST] : [])] }
+    case 'page_discarded':
+      return { task: of, footing: 'going', effects: [DROP_PARTS, BACK_OFF] }
+    case 'replica_damaged':
+      // A delta continues a file that is gone; a page that makes a new file is as good as before.
+      if (of.kind === 'refetch') return { task: { kind: 'parts', of: { ...of, held: false } }, footing: 'kept', failure: before.failure }
+      return withoutParts(afterPage(of, event, before))
+    case 'page_applied':
+    case 'page_refused':
+    case 'must_refetch':
+      return withoutParts(afterPage(of, event, before))
+    case 'nothing_new':
+    case 'transfer_began':
+      return { task, footing: 'same', effects: [BACK_OFF] }
+    default:
+      return exhaustive(event)
+  }
+}
+
+const withoutParts = (outcome: Outcome): Outcome =>
+  outcome.footing === 'same' ? outcome : { ...outcome, effects: [DROP_PARTS, ...(outcome.effects ?? [])] }
+
+const told = (services: readonly ServiceId[]): SyncEffect[] => (services.length > 0 ? [{ kind: 'tell', services }] : [])
+
+const refetchLine = (reason: RefetchReason): SyncEffect => ({
+  kind: 'log',
+  level: 'info',
+  message: 'the cursor cannot be continued, what differs is fetched again',
+  fields: { reason },
+})
+
+function changeLine(before: SyncState, { kind, failure }: SyncState): SyncEffect {
+  const level = kind === 'halted' ? 'error' : kind === 'offline' || kind === 'restore_pending' ? 'warn' : 'info'
+  const why = failure === null ? {} : { why: failure.message }
+  return { kind: 'log', level, message: 'sync changed', fields: { state: kind, before: before.kind, ...why } }
+}
+
+/** A failure as the state keeps it and a person reads it. */
+export const syncFailure = (code: ErrorCode, message: string, atMs: number, remedy: string = ERRORS[code].remedy): SyncFailure => ({
+  code,
+  message,
+  remedy,
+  atMs,
+})

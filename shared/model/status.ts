@@ -82,6 +82,8 @@ export const eventStatusSchema = z.object({
   message,
   service: z.string().max(256).optional(),
   object: z.string().max(512).optional(),
+  /** How often it happened before the server heard of it, when more than once; `atMs` is the last time. */
+  count: z.number().int().positive().optional(),
 })
 export type EventStatus = z.infer<typeof eventStatusSchema>
 

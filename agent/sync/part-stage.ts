@@ -1,0 +1,139 @@
+// A page that comes in parts, kept on the disk outside the replica until it is whole (PL3): it survives cuts and restarts of the agent within the time that
+// the server keeps it. Nothing in here is trusted: the page is checked when it is whole, lengths while it grows.
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { TRANSFER_MS, type TransferHead } from '../../shared/protocol/transfer.ts'
+import type { PageTask } from './sync-state.ts'
+
+const taskSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('refetch'), scope: z.enum(['buckets', 'whole']), held: z.boolean(), restarted: z.boolean() }),
+  z.object({ kind: z.literal('follow'), proven: z.boolean(), restarted: z.boolean() }),
+])
+
+const stagedSchema = z.object({
+  transfer: z.object({ id: z.string(), parts: z.number().int(), bytes: z.number().int() }),
+  /** Of every part but the last. */
+  partBytes: z.number().int().positive(),
+  /** What the page is for. */
+  of: taskSchema,
+  /** That it continues; null for a page that makes a new file. */
+  cursor: z.string().nullable(),
+  clusterId: z.string(),
+  beganMs: z.number(),
+})
+type Staged = z.infer<typeof stagedSchema>
+
+export interface StagedPage extends Staged {
+  /** Parts that are here. */
+  have: number
+}
+
+export interface PartStage {
+  /** Null when there is nothing, or nothing that the server could still have. */
+  current(nowMs: number): StagedPage | null
+  /** Replaces what was there. */
+  begin(page: { transfer: TransferHead; of: PageTask; cursor: string | null; clusterId: string; beganMs: number }, first: Uint8Array): void
+  /** The next part in order. */
+  add(bytes: Uint8Array): void
+  assembled(): Uint8Array
+  drop(): void
+}
+
+/** PL3: what a server says of a transfer must be true of its parts: slices of equal length, the last one shorter. Null: it may be. */
+export function transferLie({ parts, bytes }: TransferHead, partBytes: number): string | null {
+  if (partBytes < 1 || partBytes > PART_BYTES_MAX) return `a part of ${partBytes} bytes, at most ${PART_BYTES_MAX} are taken`
+  return Math.ceil(bytes / partBytes) === parts ? null : `${parts} parts of ${partBytes} bytes do not make ${bytes}`
+}
+
+export const partLength = ({ transfer, partBytes }: Pick<Staged, 'transfer' | 'partBytes'>, part: number): number =>
+  Math.min(partBytes, transfer.bytes - part * partBytes)
+
+/** For who has no disk to spare: what it held goes with the process. */
+export function memoryStage(): PartStage {
+  let held: StagedPage | null = null
+  let parts: Uint8Array[] = []
+  const drop = () => {
+    held = null
+    parts = []
+  }
+  return {
+    current(nowMs) {
+      if (held !== null && tooOld(held, nowMs)) drop()
+      return held
+    },
+    begin(page, first) {
+      parts = [first]
+      held = { ...page, partBytes: first.length, have: 1 }
+    },
+    add(bytes) {
+      if (held === null) return
+      parts.push(bytes)
+      held = { ...held, have: parts.length }
+    },
+    assembled: () => Buffer.concat(parts),
+    drop,
+  }
+}
+
+/** Also when the clock went back: how old it is, nobody can tell then. */
+const tooOld = ({ beganMs }: Staged, nowMs: number): boolean => nowMs - beganMs > TRANSFER_MS || nowMs < beganMs
+
+export function createPartStage(dataDir: string): PartStage {
+  const dir = join(dataDir, 'parts')
+  const headPath = join(dir, 'head.json')
+  const bodyPath = join(dir, 'body')
+  let held: StagedPage | null = null
+  let looked = false
+
+  const drop = () => {
+    held = null
+    looked = true
+    rmSync(dir, { recursive: true, force: true })
+  }
+  const write = (bytes: Uint8Array, at: number) => {
+    const file = openSync(bodyPath, at === 0 ? 'w' : 'r+', 0o600)
+    try {
+      ftruncateSync(file, at) // what a failed write left behind
+      for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done, at + done)
+    } finally {
+      closeSync(file)
+    }
+  }
+  /** After a restart: whole parts count, the piece of one does not. */
+  const look = (): StagedPage | null => {
+    try {
+      const staged = stagedSchema.parse(JSON.parse(readFileSync(headPath, 'utf8')))
+      const { size } = statSync(bodyPath)
+      const have = size >= staged.transfer.bytes ? staged.transfer.parts : Math.floor(size / staged.partBytes)
+      return have > 0 && transferLie(staged.transfer, staged.partBytes) === null ? { ...staged, have } : null
+    } catch {
+      return null
+    }
+  }
+
+  return {
+    current(nowMs) {
+      if (!looked) held = look()
+      looked = true
+      if (held !== null && tooOld(held, nowMs)) drop()
+      return held
+    },
+    begin(page, first) {
+      drop()
+      mkdirSync(dir, { recursive: true, mode: 0o700 })
+      const staged: Staged = { ...page, partBytes: first.length }
+      write(first, 0)
+      writeFileSync(headPath, JSON.stringify(staged), { mode: 0o600 })
+      held = { ...staged, have: 1 }
+    },
+    add(bytes) {
+      if (held === null) return
+      write(bytes, held.have * held.partBytes)
+      held = { ...held, have: held.have + 1 }
+    },
+    assembled: () => readFileSync(bodyPath),
+    drop,
+  }
+}

@@ -1,0 +1,48 @@
+// How long the next poll may wait. Pure. It grows while polls come back clean and shrinks when something on the way (a proxy, a NAT, a firewall) cuts or
+// swallows one; what cut it is remembered, and tried again rarely, because networks change.
+
+export const WAIT_SECONDS_MIN = 5
+/** Up to twice the usual wait a server still shows an agent as online. */
+export const WAIT_SECONDS_LIMIT = 110
+export const WAIT_SECONDS_LIMIT_METERED = 900
+const GROWTH = 1.5
+/** After so many clean polls at the limit that a cut has set, a little more is tried. */
+const CLEAN_POLLS_TO_TRY_MORE = 50
+
+export interface PollWait {
+  seconds: number
+  /** The longest that came back by itself. */
+  goodSeconds: number
+  /** What a cut has taught; null while nothing was cut. */
+  cutLimit: number | null
+  cleanAtLimit: number
+}
+
+export const beginWait = (seconds: number): PollWait => ({ seconds, goodSeconds: seconds, cutLimit: null, cleanAtLimit: 0 })
+
+/** A poll ended with news or with nothing when its time was over. */
+export function afterClean(wait: PollWait, waitedFully: boolean, limit: number): PollWait {
+  if (!waitedFully) return wait
+  const goodSeconds = Math.max(wait.goodSeconds, wait.seconds)
+  if (wait.cutLimit === null || wait.seconds < wait.cutLimit) {
+    const seconds = Math.min(limit, wait.cutLimit ?? limit, Math.ceil(wait.seconds * GROWTH))
+    return { ...wait, goodSeconds, seconds: Math.max(seconds, Math.min(wait.seconds, limit)) }
+  }
+  const cleanAtLimit = wait.cleanAtLimit + 1
+  if (cleanAtLimit < CLEAN_POLLS_TO_TRY_MORE) return { ...wait, goodSeconds, cleanAtLimit }
+  const seconds = Math.min(limit, Math.ceil(wait.seconds * 1.25))
+  return { seconds, goodSeconds, cutLimit: seconds, cleanAtLimit: 0 }
+}
+
+/** The connection ended after `tookMs` of silence. */
+export function afterCut(wait: PollWait, tookMs: number): PollWait {
+  const seconds = Math.max(WAIT_SECONDS_MIN, Math.min(wait.seconds, Math.floor((tookMs / 1000) * 0.8)))
+  return { seconds, goodSeconds: Math.min(wait.goodSeconds, seconds), cutLimit: seconds, cleanAtLimit: 0 }
+}
+
+/** No answer at all, not even at the end. Null: it was no longer than a wait that had come back before, so the link itself is dead. Else a box on the way
+ *  forgets silent connections that soon, and what was good is kept to. */
+export function afterSilence(wait: PollWait): PollWait | null {
+  if (wait.seconds <= wait.goodSeconds) return null
+  return { ...wait, seconds: wait.goodSeconds, cutLimit: wait.goodSeconds, cleanAtLimit: 0 }
+}

@@ -1,0 +1,19 @@
+// PL11: which protocol version to speak. Pure: an answer 426 names the server's range, and the highest version that both know is spoken from then on.
+import { z } from 'zod'
+import { AppError } from '../../shared/protocol/error.ts'
+import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+
+const rangeSchema = z.object({ min: z.number().int().positive(), max: z.number().int().positive() })
+export type VersionRange = z.infer<typeof rangeSchema>
+
+export const OWN_VERSIONS: VersionRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
+
+/** Null when the error is another one, names no range, or the ranges do not meet: then a person must upgrade the older side. */
+export function commonVersion(error: unknown, own: VersionRange): number | null {
+  if (!(error instanceof AppError && error.code === 'protocol_unsupported')) return null
+  const { extra } = error.data
+  const server = rangeSchema.safeParse(extra).data ?? rangeSchema.safeParse(extra?.['server']).data
+  if (server === undefined) return null
+  const version = Math.min(own.max, server.max)
+  return version >= Math.max(own.min, server.min) ? version : null
+}

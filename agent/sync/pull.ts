@@ -1,0 +1,228 @@
+// How a page gets here: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one request and yields what it ended in.
+import { cursorText } from '../../shared/crdt/position.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
+import type { RefetchHead } from '../../shared/protocol/refetch.ts'
+import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { NOT_SIGNED } from '../replica/page-reader.ts'
+import type { ApplyPageResult, Replica } from '../replica/replica.ts'
+import { type PartStage, partLength, transferLie } from './part-stage.ts'
+import { afterClean, afterCut, afterSilence, beginWait, type PollWait } from './poll-wait.ts'
+import { inflated, type ServerAnswer, type ServerCall, TIMED_OUT } from './server-client.ts'
+import { CALL_TIMEOUT_MS, type SessionKeeper } from './session-keeper.ts'
+import { anySlice, sliceAfterCut, sliceAfterPiece } from './slice-choice.ts'
+import type { PageTask } from './sync-state.ts'
+
+/** A poll that lived this long and was then cut was cut by a proxy that dislikes silence: nothing new, and a shorter wait. */
+export const CUT_AFTER_MS = 5_000
+/** After a cut the agents of a server that went away must not all come back in one moment. */
+export const CUT_PAUSE_MS = 5_000
+/** An empty answer long before its time is followed by a pause, lest a server or proxy that does not wait gets a thousand polls a second. */
+export const EMPTY_POLL_MS_MIN = 20_000
+/** A large page is read and compressed before its first byte comes. */
+const REFETCH_TIMEOUT_MS = 120_000
+
+export type PullResult =
+  | ApplyPageResult
+  | { kind: 'nothing_new'; pauseMs: number }
+  | { kind: 'must_refetch'; reason: RefetchReason }
+  | { kind: 'transfer_began' }
+  | { kind: 'part_staged' }
+  | { kind: 'transfer_gone' }
+
+export interface Pull {
+  /** `patient`: waits for news; else the answer comes at once. */
+  follow(replica: Replica, task: PageTask, patient: boolean, signal: AbortSignal): Promise<PullResult>
+  /** `sums`: only what differs from what is held. */
+  refetch(replica: Replica, task: PageTask, sums: boolean, signal: AbortSignal): Promise<PullResult>
+  nextPart(replica: Replica, signal: AbortSignal): Promise<PullResult>
+  waitSeconds(): number
+}
+
+export interface PullDeps {
+  session: SessionKeeper
+  stage: PartStage
+  clock: Clock
+  random: Random
+  clusterId(): string
+  /** Longest wait of a poll; asked each time, because a spent budget raises it. */
+  waitLimit(): { startSeconds: number; limitSeconds: number; longest: boolean }
+}
+
+export function createPull(deps: PullDeps): Pull {
+  return new ServerPull(deps)
+}
+
+class ServerPull implements Pull {
+  readonly #deps: PullDeps
+  #wait: PollWait
+  #slice = anySlice
+  /** What was asked for when the staged page began; a server that gave larger parts all the same cannot do better. */
+  #stagedSlice: number | null = null
+
+  constructor(deps: PullDeps) {
+    this.#deps = deps
+    this.#wait = beginWait(deps.waitLimit().startSeconds)
+  }
+
+  waitSeconds(): number {
+    const { limitSeconds, longest } = this.#deps.waitLimit()
+    return longest ? Math.min(limitSeconds, this.#wait.cutLimit ?? limitSeconds) : Math.min(limitSeconds, this.#wait.seconds)
+  }
+
+  async refetch(replica: Replica, task: PageTask, sums: boolean, signal: AbortSignal): Promise<PullResult> {
+    const proof = replica.proof()
+    const head: RefetchHead = proof === null ? {} : { proof }
+    const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), sums ? replica.bucketSums() : new Uint8Array(0)])
+    const query = this.#sliceQuery()
+    const common = { doing: 'refetch', ...PAGE, timeoutMs: REFETCH_TIMEOUT_MS, signal, ...(query === null ? {} : { query }) }
+    const { session } = this.#deps
+    return this.#page({ replica, task, cursor: null, signal }, () =>
+      session.call({ ...common, method: 'POST', path: ROUTES.buckets, bytes }),
+    )
+  }
+
+  async follow(replica: Replica, task: PageTask, patient: boolean, signal: AbortSignal): Promise<PullResult> {
+    const { session, clock, random } = this.#deps
+    const position = replica.position()
+    if (position === null) throw new AppError('internal', { doing: 'pull', detail: 'there is no cursor' })
+    const cursor = cursorText(position)
+    const waitSeconds = patient ? this.waitSeconds() : 0
+    const query = { cursor, wait: String(waitSeconds), ...this.#sliceQuery() }
+    const call = { doing: 'pull', ...PAGE, method: 'GET', path: ROUTES.desired, query, signal } as const
+    const startMs = clock.nowMs()
+    try {
+      const result = await this.#page({ replica, task, cursor, signal }, () =>
+        session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS }),
+      )
+      if (!patient) return result
+      const tookMs = clock.nowMs() - startMs
+      this.#wait = afterClean(
+        { ...this.#wait, seconds: waitSeconds },
+        tookMs >= waitSeconds * 1000 - 1_000,
+        this.#deps.waitLimit().limitSeconds,
+      )
+      if (result.kind !== 'nothing_new') return result
+      return { kind: 'nothing_new', pauseMs: Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - tookMs) }
+    } catch (error) {
+      const tookMs = clock.nowMs() - startMs
+      if (!patient || signal.aborted || !isSilence(error)) throw error
+      const shorter = isTimeout(error)
+        ? afterSilence({ ...this.#wait, seconds: waitSeconds })
+        : tookMs >= CUT_AFTER_MS
+          ? afterCut({ ...this.#wait, seconds: waitSeconds }, tookMs)
+          : null
+      if (shorter === null) throw error
+      this.#wait = shorter
+      return { kind: 'nothing_new', pauseMs: random() * CUT_PAUSE_MS }
+    }
+  }
+
+  async nextPart(replica: Replica, signal: AbortSignal): Promise<PullResult> {
+    const { session, stage, clock } = this.#deps
+    const staged = stage.current(clock.nowMs())
+    if (staged === null || staged.clusterId !== this.#deps.clusterId() || this.#tooLargeForLink(staged.partBytes))
+      return { kind: 'transfer_gone' }
+    const position = replica.position()
+    if (staged.cursor !== null && (position === null || staged.cursor !== cursorText(position))) return { kind: 'discarded' }
+    if (staged.have < staged.transfer.parts) {
+      const query = { transfer: staged.transfer.id, part: String(staged.have) }
+      const length = partLength(staged, staged.have)
+      const call = { doing: 'fetch a part', method: 'GET', path: ROUTES.desired, query, raw: true, signal } as const
+      const answer = await this.#measured(() =>
+        session.call({ ...call, answerBytesMax: PART_BYTES_MAX, timeoutMs: CALL_TIMEOUT_MS }),
+      ).catch(unlessGone)
+      if (answer === 'gone') return { kind: 'transfer_gone' }
+      if (answer.body.length !== length)
+        return { kind: 'refused', why: `part ${staged.have} has ${answer.body.length} bytes, the server had said ${length}` }
+      stage.add(answer.body)
+      if (staged.have + 1 < staged.transfer.parts) return { kind: 'part_staged' }
+    }
+    return this.#apply(replica, stage.assembled(), signal)
+  }
+
+  #tooLargeForLink(partBytes: number): boolean {
+    const wanted = this.#slice.bytes
+    return wanted !== null && partBytes > wanted && (this.#stagedSlice ?? Number.POSITIVE_INFINITY) > wanted
+  }
+
+  #sliceQuery(): { [SLICE_PARAM]: string } | null {
+    return this.#slice.bytes === null ? null : { [SLICE_PARAM]: String(this.#slice.bytes) }
+  }
+
+  async #page({ replica, task, cursor, signal }: Asking, ask: () => Promise<ServerAnswer>): Promise<PullResult> {
+    const { stage, clock, clusterId } = this.#deps
+    let answer: ServerAnswer
+    try {
+      answer = await this.#measured(ask)
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'bad_page') return { kind: 'refused', why: error.message }
+      if (!(error instanceof AppError && error.code === 'must_refetch')) throw error
+      return { kind: 'must_refetch', reason: reasonOf(error.data.extra?.['reason']) }
+    }
+    if (answer.status === 204) return { kind: 'nothing_new', pauseMs: 0 }
+    if (answer.piece === null) return this.#apply(replica, answer.body, signal)
+    const transfer = parseTransfer(answer.piece, PAGE_BYTES_MAX)
+    const lie = transfer === null ? 'a transfer that cannot be read' : transferLie(transfer, answer.body.length)
+    if (transfer === null || lie !== null) return { kind: 'refused', why: lie ?? '' }
+    stage.begin({ transfer, of: task, cursor, clusterId: clusterId(), beganMs: clock.nowMs() }, answer.body)
+    this.#stagedSlice = this.#slice.bytes
+    return { kind: 'transfer_began' }
+  }
+
+  /** Learns from answers that break off how much this link brings over in one go. */
+  async #measured(ask: () => Promise<ServerAnswer>): Promise<ServerAnswer> {
+    try {
+      const answer = await ask()
+      this.#slice = sliceAfterPiece(this.#slice)
+      return answer
+    } catch (error) {
+      const received = cutAfterBytes(error)
+      if (received > 0) this.#slice = sliceAfterCut(this.#slice, received)
+      throw error
+    }
+  }
+
+  /** RP7: a page that no pinned key has signed may be by a key that follows from one; a new session tells, once. */
+  async #apply(replica: Replica, wire: Uint8Array, signal: AbortSignal): Promise<ApplyPageResult> {
+    let frames: Uint8Array
+    try {
+      frames = inflated(wire, PAGE_BYTES_MAX)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return { kind: 'refused', why: error.message }
+    }
+    const result = replica.applyPage(frames)
+    if (result.kind !== 'refused' || result.why !== NOT_SIGNED) return result
+    const learned = await this.#deps.session.renewKeys(signal)
+    return learned ? replica.applyPage(frames) : result
+  }
+}
+
+interface Asking {
+  replica: Replica
+  task: PageTask
+  cursor: string | null
+  signal: AbortSignal
+}
+
+const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
+
+const isSilence = (error: unknown): boolean =>
+  error instanceof AppError && error.code === 'server_unreachable' && cutAfterBytes(error) === 0
+const isTimeout = (error: unknown): boolean => error instanceof AppError && error.data.detail === TIMED_OUT
+
+function cutAfterBytes(error: unknown): number {
+  const received = error instanceof AppError ? error.data.extra?.['cutAfterBytes'] : undefined
+  return typeof received === 'number' ? received : 0
+}
+
+function unlessGone(error: unknown): 'gone' {
+  if (error instanceof AppError && error.code === 'transfer_gone') return 'gone'
+  throw error
+}
+
+const reasonOf = (reason: unknown): RefetchReason => REFETCH_REASONS.find((known) => known === reason) ?? 'unknown'

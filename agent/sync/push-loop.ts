@@ -1,0 +1,116 @@
+// When status goes up: gathered for as long as the link is dear, revs compared first (PU7), a whole inventory when one is due (PU4).
+import type { BackoffLimits } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { runLoop } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import { compareRevs, pushBatch, pushInventory } from './push.ts'
+import { pushAtMs } from './push-pace.ts'
+import type { SessionKeeper } from './session-keeper.ts'
+
+/** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
+export const INVENTORY_WAIT_MS = 120_000
+/** Between comparisons of revs, in the mean: a server that was restored meanwhile is told everything again. */
+const COMPARE_INTERVAL_MS = 3_600_000
+const COMPARE_INTERVAL_METERED_MS = 12 * 3_600_000
+
+export interface PushLoopOptions {
+  session: SessionKeeper
+  state: AgentState
+  clock: Clock
+  random: Random
+  log: Logger
+  metered: boolean
+  /** The day's budget is used up. */
+  spent(): boolean
+  /** While there is none the pull finds it again; a second prober would double the load on a server that comes back. */
+  contact(): boolean
+  /** Sync is where it should be, so that an inventory would be a true one. */
+  idle(): boolean
+}
+
+export class PushLoop {
+  readonly #options: PushLoopOptions
+  #wakers: Array<() => void> = []
+  /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
+  #given: number | null
+  #lastMs: number | null = null
+  /** Where the inventory goes on. */
+  #after: string | null = null
+
+  constructor(options: PushLoopOptions) {
+    this.#options = options
+    const { state } = options
+    this.#given = state.identity() === null ? null : state.lastRev()
+    state.onOutbox(() => this.wake())
+  }
+
+  /** Something changed that a push may wait for. */
+  wake(): void {
+    for (const waker of this.#wakers.splice(0)) waker()
+  }
+
+  async run(common: { backoff: BackoffLimits; clock: Clock; random: Random; log: Logger; signal: AbortSignal }): Promise<void> {
+    const { signal } = common
+    signal.addEventListener('abort', () => this.wake(), { once: true })
+    await Promise.all([
+      runLoop({ ...common, name: 'push', turn: () => this.#pushTurn(signal) }),
+      runLoop({ ...common, name: 'inventory', turn: () => this.#inventoryTurn(signal) }),
+      runLoop({ ...common, name: 'compare revs', turn: () => this.#compareTurn(signal) }),
+    ])
+  }
+
+  async #pushTurn(signal: AbortSignal): Promise<void> {
+    const { session, state, clock, log } = this.#options
+    await this.#due(signal)
+    if (signal.aborted) return
+    this.#lastMs = clock.nowMs()
+    if (this.#given !== null) {
+      await compareRevs(session, state, this.#given, log, signal)
+      this.#given = null
+    }
+    await pushBatch(session, state, log, signal)
+  }
+
+  /** Returns when there is contact, something to say, and the time for it has come. */
+  async #due(signal: AbortSignal): Promise<void> {
+    const { state, clock, contact, metered, spent } = this.#options
+    let sinceMs: number | null = null
+    while (!signal.aborted) {
+      if (!contact() || (this.#given === null && state.outboxDepth() === 0)) {
+        sinceMs = null
+        await this.#woken(null, signal)
+        continue
+      }
+      sinceMs ??= clock.nowMs()
+      const atMs = pushAtMs({ metered, spent: spent(), urgent: metered && state.outboxUrgent(), sinceMs, lastMs: this.#lastMs })
+      if (atMs <= clock.nowMs()) return
+      await this.#woken(atMs - clock.nowMs(), signal)
+    }
+  }
+
+  /** After `ms` (null: never), or as soon as something changed. A wake-up ends a short wait only for who has something better to do. */
+  async #woken(ms: number | null, signal: AbortSignal): Promise<void> {
+    const woken = new AbortController()
+    const waiting = new Promise<void>((resolve) => this.#wakers.push(resolve)).then(() => woken.abort())
+    if (ms === null) await waiting
+    else await this.#options.clock.sleep(ms, AbortSignal.any([signal, woken.signal]))
+  }
+
+  async #inventoryTurn(signal: AbortSignal): Promise<void> {
+    const { session, state, clock, random, log, idle } = this.#options
+    if (this.#after === null) await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
+    // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
+    const settled = !signal.aborted && idle() && this.#given === null && state.outboxDepth() === 0
+    this.#after = settled && state.inventoryDue() ? await pushInventory(session, state, this.#after, log, signal) : null
+  }
+
+  async #compareTurn(signal: AbortSignal): Promise<void> {
+    const { state, clock, random, metered } = this.#options
+    await clock.sleep((metered ? COMPARE_INTERVAL_METERED_MS : COMPARE_INTERVAL_MS) * (0.5 + random()), signal)
+    if (signal.aborted || state.identity() === null) return
+    this.#given ??= state.lastRev()
+    this.wake()
+  }
+}

@@ -1,0 +1,69 @@
+// What the link to the server cost today, against a budget: bytes of requests and answers, headers included, without TLS and TCP. Kept on the disk, so that a
+// restart does not begin a new day; written seldom, so that it costs nothing.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { z } from 'zod'
+import type { Clock } from '../../shared/runtime/clock.ts'
+
+/** A metered link without a budget of its own: about ten times what an idle agent needs in a day. */
+export const DAILY_BYTES_METERED = 1_000_000
+/** At most so much is forgotten by a kill. */
+const WRITE_AFTER_BYTES = 4_096
+
+const daySchema = z.object({ day: z.string(), bytes: z.number().int().nonnegative() })
+export type Day = z.infer<typeof daySchema>
+
+export interface TrafficDay {
+  add(bytes: number): void
+  today(): Day
+  /** More than the budget was used; never with a budget of 0, which is none. */
+  exceeded(): boolean
+  budgetBytes: number
+  /** At the end of a run. */
+  flush(): void
+}
+
+/** Days are UTC: one clock for a fleet. */
+export const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().slice(0, 10)
+
+/** `path` null: nothing is kept. */
+export function createTrafficDay({ path, budgetBytes, clock }: { path: string | null; budgetBytes: number; clock: Clock }): TrafficDay {
+  let held = path === null ? null : readDay(path)
+  let unwritten = 0
+  const today = (): Day => {
+    const day = dayOf(clock.nowMs())
+    if (held?.day !== day) held = { day, bytes: 0 }
+    return held
+  }
+  const flush = () => {
+    if (path === null || unwritten === 0) return
+    unwritten = 0
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      writeFileSync(`${path}.new`, JSON.stringify(today()), { mode: 0o600 })
+      renameSync(`${path}.new`, path)
+    } catch {
+      // A full disk must not stop the sync that may free it; the count goes on in memory.
+    }
+  }
+  return {
+    budgetBytes,
+    today: () => ({ ...today() }),
+    exceeded: () => budgetBytes > 0 && today().bytes >= budgetBytes,
+    add(bytes) {
+      const { day, bytes: before } = today()
+      held = { day, bytes: before + bytes }
+      unwritten += bytes
+      if (unwritten >= WRITE_AFTER_BYTES) flush()
+    },
+    flush,
+  }
+}
+
+export function readDay(path: string): Day | null {
+  try {
+    return daySchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch {
+    return null
+  }
+}
