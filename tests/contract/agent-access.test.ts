@@ -205,7 +205,7 @@ test('last-seen marks of many polls are one write, and the first of a cluster do
 test('an unknown route of the agent API is a problem body, other paths are not its business', async () => {
   const server = await startTestServer()
   expect(code(await server.ask('PUT', ROUTES.desired))).toBe('404 not_found')
-  expect(code(await server.ask('POST', `${ROUTES.desired}/buckets`))).toBe('404 not_found')
+  expect(code(await server.ask('POST', `${ROUTES.desired}/bucket`))).toBe('404 not_found')
   expect(await server.server.handle(new Request('http://localhost/api/v1/clusters'))).toBeNull()
 })
 

@@ -19,7 +19,8 @@ import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { createShards, shardOf } from '../../server/desired/shard-files.ts'
 import type { Shards } from '../../server/desired/shards.ts'
-import { type AgentRoutes, createAgentRoutes } from '../../server/http/agent-routes.ts'
+import { type AgentRoutes, type AgentRoutesDeps, createAgentRoutes } from '../../server/http/agent-routes.ts'
+import { createDrain, type Drain } from '../../server/http/drain.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -58,6 +59,8 @@ export class SimServer {
   #routes: AgentRoutes | null = null
   /** Shards that were thrown away at an opening. */
   rebuilds = 0
+  drain!: Drain
+  restoreGate: AgentRoutesDeps['restoreGate'] = { pending: () => false, offer: async () => {} }
 
   constructor(world: World) {
     this.#world = world
@@ -78,7 +81,7 @@ export class SimServer {
     const { agents } = this
     const newId = () => randomHex(random, 16)
     const options = { shardCount: SHARD_COUNT, clock, log: silentLogger, newId, sign: this.#keys.sign, epochOf: agents.epochOf }
-    const opened = createShards({ ...options, dir: join(dir, 'shards') })
+    const opened = createShards({ ...options, dir: join(dir, 'shards'), withoutWorker: true })
     const { shards } = opened
     this.shards = shards
     const raised = await raiseEpochs({ store: this.store, opened, log: silentLogger })
@@ -87,6 +90,7 @@ export class SimServer {
     await replayShards({ store: this.store, content: this.#content(), shards, log: silentLogger })
     const randomBytes = (count: number) => Buffer.from(randomHex(random, count), 'hex')
     const common = { store: this.store, agents, keys: this.#keys, clock, randomBytes, log: silentLogger }
+    this.drain = createDrain(clock, random)
     this.#routes = createAgentRoutes({
       join: common,
       sessions: createSessions(common),
@@ -94,6 +98,8 @@ export class SimServer {
       store: this.store,
       onStatus: () => {},
       onSeen: () => {},
+      restoreGate: this.restoreGate,
+      drain: this.drain,
       clock,
       log: silentLogger,
     })
