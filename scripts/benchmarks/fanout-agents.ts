@@ -2,12 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { joinRequest } from '../../agent/sync/join.ts'
-import { createServerClient } from '../../agent/sync/server-client.ts'
-import { openSession } from '../../agent/sync/session-keeper.ts'
 import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { generateKey } from '../../shared/runtime/keys.ts'
+import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
+import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { PollingAgent } from './polling-agent.ts'
 
 export type FanoutOrder =
@@ -35,7 +33,6 @@ interface Member {
 
 const members: Member[] = []
 const agents: PollingAgent[] = []
-const never = new AbortController().signal
 let serverUrl = ''
 let pagesAtMs: number[] = []
 let failures: string[] = []
@@ -53,10 +50,10 @@ async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
 }
 
 async function connect(count: number): Promise<void> {
-  const client = createServerClient(serverUrl, fetch, systemClock)
   const port = Number(new URL(serverUrl).port)
-  await inParallel(members.slice(agents.length, agents.length + count), async ({ keys, joined }) => {
-    const { token } = await openSession(client, keys, joined, joined.incarnation, never)
+  await inParallel(members.slice(agents.length, agents.length + count), async (member) => {
+    const { joined } = member
+    const token = await openSession(member)
     const agent = new PollingAgent({
       port,
       clusterId: joined.clusterId,
@@ -68,6 +65,16 @@ async function connect(count: number): Promise<void> {
     agents.push(agent)
     await agent.start()
   })
+}
+
+async function openSession({ keys, joined }: Member): Promise<string> {
+  const { agentId, incarnation } = joined
+  const post = (body: object) =>
+    fetch(serverUrl + ROUTES.session, { method: 'POST', body: JSON.stringify({ agentId, incarnation, ...body }) })
+  const { nonce } = (await (await post({})).json()) as { nonce: string }
+  const response = await post({ nonce, signature: signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce)) })
+  if (!response.ok) throw new Error(`session: HTTP ${response.status} ${await response.text()}`)
+  return sessionAnswerSchema.parse(await response.json()).token
 }
 
 async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
