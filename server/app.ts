@@ -19,6 +19,7 @@ import { createFleetViews } from './http/fleet-views.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
+import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
 import type { Store } from './store/store.ts'
@@ -28,7 +29,7 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'webhook' | 'version'> {
+export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'restore' | 'webhook' | 'version'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions
@@ -79,7 +80,7 @@ export function createApp(deps: AppDeps): App {
 
 function createElysia(deps: AppDeps) {
   const auth = createAuth(deps.tokens, deps.logger)
-  const admin: AdminDeps = { ...deps, views: createFleetViews(deps.store, deps.clock), principal: auth.principal }
+  const admin: AdminDeps = { ...deps, views: createFleetViews(deps.store, deps.clock, deps.restore), principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
     .derive(({ request }) => ({ principal: auth.principal(request) }))
@@ -88,6 +89,7 @@ function createElysia(deps: AppDeps) {
     .use(fleetRoutes(admin))
     .use(accessRoutes(admin))
     .use(serverKeyRoutes(admin))
+    .use(restoreRoutes(admin))
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })

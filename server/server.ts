@@ -9,6 +9,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens } from './access/api-tokens.ts'
+import { createKnocks } from './access/knocks.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
@@ -18,6 +19,8 @@ import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
+import { createRestoreActions } from './fleet/restore-actions.ts'
+import { createRestoreGate, recordAhead } from './fleet/restore-gate.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
 import { IDLE_TIMEOUT_SECONDS } from './http/desired-routes.ts'
 import { createDrain } from './http/drain.ts'
@@ -70,7 +73,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     log,
   })
   const { shards } = opened
-  await discardStale({ store, opened, log })
+  await discardStale({ store, opened, log, onAhead: recordAhead(store, clock) })
   await raiseEpochs({ store, opened, log })
   await agents.refresh()
   agents.onChanged((clusterId) => {
@@ -78,6 +81,11 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     shards.wake(clusterId) // its agent learns at once what became of it
   })
   await replayShards({ store, content, shards, log })
+
+  const restoreGate = await createRestoreGate({ store, keys, shards, clock, log })
+  const knocks = createKnocks(clock)
+  const publish = { store, content, shards }
+  const restore = createRestoreActions({ store, publish, gate: restoreGate, knocks, refreshAgents: () => agents.refresh(), clock, log })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
   const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
@@ -95,12 +103,15 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const seen = createSeenMarks(store, clock, log)
   const agentRoutes = createAgentRoutes({
     join: { store, agents, keys, clock, randomBytes, log, onJoined: reports.onJoined },
-    sessions: createSessions({ keys, agents, store, clock, randomBytes }),
+    sessions: createSessions({ keys, agents, store, clock, randomBytes, onUnknown: knocks.note }),
     shards,
     store,
-    onStatus: (agent, changed) => reports.onStatus(agent.clusterId, changed),
+    onStatus: ({ clusterId }, changed) => {
+      restoreGate.onStatus(clusterId, changed)
+      reports.onStatus(clusterId, changed)
+    },
     onSeen: seen.seen,
-    restoreGate: { pending: () => false, offer: async () => {} },
+    restoreGate,
     drain,
     clock,
     log,
@@ -115,6 +126,7 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     clock,
     logger: log,
     serverKeys: keys,
+    restore,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }

@@ -15,6 +15,7 @@ import { get } from './get.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
+import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, rotateServerKey } from './server-key.ts'
 import { type OwnVersion, version } from './version.ts'
 
@@ -189,6 +190,18 @@ export async function runCli({ serverCommand, version: ownVersion, io }: CliDeps
     .argument('<id>')
     .option('-y, --yes', 'do not ask')
     .action((id, options) => remove(context, 'join-tokens', id, { ...options, project: DEFAULT_PROJECT }))
+
+  const restore = program
+    .command('restore')
+    .description('what a server that was restored from a backup would change in its clusters')
+    .addOption(output())
+    .addHelpText('before', examples('skerry restore', 'skerry restore -o json', 'skerry restore confirm'))
+    .action((options) => showRestore(context, options))
+  restore
+    .command('confirm')
+    .description('show that plan and say yes to exactly it: agents are served again, nothing is deleted')
+    .option('-y, --yes', 'do not ask')
+    .action((options) => confirmRestore(context, options))
 
   const serverKey = program.command('server-key').description('the key that the server signs with, and every agent knows it by')
   serverKey

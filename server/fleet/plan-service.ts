@@ -164,7 +164,7 @@ function decideRemovals(
 /** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
 function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
   const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
-  return sharedBy(({ pruneConfirmed: _, ...rest }: ServiceRow) => ({ ...rest, removal }))
+  return sharedBy(({ pruneConfirmed: _, restored: __, ...rest }: ServiceRow) => ({ ...rest, removal }))
 }
 
 function removalOrder({ row, cluster }: Holder, doc: ServiceRow): PlannedPublish {
@@ -190,8 +190,12 @@ function sharedBy<K, V>(make: (key: K) => V): (key: K) => V {
 }
 
 /** TG8: the order stays until the agent says that it was carried out: this one, not one before it. */
-function finishRemoval({ removed }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
-  if (doc.removal === undefined || removed.get(cluster.clusterId) !== doc.removal.atMs) return
+function finishRemoval(input: PlanInput, holder: Holder, plan: ServicePlan): void {
+  const { row, doc, cluster } = holder
+  if (doc.removal === undefined || input.removed.get(cluster.clusterId) !== doc.removal.atMs) {
+    liftRestored(input, holder, plan)
+    return
+  }
   plan.publishes.push({
     clusterId: cluster.clusterId,
     cluster: cluster.name,
@@ -199,6 +203,23 @@ function finishRemoval({ removed }: PlanInput, { row, doc, cluster }: Holder, pl
     objects: 'none',
     placedBy: row.placedBy,
     what: 'removed',
+  })
+}
+
+/** RP2: an order from a backup deletes when a person says so. */
+function liftRestored({ id, confirmations }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
+  const subject = pruneSubject(cluster.clusterId, id)
+  const confirmation = confirmations.get(subject)
+  if (doc.restored !== true || confirmation?.token !== doc.digest || confirmation.confirmedMs === null) return
+  const { restored: _, ...rest } = doc
+  plan.close.push(subject)
+  plan.publishes.push({
+    clusterId: cluster.clusterId,
+    cluster: cluster.name,
+    doc: { ...rest, pruneConfirmed: doc.digest },
+    objects: 'none',
+    placedBy: row.placedBy,
+    what: 'settled',
   })
 }
 
@@ -215,6 +236,7 @@ type WantedDocs = (held: ServiceRow | null, pruneConfirmed: boolean) => { doc: S
 function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string): WantedDocs {
   const make = (pruneConfirmed: boolean) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
+    const yes = pruneConfirmed || before?.pruneConfirmed === digest
     const doc: ServiceRow = {
       commit: before?.digest === digest ? before.commit : commit,
       digest,
@@ -222,7 +244,9 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
       ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
       sync: spec.sync,
       protect: spec.protect,
-      ...(pruneConfirmed || before?.pruneConfirmed === digest ? { pruneConfirmed: digest } : {}),
+      ...(yes ? { pruneConfirmed: digest } : {}),
+      // RP2: for as long as it is what the backup said, and nobody said yes to it.
+      ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
     }
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
   }

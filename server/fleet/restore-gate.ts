@@ -1,10 +1,116 @@
-// RP2: while a server that was set back waits for a person, no agent gets a page from it.
+// RP2: while a server that was set back waits for a person, no agent gets a page from it. What shows that it was set back is its own word, signed by one of
+// its own keys: an agent can repeat it and not invent it.
 import type { ClusterId } from '../../shared/model/ids.ts'
-import type { HeadProof } from '../../shared/protocol/frames.ts'
+import { checkpointBytes, type HeadProof } from '../../shared/protocol/frames.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { verifyBytes } from '../../shared/runtime/keys.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { ServerKeys } from '../access/server-keys.ts'
+import type { Shards } from '../desired/shards.ts'
+import type { RestoreProof, StatusWrite, Store } from '../store/store.ts'
+import { fleetEvent } from './fleet-event.ts'
 
 export interface RestoreGate {
   /** Pulls are answered 503 `restore_pending`. Asked at every poll: no I/O. */
   pending(): boolean
   /** What an agent that must refetch shows of this server's own past. A proof of this server that is newer than the fleet store sets `pending`. */
   offer(clusterId: ClusterId, proof: HeadProof): Promise<void>
+  /** Status rows that changed, after they are in the store. */
+  onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
+  /** Services of which this cluster's agent told while the matter is pending. */
+  told(clusterId: ClusterId): ReadonlySet<string>
+  /** Pages are served again. */
+  settled(): void
+}
+
+export interface RestoreGateDeps {
+  store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProof' | 'clusterOrdinals' | 'appendEvents'>
+  keys: Pick<ServerKeys, 'history'>
+  shards: Pick<Shards, 'head' | 'pull'>
+  clock: Clock
+  log: Logger
+}
+
+/** A shard file that is ahead of the store is as good as a proof. Before the gate is made, which then finds it recorded. */
+export const recordAhead =
+  (store: Pick<Store, 'recordRestoreProof' | 'restoreProofs' | 'appendEvents'>, clock: Clock) =>
+  async (clusterId: ClusterId, ordinal: number): Promise<void> => {
+    const first = (await store.restoreProofs()).length === 0
+    await store.recordRestoreProof({ clusterId, epoch: 1, ordinal, atMs: clock.nowMs() })
+    if (first) await store.appendEvents([pendingEvent(clock.nowMs())])
+  }
+
+const pendingEvent = (atMs: number) =>
+  fleetEvent(
+    atMs,
+    'Warning',
+    'RestorePending',
+    'the server knows less than it told its clusters before; they keep what they hold until a person confirms: `skerry restore` shows what would change',
+    {},
+  )
+
+const NOTHING: ReadonlySet<string> = new Set()
+
+/** Before anything is served. */
+export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreGate> {
+  const { store, clock, log } = deps
+  /** What a proof beyond it can only be of: this life of the server, whose pages are all in the shards' logs, or a time that was set back. */
+  const ordinalsAtStart = await store.clusterOrdinals()
+  const recorded = new Map((await store.restoreProofs()).map((proof) => [proof.clusterId, proof]))
+  let pending = recorded.size > 0
+  const told = new Map<ClusterId, Set<string>>()
+  if (pending) log.warn('a restore waits for a person: agents get no pages until `skerry restore confirm`', { clusters: recorded.size })
+
+  async function record(found: RestoreProof): Promise<void> {
+    const held = recorded.get(found.clusterId)
+    if (held !== undefined && held.epoch >= found.epoch && held.ordinal >= found.ordinal) return
+    const first = !pending
+    pending = true // at once: no other agent may get a page while this is written
+    recorded.set(found.clusterId, found)
+    await store.recordRestoreProof(found)
+    if (!first) return
+    log.warn('this server was restored from a backup: agents get no pages until `skerry restore confirm`', { cluster: found.clusterId })
+    await store.appendEvents([pendingEvent(found.atMs)])
+  }
+
+  return {
+    pending: () => pending,
+    async offer(clusterId, proof) {
+      if (!isOwnWord(clusterId, proof, deps.keys)) return log.debug('a head proof that this server never signed', { cluster: clusterId })
+      const { epoch, ordinal } = proof.hello
+      if (!(await isNewer(clusterId, proof, deps, ordinalsAtStart.get(clusterId) ?? 0))) return
+      await record({ clusterId, epoch, ordinal, atMs: clock.nowMs() })
+    },
+    onStatus(clusterId, changed) {
+      if (!pending) return
+      const keys = told.get(clusterId) ?? new Set()
+      for (const { kind, key } of changed) if (kind === 'service') keys.add(key)
+      if (keys.size > 0) told.set(clusterId, keys)
+    },
+    told: (clusterId) => told.get(clusterId) ?? NOTHING,
+    settled() {
+      pending = false
+      recorded.clear()
+      told.clear()
+    },
+  }
+}
+
+/** By any key that this server remembers, the newest first; for this cluster. */
+function isOwnWord(clusterId: ClusterId, { hello, checkpoint }: HeadProof, { history }: Pick<ServerKeys, 'history'>): boolean {
+  const signed = checkpointBytes(clusterId, hello, checkpoint)
+  return history.toReversed().some(({ publicKey }) => verifyBytes(publicKey, signed, checkpoint.signature))
+}
+
+/** Whether the server can have said this and still be what it was. */
+async function isNewer(clusterId: ClusterId, { hello }: HeadProof, { store, shards }: RestoreGateDeps, atStart: number): Promise<boolean> {
+  const facts = await store.restoreFacts(clusterId)
+  if (facts === null || hello.epoch < facts.settledEpoch) return false
+  if (hello.epoch > facts.epoch || hello.ordinal > facts.ordinal) return true
+  // The store may have overtaken the time that is gone: then the numbers say nothing, and the log must know the page.
+  if (hello.ordinal <= atStart) return false
+  const { dbId } = shards.head(clusterId)
+  if (hello.to.dbId !== dbId) return hello.ordinal > facts.adoptedOrdinal
+  const { kind } = await shards.pull(clusterId, hello.to, { zstd: false })
+  return kind === 'refetch' && shards.head(clusterId).dbId === dbId
 }

@@ -316,9 +316,11 @@ export interface ClusterInput {
   liveness: Liveness
   report: ClusterStatus | null
   placements: readonly PlacementView[]
+  /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
+  restoreSinceMs: number | null
 }
 
-export function clusterStatusView({ cluster, liveness, report, placements }: ClusterInput): ClusterView['status'] {
+export function clusterStatusView({ cluster, liveness, report, placements, restoreSinceMs }: ClusterInput): ClusterView['status'] {
   const base = {
     liveness,
     joinedMs: cluster.joinedMs,
@@ -331,6 +333,10 @@ export function clusterStatusView({ cluster, liveness, report, placements }: Clu
   const folded = placements.length === 0 ? { ...foldStates([], serviceKey), ...NOTHING_PLACED } : foldStates(placements, serviceKey)
   const away = absence(cluster.name, liveness)
   const [problem] = base.problems
+  if (restoreSinceMs !== null) {
+    const { cause, remedy } = ERRORS.restore_pending
+    return { ...base, ...folded, sync: 'Unknown', reason: 'RestorePending', message: cause, next: remedy, sinceMs: restoreSinceMs }
+  }
   if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs ?? cluster.joinedMs }
   if (problem !== undefined) {
     const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : 'Run `skerry-agent status` in the cluster.'

@@ -2,6 +2,7 @@
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Principal } from '../access/api-tokens.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
+import type { RestoreActions } from '../fleet/restore-actions.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetActions } from './fleet-actions.ts'
 import type { FleetViews } from './fleet-views.ts'
@@ -13,6 +14,7 @@ export interface AdminDeps {
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
+  restore: RestoreActions
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }

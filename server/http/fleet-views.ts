@@ -6,6 +6,7 @@ import { clusterStatusSchema, driftStatusSchema, objectStatusSchema, serviceStat
 import type { ClusterView, ObjectView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { leaveSubject, pruneSubject, removeSubject } from '../fleet/plan-service.ts'
+import type { RestoreActions } from '../fleet/restore-actions.ts'
 import { clusterStatusView, livenessOf, objectView, placementView, repositoryStatusView, serviceStatusView } from '../fleet/status-view.ts'
 import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource } from '../store/store.ts'
 
@@ -33,8 +34,8 @@ export interface FleetViews {
   objects(query: ObjectQuery): Promise<ObjectPage>
 }
 
-export function createFleetViews(store: Store, clock: Clock): FleetViews {
-  const reading = () => new FleetReading(store, clock)
+export function createFleetViews(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>): FleetViews {
+  const reading = () => new FleetReading(store, clock, restore)
   return {
     async resources(resources) {
       const shared = reading()
@@ -50,11 +51,13 @@ export function createFleetViews(store: Store, clock: Clock): FleetViews {
 /** One answer's worth of reading: what many of its items need is read once. */
 class FleetReading {
   private readonly store: Store
+  private readonly restore: Pick<RestoreActions, 'pendingSinceMs'>
   private readonly nowMs: number
   private readonly memo = new Map<string, Promise<unknown>>()
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>) {
     this.store = store
+    this.restore = restore
     this.nowMs = clock.nowMs()
   }
 
@@ -98,7 +101,8 @@ class FleetReading {
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
     const placements = await this.placementsInCluster(cluster)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
-    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, placements })
+    const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
+    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, placements, restoreSinceMs })
   }
 
   private async serviceStatus(resource: StoredResource): Promise<ServiceView['status']> {

@@ -183,6 +183,42 @@ export type JoinTokenView = z.infer<typeof joinTokenViewSchema>
 /** The only answer that ever holds the token itself. */
 export const createdJoinTokenSchema = z.object({ ...joinTokenViewSchema.shape, token: z.string() })
 
+const restoreServiceViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  /** `place`: the agent does not have it. `unclaimed`: the server knows nothing of it; it is kept. */
+  what: z.enum(['change', 'place', 'remove', 'let go', 'unclaimed']).catch('change'),
+  /** Commits: what the agent has, what the server would send. */
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+})
+export type RestoreServiceView = z.infer<typeof restoreServiceViewSchema>
+const restoreClusterViewSchema = z.object({
+  cluster: z.string(),
+  lastSeenMs: ms.nullable(),
+  /** Made contact since the restore was found out. */
+  heard: z.boolean(),
+  /** What the server told this cluster once, and what it knows of that now; null when its agent proved nothing. */
+  behind: z.object({ epoch: ms, ordinal: ms, provenEpoch: ms, provenOrdinal: ms }).nullable(),
+  /** Services that stay as they are. */
+  same: ms,
+  /** All others. */
+  services: z.array(restoreServiceViewSchema),
+})
+export type RestoreClusterView = z.infer<typeof restoreClusterViewSchema>
+export const restorePlanViewSchema = z.object({
+  pending: z.boolean(),
+  sinceMs: ms.nullable(),
+  /** Of exactly these clusters and services: what `confirm` takes. Null when nothing is pending. */
+  token: z.string().nullable(),
+  clusters: z.array(restoreClusterViewSchema),
+  /** Whose agent asks for a session and is not known here. */
+  unknownAgents: z.array(z.object({ agentId: z.string(), tries: ms, lastMs: ms })),
+})
+export type RestorePlanView = z.infer<typeof restorePlanViewSchema>
+export const restoreConfirmSchema = z.strictObject({ token: z.string().min(1).max(64) })
+export const restoreConfirmedSchema = z.object({ clusters: ms, marked: ms })
+
 export const serverKeyViewSchema = z.object({
   /** What join tokens carry of it. */
   fingerprint: z.string(),

@@ -11,6 +11,7 @@ import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { SyncLoop } from '../../agent/sync/sync-loop.ts'
 import { type AgentIndex, createAgentIndex } from '../../server/access/agent-index.ts'
 import { joinTokenHash } from '../../server/access/join.ts'
+import { createKnocks, type Knocks } from '../../server/access/knocks.ts'
 import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions } from '../../server/access/sessions.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
@@ -19,7 +20,10 @@ import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { createShards, shardOf } from '../../server/desired/shard-files.ts'
 import type { Shards } from '../../server/desired/shards.ts'
-import { type AgentRoutes, type AgentRoutesDeps, createAgentRoutes } from '../../server/http/agent-routes.ts'
+import { discardStale } from '../../server/desired/stale-shards.ts'
+import { createRestoreActions, type RestoreActions } from '../../server/fleet/restore-actions.ts'
+import { createRestoreGate, type RestoreGate, recordAhead } from '../../server/fleet/restore-gate.ts'
+import { type AgentRoutes, createAgentRoutes } from '../../server/http/agent-routes.ts'
 import { createDrain, type Drain } from '../../server/http/drain.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
@@ -60,10 +64,13 @@ export class SimServer {
   /** Shards that were thrown away at an opening. */
   rebuilds = 0
   drain!: Drain
-  restoreGate: AgentRoutesDeps['restoreGate'] = { pending: () => false, offer: async () => {} }
+  restoreGate!: RestoreGate
+  restore!: RestoreActions
+  readonly knocks: Knocks
 
   constructor(world: World) {
     this.#world = world
+    this.knocks = createKnocks(world.clock)
     this.#keys = loadServerKeys(join(world.dir, 'keys'))
   }
 
@@ -84,19 +91,31 @@ export class SimServer {
     const opened = createShards({ ...options, dir: join(dir, 'shards'), withoutWorker: true })
     const { shards } = opened
     this.shards = shards
+    await discardStale({ store: this.store, opened, log: silentLogger, onAhead: recordAhead(this.store, clock) })
     const raised = await raiseEpochs({ store: this.store, opened, log: silentLogger })
     this.rebuilds += raised.length > 0 ? 1 : 0
     await agents.refresh()
     await replayShards({ store: this.store, content: this.#content(), shards, log: silentLogger })
+    const gate = await createRestoreGate({ store: this.store, keys: this.#keys, shards, clock, log: silentLogger })
+    this.restoreGate = gate
+    this.restore = createRestoreActions({
+      store: this.store,
+      publish: { store: this.store, content: this.#content(), shards },
+      gate,
+      knocks: this.knocks,
+      refreshAgents: () => agents.refresh(),
+      clock,
+      log: silentLogger,
+    })
     const randomBytes = (count: number) => Buffer.from(randomHex(random, count), 'hex')
     const common = { store: this.store, agents, keys: this.#keys, clock, randomBytes, log: silentLogger }
     this.drain = createDrain(clock, random)
     this.#routes = createAgentRoutes({
       join: common,
-      sessions: createSessions(common),
+      sessions: createSessions({ ...common, onUnknown: this.knocks.note }),
       shards,
       store: this.store,
-      onStatus: () => {},
+      onStatus: ({ clusterId }, changed) => gate.onStatus(clusterId, changed),
       onSeen: () => {},
       restoreGate: this.restoreGate,
       drain: this.drain,
@@ -238,8 +257,10 @@ export class SimAgent {
     this.changes++
     const rows = services.map((service) => {
       const read = loop.replica()?.read(service)
-      const message = read?.kind === 'complete' ? read.revision.row.digest : (read?.kind ?? 'none')
-      const doc = { sync: 'Synced', health: 'Healthy', reason: 'Sim', message, sinceMs: 1, objectCount: 0, healthyCount: 0 }
+      const row = read?.kind === 'complete' ? read.revision.row : null
+      const message = row?.digest ?? read?.kind ?? 'none'
+      const received = row === null ? {} : { received: { commit: row.commit, digest: row.digest, atMs: 1 } }
+      const doc = { ...received, sync: 'Synced', health: 'Healthy', reason: 'Sim', message, sinceMs: 1, objectCount: 0, healthyCount: 0 }
       return { kind: 'service' as const, key: serviceKey(service), doc }
     })
     state.report(rows)

@@ -42,6 +42,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     clock,
     logger: silentLogger,
     serverKeys: testKeys(),
+    restore: NO_RESTORE,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
@@ -87,6 +88,12 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
       return { status: response.status, headers: response.headers, body: json && text !== '' ? JSON.parse(text) : text }
     },
   }
+}
+
+const NO_RESTORE: AppDeps['restore'] = {
+  pendingSinceMs: async () => null,
+  plan: async () => ({ pending: false, sinceMs: null, token: null, clusters: [], unknownAgents: [] }),
+  confirm: async () => ({ clusters: 0, marked: 0 }),
 }
 
 /** Keys whose fingerprints are counted: ffff…, 0000…1, 0000…2. */

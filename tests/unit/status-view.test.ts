@@ -312,8 +312,16 @@ describe('a cluster and a repository', () => {
       'DiskFull',
       'Free some space',
     ],
+    [
+      'AP11 RP2 a restore waits for a person',
+      { liveness: ONLINE, report: null, placements: [placement('ship-7')], restoreSinceMs: 5 },
+      'Unknown',
+      'Healthy',
+      'RestorePending',
+      'Read the plan with `skerry restore`',
+    ],
   ] as const)('%s', (_, given, sync, health, reason, next) => {
-    const view = clusterStatusView({ cluster, ...given, placements: [...given.placements] })
+    const view = clusterStatusView({ cluster, restoreSinceMs: null, ...given, placements: [...given.placements] })
     expect([view.sync, view.health, view.reason]).toEqual([sync, health, reason])
     expect(view.next).toStartWith(next)
   })

@@ -1,0 +1,85 @@
+// restore: what a server that was set back to a backup would change, and the yes that lets it go on.
+
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import { type RestorePlanView, type RestoreServiceView, restoreConfirmedSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
+import { ageText, type Column, countText, plainText, renderTable } from './columns.ts'
+import { type Context, type Output, usesColour } from './context.ts'
+import { consent } from './delete.ts'
+
+const NOTHING_WAITS = 'no restore waits for a person\n'
+
+export async function showRestore(context: Context, { output }: { output?: Output }): Promise<void> {
+  const { io } = context
+  const plan = await context.client().get('/restore', restorePlanViewSchema)
+  if (output === 'json') io.stdout.write(`${JSON.stringify(plan, null, 2)}\n`)
+  else if (output === 'yaml') io.stdout.write(toYaml(plan))
+  else if (!plan.pending) io.stderr.write(`${NOTHING_WAITS}${knocksText(plan, io.clock.nowMs())}`)
+  else io.stdout.write(`${planText(plan, io.clock.nowMs(), usesColour(io))}\nGo on with it: skerry restore confirm\n`)
+}
+
+export async function confirmRestore(context: Context, { yes }: { yes?: true | undefined }): Promise<void> {
+  const { io } = context
+  const client = context.client()
+  const plan = await client.get('/restore', restorePlanViewSchema)
+  if (!plan.pending || plan.token === null) return void io.stderr.write(NOTHING_WAITS)
+  io.stderr.write(planText(plan, io.clock.nowMs(), usesColour(io)))
+  await consent(context, 'Go on with exactly this?', yes === true)
+  const { clusters, marked } = await client.send('POST', '/restore/confirm', restoreConfirmedSchema, { token: plan.token })
+  io.stdout.write(`restore confirmed: ${countText(clusters, 'cluster')} served again\n`)
+  if (marked > 0)
+    io.stderr.write(`${countText(marked, 'service')} in clusters prune nothing until their next commit, or until \`skerry confirm\`.\n`)
+}
+
+interface Line extends RestoreServiceView {
+  cluster: string
+  seenMs: number | null
+}
+
+const WHAT: Record<RestoreServiceView['what'], string> = {
+  change: 'would change',
+  place: 'would be placed',
+  remove: 'removal order; deletes nothing before a yes',
+  'let go': 'would be let go; its objects stay',
+  unclaimed: 'unclaimed: kept',
+}
+const short = (commit: string | null): string | null => commit?.slice(0, 8) ?? null
+const columns = (nowMs: number): Column<Line>[] => [
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  { title: 'SEEN', value: ({ seenMs }) => ageText(seenMs, nowMs) },
+  { title: 'PROJECT', value: ({ project }) => project },
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'FROM', value: ({ from }) => short(from) },
+  { title: 'TO', value: ({ to }) => short(to) },
+  { title: 'WHAT', value: ({ what }) => WHAT[what] },
+]
+
+function planText(plan: RestorePlanView, nowMs: number, colours: boolean): string {
+  const ahead = plan.clusters.filter(({ behind }) => behind !== null)
+  const silent = plan.clusters.filter(({ heard }) => !heard)
+  const lines = plan.clusters.flatMap(({ cluster, lastSeenMs, services }) =>
+    services.map((service) => ({ ...service, cluster, seenMs: lastSeenMs })),
+  )
+  const same = plan.clusters.reduce((sum, cluster) => sum + cluster.same, 0)
+  const texts = [
+    `This server was restored from a backup: ${countText(ahead.length, 'cluster')} of ${plan.clusters.length} proved, ${ageText(plan.sinceMs, nowMs)} ago or since, that it knew more once.`,
+    'Until a person confirms this plan, agents go on enforcing what they hold and are sent nothing. A yes deletes nothing in any cluster.',
+    '',
+    lines.length === 0 ? 'No service would change.' : renderTable(columns(nowMs), lines, { wide: false, headers: true, colours }).trimEnd(),
+    `${countText(same, 'service')} in clusters stay as they are.`,
+  ]
+  if (silent.length > 0)
+    texts.push(
+      `Not heard of since, so what is shown of them is what they said before: ${silent.map(({ cluster }) => plainText(cluster)).join(', ')}`,
+    )
+  return `${texts.join('\n')}\n${knocksText(plan, nowMs)}`
+}
+
+function knocksText({ unknownAgents }: RestorePlanView, nowMs: number): string {
+  if (unknownAgents.length === 0) return ''
+  const lines = unknownAgents.map(
+    ({ agentId, tries, lastMs }) => `  ${plainText(agentId)}, ${countText(tries, 'time')}, last ${ageText(lastMs, nowMs)} ago\n`,
+  )
+  return `Agents that ask for a session and are not known here, because their cluster joined after the backup or was removed:
+${lines.join('')}Let such a cluster join again: skerry join-token create, then start its agent with that token. What is applied there stays applied.
+`
+}

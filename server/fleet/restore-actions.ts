@@ -1,0 +1,140 @@
+// RP2: the plan that a person reads, and what a yes to it does.
+import { setImmediate } from 'node:timers/promises'
+import { type ClusterId, serviceKey } from '../../shared/model/ids.ts'
+import { serviceStatusSchema } from '../../shared/model/status.ts'
+import type { RestorePlanView } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Knocks } from '../access/knocks.ts'
+import { type Publication, type PublishDeps, publishRevisions } from '../desired/publisher.ts'
+import { decodeRenderedSet } from '../desired/rendered-set.ts'
+import type { ClusterRecord, DesiredService, RestoreProof, Store } from '../store/store.ts'
+import { fleetEvent } from './fleet-event.ts'
+import type { RestoreGate } from './restore-gate.ts'
+import { planRestore, restoreToken, type ServiceReport } from './restore-plan.ts'
+
+export interface RestoreActions {
+  /** Since when agents wait for a person; null: they do not. */
+  pendingSinceMs(): Promise<number | null>
+  plan(): Promise<RestorePlanView>
+  /** Throws `conflict` when `token` is not of what would happen now. How many clusters and services were told to delete nothing. */
+  confirm(token: string, by: string): Promise<{ clusters: number; marked: number }>
+}
+
+export interface RestoreActionsDeps {
+  store: Store
+  publish: PublishDeps
+  gate: RestoreGate
+  knocks: Pick<Knocks, 'list'>
+  /** Epochs changed. */
+  refreshAgents(): Promise<void>
+  clock: Clock
+  log: Logger
+}
+
+/** Clusters that are read between two turns of everybody else. */
+const CLUSTERS_A_TURN = 50
+/** Rows with their objects that are held at a time. */
+const ROWS_A_TIME = 500
+
+interface Read {
+  view: RestorePlanView
+  marked: DesiredService[]
+}
+
+export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
+  const { store, gate, clock, log } = deps
+  let confirming = false
+  const sinceMs = async () => earliest(await store.restoreProofs())
+  return {
+    pendingSinceMs: async () => (gate.pending() ? ((await sinceMs()) ?? clock.nowMs()) : null),
+    plan: async () => (await readPlan(deps)).view,
+    async confirm(token, by) {
+      if (confirming) throw new AppError('conflict', { detail: 'it is being confirmed right now', remedy: 'Look at `skerry restore`.' })
+      confirming = true
+      try {
+        const { view, marked } = await readPlan(deps)
+        if (!view.pending) throw new AppError('conflict', { detail: 'no restore waits for a person', remedy: '' })
+        if (view.token !== token)
+          throw new AppError('conflict', {
+            detail: 'what would change is no longer what was shown: agents came back or Git went on',
+            remedy: 'Read the plan again with `skerry restore`, then confirm that one.',
+          })
+        await markRestored(deps.publish, marked)
+        await store.settleRestore()
+        await deps.refreshAgents()
+        gate.settled()
+        const message = `confirmed by ${by}: ${view.clusters.length} clusters are served again, ${marked.length} services delete nothing before their next commit`
+        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'RestoreConfirmed', message, {})])
+        log.warn('restore confirmed', { by, clusters: view.clusters.length, marked: marked.length })
+        return { clusters: view.clusters.length, marked: marked.length }
+      } finally {
+        confirming = false
+      }
+    },
+  }
+}
+
+const earliest = (proofs: readonly RestoreProof[]): number | null =>
+  proofs.reduce<number | null>((min, { atMs }) => (min === null || atMs < min ? atMs : min), null)
+
+async function readPlan({ store, gate, knocks }: RestoreActionsDeps): Promise<Read> {
+  const unknownAgents = knocks.list()
+  const proofs = await store.restoreProofs()
+  const sinceMs = earliest(proofs)
+  if (!gate.pending() || sinceMs === null)
+    return { view: { pending: false, sinceMs: null, token: null, clusters: [], unknownAgents }, marked: [] }
+  const byCluster = new Map(proofs.map((proof) => [proof.clusterId, proof]))
+  const clusters: RestorePlanView['clusters'] = []
+  const marked: DesiredService[] = []
+  for (const [index, cluster] of (await store.listClusters()).entries()) {
+    if (index % CLUSTERS_A_TURN === CLUSTERS_A_TURN - 1) await setImmediate()
+    const proof = byCluster.get(cluster.clusterId)
+    const facts = proof === undefined ? null : await store.restoreFacts(cluster.clusterId)
+    const planned = planRestore({
+      cluster: cluster.name,
+      lastSeenMs: cluster.lastSeenMs,
+      heard: heardOf(cluster, sinceMs, gate),
+      ahead: proof === undefined || facts === null ? null : { proof, epoch: facts.epoch, ordinal: facts.ordinal },
+      desired: await store.desiredInCluster(cluster.clusterId),
+      reports: await reportsOf(store, cluster.clusterId, gate.told(cluster.clusterId)),
+    })
+    clusters.push(planned.view)
+    marked.push(...planned.marked)
+  }
+  return { view: { pending: true, sinceMs, token: restoreToken(clusters), clusters, unknownAgents }, marked }
+}
+
+const heardOf = ({ clusterId, lastSeenMs }: ClusterRecord, sinceMs: number, gate: RestoreGate): boolean =>
+  gate.told(clusterId).size > 0 || (lastSeenMs ?? 0) >= sinceMs
+
+async function reportsOf(store: Store, clusterId: ClusterId, told: ReadonlySet<string>): Promise<Map<string, ServiceReport>> {
+  const reports = new Map<string, ServiceReport>()
+  for (const { key, doc } of await store.listStatus({ clusterId, kind: 'service' })) {
+    const status = serviceStatusSchema.safeParse(doc).data
+    if (status !== undefined) reports.set(key, { status, current: told.has(key) })
+  }
+  return reports
+}
+
+/** Done again it does nothing (RV4): a crash before the restore is settled leaves it pending, and the next yes goes on. */
+async function markRestored(publish: PublishDeps, marked: readonly DesiredService[]): Promise<void> {
+  const rows = [...marked].sort((a, b) => (serviceKey(a) < serviceKey(b) ? -1 : serviceKey(a) > serviceKey(b) ? 1 : 0))
+  for (let start = 0; start < rows.length; start += ROWS_A_TIME) {
+    const sets = new Map<string | null, ReadonlyMap<string, string>>([[null, new Map()]])
+    const publications: Publication[] = []
+    for (const { ordinal: _, setSha, doc, ...row } of rows.slice(start, start + ROWS_A_TIME)) {
+      const objects = sets.get(setSha) ?? (await readSet(publish, setSha))
+      sets.set(setSha, objects)
+      if (doc !== null) publications.push({ ...row, doc: { ...doc, restored: true }, objects })
+    }
+    await publishRevisions(publish, publications)
+  }
+}
+
+async function readSet({ content }: PublishDeps, sha: string | null): Promise<ReadonlyMap<string, string>> {
+  const bytes = sha === null ? null : await content.get(sha)
+  if (bytes === null) throw new AppError('internal', { doing: 'confirm a restore', detail: `the content store lacks ${sha}` })
+  return decodeRenderedSet(bytes)
+}

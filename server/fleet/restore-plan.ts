@@ -1,0 +1,82 @@
+// RP2: what a server that was set back would change in each cluster, from what it holds and what the agents report. Pure: the same rows give the same plan and
+// the same token, and a yes is for that token only.
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import type { ServiceStatus } from '../../shared/model/status.ts'
+import type { RestoreClusterView, RestoreServiceView } from '../../shared/model/views.ts'
+import type { DesiredService, RestoreProof } from '../store/store.ts'
+
+export interface RestoreInput {
+  cluster: string
+  lastSeenMs: number | null
+  /** Its agent made contact since the matter was found out. */
+  heard: boolean
+  /** What its agent could prove, with what the store has instead; null: nothing (yet). */
+  ahead: { proof: Pick<RestoreProof, 'epoch' | 'ordinal'>; epoch: number; ordinal: number } | null
+  desired: readonly DesiredService[]
+  /** By service key. */
+  reports: ReadonlyMap<string, ServiceReport>
+}
+
+export interface ServiceReport {
+  status: ServiceStatus
+  /** Told since the matter was found out; else it may be what the backup remembers. */
+  current: boolean
+}
+
+export interface PlannedRestore {
+  view: RestoreClusterView
+  /** Rows to be marked `restored`: all but those of which the agent said, since, that it has the very same. */
+  marked: DesiredService[]
+}
+
+export function planRestore(input: RestoreInput): PlannedRestore {
+  const services: RestoreServiceView[] = []
+  const marked: DesiredService[] = []
+  let same = 0
+  const known = new Set<string>()
+  for (const row of input.desired) {
+    if (row.doc === null) continue
+    const key = serviceKey(row)
+    known.add(key)
+    const report = input.reports.get(key)
+    const found = compare(row.doc, report?.status ?? null)
+    if (found === 'same') same += 1
+    else services.push({ project: row.project, service: row.service, ...found })
+    if (!(found === 'same' && report?.current === true) && row.doc.restored !== true) marked.push(row)
+  }
+  for (const [key, { status }] of input.reports) {
+    if (known.has(key) || status.removed === true) continue
+    const slash = key.indexOf('/')
+    const [project, service] = [key.slice(0, slash), key.slice(slash + 1)]
+    services.push({ project, service, what: 'unclaimed', from: status.received?.commit ?? null, to: null })
+  }
+  const order = (a: RestoreServiceView, b: RestoreServiceView) => (serviceKey(a) < serviceKey(b) ? -1 : 1)
+  const { cluster, lastSeenMs, heard, ahead } = input
+  const behind =
+    ahead === null
+      ? null
+      : { epoch: ahead.epoch, ordinal: ahead.ordinal, provenEpoch: ahead.proof.epoch, provenOrdinal: ahead.proof.ordinal }
+  return { view: { cluster, lastSeenMs, heard, behind, same, services: services.sort(order) }, marked }
+}
+
+function compare(doc: ServiceRow, status: ServiceStatus | null): 'same' | Pick<RestoreServiceView, 'what' | 'from' | 'to'> {
+  const from = status?.received?.commit ?? null
+  if (doc.removal !== undefined) {
+    if (status?.removed === true && status.removedOrderMs === doc.removal.atMs) return 'same'
+    return { what: doc.removal.policy === 'prune' ? 'remove' : 'let go', from, to: null }
+  }
+  if (status === null || status.received === undefined || status.removed === true) return { what: 'place', from: null, to: doc.commit }
+  return status.received.digest === doc.digest ? 'same' : { what: 'change', from, to: doc.commit }
+}
+
+/** Of what would happen, not of when somebody was heard of last: else nobody could ever say yes. */
+export function restoreToken(clusters: readonly RestoreClusterView[]): string {
+  const shown = clusters.map(({ cluster, behind, services }) => ({
+    cluster,
+    behind: behind === null ? null : behind.provenOrdinal,
+    services,
+  }))
+  return sha256Hex(canonicalJson(shown)).slice(0, 32)
+}

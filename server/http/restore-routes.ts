@@ -1,0 +1,29 @@
+// A server that was restored from a backup: what it would change, and a yes to that (RP2).
+import { Elysia } from 'elysia'
+import { restoreConfirmedSchema, restoreConfirmSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
+import type { AdminDeps } from './deps.ts'
+import { invalidInput } from './problem.ts'
+import { jsonSchema } from './resource-routes.ts'
+
+export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' | 'principal'>) {
+  return new Elysia({ tags: ['fleet'] })
+    .get('/restore', () => restore.plan(), {
+      response: restorePlanViewSchema,
+      detail: { summary: 'Whether a restored server waits for a person, and what it would change in each cluster' },
+    })
+    .post(
+      '/restore/confirm',
+      async ({ body, request }) => {
+        const parsed = restoreConfirmSchema.safeParse(body ?? {})
+        if (!parsed.success) throw invalidInput(restoreConfirmSchema, body ?? {}, parsed.error, 'confirm a restore')
+        return restore.confirm(parsed.data.token, principal(request).name)
+      },
+      {
+        response: restoreConfirmedSchema,
+        detail: {
+          summary: 'Serve agents again, with exactly the plan whose token this is; nothing is deleted by it',
+          requestBody: { content: { 'application/json': { schema: jsonSchema(restoreConfirmSchema) } } },
+        },
+      },
+    )
+}
