@@ -2,11 +2,17 @@
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
-import { readBody, tooLarge } from './body.ts'
+import { type BodyReading, readBody, tooLarge } from './body.ts'
 
-export async function readInflated(request: Request, limit: number): Promise<Uint8Array> {
+export interface AgentBodyReading extends BodyReading {
+  /** Asked when the body is here and nothing was made of it yet. */
+  ready?: () => Promise<void>
+}
+
+export async function readInflated(request: Request, limit: number, { ready, ...reading }: AgentBodyReading = {}): Promise<Uint8Array> {
   const encoding = request.headers.get('content-encoding')
-  const bytes = await readBody(request, limit)
+  const bytes = await readBody(request, limit, reading)
+  await ready?.()
   if (encoding === null || encoding === 'identity') return bytes
   if (encoding !== 'zstd') throw new AppError('bad_request', { detail: 'content-encoding must be zstd or absent' })
   try {
@@ -17,8 +23,8 @@ export async function readInflated(request: Request, limit: number): Promise<Uin
   }
 }
 
-export const readJson = async <T>(request: Request, limit: number, schema: z.ZodType<T>): Promise<T> =>
-  parseJson(await readInflated(request, limit), schema)
+export const readJson = async <T>(request: Request, limit: number, schema: z.ZodType<T>, reading?: AgentBodyReading): Promise<T> =>
+  parseJson(await readInflated(request, limit, reading), schema)
 
 /** Problems name paths, never the input. */
 export function parseJson<T>(bytes: Uint8Array, schema: z.ZodType<T>): T {

@@ -13,6 +13,8 @@ import { checkProtocol, type JoinDeps, joinAgent } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
 import { readJson } from './agent-body.ts'
+import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
+import { type BodyBudget, createBodyBudget } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
 import { problemResponse } from './problem.ts'
@@ -33,11 +35,17 @@ export type AgentRoutes = (request: Request, context: RequestContext) => Promise
 
 const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).max(STATUS_ROWS_MAX) })
 
+/** AR2: of bodies that still come in. From whom nobody knows yet, and from agents. */
+const STRANGERS_BYTES_MAX = 16 * 1_024 * 1_024
+const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
+
 type Route = (request: Request, query: string, context: RequestContext) => Promise<Response>
 
 /** Null for a path that is not of this API. */
 export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const { drain } = deps
+  const strangers = { budget: createBodyBudget(STRANGERS_BYTES_MAX) }
+  const [pulls, pushes, pushBudget] = [createAgentTurns('pull'), createAgentTurns('push status'), createBodyBudget(PUSHES_BYTES_MAX)]
   const posted =
     (route: Route): Route =>
     async (...asked) => {
@@ -45,17 +53,19 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
       return route(...asked)
     }
   const routes = new Map<string, Route>([
-    [`GET ${ROUTES.desired}`, async (request, query, context) => getDesired(request, query, context, deps, drain)],
-    [`POST ${ROUTES.buckets}`, posted((request, query, context) => postBuckets(request, query, context, deps))],
-    [`POST ${ROUTES.status}`, posted((request) => status(request, deps))],
+    [`GET ${ROUTES.desired}`, async (request, query, context) => getDesired(request, query, context, { ...deps, pulls }, drain)],
+    [`POST ${ROUTES.buckets}`, posted((request, query, context) => postBuckets(request, query, context, { ...deps, pulls }))],
+    [`POST ${ROUTES.status}`, posted((request) => pushStatus(request, deps, pushes, pushBudget))],
     [
       `POST ${ROUTES.join}`,
-      posted(async (request) => Response.json(await joinAgent(await readJson(request, JOIN_BODY_BYTES_MAX, joinRequestSchema), deps.join))),
+      posted(async (request) =>
+        Response.json(await joinAgent(await readJson(request, JOIN_BODY_BYTES_MAX, joinRequestSchema, strangers), deps.join)),
+      ),
     ],
     [
       `POST ${ROUTES.session}`,
       posted(async (request) =>
-        Response.json(await deps.sessions.open(await readJson(request, JOIN_BODY_BYTES_MAX, sessionRequestSchema))),
+        Response.json(await deps.sessions.open(await readJson(request, JOIN_BODY_BYTES_MAX, sessionRequestSchema, strangers))),
       ),
     ],
   ])
@@ -75,9 +85,23 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   }
 }
 
-async function status(request: Request, { sessions, store, onStatus, onSeen, clock }: AgentRoutesDeps): Promise<Response> {
-  const agent = sessions.authorize(request.headers.get('authorization'))
-  const push = await readJson(request, STATUS_BODY_BYTES_MAX, statusEnvelope)
+async function pushStatus(request: Request, deps: AgentRoutesDeps, pushes: AgentTurns, budget: BodyBudget): Promise<Response> {
+  const agent = deps.sessions.authorize(request.headers.get('authorization'))
+  const replaced = new AbortController()
+  const turn = pushes.begin(agent.agentId, () => replaced.abort())
+  try {
+    const push = await readJson(request, STATUS_BODY_BYTES_MAX, statusEnvelope, { budget, signal: replaced.signal, ready: turn.go })
+    return await takeStatus(agent, push, deps)
+  } finally {
+    turn.end()
+  }
+}
+
+async function takeStatus(
+  agent: AgentRecord,
+  push: z.infer<typeof statusEnvelope>,
+  { store, onStatus, onSeen, clock }: AgentRoutesDeps,
+): Promise<Response> {
   if (push.incarnation !== agent.incarnation) throw new AppError('superseded', { doing: 'take status' })
   onSeen(agent.clusterId)
   const { taken, reject } = sortStatusRows(push.rows, agent.incarnation)

@@ -3,8 +3,38 @@ import { AppError } from '../../shared/protocol/error.ts'
 
 export const tooLarge = (bytesMax: number): AppError => new AppError('too_large', { detail: `at most ${bytesMax} bytes` })
 
+/** AR2: what is held of bodies that still come in, of all requests together. */
+export interface BodyBudget {
+  /** False: there is no room for them, and nothing was taken. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+}
+
+export function createBodyBudget(bytesMax: number): BodyBudget {
+  let held = 0
+  return {
+    take(bytes) {
+      if (held + bytes > bytesMax) return false
+      held += bytes
+      return true
+    },
+    give(bytes) {
+      held -= bytes
+    },
+  }
+}
+
+/** When there is room again, nobody can know; a slow body is cut by then. */
+const RETRY_AFTER_MS = 5_000
+
+export interface BodyReading {
+  budget?: BodyBudget
+  /** Stops reading; what came is thrown away. */
+  signal?: AbortSignal
+}
+
 /** As it came, still compressed if it is. */
-export async function readBody(request: Request, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBody(request: Request, bytesMax: number, { budget, signal }: BodyReading = {}): Promise<Uint8Array<ArrayBuffer>> {
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) {
     await request.body?.cancel()
     throw tooLarge(bytesMax)
@@ -12,15 +42,28 @@ export async function readBody(request: Request, bytesMax: number): Promise<Uint
   const chunks: Uint8Array[] = []
   let bytes = 0
   const reader = request.body?.getReader()
-  for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
-    bytes += chunk.value.byteLength
-    if (bytes > bytesMax) {
-      await reader?.cancel()
-      throw tooLarge(bytesMax)
-    }
-    chunks.push(chunk.value)
+  const cancel = () => void reader?.cancel().catch(() => {})
+  const refuse = (error: AppError): never => {
+    cancel()
+    throw error
   }
-  return Buffer.concat(chunks)
+  signal?.addEventListener('abort', cancel, { once: true })
+  try {
+    for (;;) {
+      const chunk = await reader?.read().catch(() => refuse(new AppError('bad_request', { detail: 'the body ended before its time' })))
+      if (signal?.aborted) throw new AppError('bad_request', { detail: 'the body was not read to its end' })
+      if (chunk?.value === undefined) return Buffer.concat(chunks)
+      if (budget?.take(chunk.value.byteLength) === false) {
+        refuse(new AppError('unavailable', { doing: 'read a body', detail: 'too many at once', retryAfterMs: RETRY_AFTER_MS }))
+      }
+      bytes += chunk.value.byteLength
+      if (bytes > bytesMax) refuse(tooLarge(bytesMax))
+      chunks.push(chunk.value)
+    }
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+    budget?.give(bytes)
+  }
 }
 
 /** The same request with its body in memory. */

@@ -9,6 +9,7 @@ import type { Sessions } from '../access/sessions.ts'
 import type { Accept, PullResult, Shards } from '../desired/shards.ts'
 import type { RestoreGate } from '../fleet/restore-gate.ts'
 import { parseJson, readInflated } from './agent-body.ts'
+import type { AgentTurn, AgentTurns } from './agent-turns.ts'
 import { type DesiredQuery, desiredQuery, sliceOfQuery } from './desired-query.ts'
 import type { Drain } from './drain.ts'
 
@@ -31,22 +32,31 @@ export interface DesiredRoutesDeps {
   clock: Clock
 }
 
-export function getDesired(
-  request: Request,
-  query: string,
-  context: RequestContext,
-  deps: DesiredRoutesDeps,
-  drain: Drain,
-): Promise<Response> {
+/** Of one API: what its agents have under way (AR1). */
+type Deps = DesiredRoutesDeps & { pulls: AgentTurns }
+
+export function getDesired(request: Request, query: string, context: RequestContext, deps: Deps, drain: Drain): Promise<Response> {
   const asked = desiredQuery(query)
   return asked.kind === 'part' ? part(request, asked, deps) : timed(context, () => poll(request, asked, deps, drain))
 }
 
-async function poll(
+async function poll(request: Request, asked: Extract<DesiredQuery, { kind: 'poll' }>, deps: Deps, drain: Drain): Promise<Response> {
+  const { agentId, clusterId } = deps.sessions.authorize(request.headers.get('authorization'))
+  const turn = deps.pulls.begin(agentId, () => deps.shards.wake(clusterId))
+  try {
+    await turn.go()
+    return await pullOrWait(request, asked, deps, drain, turn)
+  } finally {
+    turn.end()
+  }
+}
+
+async function pullOrWait(
   request: Request,
   { cursor, waitSeconds, sliceBytes }: Extract<DesiredQuery, { kind: 'poll' }>,
   { sessions, shards, restoreGate, onSeen, clock }: DesiredRoutesDeps,
   drain: Drain,
+  turn: AgentTurn,
 ): Promise<Response> {
   const authorization = request.headers.get('authorization')
   const accept = { zstd: acceptsZstd(request), sliceBytes }
@@ -61,7 +71,7 @@ async function poll(
     const pulled = await shards.pull(clusterId, cursor, accept)
     if (pulled.kind !== 'nothing_new') return pageResponse(pulled)
     const leftMs = Math.min(untilMs - clock.nowMs(), waitMs) // a clock that was set back makes no poll longer
-    if (cursor === null || leftMs <= 0 || request.signal.aborted) return new Response(null, { status: 204 })
+    if (cursor === null || leftMs <= 0 || request.signal.aborted || !turn.current()) return new Response(null, { status: 204 })
     await shards.waitForChange(clusterId, cursor, leftMs, request.signal)
   }
 }
@@ -75,16 +85,21 @@ async function part(request: Request, { transfer, part }: Extract<DesiredQuery, 
   return new Response(bodyOf(found.bytes))
 }
 
-export async function postBuckets(request: Request, query: string, context: RequestContext, deps: DesiredRoutesDeps): Promise<Response> {
-  const { sessions, shards, restoreGate, onSeen } = deps
-  const { clusterId } = sessions.authorize(request.headers.get('authorization'))
+export async function postBuckets(request: Request, query: string, context: RequestContext, deps: Deps): Promise<Response> {
+  const { sessions, shards, restoreGate, onSeen, pulls } = deps
+  const { agentId, clusterId } = sessions.authorize(request.headers.get('authorization'))
   onSeen(clusterId)
-  const sliceBytes = sliceOfQuery(query)
-  const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX))
-  if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof)
-  refuseWhileRestoring(restoreGate)
-  const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
-  return pageResponse(await timed(context, () => shards.refetch(clusterId, sums, accept)))
+  const turn = pulls.begin(agentId, () => shards.wake(clusterId))
+  try {
+    const sliceBytes = sliceOfQuery(query)
+    const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready: turn.go }))
+    if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof)
+    refuseWhileRestoring(restoreGate)
+    const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
+    return pageResponse(await timed(context, () => shards.refetch(clusterId, sums, accept)))
+  } finally {
+    turn.end()
+  }
 }
 
 /** PL9: a line of JSON, then 0, 1, 16 or 256 sums. */

@@ -5,11 +5,13 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Store } from '../store/store.ts'
-import { readBody } from './body.ts'
+import { createBodyBudget, readBody } from './body.ts'
 import { problemResponse } from './problem.ts'
 
 export const WEBHOOKS = '/webhooks/v1'
 export const WEBHOOK_BODY_BYTES_MAX = 1024 * 1024
+/** AR2: anybody can send them. */
+const BODIES_BYTES_MAX = 16 * 1024 * 1024
 
 export interface WebhookDeps {
   store: Pick<Store, 'getResource'>
@@ -23,6 +25,7 @@ export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: stri
 
 /** Null for a path that is not a webhook's. Answers before the repository is read. */
 export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<Response | null> {
+  const budget = createBodyBudget(BODIES_BYTES_MAX)
   return async (request) => {
     const { pathname } = new URL(request.url)
     if (!pathname.startsWith(`${WEBHOOKS}/`)) return null
@@ -30,7 +33,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX)
+      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget })
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
       if (repository === null || !signed(request.headers, body, webhookSecret(deps.keys, repository.uid)))

@@ -1,0 +1,41 @@
+// AR1: an agent has one pull and one push at a time. Whoever sends more of them is broken or hostile and shall cost nobody else memory or time, so a newer one ends the
+// older one: that may be all that is left of a connection that the agent has given up long ago. Costs an idle poll next to nothing.
+import { setImmediate } from 'node:timers/promises'
+import { AppError } from '../../shared/protocol/error.ts'
+
+export interface AgentTurns {
+  /** `onReplaced`: a newer one of the same agent began. */
+  begin(agentId: string, onReplaced: () => void): AgentTurn
+}
+
+export interface AgentTurn {
+  /** False once a newer one of the same agent began. */
+  current(): boolean
+  /** Throws when it is no longer current. One that replaced another first hears what else came in at the same moment, so that of a burst only the last one costs
+   *  anything. */
+  go(): Promise<void>
+  end(): void
+}
+
+export function createAgentTurns(doing: string): AgentTurns {
+  const latest = new Map<string, { onReplaced: () => void }>()
+  return {
+    begin(agentId, onReplaced) {
+      const own = { onReplaced }
+      const older = latest.get(agentId)
+      latest.set(agentId, own)
+      older?.onReplaced()
+      const current = () => latest.get(agentId) === own
+      return {
+        current,
+        async go() {
+          if (older !== undefined) await setImmediate()
+          if (!current()) throw new AppError('too_many_requests', { doing, detail: 'a newer request of this agent took its place' })
+        },
+        end() {
+          if (current()) latest.delete(agentId)
+        },
+      }
+    },
+  }
+}
