@@ -1,9 +1,9 @@
-// Runs seeded histories of sync and prints what happened in them: `scripts/sim --histories 200 --seed 1 --json`.
-import { mkdtempSync, rmSync } from 'node:fs'
+// Runs seeded histories of sync and prints what happened in them: `scripts/sim --histories 200 --seed 1 --json`. Each core does a part of them.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { noFaults } from '../tests/sim/faults.ts'
+import { noFaults } from '../tests/sim/fault-kinds.ts'
 import { type SimReport, simulate } from '../tests/sim/simulate.ts'
 
 const { values } = parseArgs({
@@ -11,40 +11,81 @@ const { values } = parseArgs({
     histories: { type: 'string', default: '50' },
     seed: { type: 'string', default: '1' },
     json: { type: 'boolean', default: false },
+    processes: { type: 'string', default: '2' },
+    /** Of a process that does a part: each history is one line. */
+    part: { type: 'boolean', default: false },
+    /** Prints the last lines of the history. */
+    trace: { type: 'boolean', default: false },
   },
 })
-const [histories, firstSeed] = [Number(values.histories), Number(values.seed)]
-if (!Number.isSafeInteger(histories) || histories < 1 || !Number.isSafeInteger(firstSeed) || firstSeed < 0) {
-  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--json]\n')
+const [histories, firstSeed, processes] = [Number(values.histories), Number(values.seed), Number(values.processes)]
+if (![histories, processes].every((n) => Number.isSafeInteger(n) && n >= 1) || !Number.isSafeInteger(firstSeed) || firstSeed < 0) {
+  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--processes N] [--json] [--trace]\n')
   process.exit(2)
 }
 
-const reports: SimReport[] = []
-const failures: string[] = []
-const startMs = performance.now()
-for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
-  const dir = mkdtempSync(join(tmpdir(), 'skerry-sim-'))
-  try {
-    reports.push(await simulate({ seed, dir }))
-  } catch (error) {
-    failures.push(error instanceof Error ? error.message : String(error))
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
+/** Histories are about files, not about disks. */
+const ramDisk = '/dev/shm'
+const base = existsSync(ramDisk) ? ramDisk : tmpdir()
+
+async function runHere(): Promise<SimReport[]> {
+  const reports: SimReport[] = []
+  for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
+    const dir = mkdtempSync(join(base, 'skerry-sim-'))
+    try {
+      const report = await simulate({ seed, dir })
+      reports.push(report)
+      if (values.part) process.stdout.write(`${JSON.stringify(report)}\n`)
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
   }
+  return reports
 }
 
-const faults = noFaults()
-const totals: Record<string, number> = {}
-for (const { seed: _, faults: met, ...counts } of reports) {
-  for (const [fault, count] of Object.entries(met)) faults[fault as keyof typeof faults] += count
-  for (const [name, count] of Object.entries(counts)) totals[name] = (totals[name] ?? 0) + count
+async function runInProcesses(): Promise<SimReport[]> {
+  const size = Math.ceil(histories / processes)
+  const parts = Array.from({ length: processes }, async (_, index) => {
+    const count = Math.min(size, histories - index * size)
+    if (count <= 0) return []
+    const args = ['--part', '--histories', String(count), '--seed', String(firstSeed + index * size), '--processes', '1']
+    const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
+    const lines = (await new Response(child.stdout).text()).split('\n').filter((line) => line !== '')
+    if ((await child.exited) !== 0) throw new Error('a part of the histories did not end')
+    return lines.map((line) => JSON.parse(line) as SimReport)
+  })
+  return (await Promise.all(parts)).flat()
 }
-const seconds = Math.round(performance.now() - startMs) / 1000
-const summary = { histories, seed: firstSeed, passed: reports.length, failed: failures.length, seconds, ...totals, faults, failures }
-const lines = [
-  `${reports.length} histories passed, ${failures.length} failed, ${seconds} s`,
-  JSON.stringify({ ...totals, faults }),
-  ...failures,
-]
-process.stdout.write(`${values.json ? JSON.stringify(summary) : lines.join('\n')}\n`)
-process.exit(failures.length === 0 ? 0 : 1)
+
+const startMs = performance.now()
+const reports = values.part || processes === 1 || histories < 4 ? await runHere() : await runInProcesses()
+if (!values.part) {
+  const faults = noFaults()
+  const totals: Record<string, number> = {}
+  const kinds = { diverged: 0, unintended_deletes: 0, lost_status: 0 }
+  const failures: string[] = []
+  for (const { seed, faults: met, broken, trace: _, tail, ...counts } of reports) {
+    for (const [fault, count] of Object.entries(met)) faults[fault as keyof typeof faults] += count
+    for (const [name, count] of Object.entries(counts))
+      totals[name] = name.startsWith('largest') ? Math.max(totals[name] ?? 0, count) : (totals[name] ?? 0) + count
+    for (const { kind } of broken) {
+      if (kind === 'unintended_delete') kinds.unintended_deletes++
+      else if (kind === 'lost_status') kinds.lost_status++
+      else kinds.diverged++
+    }
+    if (broken.length > 0)
+      failures.push(
+        `seed ${seed}: ${broken.map(({ kind, what }) => `${kind}: ${what}`).join('\n    ')}${values.trace ? `\n  ${tail.join('\n  ')}` : ''}`,
+      )
+  }
+  const seconds = Math.round(performance.now() - startMs) / 1000
+  const failed = reports.filter(({ broken }) => broken.length > 0).map(({ seed }) => seed)
+  const summary = { histories, seed: firstSeed, faults_by_kind: faults, ...kinds, seeds_failed: failed, seconds, ...totals, failures }
+  const lines = [
+    `${reports.length - failed.length} histories passed, ${failed.length} failed, ${seconds} s`,
+    JSON.stringify({ ...totals, faults }),
+    ...failures,
+  ]
+  process.stdout.write(`${values.json ? JSON.stringify(summary) : lines.join('\n')}\n`)
+  process.exit(failed.length === 0 ? 0 : 1)
+}

@@ -1,237 +1,153 @@
-// One history: a seed decides what is written, what breaks and when; after the faults every agent must hold exactly its rows, and the server exactly what
-// the agents last reported.
-import { truncateSync, writeFileSync } from 'node:fs'
-import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { createVirtualClock } from '../support/virtual-clock.ts'
-import { createFaultyNetwork, type FaultCounts, type FaultyNetwork, noFaults } from './faults.ts'
-import { SimAgent, SimServer, sumOf, type World } from './world.ts'
+// One history: a seed decides what is ordered, what breaks and when. After the faults every replica must be its cluster's rows, every cluster what its rows say, and
+// every status at the server; what must never happen is noticed when it does.
+import type { FaultCounts, NetworkFault } from './fault-kinds.ts'
+import { RESTORE_STEPS } from './file-steps.ts'
+import type { Broken } from './history.ts'
+import { findProblems } from './invariants.ts'
+import { Run, type RunCounts, SERVICES } from './run.ts'
+import { actOnReports, STEPS, type Step, startOrRepair, startServers } from './steps.ts'
 
 export interface SimOptions {
   seed: number
   dir: string
   agents?: number
   steps?: number
+  /** Weights of steps by name, in place of the usual ones; absent: 0. */
+  weights?: Readonly<Record<string, number>>
+  /** In place of all network faults. */
+  network?: readonly NetworkFault[]
 }
 
-export interface SimReport {
+export interface SimReport extends RunCounts {
   seed: number
   faults: FaultCounts
-  revisions: number
-  pages: number
-  agentKills: number
-  serverKills: number
-  rebuilds: number
-  rogueEdits: number
-  damagedFiles: number
-  statuses: number
+  broken: Broken[]
   virtualHours: number
+  trace: string
+  /** Of a history that went wrong. */
+  tail: string[]
 }
 
-const SERVICES: ServiceId[] = ['web', 'db', 'web-2', 'cron'].map((service) => ({ project: 'shop', service }))
-const QUIET_MS = 15 * 60_000
-
-type Step = (run: Run) => Promise<void>
-
-class Run {
-  readonly random: Random
-  readonly world: World
-  readonly server: SimServer
-  readonly agents: SimAgent[] = []
-  readonly networks: FaultyNetwork[] = []
-  readonly report: SimReport
-  serverUp = true
-  readonly trace: string[] = []
-
-  constructor({ seed, dir }: SimOptions) {
-    this.random = seededRandom(seed)
-    this.world = { dir, clock: createVirtualClock(), random: this.random }
-    this.server = new SimServer(this.world)
-    const zero = { revisions: 0, pages: 0, agentKills: 0, serverKills: 0, rebuilds: 0, rogueEdits: 0, damagedFiles: 0, statuses: 0 }
-    this.report = { seed, faults: noFaults(), ...zero, virtualHours: 0 }
-  }
-
-  pick<T>(items: readonly T[]): T {
-    const item = items[Math.floor(this.random() * items.length)]
-    if (item === undefined) throw new Error('nothing to pick from')
-    return item
-  }
-}
-
-const STEPS: ReadonlyArray<readonly [name: string, weight: number, step: Step]> = [
-  ['publish', 40, publish],
-  ['wait', 20, (run) => run.world.clock.advance(run.random() ** 3 * 90_000)],
-  ['kill agent', 5, killAgent],
-  ['start agent', 8, startAgent],
-  ['kill server', 3, killServer],
-  ['start server', 6, startServer],
-  ['rogue edit', 3, rogueEdit],
-  ['damage', 2, damage],
-  ['weather', 6, weather],
-  ['clock', 1, jumpClock],
-]
+const MINUTE_MS = 60_000
+/** An hour is the longest that anybody waits by itself (Retry-After, recheck). */
+const REST_MINUTES_MAX = 100
 
 export async function simulate(options: SimOptions): Promise<SimReport> {
-  const run = new Run(options)
+  const run = new Run(options.seed, options.dir)
+  const { world } = run
   try {
-    await prepare(run, options.agents ?? 3)
-    for (let step = 0; step < (options.steps ?? 60); step++) {
-      const [name, act] = chooseStep(run.random)
-      run.trace.push(name)
+    await prepare(run, options)
+    const steps = [...STEPS, ...RESTORE_STEPS].map(
+      ([name, weight, act]) => [name, options.weights === undefined ? weight : (options.weights[name] ?? 0), act] as const,
+    )
+    for (let step = 0; step < (options.steps ?? 24); step++) {
+      const [name, act] = choose(steps, world.random())
+      world.note(`step ${name}`)
       await act(run)
-      assertNoForeignRows(run)
+      for (const agent of run.everyAgent) agent.watchRows()
     }
     await becomeQuiet(run)
-    await assertConverged(run)
-    return run.report
+    world.broken.push(...(await rest(run)))
   } catch (error) {
-    const tail = run.trace.slice(-20).join(', ')
-    throw new Error(`seed ${options.seed}: ${error instanceof Error ? error.message : String(error)} (last steps: ${tail})`, {
-      cause: error,
-    })
+    world.break('stuck', error instanceof Error ? (error.stack ?? error.message) : String(error))
   } finally {
-    for (const agent of run.agents) await agent.kill()
-    if (run.serverUp) await run.server.kill()
+    for (const agent of run.everyAgent) agent.kill()
+    for (const server of run.servers) server.kill()
+    await world.clock.settle()
+  }
+  for (const { cluster, starts } of run.agents) {
+    run.counts.objects += cluster.applies
+    run.counts.deletes += cluster.deletes
+    run.counts.starts += starts
+  }
+  run.counts.rebuilds = run.servers.reduce((sum, { rebuilds }) => sum + rebuilds, 0)
+  const virtualHours = Math.round((world.clock.nowMs() - 1_700_000_000_000) / 36e5)
+  const { broken, faults } = world
+  return {
+    seed: options.seed,
+    faults,
+    broken,
+    ...run.counts,
+    virtualHours,
+    trace: world.traceHash(),
+    tail: broken.length > 0 ? world.lines() : [],
   }
 }
 
-async function prepare(run: Run, count: number): Promise<void> {
-  await run.server.open()
-  await run.server.createJoinToken(count)
-  for (let index = 0; index < count; index++) {
-    const network = createFaultyNetwork(run.server, run.world.clock, run.random)
-    network.rate = run.random() * 0.5
-    run.networks.push(network)
-    const agent = new SimAgent(run.world, run.server, `site-${index}`, network.fetcher)
-    run.agents.push(agent)
-    agent.start()
-  }
-  await run.world.clock.advance(120_000)
-}
-
-function chooseStep(random: Random): readonly [string, Step] {
-  const total = STEPS.reduce((sum, [, weight]) => sum + weight, 0)
-  let left = random() * total
-  for (const [name, weight, step] of STEPS) {
+function choose(steps: ReadonlyArray<readonly [string, number, Step]>, dice: number): readonly [string, Step] {
+  let left = dice * steps.reduce((sum, [, weight]) => sum + weight, 0)
+  for (const [name, weight, step] of steps) {
     left -= weight
     if (left < 0) return [name, step]
   }
-  return ['publish', publish]
+  throw new Error('the weights have no end')
 }
 
-async function publish(run: Run): Promise<void> {
-  const clusters = run.serverUp ? await run.server.store.listClusters() : []
-  if (clusters.length === 0) return
-  const { clusterId } = run.pick(clusters)
-  const names = ['a', 'b', 'c', 'd', 'e', 'f'].filter(() => run.random() < 0.6)
-  // The value names the cluster: a row in the wrong place is seen.
-  const objects = Object.fromEntries(names.map((name) => [name, `${clusterId} ${Math.floor(run.random() * 4)}`]))
-  if (await run.server.publish(clusterId, run.pick(SERVICES), run.random() < 0.1 ? null : objects)) run.report.revisions++
-  await run.world.clock.advance(run.random() < 0.5 ? 0 : run.random() * 2_000)
-}
-
-async function killAgent(run: Run): Promise<void> {
-  const agent = run.pick(run.agents)
-  if (!agent.running) return
-  await agent.kill()
-  run.report.agentKills++
-}
-
-async function startAgent(run: Run): Promise<void> {
-  const agent = run.pick(run.agents)
-  if (!agent.running) agent.start()
-}
-
-async function killServer(run: Run): Promise<void> {
-  if (!run.serverUp) return
-  run.serverUp = false
-  await run.server.kill()
-  run.report.serverKills++
-  const agent = run.pick(run.agents)
-  if (run.random() < 0.3 && agent.clusterId !== null) run.server.damageShard(agent.clusterId)
-}
-
-async function startServer(run: Run): Promise<void> {
-  if (run.serverUp) return
+async function prepare(run: Run, { agents = 2, network }: SimOptions): Promise<void> {
+  const { world } = run
   await run.server.open()
-  run.serverUp = true
+  await run.server.createJoinToken(agents)
+  for (let index = 0; index < agents; index++) {
+    const agent = run.addAgent(`site-${index}`)
+    agent.network.rate = world.random() * 0.4
+    if (network !== undefined) agent.network.kinds = network
+    agent.start()
+  }
+  for (let minute = 0; minute < 120 && run.agents.some((agent) => agent.clusterId === null); minute++) await world.clock.advance(MINUTE_MS)
+  for (const agent of run.agents)
+    if (agent.clusterId === null) throw new Error(`${agent.name} does not join: ${JSON.stringify(agent.report()?.link)}`)
 }
 
-async function rogueEdit(run: Run): Promise<void> {
-  const agent = run.pick(run.agents)
-  const { clusterId, loop } = agent
-  if (clusterId === null || !loop?.replica()?.verified()) return
-  const edit = run.pick([
-    "UPDATE desired SET doc = 'rogue'",
-    'DELETE FROM desired',
-    `INSERT INTO desired VALUES ('${clusterId}', 'x', 'rogue')`,
-  ])
-  const crdt = openCrdtDb(agent.replicaPath, { synchronous: 'OFF' })
-  crdt.db.run(edit)
-  crdt.close()
-  run.report.rogueEdits++
-  if (run.random() < 0.5) await run.world.clock.advance(run.random() * 60_000)
-}
-
-async function damage(run: Run): Promise<void> {
-  const agent = run.pick(run.agents)
-  if (agent.loop?.replica()?.position() == null) return
-  await agent.kill()
-  if (run.random() < 0.5) writeFileSync(agent.replicaPath, 'damaged')
-  else truncateSync(agent.replicaPath, 8_192)
-  run.report.damagedFiles++
-}
-
-async function weather(run: Run): Promise<void> {
-  run.pick(run.networks).rate = run.pick([0, 0.1, 0.3, 0.6, 1])
-}
-
-async function jumpClock(run: Run): Promise<void> {
-  run.world.clock.jump(run.pick([1, 30]) * 86_400_000)
-}
-
+/** The faults stop. One of two forked servers is left; people look at what cannot mend itself. */
 async function becomeQuiet(run: Run): Promise<void> {
-  for (const network of run.networks) network.rate = 0
-  await startServer(run)
-  for (const agent of run.agents) if (!agent.running) agent.start()
-  await run.world.clock.advance(QUIET_MS)
-}
-
-function assertNoForeignRows(run: Run): void {
+  const { world } = run
+  world.note('the faults stop')
+  world.quiet = true
+  for (const clone of run.clones) clone.kill()
+  run.clones = []
+  await startServers(run)
+  const survivor = world.pick(run.servers)
+  for (const server of run.servers) if (server !== survivor) server.kill()
+  run.servers = [survivor]
   for (const agent of run.agents) {
-    const replica = agent.loop?.replica()
-    if (!agent.clusterId || !replica?.verified()) continue
-    for (const [id, doc] of replica.dump()) {
-      if (id.startsWith('object/') && !doc.includes(agent.clusterId)) throw new Error(`${agent.name} holds a row of another cluster: ${id}`)
+    const { network, cluster } = agent
+    network.rate = 0
+    network.skewedUntilMs = 0
+    network.target = survivor
+    cluster.failing = 0
+    cluster.slowMs = 0
+    if (!agent.running) startOrRepair(run, agent)
+  }
+  for (const { clusterId, name } of await survivor.store.listClusters()) {
+    for (const id of SERVICES) {
+      const row = await run.currentRow(survivor, clusterId, id)
+      const poisoned = row?.doc !== null && row?.doc !== undefined && !run.world.orders.isComplete(row.doc)
+      if (poisoned) await run.publish({ server: survivor, name, clusterId }, id, run.wish(clusterId, id))
     }
   }
 }
 
-async function assertConverged(run: Run): Promise<void> {
-  const { server, report } = run
-  for (const agent of run.agents) {
-    const { clusterId, loop, state } = agent
-    if (clusterId === null || state === null || loop === null)
-      throw new Error(`${agent.name} never joined: ${JSON.stringify(loop?.status())}`)
-    const expected = await server.expectedRows(clusterId)
-    const held = loop.replica()?.dump() ?? []
-    if (sumOf(held) !== sumOf(expected)) {
-      throw new Error(`${agent.name} holds ${held.length} rows, the fleet store says ${expected.length}: ${JSON.stringify(loop.status())}`)
-    }
-    if (loop.status().outboxDepth > 0) throw new Error(`${agent.name} has ${loop.status().outboxDepth} rows in its outbox`)
-    for (const { key, doc } of await server.store.listStatus({ clusterId, kind: 'service' })) {
-      if (JSON.stringify(sorted(state.lastReported('service', key))) !== JSON.stringify(sorted(doc)))
-        throw new Error(`${agent.name} lost the status of ${key}`)
-      report.statuses++
-    }
-    report.pages += agent.changes
+/** Waits until there is nothing left to find, twice; else says what there is. */
+async function rest(run: Run): Promise<Broken[]> {
+  let calm = 0
+  let found: Broken[] = []
+  for (let minute = 0; minute < REST_MINUTES_MAX && calm < 2; minute++) {
+    await run.world.clock.advance(MINUTE_MS)
+    await actOnReports(run, run.server, 1)
+    for (const agent of run.agents) takeOver(run, agent)
+    found = await findProblems(run)
+    calm = found.length === 0 ? calm + 1 : 0
   }
-  for (const { counts } of run.networks)
-    for (const [fault, count] of Object.entries(counts)) report.faults[fault as keyof FaultCounts] += count
-  report.rebuilds = server.rebuilds
-  report.virtualHours = Math.round((run.world.clock.nowMs() - 1_700_000_000_000) / 36e5)
+  for (const agent of run.agents) agent.watchRows()
+  return found
 }
 
-const sorted = (doc: unknown): unknown =>
-  doc === null || typeof doc !== 'object' ? doc : Object.entries(doc).sort(([a], [b]) => (a < b ? -1 : 1))
+/** The agent says that another one took its place; the other one is gone, so a person does what the message says. */
+function takeOver(run: Run, agent: Run['agents'][number]): void {
+  const report = agent.report()
+  if (report?.link?.error?.code !== 'superseded' && report?.enforcement.state !== 'superseded') return
+  run.world.note(`${agent.name} takes over again`)
+  agent.kill()
+  agent.lose(agent.files.state, `${agent.files.state}-wal`, `${agent.files.state}-shm`)
+  agent.start()
+}

@@ -4,7 +4,16 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 interface Sleeper {
   atMs: number
   order: number
+  process: object | null
   wake(): void
+}
+
+/** The clock of one process: its own idea of the date, the same passing of time. */
+export interface ProcessClock extends Clock {
+  /** Somebody set its date. Sleeps are not shortened by it. */
+  setBy(ms: number): void
+  /** The process is gone: none of its sleepers ever wakes. */
+  end(): void
 }
 
 export interface VirtualClock extends Clock {
@@ -18,7 +27,11 @@ export interface VirtualClock extends Clock {
   jump(ms: number): void
 }
 
-export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
+export interface SharedClock extends VirtualClock {
+  process(offsetMs: number): ProcessClock
+}
+
+export function createVirtualClock(startMs = 1_700_000_000_000): SharedClock {
   let nowMs = startMs
   let order = 0
   let activity = 0
@@ -38,30 +51,48 @@ export function createVirtualClock(startMs = 1_700_000_000_000): VirtualClock {
       quiet = activity === seen ? quiet + 1 : 0
     }
   }
+  const sleep = (ms: number, signal: AbortSignal | undefined, process: object | null) =>
+    new Promise<void>((resolve) => {
+      activity++
+      if (signal?.aborted) return resolve()
+      asked.push(ms)
+      const sleeper: Sleeper = {
+        atMs: nowMs + Math.max(0, ms),
+        order: order++,
+        process,
+        wake: () => {
+          if (!sleepers.delete(sleeper)) return
+          activity++
+          signal?.removeEventListener('abort', sleeper.wake)
+          resolve()
+        },
+      }
+      sleepers.add(sleeper)
+      signal?.addEventListener('abort', sleeper.wake, { once: true })
+    })
   return {
     asked,
     nowMs: () => Math.floor(nowMs),
     jump: (ms) => {
       nowMs += ms
     },
-    sleep: (ms, signal) =>
-      new Promise((resolve) => {
-        activity++
-        if (signal?.aborted) return resolve()
-        asked.push(ms)
-        const sleeper: Sleeper = {
-          atMs: nowMs + Math.max(0, ms),
-          order: order++,
-          wake: () => {
-            if (!sleepers.delete(sleeper)) return
-            activity++
-            signal?.removeEventListener('abort', sleeper.wake)
-            resolve()
-          },
-        }
-        sleepers.add(sleeper)
-        signal?.addEventListener('abort', sleeper.wake, { once: true })
-      }),
+    sleep: (ms, signal) => sleep(ms, signal, null),
+    process(offsetMs) {
+      const process = {}
+      let offset = offsetMs
+      let ended = false
+      return {
+        nowMs: () => Math.floor(nowMs + offset),
+        sleep: (ms, signal) => (ended ? new Promise(() => {}) : sleep(ms, signal, process)),
+        setBy: (ms) => {
+          offset += ms
+        },
+        end() {
+          ended = true
+          for (const sleeper of sleepers) if (sleeper.process === process) sleepers.delete(sleeper)
+        },
+      }
+    },
     settle,
     async advance(ms) {
       const untilMs = nowMs + ms

@@ -1,0 +1,94 @@
+// What all parts of one history share: its folder, its time, its dice, what people ordered, and the trace. Nothing in here is random but by the seed.
+import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
+import { type Random, seededRandom } from '../../shared/runtime/random.ts'
+import { createVirtualClock, type SharedClock } from '../support/virtual-clock.ts'
+import { type FaultCounts, type FaultKind, noFaults } from './fault-kinds.ts'
+import { Orders } from './orders.ts'
+
+export const START_MS = 1_700_000_000_000
+const LINES_MAX = 600
+const QUIET_LINES_MAX = 30
+
+export class World {
+  readonly dir: string
+  readonly seed: number
+  readonly random: Random
+  readonly clock: SharedClock = createVirtualClock(START_MS)
+  readonly orders = new Orders()
+  readonly faults: FaultCounts = noFaults()
+  /** What must never be seen; found while it happens, told at the end. */
+  readonly broken: Broken[] = []
+  /** The content stores of all servers: their files have tests of their own, and content by its hash cannot be an older one. */
+  readonly content = new Map<string, Uint8Array>()
+  readonly #sum = createHash('sha256')
+  readonly #lines: string[] = []
+  #quietLines = 0
+  quiet = false
+  #generation = 0
+
+  constructor(dir: string, seed: number) {
+    this.dir = dir
+    this.seed = seed
+    this.random = seededRandom(seed)
+  }
+
+  count(fault: FaultKind): void {
+    this.faults[fault]++
+  }
+
+  /** One line of the history. */
+  note(line: string): void {
+    const text = `${this.clock.nowMs() - START_MS} ${line}`
+    this.#sum.update(text)
+    if (this.quiet && !line.startsWith('BROKEN') && ++this.#quietLines > QUIET_LINES_MAX) return
+    this.#lines.push(text)
+    if (this.#lines.length > LINES_MAX) this.#lines.shift()
+  }
+  lines(): string[] {
+    return [...this.#lines]
+  }
+  traceHash(): string {
+    return this.#sum.copy().digest('hex').slice(0, 16)
+  }
+
+  break(kind: Broken['kind'], what: string): void {
+    this.note(`BROKEN ${kind}: ${what}`)
+    this.broken.push({ kind, what })
+  }
+
+  /** A folder name that was never used. */
+  nextFolder(name: string): string {
+    this.#generation += 1
+    return `${this.dir}/${name}-${this.#generation}`
+  }
+
+  chance(part: number): boolean {
+    return this.random() < part
+  }
+  below(limit: number): number {
+    return Math.floor(this.random() * limit)
+  }
+  pick<T>(items: readonly T[]): T {
+    const item = items[this.below(items.length)]
+    if (item === undefined) throw new Error('nothing to pick from')
+    return item
+  }
+  randomHex(bytes: number): string {
+    return Array.from({ length: bytes }, () => this.below(256).toString(16).padStart(2, '0')).join('')
+  }
+}
+
+export interface Broken {
+  kind: 'diverged' | 'unintended_delete' | 'lost_status' | 'foreign_row' | 'in_flight' | 'bounds' | 'stuck'
+  what: string
+}
+
+const PKCS8 = { ed25519: '302e020100300506032b657004220420', x25519: '302e020100300506032b656e04220420' }
+
+/** The same name is the same key in every history, so that keys cost their parsing once. */
+export function keyOf(type: keyof typeof PKCS8, name: string): { publicKey: string; privateKey: string } {
+  const seed = createHash('sha256').update(`${type} ${name}`).digest()
+  const der = Buffer.concat([Buffer.from(PKCS8[type], 'hex'), seed])
+  const key = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
+  return { publicKey: key.export({ format: 'jwk' }).x ?? '', privateKey: der.toString('base64url') }
+}

@@ -1,0 +1,62 @@
+// What people ordered, told apart from what any server or agent remembers: the only judge of a delete. Every publication has a number, which travels as the
+// `commit` of its service row.
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+
+export interface Order {
+  number: number
+  /** The server that it was given to: after a fork two of them go their own ways. */
+  line: string
+  /** Names of objects; null for a removal order. */
+  names: ReadonlySet<string> | null
+  removal: 'prune' | 'orphan' | null
+  /** False: what was published does not hash to its own digest and is nobody's wish. */
+  complete: boolean
+}
+
+const commitOf = (number: number): string => `order-${number}`
+const numberOf = (commit: string): number => Number(/^order-(\d+)$/.exec(commit)?.[1] ?? Number.NaN)
+
+export class Orders {
+  readonly #orders = new Map<number, Order>()
+  readonly #ofService = new Map<string, Order[]>()
+  /** The newest order of each line that a cluster was seen to hold. */
+  readonly #held = new Map<string, number>()
+  #last = 0
+
+  give(cluster: string, service: ServiceId, order: Omit<Order, 'number'>): string {
+    this.#last += 1
+    const given = { ...order, number: this.#last }
+    this.#orders.set(given.number, given)
+    const key = `${cluster} ${serviceKey(service)}`
+    this.#ofService.set(key, [...(this.#ofService.get(key) ?? []), given])
+    return commitOf(given.number)
+  }
+
+  isComplete(row: ServiceRow): boolean {
+    return this.#orders.get(numberOf(row.commit))?.complete === true
+  }
+
+  /** The cluster's replica holds this row. */
+  sawHeld(cluster: string, service: ServiceId, row: ServiceRow): void {
+    const order = this.#orders.get(numberOf(row.commit))
+    if (order === undefined) return
+    const key = `${cluster} ${serviceKey(service)} ${order.line}`
+    this.#held.set(key, Math.max(order.number, this.#held.get(key) ?? 0))
+  }
+
+  /** Null when somebody wanted it gone; else why this delete is nobody's wish. `row`: of the object's service, as the replica holds it now. */
+  whyNotDelete(cluster: string, service: ServiceId, name: string, row: ServiceRow | null): string | null {
+    if (row === null) return 'the replica holds no row of its service'
+    const order = this.#orders.get(numberOf(row.commit))
+    if (order === undefined) return `nobody gave the order ${row.commit}`
+    if (!order.complete) return `order ${order.number} was never whole`
+    if (row.removal !== undefined && order.removal !== 'prune') return `order ${order.number} lets go, it removes nothing`
+    if (order.names?.has(name)) return `order ${order.number} names it`
+    const earlier = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).filter(({ number }) => number < order.number)
+    if (!earlier.some(({ names }) => names?.has(name))) return `order ${order.number} did not drop it: nobody had named it before`
+    const newest = this.#held.get(`${cluster} ${serviceKey(service)} ${order.line}`) ?? 0
+    const setBack = newest > order.number
+    return setBack && row.pruneConfirmed !== row.digest ? `order ${order.number} is older than ${newest}, which the cluster held` : null
+  }
+}

@@ -1,0 +1,174 @@
+// An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files. Each start is another life; a kill leaves
+// its files as they are at that moment and answers nothing that it waits for.
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
+import type { AgentReport } from '../../agent/report.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import type { ProcessClock } from '../support/virtual-clock.ts'
+import { keyOf, type World } from './history.ts'
+import { Life } from './life.ts'
+import type { FaultyNetwork } from './network.ts'
+import { readServiceRow, rowsOnDisk, type SimCluster, serviceOfRow } from './sim-cluster.ts'
+
+export interface StatusOnDisk {
+  kind: string
+  key: string
+  doc: string
+}
+
+export class SimAgent {
+  readonly name: string
+  readonly network: FaultyNetwork
+  readonly cluster: SimCluster
+  readonly #world: World
+  readonly #joinToken: string
+  #dir: string
+  #running: { agent: Agent; life: Life; clock: ProcessClock } | null = null
+  #offsetMs = 0
+  /** Why the last start failed; a person at the site reads it. */
+  startFailure: string | null = null
+  starts = 0
+
+  constructor(world: World, name: string, joinToken: string, network: FaultyNetwork, cluster: SimCluster, copyOf?: string) {
+    this.#world = world
+    this.name = name
+    this.#joinToken = joinToken
+    this.network = network
+    this.cluster = cluster
+    this.#dir = world.nextFolder(name)
+    if (copyOf === undefined) {
+      mkdirSync(this.#dir, { recursive: true })
+      const keys = { signing: keyOf('ed25519', name), recipient: keyOf('x25519', name) }
+      writeFileSync(join(this.#dir, 'agent-keys.json'), JSON.stringify(keys))
+    } else cpSync(copyOf, this.#dir, { recursive: true })
+  }
+
+  get dir(): string {
+    return this.#dir
+  }
+  get files(): { state: string; replica: string } {
+    return agentFiles(this.#dir)
+  }
+  get running(): boolean {
+    return this.#running !== null
+  }
+  get life(): Life | null {
+    return this.#running?.life ?? null
+  }
+  report(): AgentReport | null {
+    return this.#running?.agent.report() ?? null
+  }
+  get clusterId(): string | null {
+    return this.report()?.clusterId ?? null
+  }
+
+  start(clusterName: string = this.name): void {
+    const { clock: time } = this.#world
+    const life = new Life()
+    const clock = time.process(this.#offsetMs)
+    const dir = this.#dir
+    let clusterId: string | null = null
+    const lived = { nowMs: clock.nowMs, sleep: (ms: number, signal?: AbortSignal) => life.call(() => clock.sleep(ms, signal)) }
+    this.starts++
+    try {
+      const agent = createAgent(
+        { dataDir: dir, serverUrl: 'http://sim', clusterName, joinToken: this.#joinToken, waitSeconds: 55, version: 'sim' },
+        {
+          cluster: this.cluster.port(
+            life,
+            () => dir,
+            () => {
+              clusterId ??= this.clusterId
+              return clusterId
+            },
+          ),
+          fetcher: (url, init) => life.call(() => this.network.fetch(life, url, init)),
+          clock: lived,
+          random: seededRandom(this.#world.below(2 ** 31)),
+          log: silentLogger,
+          freeMemory: () => {},
+        },
+      )
+      this.startFailure = null
+      this.#running = { agent, life, clock }
+      life.onEnd(() => this.#leaveFiles())
+      agent.run(new AbortController().signal).catch((error: unknown) => {
+        if (!life.ended) this.#world.break('stuck', `${this.name} ended: ${error instanceof Error ? error.message : String(error)}`)
+      })
+    } catch (error) {
+      this.startFailure = error instanceof Error ? error.message : String(error)
+      this.#world.note(`${this.name} does not start: ${this.startFailure}`)
+      clock.end()
+    }
+  }
+
+  kill(): void {
+    this.#running?.life.end()
+  }
+
+  setClockBy(ms: number): void {
+    this.#offsetMs += ms
+    this.#running?.clock.setBy(ms)
+  }
+
+  #leaveFiles(): void {
+    const running = this.#running
+    if (running === null) return
+    this.#running = null
+    running.clock.end()
+    const left = this.#dir
+    this.#dir = this.copy()
+    // What ran in it may still be between two steps; it can do no more harm there.
+    setImmediate(() => {
+      try {
+        running.agent.close()
+      } catch {} // it was closed in the midst of something
+      rmSync(left, { recursive: true, force: true })
+    })
+  }
+
+  /** The files as they are at this moment. */
+  copy(): string {
+    const to = this.#world.nextFolder(this.name)
+    cpSync(this.#dir, to, { recursive: true })
+    return to
+  }
+
+  /** Of an agent that is not running. */
+  setBackTo(copy: string): void {
+    rmSync(this.#dir, { recursive: true, force: true })
+    this.#dir = this.#world.nextFolder(this.name)
+    cpSync(copy, this.#dir, { recursive: true })
+  }
+
+  lose(...paths: string[]): void {
+    for (const path of paths) rmSync(path, { force: true })
+  }
+
+  /** Looks at the rows on the disk and lets the orders know what this cluster held. */
+  watchRows(): void {
+    const clusterId = this.clusterId
+    if (clusterId === null || !existsSync(this.files.replica)) return
+    for (const { cluster, id, doc } of rowsOnDisk(this.#dir) ?? []) {
+      if (cluster !== clusterId || (id.startsWith('object/') && !doc.includes(clusterId) && doc !== 'rogue'))
+        this.#world.break('foreign_row', `${this.name} holds ${id} of another cluster`)
+      const service = serviceOfRow(id)
+      const row = service === null ? null : readServiceRow(doc)
+      if (service !== null && row !== null) this.#world.orders.sawHeld(this.name, service, row)
+    }
+  }
+
+  /** The last state of every key that it ever reported, events left out. */
+  reported(): StatusOnDisk[] {
+    const db = openSqlite(this.files.state, { readonly: true })
+    try {
+      const sql = "SELECT kind, key, doc FROM outbox WHERE kind <> 'event' AND doc IS NOT NULL ORDER BY kind, key"
+      return db.query<StatusOnDisk, []>(sql).all()
+    } finally {
+      db.close()
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// The Kubernetes of one site: the strict fake, which drifts, fails and is slow by the dice, and in which every write of ours is judged at the moment it is made.
+
+import { agentFiles } from '../../agent/agent.ts'
+import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+import type { World } from './history.ts'
+import type { Life } from './life.ts'
+
+const FAILURES: ReadonlyArray<ApiFailure['kind']> = ['unreachable', 'throttled', 'server_error', 'forbidden', 'conflict', 'webhook']
+const NAMESPACE = 'default'
+
+/** Objects are named after their service, so that a delete tells whose it was. */
+export const objectName = (id: ServiceId, name: string): string => `${id.service}.${name}`
+const serviceOf = (ref: ObjectRef): ServiceId => ({ project: 'shop', service: ref.name.slice(0, ref.name.lastIndexOf('.')) })
+
+export class SimCluster {
+  readonly fake: FakeCluster
+  readonly #world: World
+  readonly #name: string
+  /** Part of requests that fail; seconds that others take at most. */
+  failing = 0
+  slowMs = 0
+  deletes = 0
+  applies = 0
+
+  constructor(world: World, name: string) {
+    this.#world = world
+    this.#name = name
+    const uid = `00000000-0000-4000-8000-${Buffer.from(name.padEnd(6).slice(-6)).toString('hex')}`
+    this.fake = createFakeCluster({ clock: world.clock, uid })
+    this.fake.fail(({ verb }) => {
+      if (this.failing === 0 || verb === 'info' || !world.chance(this.failing)) return null
+      world.count('kube_failing')
+      return { kind: world.pick(FAILURES), status: 500, reason: 'Sim', message: 'simulated' }
+    })
+  }
+
+  /** What one life of an agent sees of it. `clusterId`: whose rows it may bring. */
+  port(life: Life, dataDir: () => string, clusterId: () => string | null): Cluster {
+    const { fake } = this
+    const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (this.slowMs > 0 && this.#world.chance(0.3)) {
+        this.#world.count('kube_slow')
+        await this.#world.clock.sleep(this.#world.random() * this.slowMs)
+      }
+      return work()
+    }
+    return {
+      info: () => life.call(() => slowly(() => fake.info())),
+      discover: () => life.call(() => slowly(() => fake.discover())),
+      apply: (resource, object, options) =>
+        life.call(() => {
+          this.#judgeApply(object, clusterId())
+          return slowly(() => fake.apply(resource, object, options))
+        }),
+      get: (resource, ref) => life.call(() => slowly(() => fake.get(resource, ref))),
+      delete: (resource, ref, uid) =>
+        life.call(() => {
+          this.#judgeDelete(ref, dataDir())
+          return fake.delete(resource, ref, uid)
+        }),
+      mergePatch: (resource, ref, body) => life.call(() => slowly(() => fake.mergePatch(resource, ref, body))),
+      watch: life.wrapWatch(fake),
+    }
+  }
+
+  #judgeApply(object: K8sObject, clusterId: string | null): void {
+    this.applies++
+    const value = valueOf(object)
+    if (value !== null && clusterId !== null && !value.startsWith(clusterId))
+      this.#world.break('foreign_row', `${this.#name} was given ${object.metadata.name} of another cluster: ${value.slice(0, 60)}`)
+  }
+
+  #judgeDelete(ref: ObjectRef, dataDir: string): void {
+    this.deletes++
+    const service = serviceOf(ref)
+    const why = this.#world.orders.whyNotDelete(this.#name, service, ref.name, heldRow(dataDir, service))
+    this.#world.note(`${this.#name} deletes ${ref.name}`)
+    if (why !== null) this.#world.break('unintended_delete', `${this.#name} ${ref.name}: ${why}`)
+  }
+
+  /** Somebody else's hand. */
+  drift(): void {
+    const { random, fake } = { random: this.#world, fake: this.fake }
+    const ours = fake.objects().filter((object) => valueOf(object) !== null)
+    if (ours.length === 0) return
+    const name = random.pick(ours).metadata.name ?? ''
+    const ref = configMapRef(name, NAMESPACE)
+    this.#world.count('drift')
+    switch (random.below(3)) {
+      case 0:
+        return void fake.editAs('kubectl-edit', ref, (object) => Object.assign(object, { data: { value: 'edited' } }))
+      case 1:
+        return fake.deleteAs('kubectl', ref)
+      default:
+        return void fake.editAs('kubectl-label', ref, (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
+    }
+  }
+
+  cutWatches(): void {
+    this.#world.count('kube_watch_cut')
+    this.fake.cutWatches({ forget: this.#world.chance(0.5) })
+  }
+
+  isOurs(name: string): boolean {
+    return this.fake.object(configMapRef(name, NAMESPACE))?.metadata.labels?.[SERVICE_LABEL] !== undefined
+  }
+
+  /** Values of our objects by name. */
+  values(): Map<string, string> {
+    return new Map(
+      this.fake.objects().flatMap((object) => {
+        const value = valueOf(object)
+        return value === null ? [] : [[object.metadata.name ?? '', value] as const]
+      }),
+    )
+  }
+}
+
+function valueOf(object: K8sObject): string | null {
+  if (object.kind !== 'ConfigMap' || object.metadata.namespace !== NAMESPACE) return null
+  const data = object['data'] as Record<string, string> | undefined
+  return data?.['value'] ?? null
+}
+
+/** Rows of a replica as they lie on the disk, read by nothing of the agent. Null: it cannot be read. */
+export function rowsOnDisk(dataDir: string): Array<{ cluster: string; id: string; doc: string }> | null {
+  try {
+    const db = openSqlite(agentFiles(dataDir).replica, { readonly: true })
+    try {
+      return db.query<{ cluster: string; id: string; doc: string }, []>('SELECT cluster, id, doc FROM desired ORDER BY id').all()
+    } finally {
+      db.close()
+    }
+  } catch {
+    return null
+  }
+}
+
+function heldRow(dataDir: string, service: ServiceId): ServiceRow | null {
+  const row = rowsOnDisk(dataDir)?.find(({ id }) => id === serviceRowId(service))
+  return row === undefined ? null : readServiceRow(row.doc)
+}
+
+export function readServiceRow(doc: string): ServiceRow | null {
+  try {
+    return serviceRowSchema.safeParse(JSON.parse(doc)).data ?? null
+  } catch {
+    return null
+  }
+}
+
+export const serviceOfRow = (id: string): ServiceId | null => {
+  const row = parseRowId(id)
+  return row.kind === 'service' ? row.id : null
+}
