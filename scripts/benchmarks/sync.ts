@@ -1,4 +1,5 @@
 // scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
+import { benchBytes } from './sync-bytes.ts'
 import { benchFanout } from './sync-fanout.ts'
 
 type Say = (text: string) => void
@@ -7,6 +8,7 @@ type Part = (say: Say) => Promise<Record<string, number>>
 const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 
 const PARTS: Record<string, Part> = {
+  bytes: benchBytes,
   fanout: (say) => benchFanout(say, { agents: AGENTS }),
 }
 
