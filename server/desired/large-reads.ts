@@ -52,13 +52,17 @@ export class LargeReads {
     this.#options = options
   }
 
-  read(request: LargeRead): Promise<SourceResult> {
+  async read(request: LargeRead): Promise<SourceResult> {
     if (this.#closed || this.#queue.length >= LARGE_READS_MAX)
       throw new AppError('unavailable', {
         doing: 'read a large page',
         detail: 'many agents fetch everything at once',
         retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + 4 * this.#options.random())),
       })
+    // One at a time of each: nobody fills the queue alone. An agent whose poll was cut comes back while the first is still read.
+    const { clusterId } = request
+    if (this.#current?.request.clusterId === clusterId || this.#queue.some((waiting) => waiting.request.clusterId === clusterId))
+      throw new AppError('too_many_requests', { doing: 'read a large page', retryAfterMs: RETRY_AFTER_MS })
     return new Promise((resolve, reject) => {
       this.#queue.push({ request, resolve, reject })
       this.#next()

@@ -1,0 +1,99 @@
+import { expect, test } from 'bun:test'
+import { LARGE_READ_MS_MAX, LARGE_READS_MAX, type LargeRead, LargeReads, type WorkerAnswer } from '../../server/desired/large-reads.ts'
+import { EMPTY_HASH } from '../../shared/crdt/row-hash.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+/** A Worker that does what it is told. */
+class FakeWorker {
+  onmessage: ((event: { data: WorkerAnswer }) => void) | null = null
+  onerror: ((event: { message: string; preventDefault(): void }) => void) | null = null
+  readonly asked: LargeRead[] = []
+  terminated = false
+  postMessage(request: LargeRead): void {
+    this.asked.push(request)
+  }
+  terminate(): void {
+    this.terminated = true
+  }
+  addEventListener(): void {}
+  answer(): void {
+    this.onmessage?.({ data: { kind: 'read', read: { kind: 'nothing_new' } } })
+  }
+  die(): void {
+    this.onerror?.({ message: 'out of memory', preventDefault: () => {} })
+  }
+}
+
+function start() {
+  const workers: FakeWorker[] = []
+  const told: string[] = []
+  const clock = createVirtualClock()
+  const reads = new LargeReads({
+    clock,
+    random: () => 0.5,
+    log: { ...silentLogger, error: (message) => void told.push(message) },
+    startWorker: () => {
+      const worker = new FakeWorker()
+      workers.push(worker)
+      return worker as unknown as Worker
+    },
+  })
+  const read = (clusterId: string) =>
+    reads
+      .read({ path: 'p', dbId: EMPTY_HASH, clusterId, ask: { kind: 'pull', cursor: null }, zstd: true })
+      .then(({ kind }) => kind)
+      .catch((error: unknown) => (error instanceof AppError ? error.code : String(error)))
+  return { workers, told, clock, reads, read, last: () => workers.at(-1) as FakeWorker }
+}
+
+test('one request is with the Worker at a time, in order, and no Worker is there before the first', async () => {
+  const { workers, read, last } = start()
+  expect(workers).toHaveLength(0)
+  const answers = ['a', 'b'].map(read)
+  expect(last().asked.map(({ clusterId }) => clusterId)).toEqual(['a'])
+  last().answer()
+  expect(await answers[0]).toBe('nothing_new')
+  expect(last().asked.map(({ clusterId }) => clusterId)).toEqual(['a', 'b'])
+  last().answer()
+  expect(await answers[1]).toBe('nothing_new')
+  expect(workers).toHaveLength(1)
+})
+
+test('a Worker that dies fails the request it was at, is logged, and the next request gets another', async () => {
+  const { workers, told, read, last } = start()
+  const answers = ['a', 'b'].map(read)
+  last().die()
+  expect(await answers[0]).toContain('out of memory')
+  expect([workers.length, workers[0]?.terminated, told.length]).toEqual([2, true, 1])
+  last().answer()
+  expect(await answers[1]).toBe('nothing_new')
+})
+
+test('a Worker that hangs is ended', async () => {
+  const { clock, read, workers, last } = start()
+  const answer = read('a')
+  await clock.advance(LARGE_READ_MS_MAX)
+  expect(await answer).toContain('did not answer')
+  const next = read('b')
+  last().answer()
+  expect([await next, workers.length]).toEqual(['nothing_new', 2])
+})
+
+test('who comes when the queue is full, and a cluster that has a request in it already, are told to come back', async () => {
+  const { read } = start()
+  void read('at the Worker')
+  expect(await read('at the Worker')).toBe('too_many_requests')
+  void read('c0')
+  expect(await read('c0')).toBe('too_many_requests')
+  for (let n = 1; n < LARGE_READS_MAX; n++) void read(`c${n}`)
+  expect(await read('one more')).toBe('unavailable')
+})
+
+test('at the end nobody waits for ever', async () => {
+  const { reads, read, last } = start()
+  const answers = ['a', 'b'].map(read)
+  reads.close()
+  expect([await answers[0], await answers[1], await read('c'), last().terminated]).toEqual([...Array(3).fill('unavailable'), true])
+})
