@@ -13,8 +13,10 @@ import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { loadAgentKeys } from './sync/agent-keys.ts'
+import { createPartStage } from './sync/part-stage.ts'
 import type { Fetcher } from './sync/server-client.ts'
 import { SyncLoop } from './sync/sync-loop.ts'
+import { createTrafficDay } from './sync/traffic-day.ts'
 
 export interface AgentOptions {
   dataDir: string
@@ -22,7 +24,12 @@ export interface AgentOptions {
   clusterName: string
   /** Null: it must have joined before. */
   joinToken: string | null
-  waitSeconds: number
+  /** Longest wait of a poll; null: what the network bears. */
+  waitSeconds: number | null
+  /** Every byte to the server is paid for. */
+  metered?: boolean
+  /** Budget a day of the link to the server; 0 is none. */
+  dailyBytes?: number
   version: string
 }
 
@@ -48,6 +55,7 @@ export const agentFiles = (dataDir: string) => ({
   state: join(dataDir, 'agent.sqlite'),
   replica: join(dataDir, 'replica.sqlite'),
   library: join(dataDir, 'lib'),
+  traffic: join(dataDir, 'traffic.json'),
 })
 
 const INFO_BACKOFF = { baseMs: 500, capMs: 30_000 }
@@ -77,7 +85,7 @@ class RunningAgent implements Agent {
     this.#options = options
     this.#deps = deps
     const { clock, random, log, fetcher } = deps
-    const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, version } = options
+    const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, metered = false, dailyBytes = 0, version } = options
     const files = agentFiles(dataDir)
     const state = openAgentState(files.state)
     this.#state = state
@@ -109,7 +117,10 @@ class RunningAgent implements Agent {
       clock,
       random,
       log: log.with({ part: 'sync' }),
-      waitSeconds,
+      ...(waitSeconds === null ? {} : { waitSeconds }),
+      metered,
+      traffic: createTrafficDay({ path: files.traffic, budgetBytes: dailyBytes, clock }),
+      parts: createPartStage(dataDir),
     })
   }
 
@@ -230,13 +241,18 @@ class RunningAgent implements Agent {
   }
 
   #link(): LinkReport {
-    const { state, sinceMs, lastContactMs, failure, traffic } = this.#sync.status()
+    const { state, sinceMs, lastContactMs, failure, traffic, parts, metered, today, waitSeconds } = this.#sync.status()
     return {
       server: this.#options.serverUrl,
       state,
       sinceMs,
       lastContactMs,
       error: failure === null ? null : { code: failure.code, message: failure.message, remedy: failure.remedy },
+      parts,
+      metered,
+      waitSeconds,
+      todayBytes: today.bytes,
+      budgetBytes: today.budgetBytes,
       bytesSent: traffic.sentBytes,
       bytesReceived: traffic.receivedBytes,
       requests: traffic.requests,

@@ -19,7 +19,22 @@ export const RUN_OPTIONS = {
   joinTokenFile: { type: 'text', placeholder: 'FILE', help: 'A file that holds the join token.' },
   kubeconfig: { type: 'text', placeholder: 'FILE', help: 'Kubernetes credentials; without it those of the pod are used.' },
   context: { type: 'text', placeholder: 'NAME', help: 'Context of the kubeconfig; default its current one.' },
-  wait: { type: 'integer', placeholder: 'SECONDS', help: 'Longest time that a poll stays open.', default: '55' },
+  serverCa: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'PEM of the authority that signed the server’s certificate, in place of the system’s; read again when it changes.',
+  },
+  wait: {
+    type: 'integer',
+    placeholder: 'SECONDS',
+    help: 'Longest time that a poll stays open; without it, what the network bears: up to 110, with --metered up to 900.',
+  },
+  metered: { type: 'flag', help: 'Every byte to the server is paid for: longer polls, gathered reports.' },
+  dailyBytes: {
+    type: 'integer',
+    placeholder: 'BYTES',
+    help: 'Budget a day (UTC) for the server link; once spent, polls are longest and reports hourly. 0: none. Default with --metered 1000000.',
+  },
   probes: { type: 'address', help: 'Serves /healthz and /readyz there; off without it.' },
   logLevel: {
     type: 'text',

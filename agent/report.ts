@@ -13,6 +13,16 @@ export const linkReportSchema = z.object({
   sinceMs: z.number(),
   lastContactMs: z.number().nullable(),
   error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
+  /** Of a page that comes in parts; null while none does. */
+  parts: z.object({ have: z.number(), of: z.number(), bytes: z.number() }).nullable(),
+  /** Every byte is paid for. */
+  metered: z.boolean(),
+  /** Of the next poll. */
+  waitSeconds: z.number(),
+  /** Since midnight UTC, headers included, without TLS and TCP; a budget of 0 is none. */
+  todayBytes: z.number(),
+  budgetBytes: z.number(),
+  /** Since the agent started. */
   bytesSent: z.number(),
   bytesReceived: z.number(),
   requests: z.number(),

@@ -21,6 +21,8 @@ import { askRunningAgent, serveLocalApi } from '../local-api.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
+import { createServerLink } from '../sync/server-link.ts'
+import { DAILY_BYTES_METERED } from '../sync/traffic-day.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -64,7 +66,7 @@ function agentCommand(io: AgentIo): Command {
   const format = () => program.opts<{ output: string }>().output
   addOptions(program.command('run'), RUN_OPTIONS)
     .description('Joins if it has not yet, then syncs and enforces until it is stopped.')
-    .action((flags: Record<string, string | undefined>) => run(flags, io))
+    .action((flags: Record<string, string | boolean | undefined>) => run(flags, io))
   program
     .command('status')
     .description('What this site knows: from the running agent, or from its data folder when none runs.')
@@ -90,12 +92,13 @@ function formatted(format: string, value: unknown, text: () => string): string {
   return format === 'yaml' ? toYaml(value) : `${text()}\n`
 }
 
-async function run(flags: Record<string, string | undefined>, io: AgentIo): Promise<void> {
+async function run(flags: Record<string, string | boolean | undefined>, io: AgentIo): Promise<void> {
   const read = readOptions(RUN_OPTIONS, flags, io.env)
   if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
-  const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes } = read.options
+  const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
+  const fetcher = createServerLink({ serverUrl: server, caFile: serverCa === undefined ? null : resolve(serverCa), env: io.env, log })
   const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
   const folder = openDataFolder(data)
   const credentials = await loadKubeCredentials(
@@ -109,8 +112,17 @@ async function run(flags: Record<string, string | undefined>, io: AgentIo): Prom
     userAgent: `skerry-agent/${VERSION}`,
   })
   const agent = createAgent(
-    { dataDir: folder.path, serverUrl: server, clusterName: clusterName ?? '', joinToken, waitSeconds: wait, version: VERSION },
-    { cluster, fetcher: fetch, clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(true) },
+    {
+      dataDir: folder.path,
+      serverUrl: server,
+      clusterName: clusterName ?? '',
+      joinToken,
+      waitSeconds: wait ?? null,
+      metered,
+      dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
+      version: VERSION,
+    },
+    { cluster, fetcher, clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(true) },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {

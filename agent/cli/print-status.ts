@@ -1,20 +1,39 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
 import type { AgentReport, LinkReport } from '../report.ts'
 
-/** The state of sync in words. Only the last two need anybody; none of them touches what is enforced. */
-function linkText({ state, error }: LinkReport, isJoined: boolean): string {
+/** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need anybody at the site; none of them touches what is enforced. */
+function linkText({ state, error, parts }: LinkReport, isJoined: boolean): string {
   switch (state) {
     case 'following':
       return 'connected'
-    case 'bootstrapping':
-      return 'fetching everything'
+    case 'refetching':
+      return 'fetching what differs'
+    case 'fetching_parts':
+      return parts === null
+        ? 'fetching a large page'
+        : `fetching a large page, ${parts.have} of ${parts.of} parts of ${bytesText(parts.bytes)} are here`
+    case 'restore_pending':
+      return 'well here; the server waits for a person'
     case 'offline':
+      if (error?.code === 'disk_full') return 'not syncing, because the disk is full,'
       return error === null || error.code === 'server_unreachable' ? 'out of reach' : 'not syncing'
     case 'halted':
       return isJoined ? 'refuses this agent' : 'not joined'
     default:
       return state
   }
+}
+
+/** What today cost, and what follows from a spent budget. */
+function trafficLines({ metered, todayBytes, budgetBytes, waitSeconds }: LinkReport): Array<[string, string]> {
+  const used = budgetBytes > 0 ? `${bytesText(todayBytes)} of ${bytesText(budgetBytes)} today` : `${bytesText(todayBytes)} today`
+  const line: [string, string] = ['traffic', `${used}${metered ? ', metered' : ''}, polls of ${age(waitSeconds * 1_000)}`]
+  if (budgetBytes === 0 || todayBytes < budgetBytes) return [line]
+  return [
+    line,
+    ['', 'the budget is spent: until midnight UTC reports go up once an hour; changes still arrive'],
+    ['next step', 'Nothing, if that will do. Else raise --daily-bytes and start the agent again.'],
+  ]
 }
 
 export function statusText(report: AgentReport, nowMs: number): string {
@@ -34,6 +53,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
     ])
   else if (report.clusterId !== null) lines.push(['server', 'not asked: only a running agent is in contact'])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
+  if (link !== null) lines.push(...trafficLines(link))
   if (replica !== null) {
     const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'
     lines.push([
@@ -77,6 +97,13 @@ function serviceTable(report: AgentReport): string[] {
 function noServices({ clusterId, replica }: AgentReport): string {
   if (clusterId === null) return 'No services: they come when the agent has joined.'
   return replica?.position == null ? 'No services: nothing was received yet.' : 'No services: nothing targets this cluster yet.'
+}
+
+/** `640 B`, `12.3 kB`, `1.5 MB`: thousands, as tariffs count. */
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`
+  if (bytes < 999_950) return `${(bytes / 1_000).toFixed(1)} kB`
+  return `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
 /** `850 ms`, `12 s`, `4 min`, `3 h`, `2 d`: the largest unit that fits. */

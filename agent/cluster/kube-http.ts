@@ -214,7 +214,8 @@ function openSession({ tls }: KubeAccess, proxyUrl: string | undefined): Bun.Fet
       ...(serverName === undefined ? {} : { serverName }),
       rejectUnauthorized: !insecure,
     },
-    ...(proxyUrl === undefined ? {} : { proxy: proxyUrl }),
+    // `false`, because Bun would take HTTP_PROXY and HTTPS_PROXY, which are for the way to the server: what leads to an API server stands in its kubeconfig.
+    proxy: proxyUrl ?? false,
   })
 }
 

@@ -40,9 +40,9 @@ export function afterCut(wait: PollWait, tookMs: number): PollWait {
   return { seconds, goodSeconds: Math.min(wait.goodSeconds, seconds), cutLimit: seconds, cleanAtLimit: 0 }
 }
 
-/** No answer at all, not even at the end. Null: it was no longer than a wait that had come back before, so the link itself is dead. Else a box on the way
- *  forgets silent connections that soon, and what was good is kept to. */
-export function afterSilence(wait: PollWait): PollWait | null {
-  if (wait.seconds <= wait.goodSeconds) return null
+/** No answer at all, not even at the end: the link is dead, or a box on the way forgets silent connections that soon. If a shorter wait had come back, that one
+ *  is kept to. */
+export function afterSilence(wait: PollWait): PollWait {
+  if (wait.seconds <= wait.goodSeconds) return wait
   return { ...wait, seconds: wait.goodSeconds, cutLimit: wait.goodSeconds, cleanAtLimit: 0 }
 }

@@ -110,13 +110,9 @@ class ServerPull implements Pull {
     } catch (error) {
       const tookMs = clock.nowMs() - startMs
       if (!patient || signal.aborted || !isSilence(error)) throw error
-      const shorter = isTimeout(error)
-        ? afterSilence({ ...this.#wait, seconds: waitSeconds })
-        : tookMs >= CUT_AFTER_MS
-          ? afterCut({ ...this.#wait, seconds: waitSeconds }, tookMs)
-          : null
-      if (shorter === null) throw error
-      this.#wait = shorter
+      if (isTimeout(error)) this.#wait = afterSilence({ ...this.#wait, seconds: waitSeconds })
+      if (isTimeout(error) || tookMs < CUT_AFTER_MS) throw error
+      this.#wait = afterCut({ ...this.#wait, seconds: waitSeconds }, tookMs)
       return { kind: 'nothing_new', pauseMs: random() * CUT_PAUSE_MS }
     }
   }

@@ -51,6 +51,12 @@ export class PushLoop {
     for (const waker of this.#wakers.splice(0)) waker()
   }
 
+  /** PU7: the server may have been set back. */
+  compareSoon(): void {
+    this.#given ??= this.#options.state.lastRev()
+    this.wake()
+  }
+
   async run(common: { backoff: BackoffLimits; clock: Clock; random: Random; log: Logger; signal: AbortSignal }): Promise<void> {
     const { signal } = common
     signal.addEventListener('abort', () => this.wake(), { once: true })
@@ -110,7 +116,6 @@ export class PushLoop {
     const { state, clock, random, metered } = this.#options
     await clock.sleep((metered ? COMPARE_INTERVAL_METERED_MS : COMPARE_INTERVAL_MS) * (0.5 + random()), signal)
     if (signal.aborted || state.identity() === null) return
-    this.#given ??= state.lastRev()
-    this.wake()
+    this.compareSoon()
   }
 }

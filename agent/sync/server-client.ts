@@ -4,6 +4,7 @@ import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
+import { linkFailure, proxyWantsCredentials, wasSent } from './link-failure.ts'
 import { commonVersion, OWN_VERSIONS, type VersionRange } from './protocol-choice.ts'
 import { retryAfterMsOf } from './retry-after.ts'
 
@@ -74,7 +75,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
     const path = prefix + call.path + (call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`)
     const { headers, body } = encode(call, version)
     const sent = requestBytes(call.method, path, base.host, headers, body)
-    const meter = { received: 0, body: 0 }
+    const meter = { sent, received: 0, body: 0 }
     const patience = new AbortController()
     const over = new AbortController()
     void clock.sleep(call.timeoutMs, over.signal).then(() => patience.abort())
@@ -99,14 +100,15 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
       return { status: response.status, body: piece === null && call.raw !== true ? inflated(raw, limit) : raw, piece }
     } catch (error) {
       if (error instanceof AppError) throw error
-      const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : {}
+      if (!wasSent(error)) meter.sent = 0
+      const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : linkFailure(error)
       throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cutAfterBytes: meter.body } }, { cause: error })
     } finally {
       over.abort()
       traffic.requests++
-      traffic.sentBytes += sent
+      traffic.sentBytes += meter.sent
       traffic.receivedBytes += meter.received
-      onTraffic(sent, meter.received)
+      onTraffic(meter.sent, meter.received)
     }
   }
 
@@ -191,6 +193,7 @@ function problem(response: Response, bytes: Uint8Array, doing: string, clock: Cl
   const body = parseJson(bytes)
   if (GATEWAY_TIMEOUTS.has(response.status) && !isOurs(body))
     return new AppError('server_unreachable', { doing, detail: `a gateway gave up waiting for the server (HTTP ${response.status})` })
+  if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials, extra: { cutAfterBytes: 0 } })
   const error = errorFromProblem(response.status, body, doing)
   const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())
   return new AppError(error.code, { ...error.data, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })

@@ -230,6 +230,8 @@ export class SyncLoop {
 
   async #step(event: SyncEvent, cause: unknown, signal: AbortSignal): Promise<void> {
     const { state, effects } = stepSync(this.#state, event, this.#options.clock.nowMs())
+    // What the server remembers of this site is of the backup, and a person is about to decide by it.
+    if (state.kind === 'restore_pending' && this.#state.kind !== 'restore_pending') this.#push.compareSoon()
     this.#state = state
     this.#push.wake()
     for (const effect of effects) await this.#carryOut(effect, event, cause, signal)

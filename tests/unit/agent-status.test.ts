@@ -11,6 +11,11 @@ const link = (change: Partial<LinkReport> = {}): LinkReport => ({
   sinceMs: NOW - 3_600_000,
   lastContactMs: NOW - 12_000,
   error: null,
+  parts: null,
+  metered: false,
+  waitSeconds: 110,
+  todayBytes: 12_345,
+  budgetBytes: 0,
   bytesSent: 1,
   bytesReceived: 1,
   requests: 1,
@@ -29,7 +34,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   services: [],
   ...change,
 })
-const failure = (code: 'revoked' | 'disk_full' | 'server_unreachable' | 'join_token_unknown', message: string) => ({
+const failure = (code: 'revoked' | 'restore_pending' | 'disk_full' | 'server_unreachable' | 'join_token_unknown', message: string) => ({
   code,
   message,
   remedy: ERRORS[code].remedy,
@@ -80,7 +85,32 @@ describe('what a person at the site reads', () => {
     [
       'on a full disk',
       { link: link({ state: 'offline', error: failure('disk_full', 'pull: full') }) },
-      ['not syncing for 1 h', ERRORS.disk_full.remedy],
+      ['not syncing, because the disk is full, for 1 h', ERRORS.disk_full.remedy],
+    ],
+    [
+      'while the server waits for a person',
+      { link: link({ state: 'restore_pending', error: failure('restore_pending', 'pull: restored') }) },
+      ['enforcement  enforcing', 'well here; the server waits for a person for 1 h', ERRORS.restore_pending.remedy],
+    ],
+    ['refetching', { link: link({ state: 'refetching' }) }, ['fetching what differs for 1 h']],
+    [
+      'with a large page on a bad link',
+      { link: link({ state: 'fetching_parts', parts: { have: 3, of: 20, bytes: 5_242_880 } }) },
+      ['fetching a large page, 3 of 20 parts (5.2 MB in all), for 1 h'],
+    ],
+    ['without a budget', {}, ['traffic      12.3 kB today, polls of 1 min']],
+    [
+      'metered, within its budget',
+      { link: link({ metered: true, waitSeconds: 900, todayBytes: 64_000, budgetBytes: 1_000_000 }) },
+      ['traffic      64.0 kB of 1.0 MB today, metered, polls of 15 min'],
+    ],
+    [
+      'metered, with its budget spent',
+      { link: link({ metered: true, waitSeconds: 900, todayBytes: 1_000_000, budgetBytes: 1_000_000 }) },
+      [
+        'the budget is spent: until midnight UTC reports go up once an hour; changes still arrive',
+        'next step    Nothing, if that will do. Else raise --daily-bytes',
+      ],
     ],
     [
       'superseded',

@@ -1,0 +1,53 @@
+// Why no answer came, in words of somebody who has to mend it. Pure: the name of an error in, what it means and what to do out.
+
+export interface LinkFailure {
+  detail?: string
+  remedy?: string
+}
+
+const AUTHORITY = 'the server’s certificate is not signed by an authority that this agent trusts'
+const GIVE_AUTHORITY =
+  'Give the authority’s certificate with --server-ca FILE. If you never needed one, something on the way intercepts TLS.'
+const PROXY_CREDENTIALS =
+  'Put user and password into HTTPS_PROXY or HTTP_PROXY (http://USER:PASSWORD@HOST:PORT), or leave the proxy out with NO_PROXY.'
+
+const BY_CODE: Readonly<Record<string, LinkFailure>> = {
+  CERT_HAS_EXPIRED: {
+    detail: 'the server’s certificate has expired',
+    remedy: 'Renew the certificate of the server; if it is valid, set this machine’s clock.',
+  },
+  CERT_NOT_YET_VALID: { detail: 'the server’s certificate is not valid yet', remedy: 'Set this machine’s clock.' },
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    detail: 'the server’s certificate is for another name',
+    remedy: 'Use a name of --server that is in its certificate, or make the certificate for this name.',
+  },
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  UNABLE_TO_GET_ISSUER_CERT: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  SELF_SIGNED_CERT_IN_CHAIN: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  DEPTH_ZERO_SELF_SIGNED_CERT: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  ENOTFOUND: { detail: 'the server’s name is not known here', remedy: 'Check --server and the DNS of this machine.' },
+  ERR_PROXY_TUNNEL: { detail: 'the proxy lets nobody through to the server', remedy: PROXY_CREDENTIALS },
+}
+
+/** No connection was made, so that no byte of the request was sent. */
+const UNSENT = new Set([
+  'ECONNREFUSED',
+  'ConnectionRefused',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'FailedToOpenSocket',
+  ...Object.keys(BY_CODE),
+])
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+export const linkFailure = (error: unknown): LinkFailure => BY_CODE[codeOf(error)] ?? {}
+export const wasSent = (error: unknown): boolean => !UNSENT.has(codeOf(error))
+
+/** A proxy for plain HTTP answers in the server's place. */
+export const proxyWantsCredentials: Required<LinkFailure> = {
+  detail: 'the proxy asks for credentials (HTTP 407)',
+  remedy: PROXY_CREDENTIALS,
+}
