@@ -2,7 +2,7 @@
 // agent with any clock, after any time offline, gets in. What may change under a valid token (revocation, a newer incarnation, a removed cluster) is
 // looked up at every request.
 import { timingSafeEqual } from 'node:crypto'
-import type { AgentId } from '../../shared/model/ids.ts'
+import { type AgentId, agentIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import {
   INCARNATION_AHEAD,
@@ -44,7 +44,7 @@ export interface SessionDeps {
   store: Pick<Store, 'raiseIncarnation'>
   clock: Clock
   randomBytes(count: number): Uint8Array
-  /** An agent that is not known asked for a session. */
+  /** An agent that is not known asked for a session, or showed one that it had. */
   onUnknown?(agentId: AgentId): void
 }
 
@@ -85,12 +85,16 @@ export function createSessions({ keys, agents, store, clock, randomBytes, onUnkn
     usedUntilMs.set(text, now + NONCE_MS)
   }
 
+  const find = (agentId: AgentId): AgentRecord | null => {
+    const agent = agents.agent(agentId)
+    if (agent === null) onUnknown?.(agentId)
+    return agent
+  }
+
   return {
     nonce,
     async open({ agentId, incarnation, nonce: given, signature }) {
-      const known = agents.agent(agentId)
-      if (known === null) onUnknown?.(agentId)
-      const agent = admitted(known)
+      const agent = admitted(find(agentId))
       if (given === undefined || signature === undefined) throw required('sign the nonce')
       if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
@@ -122,7 +126,7 @@ export function createSessions({ keys, agents, store, clock, randomBytes, onUnkn
       const body = token === undefined ? null : unseal('session', token)
       if (body === null) throw required('no session')
       if (body.readUInt32BE(12) * 1000 <= clock.nowMs()) throw required('the session has expired')
-      const agent = admitted(agents.agent(`a-${body.subarray(0, 8).toString('hex')}`))
+      const agent = admitted(find(agentIdSchema.parse(`a-${body.subarray(0, 8).toString('hex')}`)))
       if (body.readUInt32BE(8) !== agent.incarnation) throw superseded(agent)
       return agent
     },

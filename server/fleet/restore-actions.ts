@@ -62,7 +62,7 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
             remedy: 'Read the plan again with `skerry restore`, then confirm that one.',
           })
         await markRestored(deps.publish, marked)
-        await store.settleRestore()
+        await store.settleRestore(clock.nowMs())
         await deps.refreshAgents()
         gate.settled()
         const message = `confirmed by ${by}: ${view.clusters.length} clusters are served again, ${marked.length} services delete nothing before their next commit`

@@ -1,4 +1,5 @@
 // GET desired (polls, parts of pages) and POST desired/buckets. The cluster always comes from the credential; whose it is is asked again after every wait.
+import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { BUCKET_COUNTS, type RefetchHead, refetchHeadSchema, SUM_BYTES } from '../../shared/protocol/refetch.ts'
@@ -67,8 +68,10 @@ async function pullOrWait(
     const { clusterId } = sessions.authorize(authorization)
     onSeen(clusterId)
     drain.admit()
+    if (restoreGate.pending() && isBeyond(cursor, shards.head(clusterId))) return pageResponse({ kind: 'refetch', reason: 'restored' })
     refuseWhileRestoring(restoreGate)
     const pulled = await shards.pull(clusterId, cursor, accept)
+    refuseWhileRestoring(restoreGate) // it may have been found out meanwhile
     if (pulled.kind !== 'nothing_new') return pageResponse(pulled)
     const leftMs = Math.min(untilMs - clock.nowMs(), waitMs) // a clock that was set back makes no poll longer
     if (cursor === null || leftMs <= 0 || request.signal.aborted || !turn.current()) return new Response(null, { status: 204 })
@@ -121,6 +124,9 @@ async function timed<T>(context: RequestContext, work: () => Promise<T>): Promis
     context.setIdleTimeout(IDLE_TIMEOUT_SECONDS)
   }
 }
+
+/** RP2: such an agent has a proof to show, which goes with its next request. */
+const isBeyond = (cursor: Position | null, head: Position): boolean => cursor !== null && (cursor.dbId !== head.dbId || cursor.dv > head.dv)
 
 function refuseWhileRestoring(gate: DesiredRoutesDeps['restoreGate']): void {
   if (gate.pending()) throw new AppError('restore_pending', { retryAfterMs: RESTORE_RETRY_AFTER_MS })

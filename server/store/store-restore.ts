@@ -5,7 +5,8 @@ import type { Tables } from './tables.ts'
 
 type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProof' | 'settleRestore'>
 
-/** Past everything that the abandoned time can have reached, in clusters that were not heard of, too. */
+/** Past everything that the abandoned time can have reached, in clusters that were not heard of, too. The epoch is beyond the seconds of the clock as well, so
+ *  that a second restore of the same backup does not give out the epochs of the first again. */
 const ORDINAL_LEAP = 1_000_000
 const EPOCH_LEAP = 1_000
 
@@ -36,11 +37,14 @@ export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
         )
         .execute()
     },
-    settleRestore: () =>
+    settleRestore: (nowMs) =>
       db.transaction().execute(async (trx) => {
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
-        const shown = proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0)
-        const epoch = sql<number>`(case when epoch > ${shown} then epoch else ${shown} end) + ${EPOCH_LEAP}`
+        const least = Math.max(
+          proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0),
+          Math.floor(nowMs / 1_000),
+        )
+        const epoch = sql<number>`(case when epoch > ${least} then epoch else ${least} end) + ${EPOCH_LEAP}`
         const ordinal = sql<number>`ordinal + ${ORDINAL_LEAP}`
         await trx.updateTable('clusters').set({ epoch, settled_epoch: epoch, ordinal, adopted_ordinal: ordinal }).execute()
         await trx.deleteFrom('restore_proofs').execute()

@@ -271,7 +271,7 @@ export interface Store {
   /** Keeps the first time and the greatest numbers. */
   recordRestoreProof(proof: RestoreProof): Promise<void>
   /** Every cluster's ordinal and epoch leap past all that any proof says, and the proofs are gone. */
-  settleRestore(): Promise<void>
+  settleRestore(nowMs: number): Promise<void>
 
   // What waits for a person
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
