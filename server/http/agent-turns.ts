@@ -11,8 +11,8 @@ export interface AgentTurns {
 export interface AgentTurn {
   /** False once a newer one of the same agent began. */
   current(): boolean
-  /** Throws when it is no longer current. One that replaced another first hears what else came in at the same moment, so that of a burst only the last one costs
-   *  anything. */
+  /** Throws when it is no longer current. Before that it hears what else came in at the same moment: of a burst only the last one costs anything, and between two
+   *  pushes of one agent others have their turn. */
   go(): Promise<void>
   end(): void
 }
@@ -23,13 +23,13 @@ export function createAgentTurns(doing: string): AgentTurns {
     begin(agentId, onReplaced) {
       const own = { onReplaced }
       const older = latest.get(agentId)
-      latest.set(agentId, own)
+      latest.set(agentId, own) // first: whoever is woken looks who is current
       older?.onReplaced()
       const current = () => latest.get(agentId) === own
       return {
         current,
         async go() {
-          if (older !== undefined) await setImmediate()
+          await setImmediate()
           if (!current()) throw new AppError('too_many_requests', { doing, detail: 'a newer request of this agent took its place' })
         },
         end() {
