@@ -104,7 +104,7 @@ class ClaimKeeper {
   #judge(live: Claim | null): ClaimVerdict {
     const { own, log, onChange } = this.#deps
     if (this.#met === undefined) this.#met = live
-    const isMet = !this.#isMetTaken && live?.agent === this.#met?.agent && live?.incarnation === this.#met?.incarnation
+    const isMet = !this.#isMetTaken && isSame(live, this.#met)
     const verdict = judgeClaim(live, own, isMet)
     if (verdict !== 'write') {
       this.#isMetTaken = true
@@ -133,6 +133,9 @@ class ClaimKeeper {
     }
   }
 }
+
+const isSame = (a: Claim | null, b: Claim | null): boolean =>
+  a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
 
 /** The namespace is made only if it is missing: an agent that may not make namespaces gets one made for it. */
 async function tryWrite(cluster: Cluster, own: Claim): Promise<ApiFailure | null> {

@@ -65,12 +65,13 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal.aborted) return
       owned.load()
       const { agentId: agent, incarnation } = deps.identity
+      const instance = Math.floor(deps.random() * 2 ** 48).toString(16)
       const onChange = (claim: ClaimState) => {
         // CM4: once held, only another agent's claim takes it away.
         if (claim.kind !== 'asking') queue.setOpen(claim.kind === 'held')
         deps.onClaim(claim)
       }
-      await keepClaim({ ...deps, own: { agent, incarnation }, signal, onChange })
+      await keepClaim({ ...deps, own: { agent, incarnation, instance }, signal, onChange })
       await queue.idle()
     },
   }

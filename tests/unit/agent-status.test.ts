@@ -114,7 +114,7 @@ describe('what a person at the site reads', () => {
     ],
     [
       'superseded',
-      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } }, null, true) },
+      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } }, null, true) },
       ['superseded: agent a-2 enforces this cluster; stop that one and start this one again to take over, or stop this one'],
     ],
     [

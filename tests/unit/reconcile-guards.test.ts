@@ -85,16 +85,18 @@ describe('DR4 a fight over one object', () => {
 })
 
 describe('the claim', () => {
-  const own = { agent: 'a-1', incarnation: 2 }
+  const own = { agent: 'a-1', incarnation: 2, instance: 'x' }
   test.each([
     ['CM1 none yet', null, true, 'write'],
     ['CM1 none any more', null, false, 'write'],
-    ['CM1 our own', { agent: 'a-1', incarnation: 2 }, true, 'held'],
-    ['CM1 our own of an earlier life', { agent: 'a-1', incarnation: 1 }, true, 'write'],
-    ['CM2 our key in a later life', { agent: 'a-1', incarnation: 3 }, false, 'superseded'],
-    ['CM2 another agent of a higher incarnation', { agent: 'a-2', incarnation: 3 }, true, 'superseded'],
-    ['CM2 another agent of a lower one', { agent: 'a-2', incarnation: 1 }, false, 'write'],
-    ['CM3 another agent of the same one, met at the start', { agent: 'a-2', incarnation: 2 }, true, 'write'],
-    ['CM3 another agent of the same one, met later', { agent: 'a-2', incarnation: 2 }, false, 'superseded'],
+    ['CM1 our own', { agent: 'a-1', incarnation: 2, instance: 'x' }, true, 'held'],
+    ['CM1 our own of an earlier life', { agent: 'a-1', incarnation: 1, instance: 'x' }, true, 'write'],
+    ['CM3 our own of an earlier start', { agent: 'a-1', incarnation: 2, instance: 'w' }, true, 'write'],
+    ['CM3 a copy of ourselves that started later', { agent: 'a-1', incarnation: 2, instance: 'y' }, false, 'superseded'],
+    ['CM2 our key in a later life', { agent: 'a-1', incarnation: 3, instance: 'x' }, false, 'superseded'],
+    ['CM2 another agent of a higher incarnation', { agent: 'a-2', incarnation: 3, instance: 'x' }, true, 'superseded'],
+    ['CM2 another agent of a lower one', { agent: 'a-2', incarnation: 1, instance: 'x' }, false, 'write'],
+    ['CM3 another agent of the same one, met at the start', { agent: 'a-2', incarnation: 2, instance: 'x' }, true, 'write'],
+    ['CM3 another agent of the same one, met later', { agent: 'a-2', incarnation: 2, instance: 'x' }, false, 'superseded'],
   ] as const)('%s', (_, live, first, verdict) => expect(judgeClaim(live, own, first)).toBe(verdict))
 })

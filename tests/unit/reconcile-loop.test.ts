@@ -194,7 +194,7 @@ describe('the claim', () => {
     await run()
     const applied = cluster.requests.filter(({ verb }) => verb === 'apply').map(({ ref }) => ref?.name)
     expect(applied.indexOf(CLAIM_NAME)).toBeLessThan(applied.indexOf('a'))
-    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-1', incarnation: '1' })
+    expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-1', incarnation: '1' })
     expect(kit.claims.at(-1)).toEqual({ kind: 'held' })
   })
 
@@ -205,7 +205,7 @@ describe('the claim', () => {
     cluster.editAs('skerry', claimRef, (object) => Object.assign(object, { data: { agent: 'a-2', incarnation: '2' } }))
     await settle()
     writes(cluster)
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
     cluster.deleteAs('kubectl', configMapRef('a'))
     kit.desire([configMap('a'), configMap('b')])
     await settle()
@@ -230,13 +230,13 @@ describe('the claim', () => {
     const { cluster, kit, clock, settle } = await unwritable()
     cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
     await settle()
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
     cluster.fail(() => null)
     writes(cluster)
     kit.desire([configMap('a', { by: 'superseded' })])
     await clock.advance(300_000)
     expect(writes(cluster)).toEqual([])
-    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-2', incarnation: '2' })
+    expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-2', incarnation: '2' })
   })
 
   test('CM2 a newer claim of which no event came is seen before the next attempt to write', async () => {
@@ -245,8 +245,8 @@ describe('the claim', () => {
     cluster.cutWatches()
     cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
     await clock.advance(120_000)
-    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-2', incarnation: '2' })
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2 } })
+    expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-2', incarnation: '2' })
+    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
   })
 
   test('CM4 a claim that somebody deleted is written when that works again, and enforcement went on', async () => {
@@ -257,7 +257,7 @@ describe('the claim', () => {
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
     cluster.fail(() => null)
     await clock.advance(120_000)
-    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-1', incarnation: '1' })
+    expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-1', incarnation: '1' })
     expect(kit.claims.at(-1)).toEqual({ kind: 'held' })
   })
 
@@ -269,7 +269,7 @@ describe('the claim', () => {
     await run()
     cluster.fail(() => null)
     await clock.advance(120_000)
-    expect(cluster.object(claimRef)?.['data']).toEqual({ agent: 'a-1', incarnation: '1' })
+    expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-1', incarnation: '1' })
     expect(kit.claims.at(-1)).toEqual({ kind: 'held' })
   })
 
