@@ -72,7 +72,7 @@ export class SimCluster {
 
   #judgeApply(object: K8sObject, clusterId: string | null): void {
     this.applies++
-    const value = valueOf(object)
+    const value = dataValue(object)
     if (value !== null && clusterId !== null && !value.startsWith(clusterId))
       this.#world.break('foreign_row', `${this.#name} was given ${object.metadata.name} of another cluster: ${value.slice(0, 60)}`)
   }
@@ -88,7 +88,7 @@ export class SimCluster {
   /** Somebody else's hand. */
   drift(): void {
     const { random, fake } = { random: this.#world, fake: this.fake }
-    const ours = fake.objects().filter((object) => valueOf(object) !== null)
+    const ours = fake.objects().filter((object) => dataValue(object) !== null)
     if (ours.length === 0) return
     const name = random.pick(ours).metadata.name ?? ''
     const ref = configMapRef(name, NAMESPACE)
@@ -116,14 +116,14 @@ export class SimCluster {
   values(): Map<string, string> {
     return new Map(
       this.fake.objects().flatMap((object) => {
-        const value = valueOf(object)
+        const value = dataValue(object)
         return value === null ? [] : [[object.metadata.name ?? '', value] as const]
       }),
     )
   }
 }
 
-function valueOf(object: K8sObject): string | null {
+function dataValue(object: K8sObject): string | null {
   if (object.kind !== 'ConfigMap' || object.metadata.namespace !== NAMESPACE) return null
   const data = object['data'] as Record<string, string> | undefined
   return data?.['value'] ?? null
