@@ -6,6 +6,7 @@ import type { ClusterId } from '../shared/model/ids.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
+import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens } from './access/api-tokens.ts'
@@ -15,6 +16,7 @@ import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
 import { raiseEpochs } from './desired/epochs.ts'
+import { maintainShards } from './desired/maintenance.ts'
 import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
@@ -23,7 +25,7 @@ import { createRestoreActions } from './fleet/restore-actions.ts'
 import { createRestoreGate, recordAhead } from './fleet/restore-gate.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
 import { IDLE_TIMEOUT_SECONDS } from './http/desired-routes.ts'
-import { createDrain } from './http/drain.ts'
+import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createGitSources } from './ingest/git-sources.ts'
@@ -55,6 +57,8 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
+const newId = () => randomBytes(16).toString('hex')
+
 export async function startServer(options: ServerOptions, { clock, random, log }: ServerDeps): Promise<RunningServer> {
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
@@ -67,12 +71,13 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     shardCount: SHARD_COUNT,
     sign: keys.sign,
     epochOf: agents.epochOf,
-    newId: () => randomBytes(16).toString('hex'),
+    newId,
     libraryDir: at('lib'),
     clock,
     log,
   })
   const { shards } = opened
+  const pace = createPace(clock)
   await discardStale({ store, opened, log, onAhead: recordAhead(store, clock) })
   await raiseEpochs({ store, opened, log })
   await agents.refresh()
@@ -80,11 +85,11 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     shards.endTransfers(clusterId) // RV3
     shards.wake(clusterId) // its agent learns at once what became of it
   })
-  await replayShards({ store, content, shards, log })
+  await replayShards({ store, content, shards, log, pace })
 
   const restoreGate = await createRestoreGate({ store, keys, shards, clock, log })
   const knocks = createKnocks(clock)
-  const publish = { store, content, shards }
+  const publish = { store, content, shards, pace }
   const restore = createRestoreActions({ store, publish, gate: restoreGate, knocks, refreshAgents: () => agents.refresh(), clock, log })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
@@ -160,7 +165,13 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     throw error
   }
   const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
-  const loops = [ingest.run(), seen.run(stopping.signal)]
+  const maintenance = {
+    ...{ store, content, opened, newId, pace, clock, random, log },
+    shardCount: SHARD_COUNT,
+    libraryDir: at('lib'),
+    onEpochsRaised: () => agents.refresh(),
+  }
+  const loops = [ingest.run(), seen.run(stopping.signal), maintainShards(maintenance, stopping.signal)]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   function refreshAgents(clusters: readonly string[]): void {
@@ -178,7 +189,9 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     stop: async () => {
       stopping.abort()
       await drain.start(shards.wakeAll.bind(shards))
-      await http.stop(true) // all answers are made; what still hangs on is an idle connection, or was slower than it may
+      const written = new AbortController()
+      await Promise.race([http.stop().finally(() => written.abort()), clock.sleep(DRAIN_MS_MAX, written.signal)])
+      await http.stop(true) // what is slower than that
       await Promise.all(loops)
       await closeFiles()
       log.info('server stopped')

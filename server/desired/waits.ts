@@ -3,6 +3,9 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 
+/** An agent has one; what is cut on the way is not seen here at once. The oldest of more ends, so that nobody fills the server with dead ones. */
+export const WAITS_OF_CLUSTER_MAX = 8
+
 class Wait extends Deadline {
   /** Of the same cluster. */
   next: Wait | null
@@ -42,6 +45,7 @@ export class Waits {
       const wait = new Wait(this.#first.get(clusterId) ?? null, resolve, (ended) => this.#remove(clusterId, ended))
       this.#first.set(clusterId, wait)
       this.#deadlines.add(wait, waitMs)
+      this.#endOldest(wait)
       signal.addEventListener(
         'abort',
         () => {
@@ -65,6 +69,16 @@ export class Waits {
 
   wakeAll(): void {
     for (const clusterId of [...this.#first.keys()]) this.wake(clusterId)
+  }
+
+  #endOldest(newest: Wait): void {
+    let kept = newest
+    for (let n = 1; n < WAITS_OF_CLUSTER_MAX && kept.next !== null; n++) kept = kept.next
+    const oldest = kept.next
+    if (oldest === null) return
+    kept.next = null
+    this.#deadlines.cancel(oldest)
+    oldest.end()
   }
 
   #remove(clusterId: ClusterId, gone: Wait): void {
