@@ -4,8 +4,19 @@ import { waitSecondsOf } from '../../server/http/desired-query.ts'
 import { sortStatusRows } from '../../server/http/status-rows.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
-import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_DOC_BYTES_MAX, STATUS_ROWS_MAX, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
+import type { HeadProof } from '../../shared/protocol/frames.ts'
+import { SUM_BYTES } from '../../shared/protocol/refetch.ts'
+import {
+  PAGE_BYTES_MAX,
+  REFETCH_BODY_BYTES_MAX,
+  ROUTES,
+  STATUS_BODY_BYTES_MAX,
+  STATUS_DOC_BYTES_MAX,
+  STATUS_ROWS_MAX,
+  WAIT_SECONDS_MAX,
+} from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+import { parseTransfer, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
 import { joinTestAgent, startTestServer, type TestAgent, type TestServer } from '../support/agent-api-kit.ts'
 import { newId, WEB } from '../support/sync-kit.ts'
 
@@ -67,6 +78,145 @@ test('PL2 answers are compressed when the agent can read it and when it pays', a
   expect(packed.bytes.length).toBeLessThan(plain.bytes.length / 5)
   expect(zstdDecompressSync(packed.bytes).toString()).toContain('x'.repeat(10_000))
   expect((await get({ 'accept-encoding': 'gzip, xzstd' })).headers.get('content-encoding')).toBeNull()
+})
+
+const ID = 'A'.repeat(22)
+const good = `cursor=${'ab'.repeat(16)}.1.0.${'0'.repeat(32)}`
+test.each([
+  ['a cursor twice', `${good}&${good}`, 'bad_request'],
+  ['a cursor and another in another case', `${good}&Cursor=x`, 'must_refetch'],
+  ['a parameter of tomorrow', `${good}&colour=blue`, 'must_refetch'],
+  ['an unknown parameter twice', 'a=1&a=2', 'bad_request'],
+  ['a parameter that every object has', `${good}&__proto__=1&constructor=2`, 'must_refetch'],
+  ['an empty cursor', 'cursor=', 'bad_cursor'],
+  ['a cursor without a value', 'cursor', 'bad_cursor'],
+  ['a percent-encoded cursor', `cursor=${'%61b'.repeat(16)}.1.0.${'0'.repeat(32)}`, 'bad_cursor'],
+  ['a cursor of NULs', `cursor=${'%00'.repeat(8)}`, 'bad_cursor'],
+  ['a cursor with a negative version', `cursor=${'ab'.repeat(16)}.1.-1.${'0'.repeat(32)}`, 'bad_cursor'],
+  ['a cursor in capitals', `cursor=${'AB'.repeat(16)}.1.0.${'0'.repeat(32)}`, 'bad_cursor'],
+  ['a query of a megabyte', `cursor=${'a'.repeat(1_000_000)}`, 'bad_request'],
+  ['ten thousand parameters', Array.from({ length: 10_000 }, (_, n) => `p${n}`).join('&'), 'bad_request'],
+  ['a negative wait', `${good}&wait=-1`, 'bad_request'],
+  ['an outbox that is no number', `${good}&outbox=many`, 'bad_request'],
+  ['a negative outbox', `${good}&outbox=-1`, 'bad_request'],
+  ['a slice that is no number', `${good}&slice=1e9`, 'bad_request'],
+  ['a slice of a byte, which is taken for the smallest', `${good}&slice=1`, 'must_refetch'],
+  ['a part without a transfer', 'part=1', 'bad_request'],
+  ['a transfer without a part', `transfer=${ID}`, 'bad_request'],
+  ['a part and a cursor', `${good}&transfer=${ID}&part=1`, 'bad_request'],
+  ['a transfer that is no id', 'transfer=../../etc/passwd&part=1', 'bad_request'],
+  ['a transfer id one character short', `transfer=${ID.slice(1)}&part=1`, 'bad_request'],
+  ['a negative part', `transfer=${ID}&part=-1`, 'bad_request'],
+  ['a part in another spelling', `transfer=${ID}&part=01`, 'bad_request'],
+  ['a fraction of a part', `transfer=${ID}&part=1.5`, 'bad_request'],
+  ['a part past every number', `transfer=${ID}&part=${'9'.repeat(30)}`, 'bad_request'],
+  ['a transfer that never was', `transfer=${ID}&part=1`, 'transfer_gone'],
+  ['a transfer that never was, far part', `transfer=${ID}&part=999999999`, 'transfer_gone'],
+] as const)('CU1 PL3 a query with %s is judged before anything is read', async (_, query, code) => {
+  const { ask, agent } = await start()
+  const answer = await ask('GET', `${ROUTES.desired}?${query}`, { token: agent.session.token })
+  expect(answer.body['code']).toBe(code)
+  expect(answer.bytes.length).toBeLessThan(2_000)
+})
+
+test('PL7 parts of another cluster’s page are gone for everyone else, and nobody without a session gets any', async () => {
+  const test = await start()
+  const other = await joinTestAgent(test, 'other')
+  for (const cluster of [test.agent.clusterId, other.clusterId])
+    await test.server.publish(cluster, WEB, { a: Buffer.from(crypto.getRandomValues(new Uint8Array(400_000))).toString('base64') })
+  const token = other.session.token
+  const first = await test.ask('GET', ROUTES.desired, { token, headers: zstd })
+  const transfer = parseTransfer(first.headers.get(TRANSFER_HEADER) ?? '', PAGE_BYTES_MAX)
+  expect([first.status, first.headers.get('content-encoding'), transfer?.parts]).toEqual([200, null, 2])
+  const path = `${ROUTES.desired}?transfer=${transfer?.id}&part=1`
+  const code = async (token?: string) => (await test.ask('GET', path, token === undefined ? {} : { token })).body['code'] ?? 'a part'
+  expect([await code(token), await code(test.agent.session.token), await code()]).toEqual(['a part', 'transfer_gone', 'session_required'])
+  const rest = await test.ask('GET', path, { token })
+  const whole = Buffer.concat([first.bytes, rest.bytes])
+  expect([whole.length, zstdDecompressSync(whole).toString().split('\n').length]).toEqual([transfer?.bytes ?? 0, 5])
+})
+
+const line = (head: unknown) => Buffer.from(`${JSON.stringify(head)}\n`)
+const buckets = (head: unknown, count: number) => Buffer.concat([line(head), Buffer.alloc(count * SUM_BYTES)])
+const proofOf = (hello: unknown) => ({ proof: { hello, checkpoint: {} } })
+
+test.each([
+  ['no sums', buckets({}, 0), null],
+  ['one sum', buckets({}, 1), null],
+  ['16 sums', buckets({}, 16), null],
+  ['256 sums', buckets({}, 256), null],
+  ['two sums', buckets({}, 2), 'bad_request'],
+  ['17 sums', buckets({}, 17), 'bad_request'],
+  ['257 sums', buckets({}, 257), 'bad_request'],
+  ['half a sum', Buffer.concat([line({}), Buffer.alloc(8)]), 'bad_request'],
+  ['a line feed among the sums', Buffer.concat([line({}), Buffer.alloc(SUM_BYTES, '\n')]), null],
+  ['members of tomorrow', buckets({ colour: 'blue' }, 1), null],
+  ['no line', Buffer.alloc(SUM_BYTES), 'bad_request'],
+  ['nothing', Buffer.alloc(0), 'bad_request'],
+  ['a line that is no JSON', Buffer.from('sums\n'), 'bad_request'],
+  ['a line of no UTF-8', Buffer.from([0x22, 0xff, 0x22, 0x0a]), 'bad_request'],
+  ['a line that is an array', line([]), 'bad_request'],
+  ['a proof that is none', line({ proof: 'trust me' }), 'bad_request'],
+  ['a proof of nothing', line(proofOf({})), 'bad_request'],
+  ['deep nesting', Buffer.from(`${'['.repeat(8_000)}${']'.repeat(8_000)}\n`), 'bad_request'],
+  ['a prototype', Buffer.from('{"__proto__":{"proof":1}}\n'), null],
+  ['a body at its limit', Buffer.concat([Buffer.alloc(REFETCH_BODY_BYTES_MAX - 1, ' '), Buffer.from('\n')]), 'bad_request'],
+  ['a body one byte past', Buffer.alloc(REFETCH_BODY_BYTES_MAX + 1), 'too_large'],
+] as const)('PL9 a refetch with %s is answered by its form', async (_, body, code) => {
+  const { ask, agent, publish } = await start()
+  await publish('1')
+  const answer = await ask('POST', ROUTES.buckets, { token: agent.session.token, body })
+  expect([answer.body['code'] ?? null, answer.status]).toEqual([code, code === null ? 200 : code === 'too_large' ? 413 : 400])
+  if (code === null) expect(answer.bytes.toString()).toContain('"from":null')
+})
+
+test('PL9 sums may come as zstd, and a bomb is refused by what it inflates to', async () => {
+  const { ask, agent } = await start()
+  const post = (body: Buffer) =>
+    ask('POST', ROUTES.buckets, { token: agent.session.token, body: zstdCompressSync(body), headers: { 'content-encoding': 'zstd' } })
+  expect((await post(buckets({}, 16))).status).toBe(200)
+  expect((await post(Buffer.alloc(REFETCH_BODY_BYTES_MAX + 1))).status).toBe(413)
+})
+
+test('RP2 while a restore waits for a person no page, part or bucket is served, its evidence is taken, and status goes on', async () => {
+  const test = await start()
+  const { ask, agent, server, publish } = test
+  await publish('1')
+  const hello = {
+    t: 'hello',
+    epoch: 1,
+    schema: 1,
+    ordinal: 9,
+    from: null,
+    to: server.shards.head(agent.clusterId),
+    siteId: 'ab'.repeat(16),
+  }
+  const checkpoint = { t: 'checkpoint', count: 1, rows: 'cd'.repeat(32), signature: 'A'.repeat(86) }
+  const offered: unknown[] = []
+  let pending = false
+  Object.assign(server.restoreGate, {
+    pending: () => pending,
+    offer: async (cluster: string, proof: HeadProof) => {
+      offered.push([cluster, proof.hello.ordinal])
+      pending = true
+    },
+  })
+  const token = agent.session.token
+  const refused = await ask('POST', ROUTES.buckets, { token, body: line({ proof: { hello, checkpoint } }) })
+  expect([refused.status, refused.body['code'], refused.headers.get('retry-after')]).toEqual([503, 'restore_pending', '60'])
+  expect(offered).toEqual([[agent.clusterId, 9]])
+  for (const path of [ROUTES.desired, `${ROUTES.desired}?transfer=${ID}&part=1`])
+    expect((await ask('GET', path, { token })).body['code']).toBe('restore_pending')
+  expect((await ask('POST', ROUTES.status, { token, json: { incarnation: 1, rows: [row(1)] } })).status).toBe(200)
+  pending = false
+  expect((await ask('GET', ROUTES.desired, { token })).status).toBe(200)
+})
+
+test('PL2 idle answers carry nothing but their status', async () => {
+  const { ask, agent, server } = await start()
+  const path = `${ROUTES.desired}?cursor=${cursorText(server.shards.head(agent.clusterId))}&wait=0`
+  const answer = await ask('GET', path, { token: agent.session.token })
+  expect([answer.status, [...answer.headers.keys()], answer.bytes.length]).toEqual([204, [], 0])
 })
 
 test.each([
