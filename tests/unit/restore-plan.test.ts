@@ -1,0 +1,66 @@
+import { expect, test } from 'bun:test'
+import { planRestore, type RestoreInput, restoreToken } from '../../server/fleet/restore-plan.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import { CLUSTER } from '../support/sync-kit.ts'
+
+const removal = { policy: 'prune', by: 'ann', atMs: 7, why: 'deleted' } as const
+const row = (service: string, doc: Partial<ServiceRow> | null): RestoreInput['desired'][number] => ({
+  clusterId: CLUSTER,
+  project: 'p',
+  service,
+  ordinal: 1,
+  doc: doc === null ? null : { commit: 'c-old', digest: 'd-old', count: 1, sync: syncOptionsSchema.parse({}), protect: false, ...doc },
+  setSha: null,
+  placedBy: '{}',
+})
+const status = (digest: string | null, extra: Partial<ServiceStatus> = {}): ServiceStatus =>
+  serviceStatusSchema.parse({
+    sync: 'Synced',
+    health: 'Healthy',
+    reason: '',
+    message: '',
+    sinceMs: 1,
+    objectCount: 1,
+    healthyCount: 1,
+    ...(digest === null ? {} : { received: { commit: `c-${digest.slice(2)}`, digest, atMs: 1 } }),
+    ...extra,
+  })
+
+test.each([
+  ['the same, told since', {}, status('d-old'), true, 'same', false],
+  ['the same, as last told', {}, status('d-old'), false, 'same', true],
+  ['another revision', {}, status('d-new'), true, 'change c-new→c-old', true],
+  ['nothing told', {}, null, true, 'place null→c-old', true],
+  ['told of, but nothing received', {}, status(null), true, 'place null→c-old', true],
+  ['removed there', {}, status('d-new', { removed: true }), true, 'place null→c-old', true],
+  ['an order to remove that is not carried out', { removal }, status('d-old'), true, 'remove c-old→null', true],
+  ['an order that another one answered', { removal }, status(null, { removed: true, removedOrderMs: 6 }), true, 'remove null→null', true],
+  ['an order that was carried out', { removal }, status(null, { removed: true, removedOrderMs: 7 }), true, 'same', false],
+  ['an order to let go', { removal: { ...removal, policy: 'orphan' } }, status('d-old'), true, 'let go c-old→null', true],
+  ['marked already', { restored: true }, status('d-new'), true, 'change c-new→c-old', false],
+  ['a tombstone, and the agent has it', null, status('d-new'), true, 'unclaimed c-new→null', false],
+  ['a tombstone, and the agent had it', null, status('d-new', { removed: true }), true, '', false],
+  ['a tombstone', null, null, true, '', false],
+] as const)('RP2 %s', (_, doc, report, current, shown, marked) => {
+  const reports = new Map(report === null ? [] : [['p/s', { status: report, current }]])
+  const planned = planRestore({ cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', doc)], reports })
+  const lines = planned.view.services.map(({ what, from, to }) => `${what} ${from}→${to}`)
+  expect([...lines, ...Array.from({ length: planned.view.same }, () => 'same')].join()).toBe(shown)
+  expect(planned.marked.length === 1).toBe(marked)
+})
+
+test('RP2 the token is of what would change: not of who was heard of last, nor of what stays the same', () => {
+  const input: RestoreInput = { cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', {})], reports: new Map() }
+  const token = (changes: Partial<RestoreInput>) => restoreToken([planRestore({ ...input, ...changes }).view])
+  const base = token({})
+  expect(token({ lastSeenMs: 99, heard: false })).toBe(base)
+  const more = [row('s', {}), row('t', {})]
+  const same = new Map([['p/t', { status: status('d-old'), current: true }]])
+  expect(token({ desired: more, reports: same })).toBe(base)
+  expect(token({ desired: more })).not.toBe(base)
+  expect(token({ desired: [row('s', { commit: 'c-next' })] })).not.toBe(base)
+  expect(token({ ahead: { proof: { epoch: 3, ordinal: 4 }, epoch: 1, ordinal: 2 } })).not.toBe(base)
+  expect(token({ cluster: 'b' })).not.toBe(base)
+})
