@@ -11,6 +11,7 @@ import { checkRows, decodeRenderedSet, encodeRenderedSet } from './rendered-set.
 import { replayCluster } from './replay.ts'
 import { rowsToWrite } from './revision-changes.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
+import { inTurn } from './turns.ts'
 
 export interface PublishDeps {
   store: Pick<Store, 'publish' | 'desiredInCluster'>
@@ -31,13 +32,6 @@ const BATCH = 128
 /** …and one transaction of a shard file for about this many rows, with what a version costs by itself: either is a few milliseconds. */
 const CHUNK_ROWS = 350
 const ROWS_OF_A_VERSION = 3
-
-interface Turns {
-  last: Promise<unknown>
-  /** Clusters of which the fleet store holds more than the shard, because writing the shard failed (a full disk). */
-  behind: Set<ClusterId>
-}
-const turnsOf = new WeakMap<Shards, Turns>()
 
 /** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). What failed to reach a shard is made good by the
  *  next call, whatever that one publishes. */
@@ -175,12 +169,4 @@ async function setBefore(content: ContentStore, { before, setShas }: Prepared, s
     before.set(setSha, bytes === null ? null : decodeRenderedSet(bytes))
   }
   return before.get(setSha) ?? null
-}
-
-/** One at a time: were a later ordinal in the shard before an earlier one, a crash between them would hide the earlier from replay (CU7). */
-function inTurn<T>(shards: Shards, work: (behind: Set<ClusterId>) => Promise<T>): Promise<T> {
-  const turns: Turns = turnsOf.get(shards) ?? { last: Promise.resolve(), behind: new Set() }
-  const mine = turns.last.catch(() => {}).then(() => work(turns.behind))
-  turnsOf.set(shards, { ...turns, last: mine })
-  return mine
 }

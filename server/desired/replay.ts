@@ -1,8 +1,10 @@
-// At start: what the fleet store has and a shard file lacks (CU7), because of a crash between the two or because the file was made anew.
+// What the fleet store has and a shard file lacks (CU7): at the start because of a crash between the two, or because the file was made anew; later because a write
+// to the file failed, or because it is rewritten.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
 import { decodeRenderedSet } from './rendered-set.ts'
@@ -11,37 +13,76 @@ import type { Shards } from './shards.ts'
 export interface ReplayDeps {
   store: Pick<Store, 'clusterOrdinals' | 'desiredInCluster'>
   content: ContentStore
-  shards: Shards
+  shards: Pick<Shards, 'ordinal' | 'writeRevision'>
   log: Logger
+  pace?: Pace
 }
 
+/** A word in the log for each so many clusters. */
+const TELL_AFTER = 1_000
+
 /** Returns how many revisions were written. Fails when content is missing: serving a shard that lacks a revision would tell agents less than the truth. */
-export async function replayShards({ store, content, shards, log }: ReplayDeps): Promise<number> {
+export async function replayShards({ store, content, shards, log, pace }: ReplayDeps): Promise<number> {
+  const lagging = [...(await store.clusterOrdinals())].filter(([clusterId, ordinal]) => shards.ordinal(clusterId) < ordinal)
+  const sets = createSetReader(content)
   let written = 0
-  for (const [clusterId, ordinal] of await store.clusterOrdinals())
-    if (shards.ordinal(clusterId) < ordinal) written += await replayCluster({ store, content, shards }, clusterId)
+  for (const [index, [clusterId]] of lagging.entries()) {
+    if (index > 0 && index % TELL_AFTER === 0) log.info('shards are being replayed', { clusters: index, of: lagging.length })
+    written += await replayCluster({ store, content, shards, sets }, clusterId)
+    await pace?.()
+  }
   if (written > 0) log.info('shards replayed from the fleet store', { revisions: written })
   return written
 }
 
 /** What one cluster's shard lacks, in order. */
 export async function replayCluster(
-  { store, content, shards }: Pick<ReplayDeps, 'content' | 'shards'> & { store: Pick<Store, 'desiredInCluster'> },
+  {
+    store,
+    content,
+    shards,
+    sets = createSetReader(content),
+  }: Pick<ReplayDeps, 'content' | 'shards'> & {
+    store: Pick<Store, 'desiredInCluster'>
+    sets?: SetReader
+  },
   clusterId: ClusterId,
 ): Promise<number> {
   const rows = missing(await store.desiredInCluster(clusterId), shards.ordinal(clusterId))
-  for (const row of rows)
-    shards.writeRevision({ ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects: await objectsOf(row, content) })
+  for (const row of rows) {
+    const objects = await sets(row)
+    shards.writeRevision({ ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects })
+  }
   return rows.length
 }
 
 const missing = (rows: readonly DesiredService[], held: number): DesiredService[] =>
   rows.filter(({ ordinal }) => ordinal > held).sort((a, b) => a.ordinal - b.ordinal)
 
-async function objectsOf({ setSha, project, service }: DesiredService, content: ContentStore): Promise<Map<string, string>> {
-  if (setSha === null) return new Map()
-  const bytes = await content.get(setSha)
-  if (bytes === null)
-    throw new AppError('internal', { doing: 'replay shards', detail: `the content store lacks ${setSha} of ${project}/${service}` })
-  return decodeRenderedSet(bytes)
+/** The object rows of a revision. */
+export type SetReader = (revision: Pick<DesiredService, 'setSha' | 'project' | 'service'>) => Promise<ReadonlyMap<string, string>>
+
+/** Sets that are kept, because the next cluster has most likely the same: small ones, or one large one. */
+const KEPT_ROWS_MAX = 20_000
+
+export function createSetReader(content: Pick<ContentStore, 'get'>): SetReader {
+  const kept = new Map<string, ReadonlyMap<string, string>>()
+  let rows = 0
+  return async ({ setSha, project, service }) => {
+    if (setSha === null) return new Map()
+    const known = kept.get(setSha)
+    if (known !== undefined) return known
+    const bytes = await content.get(setSha)
+    if (bytes === null)
+      throw new AppError('internal', { doing: 'replay shards', detail: `the content store lacks ${setSha} of ${project}/${service}` })
+    const set = decodeRenderedSet(bytes)
+    kept.set(setSha, set)
+    rows += set.size
+    for (const [oldest, { size }] of kept) {
+      if (rows <= KEPT_ROWS_MAX || oldest === setSha) break
+      kept.delete(oldest)
+      rows -= size
+    }
+    return set
+  }
 }

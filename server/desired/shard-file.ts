@@ -55,10 +55,24 @@ export interface OpenShardFile {
 /** `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
 export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
   const { path, suspect, discard } = options
+  removeShardFile(path + NEW_FILE)
   const existed = existsSync(path)
   const damage = existed ? (discard ?? (suspect ? firstDamage(options) : null)) : null
-  if (damage !== null) for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+  if (damage !== null) removeShardFile(path)
   return { file: createShardFile(options, existed && damage === null ? null : damage === null ? 'created' : 'rebuilt'), rebuilt: damage }
+}
+
+/** A file that will take this one's place, beside it. What a crash leaves of it is removed at the next start. */
+export const NEW_FILE = '.new'
+
+export function removeShardFile(path: string): void {
+  rmSync(path, { force: true })
+  removeBesides(path)
+}
+
+/** What SQLite keeps beside a file: left there, it would be taken for a part of the next one of that name. */
+export function removeBesides(path: string): void {
+  for (const suffix of ['-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
 }
 
 function firstDamage(options: OpenShardFile): string | null {
@@ -105,10 +119,11 @@ export function findDamage(db: Database): string | null {
   return clocks.get()?.n === 0 ? null : 'row clocks differ from the rows'
 }
 
-const openOptions = ({ libraryDir }: OpenShardFile) =>
+const openOptions = ({ libraryDir }: Pick<OpenShardFile, 'libraryDir'>) =>
   libraryDir === undefined ? ({ synchronous: 'OFF' } as const) : ({ synchronous: 'OFF', libraryDir } as const)
 
-function createShardFile(options: OpenShardFile, fresh: ShardOrigin | null): ShardFile {
+/** `fresh`: how a file came to be that does not exist yet. */
+export function createShardFile(options: Omit<OpenShardFile, 'suspect'>, fresh: ShardOrigin | null): ShardFile {
   const crdt = openCrdtDb(options.path, openOptions(options))
   crdt.db.run(TABLES)
   if (fresh !== null) crdt.db.query('INSERT INTO meta (db_id, term, origin) VALUES (?, 1, ?)').run(options.newDbId(), fresh)
@@ -222,8 +237,11 @@ class CrdtShardFile implements ShardFile {
 
   close(): void {
     for (const statement of Object.values(this.#statements)) statement.finalize()
-    this.#crdt.db.run('PRAGMA wal_checkpoint(TRUNCATE)')
-    this.#crdt.close()
+    try {
+      this.#crdt.db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    } finally {
+      this.#crdt.close()
+    }
   }
 
   #head(cluster: string): Head {

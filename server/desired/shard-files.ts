@@ -10,6 +10,7 @@ import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import { LargeReads } from './large-reads.ts'
 import { encodePage, type WirePage } from './page.ts'
 import { readBody, type SourceResult } from './page-source.ts'
@@ -58,6 +59,7 @@ export interface OpenedShards {
   held(): ClusterId[]
   /** Makes a file anew, empty and under another dbId. Before anything is served. */
   remake(index: number): void
+  pathOf(index: number): string
   /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its clusters are woken. Synchronous. */
   reopen(index: number, whileClosed: (path: string) => void): void
   /** How often rows were compressed: equal ones once. */
@@ -76,8 +78,9 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(join(dir, IN_USE))
     syncPath(dir)
   }
-  const open = (index: number, discard?: string): Part => {
-    const path = join(dir, `shard-${String(index).padStart(2, '0')}.db`)
+  const pathOf = (index: number) => join(dir, `shard-${String(index).padStart(2, '0')}.db`)
+  const open = (index: number, suspect: boolean, discard?: string): Part => {
+    const path = pathOf(index)
     const opened = openShardFile({
       path,
       newDbId: newId,
@@ -89,7 +92,7 @@ export function createShards(options: ShardsOptions): OpenedShards {
       log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
     return { path, file: opened.file, reader: openShardReader(path) }
   }
-  const parts = Array.from({ length: shardCount }, (_, index) => open(index))
+  const parts = Array.from({ length: shardCount }, (_, index) => open(index, suspect))
   const close = (index: number) => {
     parts[index]?.reader.close()
     parts[index]?.file.close()
@@ -101,17 +104,23 @@ export function createShards(options: ShardsOptions): OpenedShards {
       return parts.map(({ file }) => file.dbId)
     },
     indexOf: (clusterId) => shardOf(clusterId, shardCount),
+    pathOf,
     held: () => parts.flatMap(({ file }) => file.clusters()),
     remake: (index) => {
       close(index)
-      parts[index] = open(index, 'it is ahead of the fleet store')
+      parts[index] = open(index, false, 'it is ahead of the fleet store')
     },
     reopen: (index, whileClosed) => {
-      const part = parts[index]
-      assert(part, 'a shard has a file')
-      close(index)
-      whileClosed(part.path)
-      parts[index] = open(index)
+      try {
+        close(index)
+      } catch (error) {
+        log.warn('a shard file cannot be closed in order', { shard: index, error: describeError(error) }) // a damaged one that is replaced
+      }
+      try {
+        whileClosed(pathOf(index))
+      } finally {
+        parts[index] = open(index, false)
+      }
       for (const clusterId of parts[index].file.clusters()) shards.wake(clusterId)
     },
     compressions: () => shards.compressions,

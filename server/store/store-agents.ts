@@ -29,8 +29,8 @@ type AgentStore = Pick<
 
 /** A cluster's last-seen time is written again only when it is this much older. */
 export const SEEN_COARSENESS_MS = 10_000
-/** Marks in one statement, which is one block of this thread and one commit. */
-const SEEN_ROWS = 500
+/** Clusters in one statement, which is one block of this thread. */
+const CLUSTERS_A_TIME = 500
 
 export function createAgentStore(db: Kysely<Tables>): AgentStore {
   return {
@@ -81,9 +81,9 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
     markSeen: async (seen) => {
       // By time, so that clusters of one statement were seen at about the same moment; it gets the latest of them.
       const marks = [...seen].sort(([, a], [, b]) => a - b)
-      for (let start = 0; start < marks.length; start += SEEN_ROWS) {
+      for (let start = 0; start < marks.length; start += CLUSTERS_A_TIME) {
         if (start > 0) await setImmediate()
-        const some = marks.slice(start, start + SEEN_ROWS)
+        const some = marks.slice(start, start + CLUSTERS_A_TIME)
         const atMs = some.at(-1)?.[1] ?? 0
         await db
           .updateTable('clusters')
@@ -107,14 +107,13 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
     const key = `shard ${index}`
     const held = await trx.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()
     if (held?.value === value) continue
-    for (const clusterId of clusterIds) {
+    for (let start = 0; start < clusterIds.length; start += CLUSTERS_A_TIME)
       await trx
         .updateTable('clusters')
         .set((eb) => ({ epoch: eb('epoch', '+', 1), adopted_ordinal: eb.ref('ordinal') }))
-        .where('cluster_id', '=', clusterId)
+        .where('cluster_id', 'in', clusterIds.slice(start, start + CLUSTERS_A_TIME))
         .execute()
-      raised.push(clusterId)
-    }
+    raised.push(...clusterIds)
     await trx
       .insertInto('meta')
       .values({ key, value })

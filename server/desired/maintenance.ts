@@ -1,0 +1,75 @@
+// The care for shard files while they are served: each is looked through about once an hour (CU2), a damaged one is made anew, one that is mostly history is
+// compacted (RP3). One after the other, spread over the hour.
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { type RewriteDeps, rewriteShard } from './rewrite-shard.ts'
+import { compactionDue, type ShardReport } from './shard-report.ts'
+
+export const ROUND_MS = 60 * 60_000
+/** A Worker that is busy for longer hangs. */
+const LOOK_MS_MAX = 10 * 60_000
+
+export interface MaintenanceDeps extends RewriteDeps {
+  shardCount: number
+  /** Default: in a Worker of its own. */
+  examine?: (path: string, signal: AbortSignal) => Promise<ShardReport>
+  clock: Clock
+  random: Random
+}
+
+/** Until the signal. */
+export async function maintainShards(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
+  const { shardCount, clock, random, log } = deps
+  for (let index = 0; ; index = (index + 1) % shardCount) {
+    await clock.sleep((ROUND_MS / shardCount) * (0.5 + random()), signal)
+    if (signal.aborted) return
+    await maintainShard(deps, index, signal).catch((error: unknown) => {
+      if (!signal.aborted) log.error('a shard file cannot be cared for', { shard: index, error: describeError(error) })
+    })
+  }
+}
+
+export async function maintainShard(deps: MaintenanceDeps, index: number, signal: AbortSignal): Promise<'whole' | 'compacted' | 'rebuilt'> {
+  const { opened, clock, log, examine = (path) => examineInWorker(path, clock, signal) } = deps
+  const { damage, ...counts } = await examine(opened.pathOf(index), signal)
+  if (damage === null && !compactionDue(counts)) return 'whole'
+  const startedMs = clock.nowMs()
+  const outcome = damage === null ? 'compacted' : 'rebuilt'
+  if (damage === null) log.info('a shard file is mostly history: it is compacted', { shard: index, ...counts })
+  else
+    log.error('a shard file is damaged: it is made anew from the fleet store, its clusters fetch what differs', {
+      shard: index,
+      why: damage,
+    })
+  await rewriteShard(deps, index, outcome)
+  log.info('shard file made anew', { shard: index, outcome, ms: clock.nowMs() - startedMs })
+  return outcome
+}
+
+async function examineInWorker(path: string, clock: Clock, signal: AbortSignal): Promise<ShardReport> {
+  const worker = startCheckWorker()
+  const done = new AbortController()
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }: MessageEvent<ShardReport>) => resolve(data)
+      worker.onerror = (event) => {
+        event.preventDefault()
+        reject(new Error(`the worker that looks at shard files failed: ${event.message}`))
+      }
+      void clock
+        .sleep(LOOK_MS_MAX, AbortSignal.any([done.signal, signal]))
+        .then(() => reject(new Error('the worker that looks at shard files did not answer')))
+      worker.postMessage(path)
+    })
+  } finally {
+    done.abort()
+    worker.terminate()
+  }
+}
+
+/** In a compiled binary it is an entry point of its own (scripts/build), found by its path below the program's root. */
+const startCheckWorker = (): Worker =>
+  new Worker(
+    import.meta.url.includes('$bunfs') ? '/$bunfs/root/desired/check-worker.js' : new URL('./check-worker.ts', import.meta.url).href,
+  )

@@ -1,0 +1,87 @@
+// A shard file made anew while the server serves it: compaction (RP3), or damage that was found. The new file is filled from the fleet store, which is the truth,
+// beside the old one; what is published meanwhile follows, and the last of it while nothing is published. Then the clusters' epochs are raised, and only then is the
+// new file served. Whatever step a crash comes at, the next start finds one whole file: the old one, or the new one with its epochs raised.
+import { renameSync } from 'node:fs'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Pace } from '../../shared/runtime/pace.ts'
+import type { ContentStore } from '../store/content-store.ts'
+import type { Store } from '../store/store.ts'
+import { createSetReader, replayCluster, type SetReader } from './replay.ts'
+import { createShardFile, NEW_FILE, removeBesides, removeShardFile, type ShardFile } from './shard-file.ts'
+import type { OpenedShards } from './shard-files.ts'
+import type { ShardOrigin } from './shard-reader.ts'
+import { inTurn } from './turns.ts'
+
+export interface RewriteDeps {
+  store: Pick<Store, 'clusterOrdinals' | 'desiredInCluster' | 'adoptShards'>
+  content: ContentStore
+  opened: Pick<OpenedShards, 'shards' | 'indexOf' | 'pathOf' | 'held' | 'reopen'>
+  /** 128 random bits in hex. */
+  newId(): string
+  /** Epochs were raised in the fleet store: pages must carry them from now on. */
+  onEpochsRaised(clusterIds: readonly ClusterId[]): Promise<void>
+  pace: Pace
+  log: Logger
+  libraryDir?: string
+}
+
+/** Most of the file is copied while others publish; the rest is for the turn in which nobody does. */
+const LAPS_MAX = 5
+
+export async function rewriteShard(deps: RewriteDeps, index: number, origin: Exclude<ShardOrigin, 'created'>): Promise<void> {
+  const { opened, store, newId, libraryDir } = deps
+  const path = opened.pathOf(index) + NEW_FILE
+  removeShardFile(path)
+  const file = createShardFile({ path, newDbId: newId, ...(libraryDir === undefined ? {} : { libraryDir }) }, origin)
+  let open = true
+  const close = () => {
+    if (open) file.close()
+    open = false
+  }
+  try {
+    const sets = createSetReader(deps.content)
+    for (let lap = 0; lap < LAPS_MAX && (await follow(deps, index, file, sets)) > 0; ) lap += 1
+    await inTurn(opened.shards, async () => {
+      await follow(deps, index, file, sets)
+      const { dbId } = file
+      close()
+      const clusterIds = await clustersOf(deps, index)
+      await store.adoptShards([{ index, dbId, clusterIds }])
+      await deps.onEpochsRaised(clusterIds)
+      for (const clusterId of clusterIds) opened.shards.endTransfers(clusterId)
+      opened.reopen(index, (old) => {
+        removeBesides(old)
+        renameSync(path, old)
+      })
+      // Deleted while it was copied for the last time.
+      const known = await store.clusterOrdinals()
+      for (const clusterId of opened.held())
+        if (opened.indexOf(clusterId) === index && !known.has(clusterId)) opened.shards.removeCluster(clusterId)
+    })
+  } finally {
+    close()
+    removeShardFile(path)
+  }
+}
+
+const clustersOf = async ({ store, opened }: RewriteDeps, index: number): Promise<ClusterId[]> =>
+  [...(await store.clusterOrdinals()).keys()].filter((clusterId) => opened.indexOf(clusterId) === index)
+
+/** Brings the new file to where the fleet store is; how many clusters that concerned. */
+async function follow(deps: RewriteDeps, index: number, file: ShardFile, sets: SetReader): Promise<number> {
+  const { store, content, opened, pace } = deps
+  const shards = {
+    ordinal: (clusterId: ClusterId) => file.ordinal(clusterId),
+    writeRevision: (revision: Parameters<ShardFile['write']>[0][number]) => ({ changed: file.write([revision])[0] !== null }),
+  }
+  const ordinals = await store.clusterOrdinals()
+  let followed = 0
+  for (const [clusterId, ordinal] of ordinals) {
+    if (opened.indexOf(clusterId) !== index || file.ordinal(clusterId) >= ordinal) continue
+    if ((await replayCluster({ store, content, shards, sets }, clusterId)) > 0) followed += 1
+    await pace()
+  }
+  for (const clusterId of file.clusters()) if (!ordinals.has(clusterId)) file.removeCluster(clusterId)
+  return followed
+}
