@@ -180,12 +180,14 @@ async function commitToAll({ say, git, fleet, crowd, probed }: Parts, agents: nu
 }
 
 /** One whole wait, so that every agent's poll ends and is asked anew once. */
-async function idleCost({ say, agents, fleet }: Parts): Promise<Record<string, number>> {
+async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<string, number>> {
   const windowMs = WAIT_SECONDS_DEFAULT * 1_000
+  const profiling = process.env['SKERRY_BENCH_PROFILE'] === undefined ? null : probed.measureLag() // it costs time of its own
   const before = processorMs(fleet.serverPid())
   const startMs = performance.now()
   await Bun.sleep(windowMs)
   const usedMs = processorMs(fleet.serverPid()) - before
+  await profiling?.stop()
   const each = (usedMs / agents) * (HOUR_MS / (performance.now() - startMs))
   say(`idle for ${windowMs / 1_000} s: ${usedMs} ms of CPU`)
   return { server_cpu_ms_per_idle_agent_hour: rounded(each, 2) }
