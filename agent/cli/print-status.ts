@@ -11,7 +11,7 @@ function linkText({ state, error, parts }: LinkReport, isJoined: boolean): strin
     case 'fetching_parts':
       return parts === null
         ? 'fetching a large page'
-        : `fetching a large page, ${parts.have} of ${parts.of} parts of ${bytesText(parts.bytes)} are here`
+        : `fetching a large page, ${parts.have} of ${parts.of} parts (${bytesText(parts.bytes)} in all),`
     case 'restore_pending':
       return 'well here; the server waits for a person'
     case 'offline':

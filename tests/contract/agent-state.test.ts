@@ -136,7 +136,7 @@ describe('outbox', () => {
   test(`PU5 at most ${OUTBOX_EVENTS_MAX} events wait, the oldest go first, states are never dropped`, () => {
     const { state } = open()
     state.report([{ kind: 'service', key: 'default/web', doc: healthy }])
-    const event = (n: number) => ({ kind: 'event' as const, key: String(n), doc: { atMs: n, type: 'Normal', reason: 'R', message: 'm' } })
+    const event = (n: number) => ({ kind: 'event' as const, key: String(n), doc: { atMs: n, type: 'Normal', reason: 'R', message: `m${n}` } })
     state.report(Array.from({ length: OUTBOX_EVENTS_MAX }, (_, n) => event(n)))
     expect(state.outboxDepth()).toBe(OUTBOX_EVENTS_MAX + 1)
     state.report([event(OUTBOX_EVENTS_MAX)])

@@ -9,7 +9,9 @@ test.each([
   ['doubles', 3, 0.5, undefined, 4_000],
   ['is capped', 20, 1, undefined, 300_000],
   ['an absurd attempt does not overflow', 1e9, 1, undefined, 300_000],
-  ['PL10 Retry-After is a floor that the jitter comes on top of', 0, 0.5, 7_000, 7_500],
+  ['PL10 Retry-After is a floor that the jitter comes on top of, over as long again', 0, 0.5, 7_000, 10_500],
+  ['PL10 but no longer than its cap', 0, 1, 3_600_000, 3_900_000],
+  ['PL10 a short Retry-After shortens no jitter', 3, 0.5, 1, 4_001],
 ] as const)('%s', (_, attempt, random, retryAfterMs, expected) => {
   expect(backoffMs(attempt, limits, () => random, retryAfterMs)).toBe(expected)
 })
