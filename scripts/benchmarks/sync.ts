@@ -1,6 +1,7 @@
 // scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
 import { benchBytes } from './sync-bytes.ts'
 import { benchFanout } from './sync-fanout.ts'
+import { benchFlaps } from './sync-flaps.ts'
 import { benchIdle } from './sync-idle.ts'
 
 type Say = (text: string) => void
@@ -10,6 +11,7 @@ const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 
 const PARTS: Record<string, Part> = {
   bytes: benchBytes,
+  flaps: benchFlaps,
   idle: benchIdle,
   fanout: (say) => benchFanout(say, { agents: AGENTS }),
 }
