@@ -1,8 +1,8 @@
 // The replica in force, and how another takes its place (PL8): a new file is built beside it and renamed over it, so that until that moment the
 // agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isDiskFull } from '../../shared/adapters/sqlite.ts'
+import { isDamage, isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
@@ -45,6 +45,7 @@ class CrdtReplica implements CheckedReplica {
   readonly #options: CrdtReplicaOptions
   readonly #fileOptions: ReplicaFileOptions
   #file: ReplicaFile | null = null
+  #inode: bigint | null = null
   #verified = false
   #last: LastHead
 
@@ -55,9 +56,9 @@ class CrdtReplica implements CheckedReplica {
     this.#last = readLastHead(lastHeadPath(path), clusterId)
     if (!existsSync(path)) return
     try {
-      this.#file = openReplicaFile(path, this.#fileOptions)
-      const epoch = Math.max(this.#last.epoch, this.#file.held()?.epoch ?? 0)
-      this.#last = { epoch, proof: laterProof(this.#file.proof(), this.#last.proof) }
+      this.#open()
+      const epoch = Math.max(this.#last.epoch, this.#file?.held()?.epoch ?? 0)
+      this.#last = { epoch, proof: laterProof(this.#file?.proof() ?? null, this.#last.proof) }
     } catch (error) {
       log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }
@@ -82,10 +83,15 @@ class CrdtReplica implements CheckedReplica {
   }
 
   recheck(): boolean {
-    const damage = this.#file === null ? 'there is none' : this.#file.damage()
+    const damage = this.#file === null ? 'there is none' : (this.#supplanted() ?? this.#file.damage('whole'))
     this.#verified = damage === null
     if (damage !== null) this.#options.log.warn('replica failed its check, it will be fetched again', { why: damage })
     return this.#verified
+  }
+
+  /** What is held open has no name any more: nothing of it would survive a restart. */
+  #supplanted(): string | null {
+    return this.#inode === inodeOf(this.#options.path) ? null : 'the file was removed or another one took its name'
   }
 
   bucketSums(): Uint8Array {
@@ -102,7 +108,13 @@ class CrdtReplica implements CheckedReplica {
     if (hello.from === null) return this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
     if (position === null || !samePosition(position, hello.from)) return { kind: 'discarded' }
-    return this.#unlessDamaged(() => this.#mergePage(read.page), { kind: 'refused', why: 'the replica is damaged' })
+    try {
+      return this.#mergePage(read.page)
+    } catch (error) {
+      // Rows can be whole and what merges them broken: they stay in force, and a new file heals it.
+      if (isDiskFull(error) || (this.recheck() && !isDamage(error))) throw error
+      return { kind: 'refused', why: `the replica is damaged: ${describeError(error)}` }
+    }
   }
 
   /** A file can break under an open connection. Then the check says so and a bootstrap follows; any other error is the caller's. */
@@ -110,7 +122,8 @@ class CrdtReplica implements CheckedReplica {
     try {
       return work()
     } catch (error) {
-      if (isDiskFull(error) || this.recheck()) throw error
+      if (isDiskFull(error) || (this.recheck() && !isDamage(error))) throw error
+      this.#verified = false
       return otherwise
     }
   }
@@ -155,8 +168,14 @@ class CrdtReplica implements CheckedReplica {
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
     syncPath(dirname(path))
-    this.#file = openReplicaFile(path, this.#fileOptions)
+    this.#open()
     this.#verified = true
+  }
+
+  #open(): void {
+    const { path } = this.#options
+    this.#file = openReplicaFile(path, this.#fileOptions)
+    this.#inode = inodeOf(path)
   }
 
   services(): ServiceId[] {
@@ -200,3 +219,5 @@ class CrdtReplica implements CheckedReplica {
     this.#last = last
   }
 }
+
+const inodeOf = (path: string): bigint | null => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? null

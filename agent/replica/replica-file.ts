@@ -26,13 +26,13 @@ export interface ReplicaFile {
   /** Live rows of the range, by id. */
   rows(from: string, below: string): Array<readonly [id: string, doc: string]>
   /** Every live row as a look-up finds it, by id. */
-  all(): Iterable<{ cluster: string; id: string; doc: string }>
+  all(): Iterable<{ id: string; doc: string }>
   /** Rows of this file that the other one lacks or has otherwise, and the other way round. */
   differingIds(otherPath: string): string[]
   /** One for each bucket of the rows (PL9), with a check of them all; throws when they differ from what is held. */
   bucketSums(): Uint8Array
-  /** Full check: structure, rows of nobody else, hash and count. Null when whole. */
-  damage(): string | null
+  /** Full check: structure (`whole`: of the indexes, too), rows of nobody else, hash and count. Null when whole. */
+  damage(structure: 'quick' | 'whole'): string | null
   /** Another connection wrote the file since the last time this was asked. */
   touchedByOthers(): boolean
   close(): void
@@ -185,7 +185,7 @@ class CrdtReplicaFile implements ReplicaFile {
     return this.#statements.range.all({ cluster: this.#cluster, from, below }).map(({ id, doc }) => [id, doc] as const)
   }
 
-  all(): Iterable<{ cluster: string; id: string; doc: string }> {
+  all(): Iterable<{ id: string; doc: string }> {
     return this.#statements.all.iterate()
   }
 
@@ -204,16 +204,18 @@ class CrdtReplicaFile implements ReplicaFile {
   bucketSums(): Uint8Array {
     const held = this.held()
     const sums = new BucketSums(bucketCountFor(held?.count ?? 0))
-    const rows = new RowCheck(this.#cluster)
-    for (const { cluster, id, doc } of this.all()) sums.add(rows.add(cluster, id, doc))
+    const rows = new RowCheck()
+    for (const { id, doc } of this.all()) sums.add(rows.add(id, doc))
     if (held === null || rows.damage(held) !== null) throw new Differs('its rows differ from its hash')
     return sums.bytes()
   }
 
-  damage(): string | null {
+  damage(structure: 'quick' | 'whole'): string | null {
     try {
-      const check = this.db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()
-      if (check?.quick_check !== 'ok') return `quick_check: ${check?.quick_check ?? 'no answer'}`
+      this.db.run('PRAGMA shrink_memory') // what is checked is the file, not what this connection remembers of it
+      const pragma = structure === 'quick' ? 'quick_check' : 'integrity_check'
+      const found = this.db.query(`PRAGMA ${pragma}(1)`).values()[0]?.[0]
+      if (found !== 'ok') return `${pragma}: ${found ?? 'no answer'}`
       return this.#rowDamage()
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
@@ -223,8 +225,9 @@ class CrdtReplicaFile implements ReplicaFile {
   #rowDamage(): string | null {
     const held = this.held()
     if (held === null) return 'it has no position'
-    const rows = new RowCheck(this.#cluster)
-    for (const row of this.all()) rows.add(row.cluster, row.id, row.doc)
+    if (this.#statements.foreign.get(this.#cluster) !== null) return 'it holds a row of another cluster'
+    const rows = new RowCheck()
+    for (const { id, doc } of this.all()) rows.add(id, doc)
     return rows.damage(held)
   }
 
@@ -246,20 +249,14 @@ class CrdtReplicaFile implements ReplicaFile {
 }
 
 /** CU2 in full: every row, in the order in which look-ups rely on them. */
-export class RowCheck {
-  readonly #cluster: string
+class RowCheck {
   #sum = 0n
   #count = 0
   #last = ''
   #wrong: string | null = null
 
-  constructor(cluster: string) {
-    this.#cluster = cluster
-  }
-
   /** Gives the row's hash back. */
-  add(cluster: string, id: string, doc: string): bigint {
-    if (cluster !== this.#cluster) this.#wrong ??= 'it holds a row of another cluster'
+  add(id: string, doc: string): bigint {
     // UTF-16 and UTF-8 order differ only past the Basic Multilingual Plane.
     if (id <= this.#last && Buffer.compare(Buffer.from(id), Buffer.from(this.#last)) <= 0) this.#wrong ??= 'its rows are out of order'
     this.#last = id
@@ -304,7 +301,8 @@ function prepare(db: Database) {
     range: db.prepare<{ id: string; doc: string }, { cluster: string; from: string; below: string }>(
       'SELECT id, doc FROM desired WHERE cluster = $cluster AND id >= $from AND id < $below ORDER BY id',
     ),
-    all: db.prepare<{ cluster: string; id: string; doc: string }, []>(ALL_DESIRED),
+    all: db.prepare<{ id: string; doc: string }, []>(`SELECT id, doc FROM (${ALL_DESIRED})`),
+    foreign: db.prepare<{ id: string }, [cluster: string]>('SELECT id FROM desired WHERE cluster <> ?1 LIMIT 1'),
     dataVersion: db.prepare<{ data_version: number }, []>('PRAGMA data_version'),
   }
 }

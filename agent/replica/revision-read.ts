@@ -34,9 +34,13 @@ function parseServiceRow(doc: string): ServiceRow | null {
 
 export function servicesOf(ids: Iterable<string>): ServiceId[] {
   const services = new Map<string, ServiceId>()
+  let known = '\n' // begins no id
   for (const id of ids) {
+    if (id.startsWith(known)) continue // rows of a service come together
     const row = parseRowId(id)
-    if (row.kind !== 'other') services.set(serviceKey(row.id), row.id)
+    if (row.kind === 'other') continue
+    services.set(serviceKey(row.id), row.id)
+    known = objectRowPrefix(row.id)
   }
   return [...services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, id]) => id)
 }

@@ -46,3 +46,9 @@ export function isDiskFull(error: unknown): boolean {
     code.startsWith('SQLITE_FULL') || code === 'ENOSPC' || /disk is full|no space left/i.test(error instanceof Error ? error.message : '')
   )
 }
+
+/** True when the file is not what it should be: what was asked of it can never be answered from it. */
+export function isDamage(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH|FORMAT)/.test(code)
+}

@@ -1,11 +1,13 @@
 // RP1: a replica file that is not what it should be serves nothing, and is replaced.
 import { expect, test } from 'bun:test'
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { CheckedReplica } from '../../agent/replica/crdt-replica.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { inSync, position, pull, serverRows } from '../support/replica-kit.ts'
-import { CLUSTER, NEIGHBOUR, openTestReplica, revision, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, DB, NEIGHBOUR, openTestReplica, openTestShards, revision, WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 const ROW_A = 'object/shop/web//ConfigMap/default/a'
 
@@ -27,6 +29,9 @@ const DAMAGE: Array<[string, (path: string) => void]> = [
   ['bytes of another kind', (path) => writeFileSync(path, 'not a database')],
   ['an empty file', (path) => writeFileSync(path, '')],
   ['half a file', (path) => truncateSync(path, 16_384)],
+  ['a file of zeros', (path) => writeFileSync(path, Buffer.alloc(readFileSync(path).length))],
+  ['zeros from the second page on', (path) => writeFileSync(path, Buffer.from(readFileSync(path)).fill(0, 4_096))],
+  ['the file of another cluster', (path) => withCrdt(path, (db) => db.query('UPDATE desired SET cluster = ?').run(NEIGHBOUR))],
   ['flipped bytes', (path) => flipBytes(path)],
 ]
 function withCrdt(path: string, work: (db: ReturnType<typeof openCrdtDb>['db']) => unknown): void {
@@ -102,13 +107,15 @@ test('PL8 the log of the old file is never played into the new one, whoever else
   expect(again.dump()).toEqual(await serverRows(shards))
 })
 
-test('RP1 a file that breaks under the running agent stops serving and is healed, whatever is asked of it first', async () => {
-  const asks: Array<(replica: CheckedReplica, page: Uint8Array) => unknown> = [
-    (replica) => replica.services(),
-    (replica) => replica.read(WEB),
-    (replica, page) => replica.applyPage(page),
-  ]
-  for (const ask of asks) {
+const ASKS: Array<[string, (replica: CheckedReplica, page: Uint8Array) => unknown]> = [
+  ['its services', (replica) => replica.services()],
+  ['a service', (replica) => replica.read(WEB)],
+  ['to merge a page', (replica, page) => replica.applyPage(page)],
+  ['its buckets', (replica) => replica.bucketSums()],
+]
+test.each(ASKS)(
+  'RP1 a file that breaks under the running agent stops serving and is healed, when it is asked for %s first',
+  async (_, ask) => {
     const { shards, replica, path } = await inSync()
     // More than SQLite keeps in memory, and all of it in the file itself.
     const objects = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`o${n}`, 'x'.repeat(2_000)]))
@@ -125,5 +132,133 @@ test('RP1 a file that breaks under the running agent stops serving and is healed
     expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
     expect(replica.dump()).toEqual(await serverRows(shards))
     replica.close()
+  },
+  20_000,
+)
+
+/** Every page of the file, some places of each, one bit of each place. */
+function* bitFlips(whole: Buffer): Iterable<{ at: number; bytes: Buffer }> {
+  for (let page = 0; page < whole.length; page += 4_096) {
+    for (const offset of [0, 3, 24, 100, 1_031, 2_500, 3_333, 4_000, 4_090]) {
+      const bytes = Buffer.from(whole)
+      const at = page + offset
+      bytes[at] = (bytes[at] ?? 0) ^ (1 << (at % 8))
+      yield { at, bytes }
+    }
+  }
+}
+
+async function filledReplica() {
+  const kit = await inSync()
+  const { shards, replica } = kit
+  const objects = (value: string) => Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`o${n}`, value.repeat(300) + n]))
+  shards.writeRevision(revision(CLUSTER, WEB, 3, objects('v')))
+  replica.applyPage(await pull(shards, position(replica)))
+  const from = position(replica)
+  const rows = replica.dump()
+  shards.writeRevision(revision(CLUSTER, WEB, 4, objects('w')))
+  return { ...kit, rows, delta: await pull(shards, from), everything: await pull(shards, null), after: await serverRows(shards) }
+}
+
+test('RP1 a flipped bit at any page of a resting file is found, or harms nothing, and is healed', async () => {
+  const { replica, path, rows, delta, everything, after } = await filledReplica()
+  replica.close()
+  let found = 0
+  for (const { at, bytes } of bitFlips(readFileSync(path))) {
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    writeFileSync(path, bytes)
+    const flipped = openTestReplica(path)
+    if (flipped.verified()) {
+      expect([at, flipped.dump()]).toEqual([at, rows])
+      expect([at, flipped.services(), flipped.read(WEB).kind]).toEqual([at, [DB, WEB], 'complete'])
+      if (flipped.applyPage(delta).kind === 'applied') expect([at, flipped.dump()]).toEqual([at, after])
+    } else {
+      found++
+      expect([at, flipped.services(), flipped.position()]).toEqual([at, [], null])
+    }
+    expect([at, flipped.applyPage(everything).kind]).toEqual([at, 'applied'])
+    expect([at, flipped.dump()]).toEqual([at, after])
+    flipped.close()
+  }
+  expect(found).toBeGreaterThan(30)
+}, 60_000)
+
+test('RP1 a flipped bit at any page of the file under a running agent harms nothing that it says, and is healed', async () => {
+  const { replica, path, rows, delta, everything, after } = await filledReplica()
+  replica.close()
+  const whole = readFileSync(path)
+  let found = 0
+  for (const { at, bytes } of bitFlips(whole)) {
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    writeFileSync(path, whole)
+    const running = openTestReplica(path)
+    expect(running.verified()).toBe(true)
+    writeFileSync(path, bytes, { flag: 'r+' })
+    const read = running.read(WEB)
+    if (read.kind === 'complete')
+      expect([...read.revision.objects.values()]).toEqual(rows.filter(([id]) => id.startsWith('object/shop/web/')).map(([, doc]) => doc))
+    if (running.recheck()) expect([at, running.dump()]).toEqual([at, rows])
+    else found++
+    if (running.applyPage(delta).kind === 'applied') expect([at, running.dump()]).toEqual([at, after])
+    expect([at, running.applyPage(everything).kind]).toEqual([at, 'applied'])
+    expect([at, running.recheck(), running.dump()]).toEqual([at, true, after])
+    running.close()
+  }
+  expect(found).toBeGreaterThan(30)
+}, 60_000)
+
+test('RP1 CU4 a lost log takes rows and cursor back together, or is found', async () => {
+  const { shards, replica, path, dir } = await inSync()
+  for (let n = 3; n < 12; n++) {
+    shards.writeRevision(revision(CLUSTER, WEB, n, { a: 'x'.repeat(n * 1_000) }))
+    replica.applyPage(await pull(shards, position(replica)))
+    const lost = join(dir, `lost-${n}.db`)
+    copyFileSync(path, lost) // a power loss: the log was never written
+    const after = openTestReplica(lost)
+    if (after.verified()) expect(after.applyPage(await pull(shards, position(after))).kind).toBe('applied')
+    else expect(after.applyPage(await pull(shards, null)).kind).toBe('applied')
+    expect(after.dump()).toEqual(await serverRows(shards))
+    after.close()
+  }
+})
+
+test('RP1 CU2a an older copy of the own file is a delta behind, and does not bring an older epoch back', async () => {
+  const dir = tempDir()
+  let epoch = 1
+  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, epochOf: () => epoch })
+  const path = join(dir, 'replica.db')
+  const replica = openTestReplica(path)
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  replica.applyPage(await pull(shards, null))
+  replica.close()
+  copyFileSync(path, `${path}.copy`)
+  const later = openTestReplica(path)
+  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '2' }))
+  const old = await pull(shards, position(later))
+  epoch = 2
+  later.applyPage(await pull(shards, position(later)))
+  expect(later.epoch()).toBe(2)
+  later.close()
+  renameSync(`${path}.copy`, path)
+  const again = openTestReplica(path)
+  expect([again.verified(), again.epoch()]).toEqual([true, 2])
+  expect(again.applyPage(old)).toMatchObject({ kind: 'refused', why: 'epoch 1 is older than 2' })
+  expect(again.applyPage(await pull(shards, position(again))).kind).toBe('applied')
+  expect(again.dump()).toEqual(await serverRows(shards))
+})
+
+test('RP1 a file that was removed or replaced under the running agent is found by the recheck, and made again', async () => {
+  const replaced = (path: string) => {
+    copyFileSync(path, `${path}.copy`)
+    renameSync(`${path}.copy`, path)
+  }
+  for (const harm of [(path: string) => rmSync(path), replaced]) {
+    const { shards, replica, path } = await inSync()
+    harm(path)
+    expect(replica.recheck()).toBe(false)
+    expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
+    expect(replica.recheck()).toBe(true)
+    replica.close()
+    expect(openTestReplica(path).verified()).toBe(true)
   }
 })
