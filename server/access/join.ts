@@ -22,12 +22,15 @@ export interface JoinDeps {
   clock: Clock
   randomBytes(count: number): Uint8Array
   log: Logger
+  /** That this server serves. */
+  versions?: ProtocolRange
   /** A cluster joined, for the first time or with another token: targets are to be computed anew. */
   onJoined?(clusterName: string): void
 }
 
 export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<JoinAnswer> {
-  checkProtocol(request.protocol)
+  const versions = deps.versions ?? OWN_VERSIONS
+  checkProtocol(request.protocol, versions)
   const tokenHash = joinTokenHash(request.token)
   const proof = joinProofBytes(tokenHash, request.publicKey, request.recipient, request.cluster)
   if (!verifyBytes(request.publicKey, proof, request.proof)) throw new AppError('join_proof_invalid', { doing: 'join' })
@@ -55,7 +58,7 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
     ...answer,
     ...keyLinksMember(deps.keys),
     signature: deps.keys.sign(joinAnswerBytes(answer, request.publicKey)),
-    protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
+    protocol: versions,
   }
 }
 
@@ -63,13 +66,22 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
 export const keyLinksMember = ({ links }: Pick<ServerKeys, 'links'>): { keyLinks?: KeyLink[] } =>
   links.length === 0 ? {} : { keyLinks: [...links] }
 
-/** PL11: throws, naming both sides' versions, when they do not meet. */
-export function checkProtocol(agent: { min: number; max: number }): void {
-  if (agent.max >= MIN_SUPPORTED_PROTOCOL_VERSION && agent.min <= PROTOCOL_VERSION) return
-  const range = (min: number, max: number) => (min === max ? String(min) : `${min} to ${max}`)
+export interface ProtocolRange {
+  min: number
+  max: number
+}
+/** Of this build: what it speaks, down to what it still understands. */
+export const OWN_VERSIONS: ProtocolRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
+
+/** PL11: throws when they do not meet. The server's range goes with it, so that an agent that knows several chooses the greatest of both. */
+export function checkProtocol(agent: ProtocolRange, server: ProtocolRange): void {
+  if (agent.max >= server.min && agent.min <= server.max) return
+  const range = ({ min, max }: ProtocolRange) => (min === max ? String(min) : `${min} to ${max}`)
+  const older = agent.max < server.min ? 'the agent' : 'the server'
   throw new AppError('protocol_unsupported', {
-    detail: `the agent speaks protocol ${range(agent.min, agent.max)}, the server ${range(MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION)}`,
-    extra: { agent, server: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION } },
+    detail: `the agent speaks protocol ${range(agent)}, the server ${range(server)}`,
+    remedy: `Upgrade ${older}. The agent goes on enforcing what it holds.`,
+    extra: { ...server },
   })
 }
 

@@ -9,7 +9,7 @@ import { REV_INCARNATION, type StatusAnswer, statusRequestSchema } from '../../s
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
-import { checkProtocol, type JoinDeps, joinAgent } from '../access/join.ts'
+import { checkProtocol, type JoinDeps, joinAgent, OWN_VERSIONS, type ProtocolRange } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
 import { readJson } from './agent-body.ts'
@@ -73,7 +73,7 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
     try {
       const route = routes.get(`${request.method} ${path}`)
       if (route === undefined) throw new AppError('not_found', { detail: `${request.method} ${path.slice(0, 200)}` })
-      checkProtocolHeader(request)
+      checkProtocolHeader(request, deps.join.versions ?? OWN_VERSIONS)
       return await route(request, query, context)
     } catch (error) {
       return problemResponse(toAppError(error, deps.log))
@@ -115,10 +115,10 @@ async function takeStatus(
   return Response.json({ ack, reject } satisfies StatusAnswer)
 }
 
-function checkProtocolHeader(request: Request): void {
+function checkProtocolHeader(request: Request, versions: ProtocolRange): void {
   const text = request.headers.get(PROTOCOL_HEADER) ?? '1'
   if (!/^\d{1,6}$/.test(text)) throw new AppError('bad_request', { detail: `${PROTOCOL_HEADER} is a number` })
-  checkProtocol({ min: Number(text), max: Number(text) })
+  checkProtocol({ min: Number(text), max: Number(text) }, versions)
 }
 
 function toAppError(error: unknown, log: Logger): AppError {

@@ -10,6 +10,8 @@ import { fingerprint, verifyBytes } from '../../shared/runtime/keys.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 import { askNonce, joinBody, joinTestAgent, newAgentKeys, openTestSession, sessionBody, startTestServer } from '../support/agent-api-kit.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { restorableFleet } from '../support/restore-kit.ts'
+import { WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const bytes = Buffer.from('what is signed')
@@ -123,4 +125,51 @@ test('RP7 server-key list and rotate: says what follows, asks, writes an event',
   expect((await runTestCli(admin, ['server-key', 'list', '--no-headers'])).out.match(/earlier|signing/g)).toEqual(['earlier', 'signing'])
   const [event] = await admin.store.listEvents({ limit: 10 })
   expect(event).toMatchObject({ reason: 'ServerKeyRotated', message: expect.stringContaining('by admin') })
+})
+
+test('RP7 an agent that was offline while the key was rotated three times follows, and so does one that was online', async () => {
+  const fleet = await restorableFleet(['ship-1', 'ship-2'])
+  const { server, clock, agent } = fleet
+  const text = async (name: string) => (await fleet.rows(name)).held.get('shop/web') ?? ''
+  const publish = async (value: string) => {
+    for (const name of ['ship-1', 'ship-2']) {
+      const { clusterId } = agent(name)
+      if (clusterId !== null) await server.publish(clusterId, WEB, { a: value })
+    }
+  }
+  await publish('one')
+  await clock.advance(10_000)
+  fleet.online.delete('ship-2')
+  for (let n = 1; n <= 3; n++) {
+    server.keys.rotate(n)
+    await publish(`rotated-${n}`)
+    await clock.advance(120_000)
+    expect(await text('ship-1')).toContain(`rotated-${n}`)
+  }
+  expect(await text('ship-2')).toContain('one')
+  fleet.online.add('ship-2')
+  await clock.advance(300_000)
+  expect(await text('ship-2')).toContain('rotated-3')
+  for (const name of ['ship-1', 'ship-2']) {
+    expect(agent(name).state?.identity()?.serverKeys).toContain(server.keys.publicKeys[0])
+    expect(agent(name).loop?.status().failure).toBeNull()
+  }
+  await fleet.stop()
+})
+
+test('RP7 an agent that missed more rotations than are remembered says that the key is another one, and keeps what it holds', async () => {
+  const fleet = await restorableFleet(['ship-1'])
+  const { server, clock, agent } = fleet
+  const { clusterId } = agent('ship-1')
+  if (clusterId === null) throw new Error('not joined')
+  await server.publish(clusterId, WEB, { a: 'one' })
+  await clock.advance(10_000)
+  fleet.online.delete('ship-1')
+  for (let n = 1; n <= KEY_LINKS_MAX + 1; n++) server.keys.rotate(n)
+  await server.publish(clusterId, WEB, { a: 'two' })
+  fleet.online.add('ship-1')
+  await clock.advance(300_000)
+  expect(agent('ship-1').loop?.status()).toMatchObject({ state: 'halted', failure: { code: 'server_key_mismatch' } })
+  expect((await fleet.rows('ship-1')).held.get('shop/web')).toContain('one')
+  await fleet.stop()
 })

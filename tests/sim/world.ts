@@ -10,7 +10,7 @@ import { type AgentKeys, loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { SyncLoop } from '../../agent/sync/sync-loop.ts'
 import { type AgentIndex, createAgentIndex } from '../../server/access/agent-index.ts'
-import { joinTokenHash } from '../../server/access/join.ts'
+import { joinTokenHash, OWN_VERSIONS, type ProtocolRange } from '../../server/access/join.ts'
 import { createKnocks, type Knocks } from '../../server/access/knocks.ts'
 import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions } from '../../server/access/sessions.ts'
@@ -67,6 +67,8 @@ export class SimServer {
   restoreGate!: RestoreGate
   restore!: RestoreActions
   readonly knocks: Knocks
+  /** From the next opening on. */
+  versions: ProtocolRange = OWN_VERSIONS
 
   constructor(world: World) {
     this.#world = world
@@ -111,7 +113,7 @@ export class SimServer {
     const common = { store: this.store, agents, keys: this.#keys, clock, randomBytes, log: silentLogger }
     this.drain = createDrain(clock, random)
     this.#routes = createAgentRoutes({
-      join: common,
+      join: { ...common, versions: this.versions },
       sessions: createSessions({ ...common, onUnknown: this.knocks.note }),
       shards,
       store: this.store,
@@ -227,7 +229,12 @@ export class SimAgent {
       join: { joinToken: this.#server.joinToken, clusterName: this.name, clusterUid: `uid-${this.name}`, agentVersion: 'sim' },
       state,
       openReplica: ({ clusterId, serverKeys }) => {
-        const replica = createCrdtReplica({ path: this.replicaPath, clusterId, serverKeys: () => serverKeys, log: silentLogger })
+        const replica = createCrdtReplica({
+          path: this.replicaPath,
+          clusterId,
+          serverKeys: () => state.identity()?.serverKeys ?? serverKeys,
+          log: silentLogger,
+        })
         replicas.push(replica)
         return replica
       },
