@@ -1,40 +1,45 @@
 // At start, before epochs and replay: what a shard file has that the fleet store does not. The store is the truth, and may be an older one than the file knows
-// (a restored backup), or have lost a cluster that the file still keeps (a crash in the midst of its deletion).
+// (a restored backup), have been somewhere else meanwhile, or have lost a cluster that the file still keeps (a crash in the midst of its deletion).
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenedShards } from './shard-files.ts'
 
 export interface DiscardStaleDeps {
-  store: Pick<Store, 'clusterOrdinals'>
-  opened: Pick<OpenedShards, 'shards' | 'held' | 'indexOf' | 'remake'>
+  store: Pick<Store, 'clusterOrdinals' | 'adoptedShards'>
+  opened: Pick<OpenedShards, 'shards' | 'dbIds' | 'held' | 'indexOf' | 'remake'>
   log: Logger
-  /** The store was set back (RP2). */
-  onAhead?(clusterId: ClusterId, ordinal: number): Promise<void>
+  /** The store was set back (RP2): the ordinals that files have of clusters. Before the files that show it are gone. */
+  onAhead?(ahead: ReadonlyMap<ClusterId, number>): Promise<void>
 }
 
-/** CU8: agents of a file that is ahead of the store may have pulled what nobody ordered any more, and later ordinals would be taken for known ones. */
+/** CU8: agents of a file that is ahead of the store may have pulled what nobody ordered any more, and later ordinals would be taken for known ones. Of a file that
+ *  is not the one which the store adopted last, nobody knows what its ordinals mean. */
 export async function discardStale({ store, opened, log, onAhead }: DiscardStaleDeps): Promise<void> {
-  const ordinals = await store.clusterOrdinals()
-  const stale = new Set<number>()
+  const [ordinals, adopted] = [await store.clusterOrdinals(), await store.adoptedShards()]
+  const { dbIds } = opened
+  const ahead = new Map<ClusterId, number>()
+  const why = new Map<number, string>()
   for (const clusterId of opened.held()) {
-    const known = ordinals.get(clusterId)
     const shard = opened.indexOf(clusterId)
+    const dbId = adopted.get(shard)
+    if (dbId !== undefined && dbId !== dbIds[shard]) why.set(shard, 'it is not the file that the fleet store knows')
     const held = opened.shards.ordinal(clusterId)
-    if (known === undefined || held <= known) continue
-    log.warn('the fleet store is older than a shard file, as after a restore: the file is made anew', {
-      shard,
-      cluster: clusterId,
-      held,
-      known,
+    if (held <= (ordinals.get(clusterId) ?? held)) continue
+    ahead.set(clusterId, held)
+    why.set(shard, 'the fleet store is older than it, as after a restore')
+  }
+  if (ahead.size > 0) await onAhead?.(ahead)
+  for (const [shard, reason] of why) {
+    const clusters = [...ahead.keys()].filter((clusterId) => opened.indexOf(clusterId) === shard)
+    log.warn('a shard file is made anew', { shard, why: reason, ahead: clusters.length, first: clusters[0] })
+    opened.remake(shard)
+  }
+  const unknown = opened.held().filter((clusterId) => !ordinals.has(clusterId))
+  for (const clusterId of unknown) opened.shards.removeCluster(clusterId)
+  if (unknown.length > 0)
+    log.warn('shard files held clusters that the fleet store does not know: they are removed', {
+      clusters: unknown.length,
+      first: unknown[0],
     })
-    stale.add(shard)
-    await onAhead?.(clusterId, held) // before the file that shows it is gone
-  }
-  for (const shard of stale) opened.remake(shard)
-  for (const clusterId of opened.held()) {
-    if (ordinals.has(clusterId)) continue
-    log.warn('a shard file holds a cluster that the fleet store does not know: it is removed', { cluster: clusterId })
-    opened.shards.removeCluster(clusterId)
-  }
 }

@@ -24,7 +24,7 @@ export interface RestoreGate {
 }
 
 export interface RestoreGateDeps {
-  store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProof' | 'clusterOrdinals' | 'appendEvents'>
+  store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'clusterOrdinals' | 'appendEvents'>
   keys: Pick<ServerKeys, 'history'>
   shards: Pick<Shards, 'head' | 'pull'>
   clock: Clock
@@ -33,10 +33,11 @@ export interface RestoreGateDeps {
 
 /** A shard file that is ahead of the store is as good as a proof. Before the gate is made, which then finds it recorded. */
 export const recordAhead =
-  (store: Pick<Store, 'recordRestoreProof' | 'restoreProofs' | 'appendEvents'>, clock: Clock) =>
-  async (clusterId: ClusterId, ordinal: number): Promise<void> => {
+  (store: Pick<Store, 'recordRestoreProofs' | 'restoreProofs' | 'appendEvents'>, clock: Clock) =>
+  async (ahead: ReadonlyMap<ClusterId, number>): Promise<void> => {
     const first = (await store.restoreProofs()).length === 0
-    await store.recordRestoreProof({ clusterId, epoch: 1, ordinal, atMs: clock.nowMs() })
+    const atMs = clock.nowMs()
+    await store.recordRestoreProofs([...ahead].map(([clusterId, ordinal]) => ({ clusterId, epoch: 1, ordinal, atMs })))
     if (first) await store.appendEvents([pendingEvent(clock.nowMs())])
   }
 
@@ -67,7 +68,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
     const first = !pending
     pending = true // at once: no other agent may get a page while this is written
     recorded.set(found.clusterId, found)
-    await store.recordRestoreProof(found)
+    await store.recordRestoreProofs([found])
     if (!first) return
     log.warn('this server was restored from a backup: agents get no pages until `skerry restore confirm`', { cluster: found.clusterId })
     await store.appendEvents([pendingEvent(found.atMs)])

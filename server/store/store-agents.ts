@@ -21,6 +21,7 @@ type AgentStore = Pick<
   | 'listAgents'
   | 'raiseIncarnation'
   | 'adoptShards'
+  | 'adoptedShards'
   | 'listClusters'
   | 'clusterByName'
   | 'markSeen'
@@ -67,6 +68,10 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
       return row.incarnation
     },
+    adoptedShards: async () => {
+      const rows = await db.selectFrom('meta').selectAll().where('key', 'like', `${SHARD_KEY}%`).execute()
+      return new Map(rows.map(({ key, value }) => [Number(key.slice(SHARD_KEY.length)), value]))
+    },
     adoptShards: (files) => db.transaction().execute((trx) => adoptShards(trx, files)),
 
     listClusters: async () => {
@@ -101,10 +106,12 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
   }
 }
 
+const SHARD_KEY = 'shard '
+
 async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['adoptShards']>[0]): Promise<ClusterId[]> {
   const raised: ClusterId[] = []
   for (const { index, dbId: value, clusterIds } of files) {
-    const key = `shard ${index}`
+    const key = `${SHARD_KEY}${index}`
     const held = await trx.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()
     if (held?.value === value) continue
     for (let start = 0; start < clusterIds.length; start += CLUSTERS_A_TIME)

@@ -3,12 +3,14 @@ import { type Kysely, sql } from 'kysely'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
-type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProof' | 'settleRestore'>
+type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
 /** Past everything that the abandoned time can have reached, in clusters that were not heard of, too. The epoch is beyond the seconds of the clock as well, so
  *  that a second restore of the same backup does not give out the epochs of the first again. */
 const ORDINAL_LEAP = 1_000_000
 const EPOCH_LEAP = 1_000
+/** Rows in one statement. */
+const PROOFS_A_TIME = 500
 
 export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
   return {
@@ -25,18 +27,24 @@ export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
       const rows = await db.selectFrom('restore_proofs').selectAll().orderBy('cluster_id').execute()
       return rows.map((row) => ({ clusterId: row.cluster_id, epoch: row.epoch, ordinal: row.ordinal, atMs: row.at_ms }))
     },
-    recordRestoreProof: async ({ clusterId, epoch, ordinal, atMs }) => {
-      await db
-        .insertInto('restore_proofs')
-        .values({ cluster_id: clusterId, epoch, ordinal, at_ms: atMs })
-        .onConflict((on) =>
-          on.column('cluster_id').doUpdateSet({
-            epoch: sql<number>`case when excluded.epoch > restore_proofs.epoch then excluded.epoch else restore_proofs.epoch end`,
-            ordinal: sql<number>`case when excluded.ordinal > restore_proofs.ordinal then excluded.ordinal else restore_proofs.ordinal end`,
-          }),
-        )
-        .execute()
-    },
+    recordRestoreProofs: (proofs) =>
+      db.transaction().execute(async (trx) => {
+        for (let start = 0; start < proofs.length; start += PROOFS_A_TIME)
+          await trx
+            .insertInto('restore_proofs')
+            .values(
+              proofs
+                .slice(start, start + PROOFS_A_TIME)
+                .map(({ clusterId, epoch, ordinal, atMs }) => ({ cluster_id: clusterId, epoch, ordinal, at_ms: atMs })),
+            )
+            .onConflict((on) =>
+              on.column('cluster_id').doUpdateSet({
+                epoch: sql<number>`case when excluded.epoch > restore_proofs.epoch then excluded.epoch else restore_proofs.epoch end`,
+                ordinal: sql<number>`case when excluded.ordinal > restore_proofs.ordinal then excluded.ordinal else restore_proofs.ordinal end`,
+              }),
+            )
+            .execute()
+      }),
     settleRestore: (nowMs) =>
       db.transaction().execute(async (trx) => {
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()

@@ -239,6 +239,8 @@ export interface Store {
   listAgents(): Promise<AgentRecord[]>
   /** Returns the new incarnation. */
   raiseIncarnation(agentId: AgentId): Promise<number>
+  /** The dbId of each shard file, by its index, as it was adopted last. */
+  adoptedShards(): Promise<Map<number, string>>
   /** Raises the epoch of the clusters of each shard file that is another one than when it was last adopted; returns those clusters. */
   adoptShards(files: ReadonlyArray<{ index: number; dbId: string; clusterIds: readonly ClusterId[] }>): Promise<ClusterId[]>
   listClusters(): Promise<ClusterRecord[]>
@@ -269,7 +271,8 @@ export interface Store {
   /** While there is one, a restore waits for a person. */
   restoreProofs(): Promise<RestoreProof[]>
   /** Keeps the first time and the greatest numbers. */
-  recordRestoreProof(proof: RestoreProof): Promise<void>
+  /** One of each cluster. */
+  recordRestoreProofs(proofs: readonly RestoreProof[]): Promise<void>
   /** Every cluster's ordinal and epoch leap past all that any proof says, and the proofs are gone. */
   settleRestore(nowMs: number): Promise<void>
 

@@ -205,6 +205,53 @@ test('CU8 a cluster that the store lost in a crash before its shard did is remov
   expect([opened.held(), opened.shards.ordinal(clusterId), opened.shards.head(clusterId).dv]).toEqual([[], 0, 0])
 })
 
+test('CU8 a shard file that stayed behind while the fleet store lived elsewhere is made anew, though no ordinal tells', async () => {
+  const dir = tempDir()
+  const parts = await openBoth(dir)
+  const { store, content } = parts
+  const clusterId = await joinCluster(store, '1')
+  await startOver(parts)
+  const publish = (shards: typeof parts.shards, value: string) => {
+    const objects = objectRows(WEB, { a: value })
+    const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
+    return publishRevisions({ store, content, shards: shards.shards }, [{ ...WEB, placedBy: '{}', clusterId, doc, objects }])
+  }
+  await publish(parts.shards, '1')
+  parts.shards.shards.close()
+  const elsewhere = openTestShards(join(dir, 'elsewhere'), { shardCount: 1 })
+  await startOver({ store, content, shards: elsewhere })
+  await publish(elsewhere, '2')
+  const wanted = elsewhere.shards.head(clusterId).hash
+  // As if the store had been set back in between: the file's own ordinal is none that it would replay from.
+  const lie = openSqlite(join(dir, 'shards', 'shard-00.db'))
+  lie.run('UPDATE cluster_ordinal SET ordinal = 2')
+  lie.close()
+  const back = openTestShards(join(dir, 'shards'), { shardCount: 1 })
+  expect(await startOver({ store, content, shards: back })).toEqual([clusterId])
+  expect(back.shards.head(clusterId).hash).toBe(wanted)
+  expect(await startOver({ store, content, shards: back })).toEqual([])
+  for (const { shards } of [elsewhere, back]) shards.close()
+  await store.close()
+})
+
+test('CU8 RP2 what a restored store must know is told once for all clusters, before the files are gone', async () => {
+  const dir = tempDir()
+  const { store, content, shards: opened } = await openBoth(dir)
+  const [one, two] = [await joinCluster(store, '1'), await joinCluster(store, '2')]
+  for (const clusterId of [one, two]) {
+    const objects = objectRows(WEB, { a: '1' })
+    const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
+    await publishRevisions({ store, content, shards: opened.shards }, [{ ...WEB, placedBy: '{}', clusterId, doc, objects }])
+  }
+  const told: unknown[] = []
+  const setBack = { ...store, clusterOrdinals: async () => new Map([[one, 0]]) } // before both got something, and before the second joined
+  const onAhead = async (ahead: ReadonlyMap<string, number>) => void told.push([...ahead], opened.held().length)
+  await discardStale({ store: setBack, opened, log: silentLogger, onAhead })
+  expect([told, opened.held()]).toEqual([[[[one, 1]], 2], []])
+  opened.shards.close()
+  await store.close()
+})
+
 test('CU5 a replay without its content fails aloud instead of serving less than there is', async () => {
   const { publish, store, dir } = await start()
   await publish(WEB, { a: '1' })
