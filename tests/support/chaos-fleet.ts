@@ -35,7 +35,7 @@ export interface ChaosFleet {
   services(): string[]
   /** Waits until every agent is at the newest round of every service and has nothing more to say. */
   settled(timeoutMs?: number): Promise<void>
-  /** Kills the server to read its truth, compares everything, and starts it again. */
+  /** When all is settled: kills the server to read its truth, compares everything, and starts it again. */
   verify(): Promise<{ rows: number; statuses: number; events: number }>
   stop(): Promise<void>
 }
@@ -115,7 +115,10 @@ export async function startChaosFleet(options: ChaosOptions): Promise<ChaosFleet
       commit,
       services: () => [...sizes.keys()],
       settled,
-      verify: () => verify(fleet, sites),
+      verify: async () => {
+        await settled()
+        return verify(fleet, sites)
+      },
       stop,
     }
   } catch (error) {
