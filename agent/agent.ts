@@ -79,6 +79,7 @@ class RunningAgent implements Agent {
   #claim: ClaimState = { kind: 'asking', message: null }
   #unreachable: string | null = null
   #freeing = false
+  #current = false
   readonly #problemSince = new Map<string, number>()
 
   constructor(options: AgentOptions, deps: AgentDeps) {
@@ -114,6 +115,11 @@ class RunningAgent implements Agent {
         })
       },
       onChange: (services) => this.#reconciler?.revisionsChanged(services),
+      onCurrent: () => {
+        if (this.#current) return
+        this.#current = true
+        this.#reconciler?.becameCurrent()
+      },
       clock,
       random,
       log: log.with({ part: 'sync' }),
@@ -143,6 +149,7 @@ class RunningAgent implements Agent {
     const { cluster, clock, random, log } = this.#deps
     this.#reconciler = createReconciler({
       replica,
+      isCurrent: () => this.#current,
       state: this.#state,
       cluster,
       identity,

@@ -1,6 +1,6 @@
 // The loop that makes the cluster equal to its rows. A turn belongs to one service and looks at everything that service has become: which event
 // woke it is forgotten by then. It runs from replica and agent state alone; no server is asked for anything.
-import { parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
@@ -31,6 +31,8 @@ export interface ReconcilerDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** PR7: since this process started the server confirmed the replica, or brought a newer one. Absent: nobody could have set it back. */
+  isCurrent?(): boolean
   /** Told of every change of the claim. */
   onClaim(claim: ClaimState): void
   /** Null: discovery answers. Else why nothing can begin. */
@@ -42,6 +44,8 @@ export interface ReconcilerDeps {
 export interface Reconciler {
   /** The sync loop committed new rows of these services. */
   revisionsChanged(services: readonly ServiceId[]): void
+  /** `isCurrent` is true from now on. */
+  becameCurrent(): void
   /** Runs until the signal aborts, and lets begun requests finish. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -56,11 +60,16 @@ const BROKEN_TURN_WAIT_MS = 30_000
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
+  let wakeAll: () => void = () => {}
   return {
     revisionsChanged: (services) => wakeServices(services),
+    becameCurrent: () => wakeAll(),
     run: async (signal) => {
       const { owned, turnDeps, queue } = assemble(deps, signal)
       wakeServices = (services) => owned.revisionsChanged(services)
+      wakeAll = () => {
+        for (const id of deps.replica.services()) queue.wake(serviceKey(id))
+      }
       await discoverFirst(deps, turnDeps.kinds, signal)
       if (signal.aborted) return
       owned.load()
@@ -163,6 +172,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
     revisionRead: () => owned.revisionRead(),
+    isCurrent: () => deps.isCurrent?.() ?? true,
     followKinds: () => owned.followKinds(),
     isHalted: () => signal.aborted || !queue.isOpen(),
     wake: (key) => queue.wake(key),

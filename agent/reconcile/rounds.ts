@@ -80,6 +80,10 @@ function reportRival(model: ServiceModel, deps: TurnDeps, key: string, problem: 
   })
 }
 
+/** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
+const MAYBE_OLDER =
+  'to be pruned at the first contact with the server since this agent started: until then an older disk could have come back'
+
 /** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
  *  already, but one out of a backup may be of a service that was made again since (RP2). */
 export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
@@ -101,7 +105,8 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     const seen = deps.revisionsSeen()
     const plan = planPrune(planView(model, deps), leaving, options)
     absorb(model, deps, plan.problems)
-    const held = row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null
+    const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
+    const held = older ?? (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break

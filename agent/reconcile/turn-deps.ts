@@ -40,6 +40,8 @@ export interface TurnDeps {
   revisionsSeen(): number
   /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
   waitsForOthers(model: ServiceModel): boolean
+  /** PR7: the replica is known not to be an older one that came back. */
+  isCurrent(): boolean
   /** A service has read its rows. */
   revisionRead(): void
   /** Watches follow the kinds of all inventories. */

@@ -50,6 +50,8 @@ export interface SyncOptions {
   openReplica(identity: Identity): CheckedReplica
   /** After rows of these services changed and are on the disk. */
   onChange(services: ServiceId[]): void
+  /** The server answered a pull: the replica is no older than the server is. */
+  onCurrent?(): void
   clock: Clock
   random: Random
   log: Logger
@@ -176,6 +178,7 @@ export class SyncLoop {
       cause = error
     }
     await this.#step(event, cause, signal)
+    if (event.kind === 'page_applied' || event.kind === 'nothing_new') this.#options.onCurrent?.()
   }
 
   async #perform(signal: AbortSignal): Promise<SyncEvent> {

@@ -63,6 +63,7 @@ export interface KitOptions {
   statePath?: string
   incarnation?: number
   agentId?: string
+  isCurrent?: () => boolean
   log?: Logger
 }
 
@@ -72,6 +73,7 @@ export function createReconcileKit({
   statePath = ':memory:',
   incarnation = 1,
   agentId = 'a-1',
+  isCurrent = () => true,
   log = silentLogger,
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
@@ -85,6 +87,7 @@ export function createReconcileKit({
       state,
       cluster,
       identity: { clusterId: CLUSTER_ID, agentId, incarnation },
+      isCurrent,
       clock,
       random: seededRandom(1),
       log,
