@@ -53,10 +53,10 @@ export class Orders {
     if (!order.complete) return `order ${order.number} was never whole`
     if (row.removal !== undefined && order.removal !== 'prune') return `order ${order.number} lets go, it removes nothing`
     if (order.names?.has(name)) return `order ${order.number} names it`
+    if (row.pruneConfirmed === row.digest && row.pruneConfirmed !== undefined) return null // a person saw the names
     const earlier = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).filter(({ number }) => number < order.number)
     if (!earlier.some(({ names }) => names?.has(name))) return `order ${order.number} did not drop it: nobody had named it before`
     const newest = this.#held.get(`${cluster} ${serviceKey(service)} ${order.line}`) ?? 0
-    const setBack = newest > order.number
-    return setBack && row.pruneConfirmed !== row.digest ? `order ${order.number} is older than ${newest}, which the cluster held` : null
+    return newest > order.number ? `order ${order.number} is older than ${newest}, which the cluster held` : null
   }
 }

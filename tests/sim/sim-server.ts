@@ -233,6 +233,12 @@ export class SimServer {
     })
   }
 
+  /** As every look at Git does: what a full disk kept from a shard is made good. */
+  async catchUp(): Promise<void> {
+    const { raw, shards } = this.#alive()
+    await publishRevisions({ store: raw, content: this.#content, shards }, [])
+  }
+
   /** What a person does who reads the plan and finds it right. */
   async confirmRestore(): Promise<boolean> {
     const { restore } = this.#alive()

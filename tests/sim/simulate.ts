@@ -133,6 +133,7 @@ async function rest(run: Run): Promise<Broken[]> {
   let found: Broken[] = []
   for (let minute = 0; minute < REST_MINUTES_MAX && calm < 2; minute++) {
     await run.world.clock.advance(MINUTE_MS)
+    await run.server.catchUp()
     await actOnReports(run, run.server, 1)
     for (const agent of run.agents) takeOver(run, agent)
     found = await findProblems(run)
