@@ -96,7 +96,7 @@ export class SimAgent {
       this.#running = { agent, life, clock }
       life.onEnd(() => this.#leaveFiles())
       agent.run(new AbortController().signal).catch((error: unknown) => {
-        if (!life.ended) this.#world.break('stuck', `${this.name} ended: ${error instanceof Error ? error.message : String(error)}`)
+        if (!life.ended) this.#world.break('stuck', `${this.name} ended: ${error instanceof Error ? error.stack : String(error)}`)
       })
     } catch (error) {
       this.startFailure = error instanceof Error ? error.message : String(error)

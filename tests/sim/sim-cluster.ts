@@ -87,20 +87,15 @@ export class SimCluster {
 
   /** Somebody else's hand. */
   drift(): void {
-    const { random, fake } = { random: this.#world, fake: this.fake }
-    const ours = fake.objects().filter((object) => dataValue(object) !== null)
+    const world = this.#world
+    const ours = this.fake.objects().filter((object) => dataValue(object) !== null)
     if (ours.length === 0) return
-    const name = random.pick(ours).metadata.name ?? ''
-    const ref = configMapRef(name, NAMESPACE)
-    this.#world.count('drift')
-    switch (random.below(3)) {
-      case 0:
-        return void fake.editAs('kubectl-edit', ref, (object) => Object.assign(object, { data: { value: 'edited' } }))
-      case 1:
-        return fake.deleteAs('kubectl', ref)
-      default:
-        return void fake.editAs('kubectl-label', ref, (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
-    }
+    const ref = configMapRef(world.pick(ours).metadata.name ?? '', NAMESPACE)
+    world.count('drift')
+    const what = world.below(3)
+    if (what === 0) this.fake.editAs('kubectl-edit', ref, (object) => Object.assign(object, { data: { value: 'edited' } }))
+    else if (what === 1) this.fake.deleteAs('kubectl', ref)
+    else this.fake.editAs('kubectl-label', ref, (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
   }
 
   cutWatches(): void {

@@ -171,14 +171,15 @@ async function badAgent({ world, agents }: Run): Promise<void> {
   if (authorization === null) return
   const rev = (counter: number) => incarnation * REV_INCARNATION + counter
   const service = { sync: 'Synced', health: 'Healthy', reason: 'Lie', message: '', sinceMs: 1, objectCount: 0, healthyCount: 0 }
-  const rows: unknown[] = world.pick([
-    [{ kind: 'service', key: 'shop/web', rev: rev(2 ** 32 - 1), doc: service }],
-    [{ kind: 'service', key: 'shop/never', rev: rev(5), doc: service }],
-    [{ kind: 'service', key: 'shop/web', rev: rev(2 ** 32) + 5, doc: service }],
-    [{ kind: 'secret', key: '__proto__', rev: -1, doc: { __proto__: { polluted: true } } }, 7, null, [], 'x'],
-    Array.from({ length: 50 }, (_, index) => ({ kind: 'object', key: `x/${index}`, rev: 2 ** 60, doc: null })),
-  ])
-  const body = JSON.stringify({ incarnation, rows, complete: world.chance(0.3) })
+  const kinds: ReadonlyArray<readonly [complete: boolean, rows: unknown[]]> = [
+    [false, [{ kind: 'service', key: 'shop/web', rev: rev(2 ** 32 - 1), doc: service }]],
+    [false, [{ kind: 'service', key: 'shop/never', rev: rev(5), doc: service }]],
+    [true, [{ kind: 'service', key: 'shop/web', rev: rev(2 ** 32) + 5, doc: service }]],
+    [true, [{ kind: 'secret', key: '__proto__', rev: -1, doc: { __proto__: { polluted: true } } }, 7, null, [], 'x']],
+    [true, Array.from({ length: 50 }, (_, index) => ({ kind: 'object', key: `x/${index}`, rev: 2 ** 60, doc: null }))],
+  ]
+  const [complete, rows] = world.pick(kinds)
+  const body = JSON.stringify({ incarnation, rows, complete: complete && world.chance(0.5) })
   const headers = { authorization, 'content-type': 'application/json' }
   const answer = await Promise.race([
     target.handle(new Request(`http://sim${ROUTES.status}`, { method: 'POST', headers, body })),
