@@ -1,6 +1,6 @@
 // Ten thousand agents on one server: how fast one commit reaches all of them, what they cost while nothing happens, and how late the server answers others
 // meanwhile. The agents are simulated in processes of their own; join, session, polls, pages and their checks are real.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
@@ -26,6 +26,8 @@ export interface FanoutOptions {
 }
 
 export async function benchFanout(say: Say, { agents }: FanoutOptions): Promise<Record<string, number>> {
+  const open = Number(/Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  if (open < agents + 1_000) throw new Error(`${agents} agents need more than ${open} open files: ulimit -n ${agents + 1_000}`)
   const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
   const git = await createGitServer({ dir: gitDir })
   const probed = await createProbedFleet()

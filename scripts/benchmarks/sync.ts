@@ -1,4 +1,5 @@
 // scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
+import { benchMerge } from './merge.ts'
 import { benchBytes } from './sync-bytes.ts'
 import { benchFanout } from './sync-fanout.ts'
 import { benchFlaps } from './sync-flaps.ts'
@@ -10,6 +11,7 @@ type Part = (say: Say) => Promise<Record<string, number>>
 const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 
 const PARTS: Record<string, Part> = {
+  merge: benchMerge,
   bytes: benchBytes,
   flaps: benchFlaps,
   idle: benchIdle,
