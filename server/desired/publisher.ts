@@ -24,6 +24,8 @@ export interface PublishDeps {
 export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> {
   /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map: it is encoded and stored once. */
   objects: Objects
+  /** RV3: an earlier revision of the service was aborted, and no agent may still get that one. Absent: false. */
+  withdraw?: boolean
 }
 type Objects = ReadonlyMap<string, string>
 
@@ -98,17 +100,17 @@ async function publishBatch(
   behind: Set<ClusterId>,
 ): Promise<Publication[]> {
   const published = await deps.store.publish(
-    batch.map(({ objects, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
+    batch.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
   )
   const revisions: Array<{ publication: Publication; revision: ServiceRevision }> = []
   for (const [index, publication] of batch.entries()) {
     const { changed, ordinal, before } = published[index] ?? { changed: false, ordinal: 0, before: null }
     if (!changed) continue
-    const { clusterId, project, service, doc, objects } = publication
+    const { clusterId, project, service, doc, objects, withdraw = false } = publication
     const serviceDoc = doc === null ? null : (prepared.docs.get(doc) ?? null)
     const held = before === null ? null : await setBefore(deps.content, prepared, before.setSha)
     const known = before === null || held === null ? {} : { before: { serviceDoc: before.doc, objects: held } }
-    revisions.push({ publication, revision: { clusterId, project, service, ordinal, serviceDoc, objects, ...known } })
+    revisions.push({ publication, revision: { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known } })
   }
   await deps.pace?.()
   return writeShards(deps, revisions, behind)

@@ -202,7 +202,8 @@ class ShardFiles implements Shards {
     return this.#part(clusterId).file.head(clusterId)
   }
 
-  pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
+  async pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
+    if (cursor !== null && samePosition(this.head(clusterId), cursor)) return { kind: 'nothing_new' } // nearly every poll, from memory
     return this.#page(clusterId, { kind: 'pull', cursor }, accept)
   }
 
