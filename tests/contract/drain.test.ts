@@ -59,7 +59,7 @@ function slowPush(url: string, token: string, pause: Promise<void>): Promise<str
   })
 }
 
-test('PL10 a server that stops answers waiting polls at once, each with another time to come back at, and finishes what is under way', async () => {
+test('PL12 a server that stops answers waiting polls at once, each with another time to come back at, and finishes what is under way', async () => {
   const { server, ask, agents } = await start()
   const polls = await Promise.all(
     agents.map(async ({ session: { token } }) => {

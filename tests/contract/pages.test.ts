@@ -171,7 +171,7 @@ test('PL2 a page of a Worker is that of the main thread, byte for byte, and the 
   alone.close()
 })
 
-test('an error in the Worker fails that read alone', async () => {
+test('PL13 an error in the Worker fails that read alone', async () => {
   const { shards, dir } = openWith()
   shards.writeRevision(revision(CLUSTER, WEB, 1, noise(300, 50)))
   renameSync(join(dir, 'shard-00.db'), join(dir, 'away.db'))
@@ -181,7 +181,7 @@ test('an error in the Worker fails that read alone', async () => {
   shards.close()
 })
 
-test('a file that was put in the place of another is served by main thread and Worker from then on', async () => {
+test('PL1 a file that was put in the place of another is served by main thread and Worker from then on', async () => {
   const { dir, shards, reopen, dbIds } = openWith()
   shards.writeRevision(revision(CLUSTER, WEB, 1, noise(300, 50)))
   const old = (await pullPage(shards, CLUSTER, null)).hello.to
@@ -197,7 +197,7 @@ test('a file that was put in the place of another is served by main thread and W
   shards.close()
 })
 
-test('equal pages of a thousand clusters are compressed once, also when their histories differ', async () => {
+test('PL13 equal pages of a thousand clusters are compressed once, also when their histories differ', async () => {
   const opened = openWith({ shardCount: 4 })
   const { shards } = opened
   const clusters = Array.from({ length: 1_000 }, (_, n) => clusterNumber(n))

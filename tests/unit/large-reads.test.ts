@@ -48,7 +48,7 @@ function start() {
   return { workers, told, clock, reads, read, last: () => workers.at(-1) as FakeWorker }
 }
 
-test('one request is with the Worker at a time, in order, and no Worker is there before the first', async () => {
+test('PL13 one request is with the Worker at a time, in order, and no Worker is there before the first', async () => {
   const { workers, read, last } = start()
   expect(workers).toHaveLength(0)
   const answers = ['a', 'b'].map(read)
@@ -61,7 +61,7 @@ test('one request is with the Worker at a time, in order, and no Worker is there
   expect(workers).toHaveLength(1)
 })
 
-test('a Worker that dies fails the request it was at, is logged, and the next request gets another', async () => {
+test('PL13 a Worker that dies fails the request it was at, is logged, and the next request gets another', async () => {
   const { workers, told, read, last } = start()
   const answers = ['a', 'b'].map(read)
   last().die()
@@ -71,7 +71,7 @@ test('a Worker that dies fails the request it was at, is logged, and the next re
   expect(await answers[1]).toBe('nothing_new')
 })
 
-test('a Worker that hangs is ended', async () => {
+test('PL13 a Worker that hangs is ended', async () => {
   const { clock, read, workers, last } = start()
   const answer = read('a')
   await clock.advance(LARGE_READ_MS_MAX)
@@ -81,7 +81,7 @@ test('a Worker that hangs is ended', async () => {
   expect([await next, workers.length]).toEqual(['nothing_new', 2])
 })
 
-test('who comes when the queue is full, and a cluster that has a request in it already, are told to come back', async () => {
+test('PL13 who comes when the queue is full, and a cluster that has a request in it already, are told to come back', async () => {
   const { read } = start()
   void read('at the Worker')
   expect(await read('at the Worker')).toBe('too_many_requests')
@@ -91,7 +91,7 @@ test('who comes when the queue is full, and a cluster that has a request in it a
   expect(await read('one more')).toBe('unavailable')
 })
 
-test('at the end nobody waits for ever', async () => {
+test('PL13 at the end nobody waits for ever', async () => {
   const { reads, read, last } = start()
   const answers = ['a', 'b'].map(read)
   reads.close()
