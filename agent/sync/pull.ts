@@ -11,9 +11,9 @@ import { NOT_SIGNED } from '../replica/page-reader.ts'
 import type { ApplyPageResult, Replica } from '../replica/replica.ts'
 import { type PartStage, partLength, transferLie } from './part-stage.ts'
 import { afterClean, afterCut, afterSilence, beginWait, type PollWait } from './poll-wait.ts'
-import { inflated, type ServerAnswer, type ServerCall, TIMED_OUT } from './server-client.ts'
+import { cutOf, inflated, type ServerAnswer, type ServerCall, TIMED_OUT } from './server-client.ts'
 import { CALL_TIMEOUT_MS, type SessionKeeper } from './session-keeper.ts'
-import { anySlice, sliceAfterCut, sliceAfterPiece } from './slice-choice.ts'
+import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from './slice-choice.ts'
 import type { PageTask } from './sync-state.ts'
 
 /** A poll that lived this long and was then cut was cut by a proxy that dislikes silence: nothing new, and a shorter wait. */
@@ -95,7 +95,7 @@ class ServerPull implements Pull {
     const call = { doing: 'pull', ...PAGE, method: 'GET', path: ROUTES.desired, query, signal } as const
     const startMs = clock.nowMs()
     try {
-      const result = await this.#page({ replica, task, cursor, signal }, () =>
+      const result = await this.#page({ replica, task, cursor, signal, mayBeSilence: patient }, () =>
         session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS }),
       )
       if (!patient) return result
@@ -149,11 +149,11 @@ class ServerPull implements Pull {
     return this.#slice.bytes === null ? null : { [SLICE_PARAM]: String(this.#slice.bytes) }
   }
 
-  async #page({ replica, task, cursor, signal }: Asking, ask: () => Promise<ServerAnswer>): Promise<PullResult> {
+  async #page({ replica, task, cursor, signal, mayBeSilence = false }: Asking, ask: () => Promise<ServerAnswer>): Promise<PullResult> {
     const { stage, clock, clusterId } = this.#deps
     let answer: ServerAnswer
     try {
-      answer = await this.#measured(ask)
+      answer = await this.#measured(ask, mayBeSilence)
     } catch (error) {
       if (error instanceof AppError && error.code === 'bad_page') return { kind: 'refused', why: error.message }
       if (!(error instanceof AppError && error.code === 'must_refetch')) throw error
@@ -170,14 +170,15 @@ class ServerPull implements Pull {
   }
 
   /** Learns from answers that break off how much this link brings over in one go. */
-  async #measured(ask: () => Promise<ServerAnswer>): Promise<ServerAnswer> {
+  async #measured(ask: () => Promise<ServerAnswer>, mayBeSilence = false): Promise<ServerAnswer> {
     try {
       const answer = await ask()
       this.#slice = sliceAfterPiece(this.#slice)
       return answer
     } catch (error) {
-      const received = cutAfterBytes(error)
-      if (received > 0) this.#slice = sliceAfterCut(this.#slice, received)
+      const cut = cutOf(error)
+      // A reset throws away what was not read yet, so the head is proof enough; without one it may have been silence that was cut.
+      if (cut?.sent && (cut.begun || !mayBeSilence) && !isTimeout(error)) this.#slice = sliceAfterCut(this.#slice, cut.bodyBytes)
       throw error
     }
   }
@@ -191,6 +192,7 @@ class ServerPull implements Pull {
       if (!(error instanceof AppError)) throw error
       return { kind: 'refused', why: error.message }
     }
+    this.#slice = sliceAfterPage(this.#slice)
     const result = replica.applyPage(frames)
     if (result.kind !== 'refused' || result.why !== NOT_SIGNED) return result
     const learned = await this.#deps.session.renewKeys(signal)
@@ -203,18 +205,15 @@ interface Asking {
   task: PageTask
   cursor: string | null
   signal: AbortSignal
+  /** A poll that waits. */
+  mayBeSilence?: boolean
 }
 
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
 
 const isSilence = (error: unknown): boolean =>
-  error instanceof AppError && error.code === 'server_unreachable' && cutAfterBytes(error) === 0
+  error instanceof AppError && error.code === 'server_unreachable' && !(cutOf(error)?.begun ?? false)
 const isTimeout = (error: unknown): boolean => error instanceof AppError && error.data.detail === TIMED_OUT
-
-function cutAfterBytes(error: unknown): number {
-  const received = error instanceof AppError ? error.data.extra?.['cutAfterBytes'] : undefined
-  return typeof received === 'number' ? received : 0
-}
 
 function unlessGone(error: unknown): 'gone' {
   if (error instanceof AppError && error.code === 'transfer_gone') return 'gone'

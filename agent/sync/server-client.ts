@@ -57,6 +57,19 @@ export interface ServerClientOptions {
   versions?: VersionRange
 }
 
+/** How far a call got that ended without a whole answer; `extra.cut` of its error. */
+export interface Cut {
+  /** The request may have reached somebody. */
+  sent: boolean
+  /** The head of an answer came. */
+  begun: boolean
+  bodyBytes: number
+}
+
+/** Null: another failure, or somebody answered in the server's place. */
+export const cutOf = (error: unknown): Cut | null =>
+  error instanceof AppError && error.code === 'server_unreachable' ? ((error.data.extra?.['cut'] as Cut | undefined) ?? null) : null
+
 /** `detail` of the AppError when our own patience ended, not the connection. */
 export const TIMED_OUT = 'no answer in time'
 const PROBLEM_BYTES_MAX = 64 * 1_024
@@ -75,7 +88,8 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
     const path = prefix + call.path + (call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`)
     const { headers, body } = encode(call, version)
     const sent = requestBytes(call.method, path, base.host, headers, body)
-    const meter = { sent, received: 0, body: 0 }
+    const meter = { sent, received: 0 }
+    const cut: Cut = { sent: true, begun: false, bodyBytes: 0 }
     const patience = new AbortController()
     const over = new AbortController()
     void clock.sleep(call.timeoutMs, over.signal).then(() => patience.abort())
@@ -89,20 +103,22 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
         timeout: false,
         signal: AbortSignal.any([call.signal, patience.signal]),
       } as BunFetchRequestInit)
+      cut.begun = true
       meter.received += headBytes(response)
       const limit = response.ok ? call.answerBytesMax : PROBLEM_BYTES_MAX
       const raw = await readBounded(response, limit, (count) => {
         meter.received += count
-        meter.body += count
+        cut.bodyBytes += count
       })
       if (!response.ok) throw problem(response, inflated(raw, limit), call.doing, clock)
       const piece = call.pieceHeader === undefined ? null : response.headers.get(call.pieceHeader)
       return { status: response.status, body: piece === null && call.raw !== true ? inflated(raw, limit) : raw, piece }
     } catch (error) {
       if (error instanceof AppError) throw error
-      if (!wasSent(error)) meter.sent = 0
+      cut.sent = wasSent(error)
+      if (!cut.sent) meter.sent = 0
       const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : linkFailure(error)
-      throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cutAfterBytes: meter.body } }, { cause: error })
+      throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cut } }, { cause: error })
     } finally {
       over.abort()
       traffic.requests++
@@ -193,7 +209,7 @@ function problem(response: Response, bytes: Uint8Array, doing: string, clock: Cl
   const body = parseJson(bytes)
   if (GATEWAY_TIMEOUTS.has(response.status) && !isOurs(body))
     return new AppError('server_unreachable', { doing, detail: `a gateway gave up waiting for the server (HTTP ${response.status})` })
-  if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials, extra: { cutAfterBytes: 0 } })
+  if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials })
   const error = errorFromProblem(response.status, body, doing)
   const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())
   return new AppError(error.code, { ...error.data, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })

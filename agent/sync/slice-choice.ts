@@ -1,5 +1,6 @@
 // How large the pieces of a page may be on this link. Pure. One cut may be chance; a piece that is cut twice in a row is too large for the link, and smaller
 // ones are asked for from then on, until whole pages have come through again.
+import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
 
 export interface SliceChoice {
@@ -12,7 +13,7 @@ export interface SliceChoice {
 
 export const anySlice: SliceChoice = { bytes: null, cutsInARow: 0, most: 0 }
 
-/** An answer broke off after some of its body. */
+/** An answer broke off; `received`: what was read of its body. */
 export function sliceAfterCut({ bytes, cutsInARow, most }: SliceChoice, received: number): SliceChoice {
   const reached = Math.max(most, received)
   if (cutsInARow + 1 < 2) return { bytes, cutsInARow: cutsInARow + 1, most: reached }
@@ -21,3 +22,8 @@ export function sliceAfterCut({ bytes, cutsInARow, most }: SliceChoice, received
 }
 
 export const sliceAfterPiece = (choice: SliceChoice): SliceChoice => ({ ...choice, cutsInARow: 0, most: 0 })
+
+/** A whole page came through: the link may be better by now. */
+export function sliceAfterPage({ bytes }: SliceChoice): SliceChoice {
+  return bytes === null || bytes * 2 >= PART_BYTES_MAX ? anySlice : { ...anySlice, bytes: bytes * 2 }
+}

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { createServerClient, type ServerCall } from '../../agent/sync/server-client.ts'
+import { createServerClient, cutOf, type ServerCall } from '../../agent/sync/server-client.ts'
 import { createServerLink } from '../../agent/sync/server-link.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -117,7 +117,7 @@ test('SY7 PL10 a proxy that cuts silence ends the call as unreachable, without a
     return new Response('late')
   })
   const error = await failure(client(slow, { http_proxy: through.url }).call())
-  expect([error.code, error.data.extra?.['cutAfterBytes']]).toEqual(['server_unreachable', 0])
+  expect([error.code, cutOf(error)?.begun]).toEqual(['server_unreachable', false])
 })
 
 test.each([

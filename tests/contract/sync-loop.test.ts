@@ -1,85 +1,20 @@
 import { afterEach, expect, test } from 'bun:test'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { INVENTORY_WAIT_MS } from '../../agent/sync/push-loop.ts'
 import { REST_MS } from '../../agent/sync/sync-loop.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
+import { AppError, ERRORS } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { INCARNATION_LEAD_MAX, sessionAnswerBytes, sessionAnswerSchema } from '../../shared/protocol/session.ts'
 import { fingerprint, signBytes } from '../../shared/runtime/keys.ts'
-import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimAgent, SimServer } from '../sim/world.ts'
+import { type Body, joined, killAgents, problem, report, shown, site } from '../support/link-site.ts'
 import { OTHER_KEY, WEB } from '../support/sync-kit.ts'
-import { tempDir } from '../support/temp-dir.ts'
-import { createVirtualClock } from '../support/virtual-clock.ts'
 
-const agents: SimAgent[] = []
-afterEach(async () => {
-  for (const agent of agents.splice(0)) await agent.kill()
-})
-
-type Body = Record<string, unknown>
-
-/** What stands between agent and server. */
-interface Link {
-  /** In the server's place. */
-  answer(path: string, url: URL): Response | 'down' | null
-  loseAnswer(path: string): boolean
-  /** On its way back, by whoever sits between. */
-  tamper: ((path: string, body: Body) => Body) | null
-  /** The last one that the agent signed. */
-  nonce: string
-  cutAfterMs: number | null
-  frozen: boolean
-}
-
-async function site(options: { joins?: number } = {}) {
-  const clock = createVirtualClock()
-  const world = { dir: tempDir(), clock, random: seededRandom(5) }
-  const server = new SimServer(world)
-  await server.open()
-  await server.createJoinToken(options.joins ?? 1)
-  const asked: string[] = []
-  const link: Link = { answer: () => null, loseAnswer: () => false, tamper: null, nonce: '', cutAfterMs: null, frozen: false }
-  const fetcher: Fetcher = async (url, init) => {
-    const { pathname } = new URL(url)
-    asked.push(pathname)
-    if (pathname === ROUTES.session) link.nonce = /"nonce":"([^"]+)"/.exec(String(Buffer.from((init.body ?? []) as Uint8Array)))?.[1] ?? ''
-    const ask = async (): Promise<Response> => {
-      const response = link.answer(pathname, new URL(url)) ?? (await server.handle(new Request(url, init as RequestInit)))
-      if (response === null || response === 'down' || link.loseAnswer(pathname)) throw new Error('connection refused')
-      if (link.tamper === null || !response.ok || (pathname !== ROUTES.join && pathname !== ROUTES.session)) return response
-      return Response.json(link.tamper(pathname, (await response.json()) as Body))
-    }
-    const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
-    const cut = link.cutAfterMs === null ? aborted : clock.sleep(link.cutAfterMs).then(() => Promise.reject(new Error('ECONNRESET')))
-    return Promise.race([link.frozen ? aborted : ask(), aborted, cut])
-  }
-  const agent = new SimAgent(world, server, 'site', fetcher)
-  agents.push(agent)
-  const status = () => agent.loop?.status()
-  const publish = (value: string) =>
-    agent.clusterId === null ? Promise.resolve(false) : server.publish(agent.clusterId, WEB, { a: value })
-  return { clock, server, agent, asked, link, status, publish, world }
-}
-
-const problem = (error: AppError) => Response.json(problemBody(error), { status: problemBody(error).status })
-const joined = async (options: Parameters<typeof site>[0] = {}) => {
-  const made = await site(options)
-  made.agent.start()
-  await made.clock.advance(5_000)
-  expect(made.status()?.state).toBe('following')
-  return made
-}
-const report = (agent: SimAgent, message: string, key = 'shop/web') =>
-  agent.state?.report([
-    { kind: 'service', key, doc: { sync: 'Synced', health: 'Healthy', reason: 'r', message, sinceMs: 1, objectCount: 0, healthyCount: 0 } },
-  ])
+afterEach(killAgents)
 
 test('SY3 an idle agent asks the server at most three times a minute', async () => {
   const { clock, asked } = await joined()
@@ -290,12 +225,6 @@ test('PU1 an agent whose state was set back notices by the first acknowledgement
   ])
   expect(agent.loop?.status()).toMatchObject({ state: 'following', outboxDepth: 0 })
 })
-
-const shown = async ({ server, agent }: Pick<Awaited<ReturnType<typeof site>>, 'server' | 'agent'>) =>
-  (await server.store.listStatus({ clusterId: agent.clusterId ?? ('' as never), kind: 'service' })).map(({ key, doc }) => [
-    key,
-    (doc as Body)['message'],
-  ])
 
 test.each([
   ['nothing new to say', 0],

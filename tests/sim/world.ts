@@ -8,7 +8,7 @@ import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { type AgentKeys, loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
-import { SyncLoop } from '../../agent/sync/sync-loop.ts'
+import { SyncLoop, type SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { type AgentIndex, createAgentIndex } from '../../server/access/agent-index.ts'
 import { joinTokenHash, OWN_VERSIONS, type ProtocolRange } from '../../server/access/join.ts'
 import { createKnocks, type Knocks } from '../../server/access/knocks.ts'
@@ -186,6 +186,8 @@ export class SimAgent {
   readonly #fetcher: Fetcher
   readonly #keys: AgentKeys
   #running: { stop: AbortController; done: Promise<void>; loop: SyncLoop; state: AgentState; replicas: CheckedReplica[] } | null = null
+  /** Of its loop, from the next start on. */
+  sync: Partial<SyncOptions> = {}
   /** Pages applied, counted over all lives. */
   changes = 0
   restarts = -1
@@ -242,6 +244,7 @@ export class SimAgent {
       clock,
       random,
       log: silentLogger,
+      ...this.sync,
     })
     const stop = new AbortController()
     this.#running = { stop, done: loop.run(stop.signal), loop, state, replicas }

@@ -13,7 +13,7 @@ import {
 import { commonVersion } from '../../agent/sync/protocol-choice.ts'
 import { PUSH_DEBOUNCE_MS, PUSH_GATHER_MS, PUSH_SPENT_MS, PUSH_URGENT_MS, pushAtMs } from '../../agent/sync/push-pace.ts'
 import { RETRY_AFTER_MS_MAX, retryAfterMsOf } from '../../agent/sync/retry-after.ts'
-import { anySlice, sliceAfterCut, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
+import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
 import { createTrafficDay, dayOf } from '../../agent/sync/traffic-day.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
@@ -57,6 +57,11 @@ describe('SY9 the size of parts', () => {
   ] as const)('%s', (_, sizes, expected) => expect(cut([...sizes]).bytes).toBe(expected))
   test('a piece that came through ends the row', () => {
     expect(cut([100_000], sliceAfterPiece(cut([100_000]))).bytes).toBeNull()
+  })
+  test('whole pages bring the size back', () => {
+    const sizes: Array<number | null> = []
+    for (let held = cut([0, 0]); sizes.length < 6; held = sliceAfterPage(held)) sizes.push(held.bytes)
+    expect(sizes).toEqual([16_384, 32_768, 65_536, 131_072, null, null])
   })
 })
 
