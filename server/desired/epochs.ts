@@ -13,10 +13,9 @@ export interface RaiseEpochsDeps {
 
 /** The clusters whose epoch was raised. */
 export async function raiseEpochs({ store, opened, log }: RaiseEpochsDeps): Promise<ClusterId[]> {
-  const clusterIds = [...(await store.clusterOrdinals()).keys()]
-  const raised = await store.adoptShards(
-    opened.dbIds.map((dbId, index) => ({ index, dbId, clusterIds: clusterIds.filter((clusterId) => opened.indexOf(clusterId) === index) })),
-  )
+  const ofFile = opened.dbIds.map((dbId, index) => ({ index, dbId, clusterIds: [] as ClusterId[] }))
+  for (const clusterId of (await store.clusterOrdinals()).keys()) ofFile[opened.indexOf(clusterId)]?.clusterIds.push(clusterId)
+  const raised = await store.adoptShards(ofFile)
   if (raised.length > 0) log.warn('epochs raised: these clusters fetch everything anew', { clusters: raised.length })
   return raised
 }

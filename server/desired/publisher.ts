@@ -8,8 +8,8 @@ import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from './rendered-set.ts'
-import { replayCluster } from './replay.ts'
-import { rowsToWrite } from './revision-changes.ts'
+import { replayClusters } from './replay.ts'
+import { byShard, chunksOf } from './shard-chunks.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
 import { inTurn } from './turns.ts'
 
@@ -29,21 +29,15 @@ export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> 
 }
 type Objects = ReadonlyMap<string, string>
 
-/** One durable commit of the fleet store is for this many clusters… */
+/** One durable commit of the fleet store is for this many clusters: a few milliseconds. */
 const BATCH = 128
-/** …and one transaction of a shard file for about this many rows, with what a version costs by itself: either is a few milliseconds. */
-const CHUNK_ROWS = 350
-const ROWS_OF_A_VERSION = 3
 
 /** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). What failed to reach a shard is made good by the
  *  next call, whatever that one publishes. */
 export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
   const prepared = await prepare(deps, publications)
   const changed = new Set<Publication>()
-  // Neighbours in a file are written together: they share its pages. What one cluster gets keeps its order.
-  const placed = publications.map((publication) => ({ publication, shard: deps.shards.shardOf(publication.clusterId) }))
-  placed.sort((a, b) => a.shard - b.shard || compare(a.publication.clusterId, b.publication.clusterId))
-  const order = placed.map(({ publication }) => publication)
+  const order = byShard(deps.shards, publications)
   for (let start = 0; start === 0 || start < order.length; start += BATCH) {
     const batch = order.slice(start, start + BATCH)
     await inTurn(deps.shards, async (behind) => {
@@ -54,8 +48,6 @@ export async function publishRevisions(deps: PublishDeps, publications: readonly
   }
   return publications.map((publication) => changed.has(publication))
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** What many publications share, by identity. */
 interface Prepared {
@@ -87,9 +79,8 @@ async function prepare({ content, pace }: PublishDeps, publications: readonly Pu
 
 async function catchUp(deps: PublishDeps, behind: Set<ClusterId>): Promise<void> {
   for (const clusterId of behind) {
-    await replayCluster(deps, clusterId)
+    await replayClusters(deps, [clusterId])
     behind.delete(clusterId)
-    await deps.pace?.()
   }
 }
 
@@ -123,9 +114,7 @@ async function writeShards(
 ): Promise<Publication[]> {
   const done: Publication[] = []
   const failures: unknown[] = []
-  for (let start = 0; start < revisions.length; ) {
-    const chunk = revisions.slice(start, chunkEnd(shards, revisions, start))
-    start += chunk.length
+  for (const chunk of chunksOf(shards, revisions)) {
     // After a revision that a cluster's shard could not take, a later one would hide it from replay (CU7).
     const writable = chunk.filter(({ revision }) => !behind.has(revision.clusterId))
     try {
@@ -139,21 +128,6 @@ async function writeShards(
   }
   if (failures.length > 0) throw failures[0]
   return done
-}
-
-/** Of one shard file, and few enough rows that writing them is no long block. */
-function chunkEnd(shards: Shards, revisions: ReadonlyArray<{ revision: ServiceRevision }>, start: number): number {
-  let shard: number | null = null
-  let rows = 0
-  let end = start
-  for (const { revision } of revisions.slice(start)) {
-    const of = shards.shardOf(revision.clusterId)
-    shard ??= of
-    if (of !== shard || rows >= CHUNK_ROWS) break
-    rows += ROWS_OF_A_VERSION + rowsToWrite(revision)
-    end += 1
-  }
-  return end
 }
 
 const NOTHING: Objects = new Map()

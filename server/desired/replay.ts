@@ -8,52 +8,64 @@ import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { DesiredService, Store } from '../store/store.ts'
 import { decodeRenderedSet } from './rendered-set.ts'
-import type { Shards } from './shards.ts'
+import { byShard, chunksOf } from './shard-chunks.ts'
+import type { ServiceRevision, Shards } from './shards.ts'
 
 export interface ReplayDeps {
   store: Pick<Store, 'clusterOrdinals' | 'desiredInCluster'>
   content: ContentStore
-  shards: Pick<Shards, 'ordinal' | 'writeRevision'>
+  shards: Pick<Shards, 'ordinal' | 'shardOf' | 'writeRevisions'>
   log: Logger
   pace?: Pace
 }
 
-/** A word in the log for each so many clusters. */
+/** Clusters that are looked up before what they lack is written; and a word in the log for each so many. */
+const BATCH = 100
 const TELL_AFTER = 1_000
 
 /** Returns how many revisions were written. Fails when content is missing: serving a shard that lacks a revision would tell agents less than the truth. */
 export async function replayShards({ store, content, shards, log, pace }: ReplayDeps): Promise<number> {
-  const lagging = [...(await store.clusterOrdinals())].filter(([clusterId, ordinal]) => shards.ordinal(clusterId) < ordinal)
+  const ordinals = [...(await store.clusterOrdinals())].map(([clusterId, ordinal]) => ({ clusterId, ordinal }))
+  const lagging = byShard(
+    shards,
+    ordinals.filter(({ clusterId, ordinal }) => shards.ordinal(clusterId) < ordinal),
+  )
   const sets = createSetReader(content)
   let written = 0
-  for (const [index, [clusterId]] of lagging.entries()) {
-    if (index > 0 && index % TELL_AFTER === 0) log.info('shards are being replayed', { clusters: index, of: lagging.length })
-    written += await replayCluster({ store, content, shards, sets }, clusterId)
-    await pace?.()
+  for (let start = 0; start < lagging.length; start += BATCH) {
+    if (start > 0 && start % TELL_AFTER === 0) log.info('shards are being replayed', { clusters: start, of: lagging.length })
+    const batch = lagging.slice(start, start + BATCH).map(({ clusterId }) => clusterId)
+    written += await replayClusters({ store, content, shards, sets, ...(pace === undefined ? {} : { pace }) }, batch)
   }
   if (written > 0) log.info('shards replayed from the fleet store', { revisions: written })
   return written
 }
 
-/** What one cluster's shard lacks, in order. */
-export async function replayCluster(
+/** What the shards of these clusters lack, in order. */
+export async function replayClusters(
   {
     store,
     content,
     shards,
     sets = createSetReader(content),
-  }: Pick<ReplayDeps, 'content' | 'shards'> & {
+    pace,
+  }: Omit<ReplayDeps, 'store' | 'log'> & {
     store: Pick<Store, 'desiredInCluster'>
     sets?: SetReader
   },
-  clusterId: ClusterId,
+  clusterIds: readonly ClusterId[],
 ): Promise<number> {
-  const rows = missing(await store.desiredInCluster(clusterId), shards.ordinal(clusterId))
-  for (const row of rows) {
-    const objects = await sets(row)
-    shards.writeRevision({ ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects })
+  const found: Array<{ revision: ServiceRevision }> = []
+  for (const clusterId of clusterIds) {
+    for (const row of missing(await store.desiredInCluster(clusterId), shards.ordinal(clusterId)))
+      found.push({ revision: { ...row, serviceDoc: row.doc === null ? null : canonicalJson(row.doc), objects: await sets(row) } })
+    await pace?.()
   }
-  return rows.length
+  for (const chunk of chunksOf(shards, found)) {
+    shards.writeRevisions(chunk.map(({ revision }) => revision))
+    await pace?.()
+  }
+  return found.length
 }
 
 const missing = (rows: readonly DesiredService[], held: number): DesiredService[] =>

@@ -7,10 +7,11 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content-store.ts'
 import type { Store } from '../store/store.ts'
-import { createSetReader, replayCluster, type SetReader } from './replay.ts'
+import { createSetReader, replayClusters, type SetReader } from './replay.ts'
 import { createShardFile, NEW_FILE, removeBesides, removeShardFile, type ShardFile } from './shard-file.ts'
 import type { OpenedShards } from './shard-files.ts'
 import type { ShardOrigin } from './shard-reader.ts'
+import type { ServiceRevision } from './shards.ts'
 import { inTurn } from './turns.ts'
 
 export interface RewriteDeps {
@@ -68,20 +69,24 @@ export async function rewriteShard(deps: RewriteDeps, index: number, origin: Exc
 const clustersOf = async ({ store, opened }: RewriteDeps, index: number): Promise<ClusterId[]> =>
   [...(await store.clusterOrdinals()).keys()].filter((clusterId) => opened.indexOf(clusterId) === index)
 
-/** Brings the new file to where the fleet store is; how many clusters that concerned. */
+/** Clusters that are looked up before what they have is written. */
+const BATCH = 50
+
+/** Brings the new file to where the fleet store is; how many revisions that took. */
 async function follow(deps: RewriteDeps, index: number, file: ShardFile, sets: SetReader): Promise<number> {
   const { store, content, opened, pace } = deps
   const shards = {
+    shardOf: () => index,
     ordinal: (clusterId: ClusterId) => file.ordinal(clusterId),
-    writeRevision: (revision: Parameters<ShardFile['write']>[0][number]) => ({ changed: file.write([revision])[0] !== null }),
+    writeRevisions: (revisions: readonly ServiceRevision[]) => file.write(revisions).map((head) => ({ changed: head !== null })),
   }
   const ordinals = await store.clusterOrdinals()
+  const lagging: ClusterId[] = []
+  for (const [clusterId, ordinal] of ordinals)
+    if (opened.indexOf(clusterId) === index && file.ordinal(clusterId) < ordinal) lagging.push(clusterId)
   let followed = 0
-  for (const [clusterId, ordinal] of ordinals) {
-    if (opened.indexOf(clusterId) !== index || file.ordinal(clusterId) >= ordinal) continue
-    if ((await replayCluster({ store, content, shards, sets }, clusterId)) > 0) followed += 1
-    await pace()
-  }
+  for (let start = 0; start < lagging.length; start += BATCH)
+    followed += await replayClusters({ store, content, shards, sets, pace }, lagging.slice(start, start + BATCH))
   for (const clusterId of file.clusters()) if (!ordinals.has(clusterId)) file.removeCluster(clusterId)
   return followed
 }
