@@ -1,6 +1,7 @@
 // When each cluster was last heard of, written every ten seconds in one go: polls are many, and nobody reads this to the second. A cluster that was not
 // heard of before is written at once: whoever just joined one looks for it now.
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -11,25 +12,39 @@ export const SEEN_INTERVAL_MS = 10_000
 const FIRST_MARK_WAIT_MS = 50
 
 export interface SeenMarks {
-  seen(clusterId: ClusterId): void
+  /** `waitSeconds`: what a poll asked for. */
+  seen(clusterId: ClusterId, waitSeconds?: number): void
   /** Until the signal; the last marks are written then. */
   run(signal: AbortSignal): Promise<void>
 }
 
+/** In minutes, so that a wait that adapts is written seldom; 0 for all that are no longer than by default. */
+const coarseWait = (seconds: number): number => (seconds <= WAIT_SECONDS_DEFAULT ? 0 : Math.ceil(seconds / 60) * 60)
+
 export function createSeenMarks(store: Pick<Store, 'markSeen'>, clock: Clock, log: Logger): SeenMarks {
   let marks = new Map<ClusterId, number>()
+  let waits = new Map<ClusterId, number>()
+  const knownWaits = new Map<ClusterId, number>()
   const known = new Set<ClusterId>()
   let hurry = new AbortController()
 
   async function flush(): Promise<void> {
     if (marks.size === 0) return
-    const written = marks
+    const [written, changed] = [marks, waits]
     marks = new Map()
-    await store.markSeen(written).catch((error: unknown) => log.warn('last contacts cannot be written', { error: describeError(error) }))
+    waits = new Map()
+    await store
+      .markSeen(written, changed)
+      .catch((error: unknown) => log.warn('last contacts cannot be written', { error: describeError(error) }))
   }
   return {
-    seen(clusterId) {
+    seen(clusterId, waitSeconds) {
       marks.set(clusterId, clock.nowMs())
+      const wait = waitSeconds === undefined ? undefined : coarseWait(waitSeconds)
+      if (wait !== undefined && knownWaits.get(clusterId) !== wait) {
+        knownWaits.set(clusterId, wait)
+        waits.set(clusterId, wait)
+      }
       if (known.has(clusterId)) return
       known.add(clusterId)
       hurry.abort()

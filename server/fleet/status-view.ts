@@ -8,13 +8,13 @@ import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/store.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
-export const ONLINE_WITHIN_MS = 2 * WAIT_SECONDS_DEFAULT * 1_000 + 20_000
+export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
 
-export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs'>, nowMs: number): Liveness {
-  const { revoked, lastSeenMs } = cluster
+export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs' | 'waitSeconds'>, nowMs: number): Liveness {
+  const { revoked, lastSeenMs, waitSeconds } = cluster
   if (revoked) return { word: 'Revoked', lastSeenMs }
   if (lastSeenMs === null) return { word: 'NeverSeen', lastSeenMs }
-  return { word: nowMs - lastSeenMs <= ONLINE_WITHIN_MS ? 'Online' : 'Offline', lastSeenMs }
+  return { word: nowMs - lastSeenMs <= onlineWithinMs(waitSeconds) ? 'Online' : 'Offline', lastSeenMs }
 }
 
 const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']

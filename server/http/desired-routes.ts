@@ -29,7 +29,8 @@ export interface DesiredRoutesDeps {
   sessions: Pick<Sessions, 'authorize'>
   shards: Shards
   restoreGate: Pick<RestoreGate, 'pending' | 'offer'>
-  onSeen(clusterId: ClusterId): void
+  /** `waitSeconds`: of a poll. */
+  onSeen(clusterId: ClusterId, waitSeconds?: number): void
   clock: Clock
 }
 
@@ -66,7 +67,7 @@ async function pullOrWait(
   for (;;) {
     // Again after every wait: the agent may have been revoked or superseded meanwhile.
     const { clusterId } = sessions.authorize(authorization)
-    onSeen(clusterId)
+    onSeen(clusterId, waitSeconds)
     drain.admit()
     if (restoreGate.pending() && isBeyond(cursor, shards.head(clusterId))) return pageResponse({ kind: 'refetch', reason: 'restored' })
     refuseWhileRestoring(restoreGate)

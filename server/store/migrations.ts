@@ -245,7 +245,7 @@ export const MIGRATIONS: readonly Migration[] = [
     version: 2,
     async up(trx) {
       await trx.schema.alterTable('clusters').addColumn('sweep_from', 'text').execute()
-      await addClusterNumbers(trx, ['sweep_floor', 'adopted_ordinal', 'settled_epoch'])
+      await addClusterNumbers(trx, ['sweep_floor', 'adopted_ordinal', 'settled_epoch', 'wait_s'])
       // Whatever pages went out before are no proof of anything.
       await trx
         .updateTable('clusters')

@@ -83,7 +83,17 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       const row = await clusterRows(db).where('clusters.name', '=', name).executeTakeFirst()
       return row === undefined ? null : toCluster(row)
     },
-    markSeen: async (seen) => {
+    markSeen: async (seen, waits = new Map()) => {
+      for (const wait of new Set(waits.values())) {
+        const clusters = [...waits].flatMap(([clusterId, seconds]) => (seconds === wait ? [clusterId] : []))
+        for (let start = 0; start < clusters.length; start += CLUSTERS_A_TIME)
+          await db
+            .updateTable('clusters')
+            .set({ wait_s: wait })
+            .where('cluster_id', 'in', clusters.slice(start, start + CLUSTERS_A_TIME))
+            .where('wait_s', '!=', wait)
+            .execute()
+      }
       // By time, so that clusters of one statement were seen at about the same moment; it gets the latest of them.
       const marks = [...seen].sort(([, a], [, b]) => a - b)
       for (let start = 0; start < marks.length; start += CLUSTERS_A_TIME) {
@@ -194,6 +204,7 @@ async function insertCluster(trx: Transaction<Tables>, input: JoinInput, labels:
       event_rev: 0,
       joined_ms: nowMs,
       last_seen_ms: null,
+      wait_s: 0,
     })
     .execute()
   await trx
@@ -252,6 +263,7 @@ const clusterRows = (db: Kysely<Tables>) =>
       'clusters.name',
       'clusters.joined_ms',
       'clusters.last_seen_ms',
+      'clusters.wait_s',
       'resources.labels',
       'resources.spec',
       'agents.agent_id',
@@ -271,6 +283,7 @@ const toCluster = (row: ClusterRow): ClusterRecord => ({
   revoked: isRevoked(row.spec),
   joinedMs: row.joined_ms,
   lastSeenMs: row.last_seen_ms,
+  waitSeconds: row.wait_s,
   agentId: row.agent_id,
 })
 

@@ -127,6 +127,8 @@ export interface ClusterRecord {
   joinedMs: number
   /** Last request of its agent; kept with a coarseness of 10 s, so that polls write little. */
   lastSeenMs: number | null
+  /** How long its agent's polls wait, if that is longer than by default; else 0. */
+  waitSeconds: number
   agentId: AgentId
 }
 
@@ -245,7 +247,8 @@ export interface Store {
   adoptShards(files: ReadonlyArray<{ index: number; dbId: string; clusterIds: readonly ClusterId[] }>): Promise<ClusterId[]>
   listClusters(): Promise<ClusterRecord[]>
   clusterByName(name: string): Promise<ClusterRecord | null>
-  markSeen(seen: ReadonlyMap<ClusterId, number>): Promise<void>
+  /** `waits`: of agents whose polls wait for another time than before. */
+  markSeen(seen: ReadonlyMap<ClusterId, number>, waits?: ReadonlyMap<ClusterId, number>): Promise<void>
   /** With agent, desired rows and statuses. */
   deleteCluster(name: string): Promise<boolean>
 

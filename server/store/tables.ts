@@ -76,6 +76,8 @@ export interface Tables {
     settled_epoch: number
     joined_ms: number
     last_seen_ms: number | null
+    /** How long its agent's polls wait; 0: as they do by default, or not known. */
+    wait_s: number
   }
   /** RP2: what this server once said and does not know any more. A row: a restore waits for a person. */
   restore_proofs: { cluster_id: ClusterId; epoch: number; ordinal: number; at_ms: number }

@@ -202,6 +202,21 @@ test('last-seen marks of many polls are one write, and the first of a cluster do
   expect(written).toHaveLength(3)
 })
 
+test('AP11 the wait of an agent is written when it changes by more than a minute, and with no mark of its own', async () => {
+  const written: unknown[] = []
+  const clock = createVirtualClock(7)
+  const marks = createSeenMarks({ markSeen: async (_, waits) => void written.push([...(waits ?? [])]) }, clock, silentLogger)
+  const stop = new AbortController()
+  const running = marks.run(stop.signal)
+  for (const wait of [55, 30, 850, 880, undefined, 60]) {
+    marks.seen(CLUSTER, wait)
+    await clock.advance(10_100)
+  }
+  expect(written).toEqual([[[CLUSTER, 0]], [], [[CLUSTER, 900]], [], [], [[CLUSTER, 60]]])
+  stop.abort()
+  await running
+})
+
 test('an unknown route of the agent API is a problem body, other paths are not its business', async () => {
   const server = await startTestServer()
   expect(code(await server.ask('PUT', ROUTES.desired))).toBe('404 not_found')

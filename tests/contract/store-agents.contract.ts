@@ -27,6 +27,7 @@ export function agentContract({ store }: StoreHarness): void {
       revoked: false,
       joinedMs: 500,
       lastSeenMs: null,
+      waitSeconds: 0,
       agentId: agentId('a'),
     })
     expect(await store().getResource({ kind: 'Cluster', project: '', name: 'cluster-a' })).toMatchObject({
@@ -155,6 +156,23 @@ export function agentContract({ store }: StoreHarness): void {
     expect(await seenAt(10_999)).toBe(1_000)
     expect(await seenAt(11_000)).toBe(11_000)
     expect(await seenAt(5)).toBe(11_000)
+  })
+
+  test('AP11 how long an agent waits is kept until it waits for another time', async () => {
+    const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
+    const waits = async () => (await store().listClusters()).map(({ waitSeconds }) => waitSeconds)
+    await store().markSeen(new Map([[a, 1]]), new Map([[a, 900]]))
+    expect(await waits()).toEqual([900, 0])
+    await store().markSeen(
+      new Map(),
+      new Map([
+        [a, 60],
+        [b, 900],
+      ]),
+    )
+    expect(await waits()).toEqual([60, 900])
+    await store().markSeen(new Map([[a, 2]]))
+    expect(await waits()).toEqual([60, 900])
   })
 
   test('ST5 join tokens: listed by age, deleted once', async () => {

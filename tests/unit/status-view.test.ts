@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import {
   clusterStatusView,
   livenessOf,
-  ONLINE_WITHIN_MS,
+  onlineWithinMs,
   type PlacementInput,
   placementView,
   repositoryStatusView,
@@ -17,6 +17,7 @@ import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { Liveness, PlacementView } from '../../shared/model/views.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
 
+const ONLINE_WITHIN_MS = onlineWithinMs(0)
 const ONLINE: Liveness = { word: 'Online', lastSeenMs: 10 }
 const OFFLINE: Liveness = { word: 'Offline', lastSeenMs: 10 }
 const row = (extra: Partial<ServiceRow> = {}): ServiceRow =>
@@ -65,10 +66,11 @@ const refusal = { digest: 'new', names: ['ConfigMap web/a', 'Secret web/b'], cou
 
 describe('liveness', () => {
   test.each([
-    ['AP11 never asked for anything', { revoked: false, lastSeenMs: null }, 'NeverSeen'],
-    ['AP11 exactly as long ago as two polls and their slack', { revoked: false, lastSeenMs: 1 }, 'Online'],
-    ['AP11 a millisecond longer', { revoked: false, lastSeenMs: 0 }, 'Offline'],
-    ['AP11 revoked, though it asks', { revoked: true, lastSeenMs: ONLINE_WITHIN_MS }, 'Revoked'],
+    ['AP11 never asked for anything', { revoked: false, lastSeenMs: null, waitSeconds: 0 }, 'NeverSeen'],
+    ['AP11 exactly as long ago as two polls and their slack', { revoked: false, lastSeenMs: 1, waitSeconds: 55 }, 'Online'],
+    ['AP11 a millisecond longer', { revoked: false, lastSeenMs: 0, waitSeconds: 0 }, 'Offline'],
+    ['AP11 as long ago, and its polls wait for a minute', { revoked: false, lastSeenMs: 0, waitSeconds: 60 }, 'Online'],
+    ['AP11 revoked, though it asks', { revoked: true, lastSeenMs: ONLINE_WITHIN_MS, waitSeconds: 0 }, 'Revoked'],
   ] as const)('%s', (_, cluster, word) => expect(livenessOf(cluster, ONLINE_WITHIN_MS + 1).word).toBe(word))
 })
 
@@ -281,6 +283,7 @@ describe('a cluster and a repository', () => {
     revoked: false,
     joinedMs: 2,
     lastSeenMs: 10,
+    waitSeconds: 0,
     agentId: agentId('a'),
   }
   const report = { agentVersion: '1', kubernetesVersion: 'v1.36.3', clusterUid: 'u', problems: [] }
