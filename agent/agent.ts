@@ -11,6 +11,7 @@ import type { ClaimState } from './reconcile/claim-keeper.ts'
 import { createReconciler, type Reconciler } from './reconcile/reconcile-loop.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
+import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { loadAgentKeys } from './sync/agent-keys.ts'
 import { createPartStage } from './sync/part-stage.ts'
@@ -61,6 +62,8 @@ export const agentFiles = (dataDir: string) => ({
 const INFO_BACKOFF = { baseMs: 500, capMs: 30_000 }
 /** After a turn of thousands of objects the heap is mostly answers that nobody holds; by then the rest of the revision's work is done, too. */
 const FREE_MEMORY_AFTER_MS = 2_000
+/** How soon a disk that was full is known to have space again. */
+const RESTOCK_MS = 30_000
 /** How long the first contact with the server waits for the cluster's own identity. */
 const INFO_PATIENCE_MS = 5_000
 
@@ -71,6 +74,7 @@ export function createAgent(options: AgentOptions, deps: AgentDeps): Agent {
 class RunningAgent implements Agent {
   readonly #options: AgentOptions
   readonly #deps: AgentDeps
+  readonly #reserve: DiskReserve
   readonly #state
   readonly #sync: SyncLoop
   #reconciler: Reconciler | null = null
@@ -88,7 +92,8 @@ class RunningAgent implements Agent {
     const { clock, random, log, fetcher } = deps
     const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, metered = false, dailyBytes = 0, version } = options
     const files = agentFiles(dataDir)
-    const state = openAgentState(files.state)
+    this.#reserve = createDiskReserve(dataDir, () => this.#reportCluster())
+    const state = openAgentState(files.state, this.#reserve)
     this.#state = state
     const uid = () => this.#info?.uid ?? ''
     this.#sync = new SyncLoop({
@@ -112,6 +117,7 @@ class RunningAgent implements Agent {
           serverKeys: () => state.identity()?.serverKeys ?? [],
           log,
           libraryDir: files.library,
+          onDiskFull: () => this.#reserve.giveBack(),
         })
       },
       onChange: (services) => this.#reconciler?.revisionsChanged(services),
@@ -137,7 +143,7 @@ class RunningAgent implements Agent {
       if (this.#state.identity() === null) await Promise.race([learned, this.#deps.clock.sleep(INFO_PATIENCE_MS, signal)])
       await this.#sync.run(signal)
     }
-    await Promise.all([learned, syncing(), this.#enforce(signal)])
+    await Promise.all([learned, syncing(), this.#enforce(signal), this.#tendDisk(signal)])
   }
 
   /** Begins as soon as there is an identity and a replica; a network is not needed. */
@@ -168,6 +174,16 @@ class RunningAgent implements Agent {
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     await this.#reconciler.run(signal)
+  }
+
+  /** RP4: it recovers by itself. */
+  async #tendDisk(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#deps
+    const turn = async () => {
+      this.#reserve.restock()
+      await clock.sleep(RESTOCK_MS * (0.5 + random()), signal)
+    }
+    await runLoop({ name: 'disk reserve', turn, backoff: { baseMs: RESTOCK_MS, capMs: RESTOCK_MS }, clock, random, log, signal })
   }
 
   async #freeMemoryLater(signal: AbortSignal): Promise<void> {
@@ -227,6 +243,8 @@ class RunningAgent implements Agent {
       found.push({ code: 'superseded', message: `agent ${this.#claim.by.agent} has the claim of this cluster: this one stopped enforcing` })
     }
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
+    const full = this.#reserve.problem()
+    if (full !== null) found.push({ code: 'disk_full', message: full })
     for (const code of [...this.#problemSince.keys()]) if (!found.some((problem) => problem.code === code)) this.#problemSince.delete(code)
     return found.map((problem) => {
       const sinceMs = this.#problemSince.get(problem.code) ?? this.#deps.clock.nowMs()

@@ -23,6 +23,8 @@ export interface CrdtReplicaOptions {
   serverKeys(): readonly string[]
   log: Logger
   libraryDir?: string
+  /** A page found no space (RP4). */
+  onDiskFull?(): void
 }
 
 /** The whole check of CU2, for a timer: bits can flip under an idle file. */
@@ -101,6 +103,15 @@ class CrdtReplica implements CheckedReplica {
   }
 
   applyPage(frames: Uint8Array): ApplyPageResult {
+    try {
+      return this.#apply(frames)
+    } catch (error) {
+      if (isDiskFull(error)) this.#options.onDiskFull?.()
+      throw error
+    }
+  }
+
+  #apply(frames: Uint8Array): ApplyPageResult {
     const read = readPage(frames, this.#options.clusterId, this.#options.serverKeys())
     if (read.kind === 'refused') return read
     const { hello } = read.page

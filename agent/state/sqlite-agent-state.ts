@@ -1,5 +1,5 @@
 // AgentState in one plain SQLite file. Every method is one transaction; nothing here is replicated.
-import { type Database, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { type Database, isDiskFull, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
@@ -8,6 +8,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } from './agent-state.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import { createRepeats } from './event-repeats.ts'
 
 const SCHEMA_VERSION = 1
@@ -46,12 +47,31 @@ interface Waiting {
   doc: string | null
 }
 
-export function openAgentState(path: string): AgentState {
-  const db = openSqlite(path, { synchronous: 'FULL' })
-  migrate(db)
+/** `reserve`: given back when a write finds no space (RP4). */
+export function openAgentState(path: string, reserve?: DiskReserve): AgentState {
+  const db = openWithSpace(path, reserve)
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
   const statements = prepare(db)
+
+  let eventsMax = OUTBOX_EVENTS_MAX
+  /** RP4: the reserve goes first, and the older half of the events makes room in the file: whoever filled the disk may take what was given back, too. */
+  const makeRoom = (from: DiskReserve) => {
+    from.giveBack()
+    foldLog(db)
+    eventsMax = Math.floor((statements.events.get()?.n ?? 0) / 2)
+    writeTransaction(db, () => statements.boundEvents.run(eventsMax))
+    foldLog(db)
+  }
+  const write = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
+    try {
+      return writeTransaction(db, work)
+    } catch (error) {
+      if (reserve === undefined || !isDiskFull(error)) throw error
+      makeRoom(reserve)
+      return writeTransaction(db, work)
+    }
+  }
 
   const readMeta = (key: string): string | null => statements.readMeta.get(key)?.value ?? null
   const writeMeta = (key: string, value: string) => statements.writeMeta.run(key, value)
@@ -82,7 +102,7 @@ export function openAgentState(path: string): AgentState {
   return {
     identity,
     setIdentity: (next) =>
-      writeTransaction(db, () => {
+      write(() => {
         const grew = identity()?.incarnation !== next.incarnation
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
@@ -90,7 +110,7 @@ export function openAgentState(path: string): AgentState {
         writeMeta('next_incarnation', '')
         renumber(next.incarnation * REV_INCARNATION)
       }),
-    wantNextIncarnation: () => void writeMeta('next_incarnation', 'wanted'),
+    wantNextIncarnation: () => void write(() => writeMeta('next_incarnation', 'wanted')),
     wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
@@ -100,7 +120,7 @@ export function openAgentState(path: string): AgentState {
       return owner === undefined ? null : parseServiceKey(owner)
     },
     widenInventory: (service, entries) =>
-      writeTransaction(db, () => {
+      write(() => {
         const key = serviceKey(service)
         statements.addService.run(key)
         const taken: ObjectRef[] = []
@@ -112,7 +132,7 @@ export function openAgentState(path: string): AgentState {
         return taken
       }),
     recordApplied: (service, entries) =>
-      writeTransaction(db, () => {
+      write(() => {
         for (const entry of entries) {
           const { changes } = statements.record.run(
             entry.apiVersion,
@@ -127,7 +147,7 @@ export function openAgentState(path: string): AgentState {
         }
       }),
     narrowInventory: (service, refs) =>
-      writeTransaction(db, () => {
+      write(() => {
         for (const ref of refs) statements.narrow.run(refKey(ref), serviceKey(service))
       }),
     serviceState: (service) => {
@@ -139,16 +159,16 @@ export function openAgentState(path: string): AgentState {
     },
     setServiceState: (service, { applied, healthy }) => {
       const text = (progress: ServiceState['applied']) => (progress === null ? null : JSON.stringify(progress))
-      statements.setServiceState.run(serviceKey(service), text(applied), text(healthy))
+      write(() => statements.setServiceState.run(serviceKey(service), text(applied), text(healthy)))
     },
     forgetService: (service) =>
-      writeTransaction(db, () => {
+      write(() => {
         statements.forgetInventory.run(serviceKey(service))
         statements.forgetService.run(serviceKey(service))
       }),
 
     report: (rows) => {
-      const changed = writeTransaction(db, () => {
+      const changed = write(() => {
         const before = lastRev()
         let rev = before
         for (const { kind, key, doc: given } of rows) {
@@ -161,7 +181,8 @@ export function openAgentState(path: string): AgentState {
         }
         if (rev === before) return false
         writeMeta('rev', String(rev))
-        statements.boundEvents.run(OUTBOX_EVENTS_MAX)
+        if (reserve?.problem() === null) eventsMax = OUTBOX_EVENTS_MAX
+        statements.boundEvents.run(eventsMax)
         statements.boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
         return true
       })
@@ -174,7 +195,7 @@ export function openAgentState(path: string): AgentState {
     outboxUrgent: () => statements.urgent.get() !== null,
     outboxDepth: () => statements.depth.get()?.n ?? 0,
     acknowledge: (settled, ack = settled) =>
-      writeTransaction(db, () => {
+      write(() => {
         statements.forgetAcked.run(settled) // removed keys and events have no further use once the server has them
         statements.ack.run(settled)
         if (settled > Number(readMeta('rev') ?? 0)) writeMeta('rev', String(settled))
@@ -183,11 +204,11 @@ export function openAgentState(path: string): AgentState {
     lastRev,
     acknowledgedRev: () => Number(readMeta('acknowledged') ?? 0),
     reportAnew: () => {
-      writeTransaction(db, () => renumber(lastRev()))
+      write(() => renumber(lastRev()))
       for (const listener of listeners) listener()
     },
     inventoryDue: () => readMeta('inventory') === 'due',
-    inventoryDone: () => void writeMeta('inventory', 'done'),
+    inventoryDone: () => void write(() => writeMeta('inventory', 'done')),
     inventoryRange: (after, limit, bytesMax) => {
       // SQLite sorts by bytes, JavaScript and the protocol by code units: the same for all but rare characters, so it is sorted here.
       const keys = statements.inventoryKeys.all().map((row) => ({ ...row, name: `${row.kind}/${row.key}` }))
@@ -213,6 +234,34 @@ export function openAgentState(path: string): AgentState {
       for (const statement of Object.values(statements)) statement.finalize()
       db.close()
     },
+  }
+}
+
+/** What an index of the log that finds no space looks like. */
+const isFailedWrite = (error: unknown) => error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_IOERR')
+
+/** Opening writes, too: the index of the log. */
+function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
+  const open = () => {
+    const db = openSqlite(path, { synchronous: 'FULL' })
+    migrate(db)
+    return db
+  }
+  try {
+    return open()
+  } catch (error) {
+    if (reserve === undefined || !(isDiskFull(error) || isFailedWrite(error))) throw error
+    reserve.giveBack()
+    return open()
+  }
+}
+
+/** So that the log is written from its beginning again. It keeps its length, which is space that nobody else can take. */
+function foldLog(db: Database): void {
+  try {
+    db.run('PRAGMA wal_checkpoint(RESTART)')
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
   }
 }
 
@@ -269,6 +318,7 @@ function prepare(db: Database) {
       "SELECT 1 AS one FROM outbox WHERE acked = 0 AND kind = 'service' AND json_extract(doc, '$.health') IN ('Degraded', 'Healthy') LIMIT 1",
     ),
     forgetEvent: query<never, [string]>("DELETE FROM outbox WHERE kind = 'event' AND acked = 0 AND key = ?"),
+    events: query<{ n: number }, []>("SELECT count(*) AS n FROM outbox WHERE kind = 'event'"),
     depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
     forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
     ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),

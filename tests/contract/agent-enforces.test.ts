@@ -92,7 +92,7 @@ test.each(ANSWERS)('SY2 an agent that is %s goes on healing, also after a restar
   answerWith(answer)
   await clock.advance(5 * 60_000)
   const { link, enforcement } = first.agent.report()
-  expect([['halted', 'offline', 'bootstrapping'].includes(link?.state ?? ''), enforcement.state]).toEqual([true, 'enforcing'])
+  expect([['halted', 'offline', 'refetching'].includes(link?.state ?? ''), enforcement.state]).toEqual([true, 'enforcing'])
   if (state === 'halted') expect(link?.state).toBe('halted')
   cluster.deleteAs('kubectl', configMapRef('a'))
   cluster.editAs('kubectl', configMapRef('b'), (object) => Object.assign(object, { data: { value: 'x' } }))

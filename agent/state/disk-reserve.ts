@@ -1,0 +1,60 @@
+// RP4: some space of the data folder that is kept for the moment when there is none. It is given back at the first write that fails, so that the agent can still write
+// down what happens and say that its disk is full; it is made again when there is space for it twice.
+import { randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
+
+/** The log of a state file between two checkpoints, or a delta of some thousand rows. */
+export const RESERVE_BYTES = 4 * 1_024 * 1_024
+
+export interface DiskReserve {
+  /** A write found no space. */
+  giveBack(): void
+  /** Makes it where there is space. Cheap while it is there. */
+  restock(): void
+  /** Null, or what to tell from the first failed write until there is a reserve again. */
+  problem(): string | null
+}
+
+/** `onChange`: there is a problem, or there is none any more. */
+export function createDiskReserve(dir: string, onChange: () => void = () => {}): DiskReserve {
+  const path = join(dir, 'reserve')
+  let problem: string | null = null
+  const isThere = () => statSync(path, { throwIfNoEntry: false })?.size === RESERVE_BYTES
+  return {
+    giveBack() {
+      rmSync(path, { force: true })
+      if (problem !== null) return
+      problem = `there is no space left in the data folder ${dir}: what is desired goes on being enforced, but nothing new may come in and the oldest events are dropped; free some space, and it recovers by itself`
+      onChange()
+    },
+    restock() {
+      if (!isThere() && !make(dir, path)) return
+      if (problem === null) return
+      problem = null
+      onChange()
+    },
+    problem: () => problem,
+  }
+}
+
+function make(dir: string, path: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dir)
+    if (bavail * bsize < 2 * RESERVE_BYTES) return false
+    const file = openSync(path, 'w', 0o600)
+    try {
+      const bytes = randomBytes(RESERVE_BYTES) // zeros would take no blocks on a file system that compresses
+      for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    return true
+  } catch (error) {
+    rmSync(path, { force: true })
+    if (isDiskFull(error)) return false
+    throw error
+  }
+}
