@@ -3,6 +3,7 @@
 import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { TRANSFER_MS, type TransferHead } from '../../shared/protocol/transfer.ts'
@@ -12,10 +13,12 @@ import type { Random } from '../../shared/runtime/random.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { WirePage } from './page.ts'
 
-/** Rows of a page that are larger than this lie in a file. */
-export const MEMORY_BYTES_MAX = 1_024 * 1_024
-/** Of all open transfers. */
-export const SPOOL_BYTES_MAX = 1_024 * 1_024 * 1_024
+/** Rows of a page that are larger than this lie in a file… */
+const MEMORY_BYTES_MAX = 1_024 * 1_024
+/** …and all of them, while this much is in memory. */
+const MEMORY_BYTES_TOTAL = 32 * 1_024 * 1_024
+/** Of all open transfers together. */
+const SPOOL_BYTES_MAX = 1_024 * 1_024 * 1_024
 const RETRY_AFTER_MS = 10_000
 
 export interface TransfersOptions {
@@ -34,8 +37,8 @@ interface Spooled {
   bytes: number
   users: number
   ready: Promise<unknown>
-  memory: Uint8Array | null
-  fd: number | null
+  /** Bytes, or the file that has them. */
+  at: Uint8Array | string
 }
 
 class Transfer extends Deadline {
@@ -43,6 +46,8 @@ class Transfer extends Deadline {
   readonly page: Pick<WirePage, 'head' | 'tail'>
   readonly spooled: Spooled
   readonly sliceBytes: number
+  /** Its last part was asked for: the first to go when room is needed. */
+  fetched = false
   readonly #gone: () => void
   constructor(head: TransferHead, page: WirePage, spooled: Spooled, sliceBytes: number, gone: () => void) {
     super()
@@ -64,6 +69,7 @@ export class Transfers {
   readonly #transfers = new Map<ClusterId, Transfer>()
   readonly #spooled = new Map<string, Spooled>()
   #bytes = 0
+  #memoryBytes = 0
   #files = 0
 
   constructor(options: TransfersOptions) {
@@ -95,6 +101,7 @@ export class Transfers {
   part(clusterId: ClusterId, id: string, part: number): Uint8Array | null {
     const transfer = this.#transfers.get(clusterId)
     if (transfer?.head.id !== id || part < 0 || part >= transfer.head.parts) return null
+    if (part === transfer.head.parts - 1) transfer.fetched = true
     return slice(transfer, part)
   }
 
@@ -108,7 +115,9 @@ export class Transfers {
     if (spooled.users > 0) return
     this.#spooled.delete(spooled.key)
     this.#bytes -= spooled.bytes
-    void spooled.ready.catch(() => {}).then(() => spooled.fd !== null && closeSync(spooled.fd))
+    const { at } = spooled
+    if (typeof at === 'string') void spooled.ready.catch(() => {}).then(() => rmSync(at, { force: true }))
+    else this.#memoryBytes -= spooled.bytes
   }
 
   close(): void {
@@ -124,28 +133,38 @@ export class Transfers {
       held.users += 1
       return held
     }
-    const { dir, random, spoolBytesMax = SPOOL_BYTES_MAX } = this.#options
+    const { dir } = this.#options
     const bytes = body.bytes.length
-    if (this.#bytes + bytes > spoolBytesMax)
-      throw new AppError('unavailable', {
-        doing: 'keep a page in parts',
-        detail: 'too many large pages are being fetched',
-        retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + random())),
-      })
-    const inMemory = bytes <= MEMORY_BYTES_MAX
-    const spooled: Spooled = { key, bytes, users: 1, ready: Promise.resolve(), memory: inMemory ? body.bytes : null, fd: null }
-    if (!inMemory) {
-      const path = join(dir, String(this.#files++))
-      spooled.ready = writeFile(path, body.bytes, { mode: 0o600 }).then(() => {
-        spooled.fd = openSync(path, 'r')
-        rmSync(path) // from here on it lives as long as its descriptor
-      })
-      spooled.ready.catch(() => rmSync(path, { force: true }))
-    }
+    this.#makeRoom(bytes)
+    const inMemory = bytes <= MEMORY_BYTES_MAX && this.#memoryBytes + bytes <= MEMORY_BYTES_TOTAL
+    const path = join(dir, String(this.#files++))
+    const ready = inMemory ? Promise.resolve() : writeFile(path, body.bytes, { mode: 0o600 }).catch(cannotKeep)
+    ready.catch(() => {}) // whoever opens is told
+    const spooled: Spooled = { key, bytes, users: 1, ready, at: inMemory ? body.bytes : path }
     this.#spooled.set(key, spooled)
     this.#bytes += bytes
+    if (inMemory) this.#memoryBytes += bytes
     return spooled
   }
+
+  #makeRoom(bytes: number): void {
+    const { random, spoolBytesMax = SPOOL_BYTES_MAX } = this.#options
+    for (const [clusterId, { fetched }] of this.#transfers) {
+      if (this.#bytes + bytes <= spoolBytesMax) return
+      if (fetched) this.end(clusterId)
+    }
+    if (this.#bytes + bytes <= spoolBytesMax) return
+    throw new AppError('unavailable', {
+      doing: 'keep a page in parts',
+      detail: 'too many large pages are being fetched',
+      retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + random())),
+    })
+  }
+}
+
+function cannotKeep(error: unknown): never {
+  if (!isDiskFull(error)) throw error
+  throw new AppError('disk_full', { doing: 'keep a page in parts', retryAfterMs: RETRY_AFTER_MS }, { cause: error })
 }
 
 function slice({ page, spooled, sliceBytes }: Transfer, part: number): Uint8Array {
@@ -168,15 +187,19 @@ const inMemory = (bytes: Uint8Array) => ({
 })
 
 const rowsOf =
-  ({ memory, fd }: Spooled) =>
+  ({ at }: Spooled) =>
   (from: number, length: number): Uint8Array => {
-    if (memory !== null) return memory.subarray(from, from + length)
-    assert(fd !== null, 'the file is written before a part is asked for')
+    if (typeof at !== 'string') return at.subarray(from, from + length)
     const bytes = Buffer.alloc(length)
-    for (let done = 0; done < length; ) {
-      const read = readSync(fd, bytes, done, length - done, from + done)
-      assert(read > 0, 'a spool file holds what was written to it')
-      done += read
+    const fd = openSync(at, 'r')
+    try {
+      for (let done = 0; done < length; ) {
+        const read = readSync(fd, bytes, done, length - done, from + done)
+        assert(read > 0, 'a spool file holds what was written to it')
+        done += read
+      }
+    } finally {
+      closeSync(fd)
     }
     return bytes
   }

@@ -1,9 +1,11 @@
 // What a pull yields beyond a small delta: parts, re-bases by buckets, large reads in a Worker, frames that clusters share.
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { WirePage } from '../../server/desired/page.ts'
 import type { OpenedShards } from '../../server/desired/shard-files.ts'
 import type { Accept } from '../../server/desired/shards.ts'
+import { Transfers } from '../../server/desired/transfers.ts'
 import { addHash, hashText, rowHash } from '../../shared/crdt/row-hash.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { checkpointBytes } from '../../shared/protocol/frames.ts'
@@ -26,6 +28,11 @@ import {
 } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let n = 0; n < 500 && !condition(); n++) await Bun.sleep(2)
+  expect(condition()).toBe(true)
+}
 
 /** Objects that do not compress. */
 const noise = (count: number, bytes: number) =>
@@ -112,12 +119,56 @@ test('PL3 a large page lies in a file that no crash leaves behind, and is shared
   for (const cluster of [CLUSTER, NEIGHBOUR]) shards.writeRevision(revision(cluster, WEB, 1, objects))
   const [mine, theirs] = [await paged(shards), await paged(shards, NEIGHBOUR)]
   expect(mine.transfer.bytes).toBeGreaterThan(1_024 * 1_024)
-  expect(readdirSync(join(dir, 'spool'))).toEqual([])
+  expect(readdirSync(join(dir, 'spool'))).toHaveLength(1)
   shards.endTransfers(CLUSTER)
   expect(shards.part(CLUSTER, mine.transfer.id, 1).kind).toBe('gone')
   expect(wholePage(shards, NEIGHBOUR, theirs).toString()).toContain('ConfigMap/default/o99')
+  writeFileSync(join(dir, 'spool', 'left'), 'by a crash')
+  shards.endTransfers(NEIGHBOUR)
+  await until(() => readdirSync(join(dir, 'spool')).length === 1)
   shards.close()
   expect(existsSync(join(dir, 'spool'))).toBe(false)
+  mkdirSync(join(dir, 'spool'))
+  writeFileSync(join(dir, 'spool', 'left'), 'by a crash')
+  openTestShards(dir, { shardCount: 1 }).shards.close()
+  expect(existsSync(join(dir, 'spool', 'left'))).toBe(false)
+})
+
+const pageOf = (bytes: number): WirePage => {
+  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true }
+  return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
+}
+
+test('PL3 the spool is bounded: what was fetched to its end goes first, then newcomers wait', async () => {
+  const dir = join(tempDir(), 'spool')
+  const options = { dir, clock: createVirtualClock(), random: () => 0.5, newTransferId: () => newId().slice(0, 22) }
+  const transfers = new Transfers({ ...options, spoolBytesMax: 250_000 })
+  const [one, two] = [
+    await transfers.open(clusterNumber(1), pageOf(60_000), 32_768),
+    await transfers.open(clusterNumber(2), pageOf(60_000), 32_768),
+  ]
+  await transfers.open(clusterNumber(3), pageOf(60_000), 32_768)
+  await transfers.open(clusterNumber(4), pageOf(60_000), 32_768)
+  const fifth = () => transfers.open(clusterNumber(5), pageOf(60_000), 32_768)
+  await expect(fifth()).rejects.toThrow('too many large pages')
+  const { id, parts } = two.transfer
+  expect(transfers.part(clusterNumber(2), id, parts - 1)).not.toBeNull()
+  await fifth()
+  expect([transfers.part(clusterNumber(2), id, 1), transfers.part(clusterNumber(1), one.transfer.id, 1) === null]).toEqual([null, false])
+  transfers.close()
+})
+
+test('PL3 a spool that cannot be written says so, and the next page may', async () => {
+  const dir = join(tempDir(), 'spool')
+  const transfers = new Transfers({ dir, clock: createVirtualClock(), random: () => 0.5, newTransferId: () => newId().slice(0, 22) })
+  rmSync(dir, { recursive: true })
+  await expect(transfers.open(CLUSTER, pageOf(2_000_000), 32_768)).rejects.toThrow('ENOENT')
+  mkdirSync(dir)
+  const page = pageOf(2_000_000)
+  const { transfer } = await transfers.open(CLUSTER, page, 32_768)
+  const parts = Array.from({ length: transfer.parts }, (_, n) => transfers.part(CLUSTER, transfer.id, n) ?? new Uint8Array())
+  expect(Buffer.concat(parts).equals(Buffer.concat([page.head, page.body.bytes, page.tail]))).toBe(true)
+  transfers.close()
 })
 
 test.each([
