@@ -179,7 +179,7 @@ test('PL5 every cut and every flipped byte of a page is refused', async () => {
   }
 })
 
-test('PL5 rows at the limits are taken, and letters of every width', async () => {
+test('PL4 PL5 rows at the limits are taken, and letters of every width, which a packed key may be made of, are only letters', async () => {
   const { replica } = await inSync()
   const more: Array<[string, string]> = [
     ['i'.repeat(ROW_ID_BYTES_MAX), 'd'.repeat(ROW_DOC_BYTES_MAX)],
