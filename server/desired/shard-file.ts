@@ -3,13 +3,13 @@
 import { existsSync, rmSync } from 'node:fs'
 import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
-import type { Position } from '../../shared/crdt/position.ts'
+import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
-import type { ShardOrigin } from './shard-reader.ts'
+import type { KnownHead, ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
 const TABLES = `
@@ -31,6 +31,8 @@ export interface ShardFile {
   /** One transaction. Of each the new head, or null when the revision is what the file holds already. */
   write(revisions: readonly ServiceRevision[]): Array<Position | null>
   head(clusterId: string): Position
+  /** For a cursor that was the head before the cluster's last write, where that write led, from memory. Null for any other: the file knows. */
+  led(clusterId: string, cursor: Position): KnownHead | null
   ordinal(clusterId: string): number
   /** Of which it remembers anything. */
   clusters(): ClusterId[]
@@ -191,7 +193,8 @@ class CrdtShardFile implements ShardFile {
       if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} was not held as expected`)
     }
     const hash = hashText(addHash(parseHash(held.hash), sum))
-    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count })
+    const before = { dbId: this.dbId, term: held.term, dv: held.dv, hash: held.hash }
+    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count, before })
     log.run({ dv, cluster, ordinal, term: this.#term, hash, count: next.count })
     return { dbId: this.dbId, term: this.#term, dv, hash }
   }
@@ -207,6 +210,11 @@ class CrdtShardFile implements ShardFile {
   head(clusterId: string): Position {
     const { dv, term, hash } = this.#head(clusterId)
     return { dbId: this.dbId, term, dv, hash }
+  }
+
+  led(clusterId: string, cursor: Position): KnownHead | null {
+    const { before, count, ordinal } = this.#head(clusterId)
+    return before !== undefined && samePosition(before, cursor) ? { to: this.head(clusterId), count, ordinal } : null
   }
 
   ordinal(clusterId: string): number {
@@ -260,6 +268,8 @@ interface Head {
   hash: string
   count: number
   ordinal: number
+  /** Where the last write of this process began. */
+  before?: Position
 }
 
 /** What was said to be held is not: nothing is written on that ground. */

@@ -143,6 +143,7 @@ class ShardFiles implements Shards {
   /** How often a cluster's transfers were ended. */
   readonly #endings = new Map<ClusterId, number>()
   readonly #removed = new Set<ClusterId>()
+  readonly #indexes = new Map<ClusterId, number>()
 
   constructor(parts: readonly Part[], options: ShardsOptions) {
     const { dir, clock, log, newId, spoolDir = join(dir, 'spool') } = options
@@ -184,7 +185,12 @@ class ShardFiles implements Shards {
   }
 
   shardOf(clusterId: ClusterId) {
-    return shardOf(clusterId, this.#options.shardCount)
+    let index = this.#indexes.get(clusterId)
+    if (index === undefined) {
+      index = shardOf(clusterId, this.#options.shardCount)
+      this.#indexes.set(clusterId, index)
+    }
+    return index
   }
 
   ordinal(clusterId: ClusterId) {
@@ -271,14 +277,17 @@ class ShardFiles implements Shards {
   }
 
   #read(clusterId: ClusterId, ask: Ask, zstd: boolean): SourceResult | Promise<SourceResult> {
-    const { path, reader } = this.#part(clusterId)
+    const { path, file, reader } = this.#part(clusterId)
     const request = { clusterId, ask, zstd }
-    const read = readBody(reader, this.#frames, request, this.#options.withoutWorker === true ? UNBOUNDED : SMALL)
+    // Only here, where nothing is written between the writer's word and the end of the reading.
+    const led = ask.kind === 'pull' && ask.cursor !== null ? file.led(clusterId, ask.cursor) : null
+    const known = led === null ? request : { ...request, ask: { ...ask, led } }
+    const read = readBody(reader, this.#frames, known, this.#options.withoutWorker === true ? UNBOUNDED : SMALL)
     return read.kind === 'large' ? this.#largeReads.read({ ...request, path, dbId: reader.dbId }) : read
   }
 
   #part(clusterId: ClusterId): Part {
-    const part = this.#parts[shardOf(clusterId, this.#options.shardCount)]
+    const part = this.#parts[this.shardOf(clusterId)]
     assert(part, 'every cluster has a shard')
     return part
   }

@@ -8,7 +8,14 @@ import { BUCKET_COUNTS, BucketSums, equalBuckets, SUM_BYTES } from '../../shared
 import { assert } from '../../shared/runtime/assert.ts'
 
 /** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
-export type Ask = { kind: 'pull'; cursor: Position | null } | { kind: 'refetch'; sums: Uint8Array }
+export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
+
+/** What the file's writer knows without a look: where the write after the cursor led. Nothing may be written while it is in use. */
+export interface KnownHead {
+  to: Position
+  count: number
+  ordinal: number
+}
 
 /** More than this is not read: see `large`. */
 export interface ReadBounds {
@@ -89,7 +96,9 @@ export function openShardReader(path: string): ShardReader {
   const statements = prepare(db)
   return {
     dbId: meta.dbId,
-    read: (cluster, ask, bounds) => readTransaction(db, () => readRows(statements, meta, cluster, ask, bounds)),
+    read: (cluster, ask, bounds) =>
+      (ask.kind === 'pull' ? readKnown(statements, meta, cluster, ask, bounds) : null) ??
+      readTransaction(db, () => readRows(statements, meta, cluster, ask, bounds)),
     close() {
       for (const statement of Object.values(statements)) statement.finalize()
       db.close()
@@ -97,8 +106,17 @@ export function openShardReader(path: string): ShardReader {
   }
 }
 
+type Statements = ReturnType<typeof prepare>
+
+/** One statement is a snapshot of its own (PL2): the rows of a commit to ten thousand clusters are read ten thousand times. */
+function readKnown({ delta }: Statements, { siteId }: Meta, cluster: string, { cursor, led }: Ask & { kind: 'pull' }, bounds: ReadBounds) {
+  if (led === undefined || cursor === null) return null
+  const rows = within(bounds, deltaRows(delta.iterate({ cluster, after: cursor.dv })))
+  return rows === null ? ({ kind: 'large' } as const) : ({ kind: 'rows', ...led, siteId, rows } as const)
+}
+
 /** Inside one read transaction (PL2). */
-function readRows(statements: ReturnType<typeof prepare>, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
+function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
   const { head, logged, delta, live } = statements
   const at = head.get({ cluster }) ?? { dv: 0, term: meta.term, hash: EMPTY_HASH, count: 0 }
   const whole = ask.kind === 'refetch' || ask.cursor === null
