@@ -5,9 +5,8 @@ import type { Tables } from './tables.ts'
 
 type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
-/** Past everything that the abandoned time can have reached, in clusters that were not heard of, too. The epoch is beyond the seconds of the clock as well, so
- *  that a second restore of the same backup does not give out the epochs of the first again. */
-const ORDINAL_LEAP = 1_000_000
+/** Past every epoch that the time that is gone can have reached, in clusters that were not heard of, too. It is beyond the seconds of the clock as well, so that
+ *  a second restore of the same backup does not give out the epochs of the first again. */
 const EPOCH_LEAP = 1_000
 /** Rows in one statement. */
 const PROOFS_A_TIME = 500
@@ -53,8 +52,7 @@ export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
           Math.floor(nowMs / 1_000),
         )
         const epoch = sql<number>`(case when epoch > ${least} then epoch else ${least} end) + ${EPOCH_LEAP}`
-        const ordinal = sql<number>`ordinal + ${ORDINAL_LEAP}`
-        await trx.updateTable('clusters').set({ epoch, settled_epoch: epoch, ordinal, adopted_ordinal: ordinal }).execute()
+        await trx.updateTable('clusters').set({ epoch, settled_epoch: epoch }).execute()
         await trx.deleteFrom('restore_proofs').execute()
       }),
   }

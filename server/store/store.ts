@@ -276,7 +276,7 @@ export interface Store {
   /** Keeps the first time and the greatest numbers. */
   /** One of each cluster. */
   recordRestoreProofs(proofs: readonly RestoreProof[]): Promise<void>
-  /** Every cluster's ordinal and epoch leap past all that any proof says, and the proofs are gone. */
+  /** Every cluster's epoch leaps past all that any proof says, and the proofs are gone. */
   settleRestore(nowMs: number): Promise<void>
 
   // What waits for a person

@@ -15,13 +15,26 @@ export async function restorableFleet(names: readonly string[]) {
   await server.open()
   await server.createJoinToken(20)
   const online = new Set<string>(names)
+  /** Requests under way: a process that ends cuts them. */
+  const open = new Set<() => void>()
+  const kill = async () => {
+    for (const reject of open) reject()
+    await server.kill()
+  }
   const newAgent = (name: string) =>
     new SimAgent(world, server, name, async (url, init) => {
-      const cut = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
-      cut.catch(() => {})
-      const answer = online.has(name) ? await Promise.race([server.handle(new Request(url, init as RequestInit)), cut]) : null
-      if (answer === null) throw new Error('connection refused')
-      return answer
+      const cut = Promise.withResolvers<never>()
+      cut.promise.catch(() => {})
+      const reject = () => cut.reject(new Error('connection reset'))
+      init.signal?.addEventListener('abort', reject, { once: true })
+      open.add(reject)
+      try {
+        const answer = online.has(name) ? await Promise.race([server.handle(new Request(url, init as RequestInit)), cut.promise]) : null
+        if (answer === null) throw new Error('connection refused')
+        return answer
+      } finally {
+        open.delete(reject)
+      }
     })
   const agents = new Map(names.map((name) => [name, newAgent(name)]))
   for (const agent of agents.values()) agent.start()
@@ -67,13 +80,13 @@ export async function restorableFleet(names: readonly string[]) {
     },
     /** The server stops, is copied, and goes on. */
     async backUp() {
-      await server.kill()
+      await kill()
       move(world.dir, backupDir, parts)
       await server.open()
       await clock.advance(5_000)
     },
     async restore(what: Backup) {
-      await server.kill()
+      await kill()
       const put = what === 'store and shards' ? parts : parts.filter((name) => name !== 'shards')
       if (what === 'store without shards') rmSync(join(world.dir, 'shards'), { recursive: true, force: true })
       move(backupDir, world.dir, put)
@@ -81,7 +94,7 @@ export async function restorableFleet(names: readonly string[]) {
     },
     async stop() {
       for (const running of agents.values()) await running.kill()
-      await server.kill()
+      await kill()
     },
   }
 }
