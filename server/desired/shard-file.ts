@@ -9,7 +9,7 @@ import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
-import type { KnownHead, ShardOrigin } from './shard-reader.ts'
+import { type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
 const TABLES = `
@@ -122,7 +122,7 @@ export function findDamage(db: Database): string | null {
 }
 
 const openOptions = ({ libraryDir }: Pick<OpenShardFile, 'libraryDir'>) =>
-  libraryDir === undefined ? ({ synchronous: 'OFF' } as const) : ({ synchronous: 'OFF', libraryDir } as const)
+  ({ synchronous: 'OFF', cacheKiB: SHARD_CACHE_KIB, ...(libraryDir === undefined ? {} : { libraryDir }) }) as const
 
 /** `fresh`: how a file came to be that does not exist yet. */
 export function createShardFile(options: Omit<OpenShardFile, 'suspect'>, fresh: ShardOrigin | null): ShardFile {

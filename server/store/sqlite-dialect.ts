@@ -7,8 +7,11 @@ import { AppError } from '../../shared/protocol/error.ts'
 /** Prepared statements that are kept. Batches of unusual sizes push the oldest out. */
 const STATEMENTS_MAX = 200
 
+/** One connection: the rows of some thousand clusters. */
+const CACHE_KIB = 8_192
+
 export function sqliteDialect(path: string): SqliteDialect {
-  const db = openSqlite(path, { synchronous: 'FULL' })
+  const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB })
   return new SqliteDialect({ database: shim(db) })
 }
 

@@ -10,6 +10,8 @@ export interface OpenOptions {
   /** DELETE only for the lock file: a WAL cannot be locked whole. MEMORY only while a file is built that nobody else reads, and that is dropped if that fails. */
   journal?: 'WAL' | 'DELETE' | 'MEMORY'
   busyTimeoutMs?: number
+  /** Pages that a connection keeps; SQLite's own choice is 2,000 KiB. What many connections keep is what the process weighs. */
+  cacheKiB?: number
 }
 
 export const BUSY_TIMEOUT_MS = 5_000
@@ -21,6 +23,7 @@ export function openSqlite(path: string, options: OpenOptions = {}): Database {
   db.run(`PRAGMA busy_timeout=${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`) // Bun's default is 0
   db.run('PRAGMA trusted_schema=OFF')
   db.run('PRAGMA temp_store=MEMORY') // on a read-only root a spilling sort has no other place (SQLITE_IOERR_GETTEMPPATH)
+  if (options.cacheKiB !== undefined) db.run(`PRAGMA cache_size=-${options.cacheKiB}`)
   if (!options.readonly) {
     db.run(`PRAGMA journal_mode=${options.journal ?? 'WAL'}`)
     db.run(`PRAGMA synchronous=${options.synchronous ?? 'FULL'}`)
