@@ -27,6 +27,8 @@ const NONCES_USED_MAX = 100_000
 
 // token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
 const MAC_AT = 16
+/** Tokens that were unsealed before: a poll then costs no MAC. */
+const CLAIMS_MAX = 20_000
 const SEALED_BYTES = 32
 
 export interface Sessions {
@@ -36,6 +38,13 @@ export interface Sessions {
   open(request: SessionRequest): Promise<SessionAnswer>
   /** The caller of a request, or the AppError that it shall be answered with. */
   authorize(authorization: string | null): AgentRecord
+}
+
+/** What a token says, and never changes. */
+interface Claim {
+  agentId: AgentId
+  incarnation: number
+  untilMs: number
 }
 
 export interface SessionDeps {
@@ -85,6 +94,28 @@ export function createSessions({ keys, agents, store, clock, randomBytes, onUnkn
     usedUntilMs.set(text, now + NONCE_MS)
   }
 
+  let claims = new Map<string, Claim>()
+  let claimsUnder = ''
+  const claimOf = (authorization: string): Claim | null => {
+    if (claimsUnder !== keys.fingerprint) {
+      claims = new Map()
+      claimsUnder = keys.fingerprint
+    }
+    const known = claims.get(authorization)
+    if (known !== undefined) return known
+    const token = /^Bearer ([A-Za-z0-9_-]+)$/.exec(authorization)?.[1]
+    const body = token === undefined ? null : unseal('session', token)
+    if (body === null) return null
+    const agentId = agentIdSchema.parse(`a-${body.subarray(0, 8).toString('hex')}`)
+    const claim = { agentId, incarnation: body.readUInt32BE(8), untilMs: body.readUInt32BE(12) * 1000 }
+    for (const oldest of claims.keys()) {
+      if (claims.size < CLAIMS_MAX) break
+      claims.delete(oldest)
+    }
+    claims.set(authorization, claim)
+    return claim
+  }
+
   const find = (agentId: AgentId): AgentRecord | null => {
     const agent = agents.agent(agentId)
     if (agent === null) onUnknown?.(agentId)
@@ -122,12 +153,11 @@ export function createSessions({ keys, agents, store, clock, randomBytes, onUnkn
       }
     },
     authorize(authorization) {
-      const token = /^Bearer ([A-Za-z0-9_-]+)$/.exec(authorization ?? '')?.[1]
-      const body = token === undefined ? null : unseal('session', token)
-      if (body === null) throw required('no session')
-      if (body.readUInt32BE(12) * 1000 <= clock.nowMs()) throw required('the session has expired')
-      const agent = admitted(find(agentIdSchema.parse(`a-${body.subarray(0, 8).toString('hex')}`)))
-      if (body.readUInt32BE(8) !== agent.incarnation) throw superseded(agent)
+      const claim = claimOf(authorization ?? '')
+      if (claim === null) throw required('no session')
+      if (claim.untilMs <= clock.nowMs()) throw required('the session has expired')
+      const agent = admitted(find(claim.agentId))
+      if (claim.incarnation !== agent.incarnation) throw superseded(agent)
       return agent
     },
   }
