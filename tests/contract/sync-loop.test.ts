@@ -29,14 +29,18 @@ test.each([
   ['with an error', () => problem(new AppError('internal'))],
   ['with a refetch, again and again', () => problem(new AppError('must_refetch', { extra: { reason: 'unknown' } }))],
   ['with a page of a proxy', () => new Response('<html>\n</html>\n')],
-] as const)('SY3 a server that answers polls %s gets no more than a few a minute', async (_, answer) => {
-  const { clock, asked, link } = await joined()
-  link.answer = (path, url) => (path === ROUTES.desired && url.searchParams.has('cursor') ? answer() : null)
-  await clock.advance(10 * 60_000)
-  asked.length = 0
-  await clock.advance(60 * 60_000)
-  expect(asked.length).toBeLessThanOrEqual(60 * 6)
-})
+] as const)(
+  'SY3 a server that answers polls %s gets no more than a few a minute',
+  async (_, answer) => {
+    const { clock, asked, link } = await joined()
+    link.answer = (path, url) => (path === ROUTES.desired && url.searchParams.has('cursor') ? answer() : null)
+    await clock.advance(10 * 60_000)
+    asked.length = 0
+    await clock.advance(60 * 60_000)
+    expect(asked.length).toBeLessThanOrEqual(60 * 6)
+  },
+  20_000,
+)
 
 test('PL10 a commit arrives during a poll, not at its end', async () => {
   const { clock, agent, publish } = await joined()
@@ -81,7 +85,7 @@ test('SY4 an agent that starts without a network serves what it holds, and follo
   link.answer = () => 'down'
   agent.start()
   expect(agent.loop?.replica()?.dump()).toEqual(held ?? [])
-  await clock.advance(7 * 86_400_000)
+  await clock.advance(2 * 86_400_000)
   expect(status()).toMatchObject({ state: 'offline', failure: { code: 'server_unreachable' } })
   expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
   await publish('2')
