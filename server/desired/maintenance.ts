@@ -4,13 +4,17 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { type RewriteDeps, rewriteShard } from './rewrite-shard.ts'
+import type { OpenedShards } from './shard-files.ts'
 import { compactionDue, type ShardReport } from './shard-report.ts'
 
 export const ROUND_MS = 60 * 60_000
+/** Trouble within this time after a look is none that a look finds. */
+const TROUBLE_MS = 60_000
 /** A Worker that is busy for longer hangs. */
 const LOOK_MS_MAX = 10 * 60_000
 
 export interface MaintenanceDeps extends RewriteDeps {
+  opened: RewriteDeps['opened'] & Pick<OpenedShards, 'onTrouble'>
   shardCount: number
   /** Default: in a Worker of its own. */
   examine?: (path: string, signal: AbortSignal) => Promise<ShardReport>
@@ -18,15 +22,27 @@ export interface MaintenanceDeps extends RewriteDeps {
   random: Random
 }
 
-/** Until the signal. */
+/** Until the signal. A file that gave trouble is looked through at once. */
 export async function maintainShards(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
-  const { shardCount, clock, random, log } = deps
-  for (let index = 0; ; index = (index + 1) % shardCount) {
-    await clock.sleep((ROUND_MS / shardCount) * (0.5 + random()), signal)
+  const { shardCount, clock, random, log, opened } = deps
+  const lookedMs = new Map<number, number>()
+  const hurried = new Set<number>()
+  let bell = new AbortController()
+  opened.onTrouble((index) => {
+    if (clock.nowMs() - (lookedMs.get(index) ?? 0) < TROUBLE_MS) return
+    hurried.add(index)
+    bell.abort()
+  })
+  for (let next = 0; ; ) {
+    bell = new AbortController()
+    if (hurried.size === 0) await clock.sleep((ROUND_MS / shardCount) * (0.5 + random()), AbortSignal.any([signal, bell.signal]))
     if (signal.aborted) return
+    const [index = next] = hurried
+    if (!hurried.delete(index)) next = (next + 1) % shardCount
     await maintainShard(deps, index, signal).catch((error: unknown) => {
       if (!signal.aborted) log.error('a shard file cannot be cared for', { shard: index, error: describeError(error) })
     })
+    lookedMs.set(index, clock.nowMs())
   }
 }
 

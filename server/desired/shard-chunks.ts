@@ -17,10 +17,7 @@ export function byShard<T extends { clusterId: ClusterId }>(shards: Pick<Shards,
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-export function* chunksOf<T extends { revision: ServiceRevision }>(
-  shards: Pick<Shards, 'shardOf'>,
-  items: readonly T[],
-): Iterable<T[]> {
+export function* chunksOf<T extends { revision: ServiceRevision }>(shards: Pick<Shards, 'shardOf'>, items: readonly T[]): Iterable<T[]> {
   let chunk: T[] = []
   let [shard, rows] = [-1, 0]
   for (const item of items) {

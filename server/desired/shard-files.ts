@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -62,6 +63,8 @@ export interface OpenedShards {
   pathOf(index: number): string
   /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its clusters are woken. Synchronous. */
   reopen(index: number, whileClosed: (path: string) => void): void
+  /** Told of a file that could not be read or written, for a reason that may be the file. */
+  onTrouble(listener: (index: number) => void): void
   /** How often rows were compressed: equal ones once. */
   compressions(): number
 }
@@ -123,6 +126,9 @@ export function createShards(options: ShardsOptions): OpenedShards {
       }
       for (const clusterId of parts[index].file.clusters()) shards.wake(clusterId)
     },
+    onTrouble: (listener) => {
+      shards.onTrouble = listener
+    },
     compressions: () => shards.compressions,
   }
 }
@@ -134,6 +140,7 @@ interface Part {
 }
 
 class ShardFiles implements Shards {
+  onTrouble: (index: number) => void = () => {}
   readonly #parts: readonly Part[]
   readonly #options: ShardsOptions
   readonly #waits: Waits
@@ -171,7 +178,7 @@ class ShardFiles implements Shards {
     )
     // A cluster can be deleted between a revision's commit to the fleet store and this; ids are never used again.
     const wanted = revisions.filter(({ clusterId }) => !this.#removed.has(clusterId))
-    const heads = this.#part(first.clusterId).file.write(wanted)
+    const heads = this.#watched(shard, () => this.#part(first.clusterId).file.write(wanted))
     const written = new Set(wanted.filter((_, index) => heads[index] !== null))
     return revisions.map((revision) => {
       const changed = written.has(revision)
@@ -217,6 +224,10 @@ class ShardFiles implements Shards {
     return this.#page(clusterId, { kind: 'refetch', sums }, accept)
   }
 
+  refusal(clusterId: ClusterId, cursor: Position) {
+    return this.#part(clusterId).reader.refusal(clusterId, cursor)
+  }
+
   part(clusterId: ClusterId, transferId: string, part: number): PartResult {
     const bytes = this.#transfers.part(clusterId, transferId, part)
     return bytes === null ? { kind: 'gone' } : { kind: 'part', bytes }
@@ -259,7 +270,7 @@ class ShardFiles implements Shards {
   async #page(clusterId: ClusterId, ask: Ask, { zstd, sliceBytes = PART_BYTES_MAX }: Accept): Promise<PullResult> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const endings = this.#endings.get(clusterId)
-      const reading = this.#read(clusterId, ask, zstd)
+      const reading = this.#watched(this.shardOf(clusterId), () => this.#read(clusterId, ask, zstd))
       const read = reading instanceof Promise ? await reading : reading
       if (read.kind !== 'rows') return read
       if (this.#endings.get(clusterId) !== endings) continue
@@ -284,6 +295,15 @@ class ShardFiles implements Shards {
     const known = led === null ? request : { ...request, ask: { ...ask, led } }
     const read = readBody(reader, this.#frames, known, this.#options.withoutWorker === true ? UNBOUNDED : SMALL)
     return read.kind === 'large' ? this.#largeReads.read({ ...request, path, dbId: reader.dbId }) : read
+  }
+
+  #watched<T>(index: number, work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof AppError) && !isDiskFull(error)) this.onTrouble(index)
+      throw error
+    }
   }
 
   #part(clusterId: ClusterId): Part {

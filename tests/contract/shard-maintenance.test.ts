@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
-import { type MaintenanceDeps, maintainShard } from '../../server/desired/maintenance.ts'
+import { type MaintenanceDeps, maintainShard, maintainShards } from '../../server/desired/maintenance.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { compactionDue, examineShard, TOMBSTONES_MAX, TOMBSTONES_MIN, VERSIONS_MAX } from '../../server/desired/shard-report.ts'
@@ -184,13 +184,29 @@ test('CU2 CU5 a file that SQLite cannot read any more is made anew while the ser
   expect(await maintainShard(inWorker, 0, RUNNING)).toBe('whole')
   settle(path)
   const file = openSync(path, 'r+')
-  writeSync(file, Buffer.alloc(8_192, 0x55), 0, 8_192, 4_096)
+  const { size } = fstatSync(file)
+  writeSync(file, Buffer.alloc(size - 4_096, 0x55), 0, size - 4_096, 4_096)
   closeSync(file)
-  expect(await maintainShard(inWorker, 0, RUNNING)).toBe('rebuilt')
+  // Whoever meets it first sets off a look: nobody waits for the hour.
+  const { log, healed } = healedLog()
+  const stopping = new AbortController()
+  const care = maintainShards({ ...inWorker, log }, stopping.signal)
+  await expect(shards.refetch(one, new Uint8Array(), { zstd: false })).rejects.toThrow()
+  await healed
+  stopping.abort()
+  await care
   expect([shards.head(one).hash, report(path).damage]).toEqual([hash, null])
+  expect((await shards.refetch(one, new Uint8Array(), { zstd: false })).kind).toBe('page')
   shards.close()
   await store.close()
 })
+
+/** Resolves when a file was made anew. */
+function healedLog() {
+  const { promise: healed, resolve } = Promise.withResolvers<void>()
+  const info = (message: string) => (message === 'shard file made anew' ? resolve() : undefined)
+  return { log: { ...silentLogger, info }, healed }
+}
 
 /** Everything out of the log and into the file, where a disk could damage it. */
 function settle(path: string): void {
