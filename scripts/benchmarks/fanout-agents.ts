@@ -10,8 +10,8 @@ import { PollingAgent } from './polling-agent.ts'
 
 export type FanoutOrder =
   | { do: 'join'; serverUrl: string; joinToken: string; names: string[] }
-  /** The next of those that joined begin to poll. */
-  | { do: 'connect'; count: number }
+  /** Those that joined begin to poll. */
+  | { do: 'connect' }
   /** Forgets what was received. */
   | { do: 'reset' }
   | { do: 'report' }
@@ -49,9 +49,9 @@ async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
   })
 }
 
-async function connect(count: number): Promise<void> {
+async function connect(): Promise<void> {
   const port = Number(new URL(serverUrl).port)
-  await inParallel(members.slice(agents.length, agents.length + count), async (member) => {
+  await inParallel(members, async (member) => {
     const { joined } = member
     const token = await openSession(member)
     const agent = new PollingAgent({
@@ -90,7 +90,7 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
 
 async function obey(order: FanoutOrder): Promise<FanoutReport> {
   if (order.do === 'join') await join(order)
-  else if (order.do === 'connect') await connect(order.count)
+  else if (order.do === 'connect') await connect()
   else if (order.do === 'reset') {
     pagesAtMs = []
     failures = []

@@ -11,6 +11,8 @@ import { percentile, residentMb, rounded } from './figures.ts'
 import { machineMs } from './polling-agent.ts'
 import { createProbedFleet, type Lag, type ProbedFleet, peakResidentMb, processorMs } from './server-process.ts'
 
+/** 10,000, but a person in a hurry may take fewer: the names of the figures stay. */
+const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const PROCESSES = 4
 const WAKE_AGENTS = 2_000
 const WAKES = 100
@@ -20,26 +22,41 @@ const OBJECTS = 5
 
 type Say = (text: string) => void
 
-export interface FanoutOptions {
-  /** 10,000, but a person in a hurry may take fewer: the names of the figures stay. */
-  agents: number
+/** One change for one of many that wait, and one commit that wakes them all. */
+export function benchWake(say: Say): Promise<Record<string, number>> {
+  return withCrowd(say, WAKE_AGENTS, async (parts) => {
+    const wakes = await wakeOne(parts)
+    const together = await commitToAll(parts, 'one commit')
+    return {
+      wake_p50_ms: rounded(percentile(wakes, 50)),
+      wake_p99_ms: rounded(percentile(wakes, 99)),
+      wake_all_2000_p99_ms: rounded(together.p99Ms),
+    }
+  })
 }
 
-export async function benchFanout(say: Say, { agents }: FanoutOptions): Promise<Record<string, number>> {
-  const open = Number(/Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
-  if (open < agents + 1_000) throw new Error(`${agents} agents need more than ${open} open files: ulimit -n ${agents + 1_000}`)
-  const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
-  const git = await createGitServer({ dir: gitDir })
-  const probed = await createProbedFleet()
-  const crowd = Array.from({ length: PROCESSES }, startAgents)
-  try {
-    return await measure({ say, agents, git, probed, fleet: probed.fleet, crowd })
-  } finally {
-    for (const process of crowd) process.end()
-    await probed.fleet.stop()
-    await git.stop()
-    rmSync(gitDir, { recursive: true, force: true })
-  }
+export function benchFanout(say: Say): Promise<Record<string, number>> {
+  return withCrowd(say, AGENTS, async (parts) => {
+    const idle = await idleCost(parts)
+    const runs: Fanout[] = []
+    for (let n = 0; n < COMMITS; n++) runs.push(await commitToAll(parts, `commit ${n}`))
+    runs.sort((a, b) => a.p99Ms - b.p99Ms)
+    const median = runs[Math.floor(runs.length / 2)]
+    if (median === undefined) throw new Error('no commit')
+    const pid = parts.fleet.serverPid()
+    return {
+      fanout_10000_p50_ms: rounded(median.p50Ms, 0),
+      fanout_10000_p99_ms: rounded(median.p99Ms, 0),
+      fanout_10000_last_ms: rounded(median.lastMs, 0),
+      fanout_server_cpu_ms: median.serverCpuMs,
+      fanout_agents_cpu_ms: median.agentsCpuMs,
+      server_rss_mb: residentMb(pid),
+      server_rss_peak_mb: peakResidentMb(pid),
+      ...idle,
+      event_loop_lag_p99_ms: median.lag.p99Ms,
+      event_loop_lag_max_ms: median.lag.maxMs,
+    }
+  })
 }
 
 interface Parts {
@@ -51,35 +68,25 @@ interface Parts {
   crowd: AgentsProcess[]
 }
 
-async function measure(parts: Parts): Promise<Record<string, number>> {
-  const { say, agents, fleet, crowd } = parts
-  await signUp(parts)
-  const first = Math.min(agents, WAKE_AGENTS)
-  await connect(crowd, first)
-  say(`${first} agents wait, server ${residentMb(fleet.serverPid())} MB`)
-  const wakes = await wakeOne(parts)
-  const together = await commitToAll(parts, first, 'all of the first')
-  await connect(crowd, agents - first)
-  say(`${agents} agents wait, server ${residentMb(fleet.serverPid())} MB`)
-  const idle = await idleCost(parts)
-  const runs: Fanout[] = []
-  for (let n = 0; n < COMMITS; n++) runs.push(await commitToAll(parts, agents, `commit ${n}`))
-  runs.sort((a, b) => a.p99Ms - b.p99Ms)
-  const median = runs[Math.floor(runs.length / 2)] ?? together
-  return {
-    wake_p50_ms: rounded(percentile(wakes, 50)),
-    wake_p99_ms: rounded(percentile(wakes, 99)),
-    fanout_2000_p99_ms: rounded(together.p99Ms),
-    fanout_10000_p50_ms: rounded(median.p50Ms),
-    fanout_10000_p99_ms: rounded(median.p99Ms),
-    fanout_10000_last_ms: rounded(median.lastMs),
-    fanout_10000_worst_last_ms: rounded(Math.max(...runs.map(({ lastMs }) => lastMs))),
-    fanout_server_cpu_ms: median.serverCpuMs,
-    server_rss_mb: residentMb(fleet.serverPid()),
-    server_rss_peak_mb: peakResidentMb(fleet.serverPid()),
-    ...idle,
-    event_loop_lag_p99_ms: Math.max(...runs.map(({ lag }) => lag.p99Ms)),
-    event_loop_lag_max_ms: Math.max(...runs.map(({ lag }) => lag.maxMs)),
+async function withCrowd<T>(say: Say, agents: number, work: (parts: Parts) => Promise<T>): Promise<T> {
+  const open = Number(/Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
+  if (open < agents + 1_000) throw new Error(`${agents} agents need more than ${open} open files: ulimit -n ${agents + 1_000}`)
+  const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
+  const git = await createGitServer({ dir: gitDir })
+  const probed = await createProbedFleet()
+  const { fleet } = probed
+  const crowd = Array.from({ length: PROCESSES }, startAgents)
+  const parts: Parts = { say, agents, git, probed, fleet, crowd }
+  try {
+    await signUp(parts)
+    await connect(crowd, agents)
+    say(`${agents} agents wait, server ${residentMb(fleet.serverPid())} MB`)
+    return await work(parts)
+  } finally {
+    for (const process of crowd) process.end()
+    await fleet.stop()
+    await git.stop()
+    rmSync(gitDir, { recursive: true, force: true })
   }
 }
 
@@ -111,12 +118,10 @@ async function signUp({ say, agents, git, fleet, crowd }: Parts): Promise<void> 
   say(`placed everywhere in ${rounded(performance.now() - placedMs, 0)} ms, server ${residentMb(fleet.serverPid())} MB`)
 }
 
-/** The next `count` agents open a session, fetch what there is and wait. */
+/** They open a session, fetch what there is and wait. */
 async function connect(crowd: readonly AgentsProcess[], count: number): Promise<void> {
-  if (count <= 0) return
-  const before = await waitingIn(crowd)
-  await Promise.all(crowd.map((process) => process.order({ do: 'connect', count: count / PROCESSES })))
-  await until(async () => (await waitingIn(crowd)) >= before + count, `${before + count} agents to wait`, 120_000)
+  await Promise.all(crowd.map((process) => process.order({ do: 'connect' })))
+  await until(async () => (await waitingIn(crowd)) >= count, `${count} agents to wait`, 120_000)
   await Bun.sleep(2_000)
 }
 
@@ -149,14 +154,17 @@ interface Fanout {
   lastMs: number
   lag: Lag
   serverCpuMs: number
+  agentsCpuMs: number
 }
 
 /** The commit is in the repository; time begins when the forge's webhook is sent. */
-async function commitToAll({ say, git, fleet, crowd, probed }: Parts, agents: number, what: string): Promise<Fanout> {
+async function commitToAll({ say, agents, git, fleet, crowd, probed }: Parts, what: string): Promise<Fanout> {
   await git.commit(manifests(what), what)
   await Promise.all(crowd.map((process) => process.order({ do: 'reset' })))
   const lagging = probed.measureLag()
   const cpuMs = processorMs(fleet.serverPid())
+  const agentsMs = () => crowd.reduce((sum, { pid }) => sum + processorMs(pid), 0)
+  const agentsBeforeMs = agentsMs()
   const sentMs = machineMs()
   await fleet.webhook('apps')
   let taken: number[] = []
@@ -171,12 +179,13 @@ async function commitToAll({ say, git, fleet, crowd, probed }: Parts, agents: nu
     120_000,
   )
   const serverCpuMs = processorMs(fleet.serverPid()) - cpuMs
+  const agentsCpuMs = agentsMs() - agentsBeforeMs
   const lag = await lagging.stop()
   const lastMs = taken.reduce((a, b) => Math.max(a, b), 0)
-  const result = { p50Ms: percentile(taken, 50), p99Ms: percentile(taken, 99), lastMs, lag, serverCpuMs }
+  const result = { p50Ms: percentile(taken, 50), p99Ms: percentile(taken, 99), lastMs, lag, serverCpuMs, agentsCpuMs }
   say(
     `${what}: ${taken.length} pages, p50 ${rounded(result.p50Ms, 0)} ms, p99 ${rounded(result.p99Ms, 0)} ms, last ${rounded(lastMs, 0)} ms; ` +
-      `server ${serverCpuMs} ms of CPU, lag p50 ${lag.p50Ms} p99 ${lag.p99Ms} max ${lag.maxMs} ms, ${residentMb(fleet.serverPid())} MB`,
+      `CPU: server ${serverCpuMs} ms, agents ${agentsCpuMs} ms; lag p50 ${lag.p50Ms} p99 ${lag.p99Ms} max ${lag.maxMs} ms, ${residentMb(fleet.serverPid())} MB`,
   )
   return result
 }
@@ -196,6 +205,7 @@ async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<s
 }
 
 interface AgentsProcess {
+  pid: number
   order(order: FanoutOrder): Promise<FanoutReport>
   end(): void
 }
@@ -209,6 +219,7 @@ function startAgents(): AgentsProcess {
   const lines = linesOf(child.stdout)
   let last: Promise<unknown> = Promise.resolve()
   return {
+    pid: child.pid,
     order(order) {
       const answer = last.then(async () => {
         child.stdin.write(`${JSON.stringify(order)}\n`)

@@ -1,21 +1,20 @@
 // scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
 import { benchMerge } from './merge.ts'
 import { benchBytes } from './sync-bytes.ts'
-import { benchFanout } from './sync-fanout.ts'
+import { benchFanout, benchWake } from './sync-fanout.ts'
 import { benchFlaps } from './sync-flaps.ts'
 import { benchIdle } from './sync-idle.ts'
 
 type Say = (text: string) => void
 type Part = (say: Say) => Promise<Record<string, number>>
 
-const AGENTS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
-
 const PARTS: Record<string, Part> = {
   merge: benchMerge,
   bytes: benchBytes,
   flaps: benchFlaps,
   idle: benchIdle,
-  fanout: (say) => benchFanout(say, { agents: AGENTS }),
+  wake: benchWake,
+  fanout: benchFanout,
 }
 
 export async function benchSync(say: Say, only: string | null): Promise<Record<string, number>> {
