@@ -33,6 +33,8 @@ export type ReadResult =
 export interface ShardReader {
   readonly dbId: string
   read(clusterId: string, ask: Ask, bounds: ReadBounds): ReadResult
+  /** PL1: null when a delta can answer the cursor. */
+  refusal(clusterId: string, cursor: Position): RefetchReason | null
   close(): void
 }
 
@@ -99,11 +101,14 @@ export function openShardReader(path: string): ShardReader {
   const statements = prepare(db)
   // Made once: making it costs as much as a small read.
   const snapshot = db.transaction((cluster: string, ask: Ask, bounds: ReadBounds) => readRows(statements, meta, cluster, ask, bounds))
+  const refusal = db.transaction((cluster: string, cursor: Position) => {
+    return refusalOf(statements, meta, cluster, cursor, headOf(statements, meta, cluster).dv)
+  })
   return {
     dbId: meta.dbId,
     read: (cluster, ask, bounds) =>
-      (ask.kind === 'pull' ? readKnown(statements, meta, cluster, ask, bounds) : null) ??
-      snapshot.deferred(cluster, ask, bounds),
+      (ask.kind === 'pull' ? readKnown(statements, meta, cluster, ask, bounds) : null) ?? snapshot.deferred(cluster, ask, bounds),
+    refusal: (cluster, cursor) => refusal.deferred(cluster, cursor),
     close() {
       for (const statement of Object.values(statements)) statement.finalize()
       db.close()
@@ -122,8 +127,8 @@ function readKnown({ delta }: Statements, { siteId }: Meta, cluster: string, { c
 
 /** Inside one read transaction (PL2). */
 function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
-  const { head, logged, delta, live } = statements
-  const at = head.get({ cluster }) ?? { dv: 0, term: meta.term, hash: EMPTY_HASH, count: 0 }
+  const { delta, live } = statements
+  const at = headOf(statements, meta, cluster)
   const whole = ask.kind === 'refetch' || ask.cursor === null
   let rows: Row[] | null
   let keep: string | undefined
@@ -134,8 +139,7 @@ function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask,
   } else {
     const { cursor } = ask
     assert(cursor, 'a delta has a cursor')
-    const known = cursor.dv === 0 ? { dv: 0, term: cursor.term, hash: EMPTY_HASH, count: 0 } : logged.get({ cluster, dv: cursor.dv })
-    const reason = refetchReason(cursor, { dbId: meta.dbId, origin: meta.origin, headDv: at.dv, known })
+    const reason = refusalOf(statements, meta, cluster, cursor, at.dv)
     if (reason !== null) return { kind: 'refetch', reason }
     if (cursor.dv === at.dv) return { kind: 'nothing_new' }
     rows = within(bounds, deltaRows(delta.iterate({ cluster, after: cursor.dv })))
@@ -144,6 +148,14 @@ function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask,
   const ordinal = statements.ordinal.get({ cluster })?.ordinal ?? 0
   const to = { dbId: meta.dbId, term: at.term, dv: at.dv, hash: at.hash }
   return { kind: 'rows', to, count: at.count, ordinal, siteId: meta.siteId, rows, ...(keep === undefined ? {} : { keep }) }
+}
+
+const headOf = ({ head }: Statements, { term }: Meta, cluster: string): HeadRow =>
+  head.get({ cluster }) ?? { dv: 0, term, hash: EMPTY_HASH, count: 0 }
+
+function refusalOf({ logged }: Statements, { dbId, origin }: Meta, cluster: string, cursor: Position, headDv: number) {
+  const known = cursor.dv === 0 ? { term: cursor.term, hash: EMPTY_HASH } : logged.get({ cluster, dv: cursor.dv })
+  return refetchReason(cursor, { dbId, origin, headDv, known })
 }
 
 /** PL1: null when a delta can answer the cursor. `known` is the log's entry at the cursor's dv, if that was ever a head of this cluster. */

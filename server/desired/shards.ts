@@ -51,6 +51,8 @@ export interface Shards {
   pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult>
   /** A page that becomes a new file, without the buckets that are equal (PL9); `sums`: 0, 1, 16 or 256 of 16 bytes. */
   refetch(clusterId: ClusterId, sums: Uint8Array, accept: Accept): Promise<PullResult>
+  /** PL1: why a delta cannot answer the cursor; null when one can. Reads no rows. */
+  refusal(clusterId: ClusterId, cursor: Position): RefetchReason | null
   /** PL3: only of a transfer that was made for this cluster. */
   part(clusterId: ClusterId, transferId: string, part: number): PartResult
   /** RV3: what was not fetched yet of the cluster's pages never is. */

@@ -26,7 +26,7 @@ export interface RestoreGate {
 export interface RestoreGateDeps {
   store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'clusterOrdinals' | 'appendEvents'>
   keys: Pick<ServerKeys, 'history'>
-  shards: Pick<Shards, 'head' | 'pull'>
+  shards: Pick<Shards, 'head' | 'refusal'>
   clock: Clock
   log: Logger
 }
@@ -110,8 +110,6 @@ async function isNewer(clusterId: ClusterId, { hello }: HeadProof, { store, shar
   if (hello.epoch > facts.epoch || hello.ordinal > facts.ordinal) return true
   // The store may have overtaken the time that is gone: then the numbers say nothing, and the log must know the page.
   if (hello.ordinal <= atStart) return false
-  const { dbId } = shards.head(clusterId)
-  if (hello.to.dbId !== dbId) return hello.ordinal > facts.adoptedOrdinal
-  const { kind } = await shards.pull(clusterId, hello.to, { zstd: false })
-  return kind === 'refetch' && shards.head(clusterId).dbId === dbId
+  if (hello.to.dbId !== shards.head(clusterId).dbId) return hello.ordinal > facts.adoptedOrdinal
+  return shards.refusal(clusterId, hello.to) !== null
 }

@@ -135,6 +135,7 @@ test('PL1 a cursor is answered by a delta only if it once was a head of this ver
   const head = shards.head(CLUSTER)
   const answer = async (cursor: Position) => {
     const pulled = await shards.pull(CLUSTER, cursor, IDENTITY)
+    expect(shards.refusal(CLUSTER, cursor)).toBe(pulled.kind === 'refetch' ? pulled.reason : null)
     return pulled.kind === 'refetch' ? pulled.reason : pulled.kind
   }
   expect(await answer(early)).toBe('page')
@@ -154,6 +155,7 @@ test.each([
   ['PL1 known', {}, null],
   ['PL1 another file', { dbId: 'e' }, 'unknown'],
   ['PL1 another file, because this one was made anew', { dbId: 'e', origin: 'rebuilt' }, 'restored'],
+  ['PL1 another file, because this one was compacted', { dbId: 'e', origin: 'compacted' }, 'compacted'],
   ['PL1 exactly the head', { headDv: 5 }, null],
   ['PL1 one past the head', { headDv: 4 }, 'restored'],
   ['PL1 never a head of this cluster', { known: null }, 'unknown'],
