@@ -12,7 +12,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { ClusterRecord, DesiredService, RestoreProof, Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import type { RestoreGate } from './restore-gate.ts'
-import { planRestore, restoreToken, type ServiceReport } from './restore-plan.ts'
+import { planRestore, restoredDoc, restoreToken, type ServiceReport } from './restore-plan.ts'
 
 export interface RestoreActions {
   /** Since when agents wait for a person; null: they do not. */
@@ -127,7 +127,7 @@ async function markRestored(publish: PublishDeps, marked: readonly DesiredServic
     for (const { ordinal: _, setSha, doc, ...row } of rows.slice(start, start + ROWS_A_TIME)) {
       const objects = sets.get(setSha) ?? (await readSet(publish, setSha))
       sets.set(setSha, objects)
-      if (doc !== null) publications.push({ ...row, doc: { ...doc, restored: true }, objects })
+      if (doc !== null) publications.push({ ...row, doc: restoredDoc(doc), objects })
     }
     await publishRevisions(publish, publications)
   }

@@ -31,6 +31,9 @@ export interface PlannedRestore {
   marked: DesiredService[]
 }
 
+/** The document of a row that is marked. A yes that the backup remembers was said to the cluster as it was then. */
+export const restoredDoc = ({ pruneConfirmed: _, ...doc }: ServiceRow): ServiceRow => ({ ...doc, restored: true })
+
 export function planRestore(input: RestoreInput): PlannedRestore {
   const services: RestoreServiceView[] = []
   const marked: DesiredService[] = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { planRestore, type RestoreInput, restoreToken } from '../../server/fleet/restore-plan.ts'
+import { planRestore, type RestoreInput, restoredDoc, restoreToken } from '../../server/fleet/restore-plan.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -27,6 +27,13 @@ const status = (digest: string | null, extra: Partial<ServiceStatus> = {}): Serv
     ...(digest === null ? {} : { received: { commit: `c-${digest.slice(2)}`, digest, atMs: 1 } }),
     ...extra,
   })
+
+test('RP2 a yes to a prune that the backup remembers is none after the restore', () => {
+  const { doc } = row('web', { pruneConfirmed: 'd-old' })
+  if (doc === null) throw new Error('it has a row')
+  expect(restoredDoc(doc)).toMatchObject({ digest: 'd-old', restored: true })
+  expect('pruneConfirmed' in restoredDoc(doc)).toBe(false)
+})
 
 test.each([
   ['the same, told since', {}, status('d-old'), true, 'same', false],
