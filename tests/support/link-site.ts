@@ -28,6 +28,8 @@ export interface Link {
   /** The last one that the agent signed. */
   nonce: string
   cutAfterMs: number | null
+  /** Before `answer` is asked. */
+  delayMs(path: string, url: URL): number
   frozen: boolean
 }
 
@@ -38,12 +40,22 @@ export async function site(options: { joins?: number; sync?: Partial<SyncOptions
   await server.open()
   await server.createJoinToken(options.joins ?? 1)
   const asked: string[] = []
-  const link: Link = { answer: () => null, loseAnswer: () => false, tamper: null, nonce: '', cutAfterMs: null, frozen: false }
+  const link: Link = {
+    answer: () => null,
+    loseAnswer: () => false,
+    tamper: null,
+    nonce: '',
+    cutAfterMs: null,
+    delayMs: () => 0,
+    frozen: false,
+  }
   const fetcher: Fetcher = async (url, init) => {
     const { pathname } = new URL(url)
     asked.push(pathname)
     if (pathname === ROUTES.session) link.nonce = /"nonce":"([^"]+)"/.exec(String(Buffer.from((init.body ?? []) as Uint8Array)))?.[1] ?? ''
     const ask = async (): Promise<Response> => {
+      const delayMs = link.delayMs(pathname, new URL(url))
+      if (delayMs > 0) await clock.sleep(delayMs)
       const response = link.answer(pathname, new URL(url)) ?? (await server.handle(new Request(url, init as RequestInit)))
       if (response === null || response === 'down' || link.loseAnswer(pathname)) throw new Error('connection refused')
       if (link.tamper === null || !response.ok || (pathname !== ROUTES.join && pathname !== ROUTES.session)) return response
