@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { OUTBOX_EVENT_BYTES_MAX, OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 
@@ -136,7 +136,11 @@ describe('outbox', () => {
   test(`PU5 at most ${OUTBOX_EVENTS_MAX} events wait, the oldest go first, states are never dropped`, () => {
     const { state } = open()
     state.report([{ kind: 'service', key: 'default/web', doc: healthy }])
-    const event = (n: number) => ({ kind: 'event' as const, key: String(n), doc: { atMs: n, type: 'Normal', reason: 'R', message: `m${n}` } })
+    const event = (n: number) => ({
+      kind: 'event' as const,
+      key: String(n),
+      doc: { atMs: n, type: 'Normal', reason: 'R', message: `m${n}` },
+    })
     state.report(Array.from({ length: OUTBOX_EVENTS_MAX }, (_, n) => event(n)))
     expect(state.outboxDepth()).toBe(OUTBOX_EVENTS_MAX + 1)
     state.report([event(OUTBOX_EVENTS_MAX)])
@@ -145,6 +149,118 @@ describe('outbox', () => {
     expect(waiting.filter((row) => row.kind === 'event')[0]?.key).toBe('1')
     expect(waiting.some((row) => row.kind === 'service')).toBe(true)
   })
+})
+
+describe('events', () => {
+  const event = (n: number, change: object = {}) => ({
+    kind: 'event' as const,
+    key: `${n}`,
+    doc: { atMs: n, type: 'Warning', reason: 'Degraded', message: 'm', service: 'shop/web', ...change },
+  })
+  const kept = (state: ReturnType<typeof open>['state']) => state.outbox(99).map(({ key, doc }) => [key, (doc as { count?: number }).count])
+
+  test('PU5 events that say the same are one with a count and the last time, until they were sent', () => {
+    const { state } = open()
+    for (const n of [1, 2, 3]) state.report([event(n)])
+    state.report([
+      event(4, { message: 'other' }),
+      event(5),
+      event(6, { service: 'shop/db' }),
+      event(7, { object: 'o' }),
+      event(8, { reason: 'r' }),
+    ])
+    expect(kept(state)).toEqual([
+      ['4', undefined],
+      ['5', 4],
+      ['6', undefined],
+      ['7', undefined],
+      ['8', undefined],
+    ])
+    expect(state.outbox(99)[1]?.doc).toMatchObject({ atMs: 5, count: 4 })
+    state.report([event(9), event(10)]) // what was handed out may be on the server
+    expect(kept(state).filter(([key]) => key === '5' || key === '10')).toEqual([
+      ['5', 4],
+      ['10', 2],
+    ])
+  })
+
+  test('PU6 the same event once more under its key counts once', () => {
+    const { state } = open()
+    state.report([event(1)])
+    state.report([event(2)])
+    const depth = state.lastRev()
+    state.report([event(2)])
+    expect([state.lastRev(), kept(state)]).toEqual([depth, [['2', 2]]])
+  })
+
+  test('PU5 a restart begins new counts', () => {
+    const { dir, state } = open()
+    state.report([event(1)])
+    state.report([event(2)])
+    state.close()
+    const again = openAgentState(join(dir, 'agent.sqlite'))
+    again.report([event(3)])
+    expect(again.outbox(9).map(({ key }) => key)).toEqual(['2', '3'])
+  })
+
+  test('PU5 at most so many bytes of events wait, to the byte, the oldest go first', () => {
+    const { state } = open()
+    const bytes = (n: number, size: number) => {
+      const { kind, key, doc } = event(n, { message: '' })
+      const rest = JSON.stringify(doc).length
+      return { kind, key, doc: { ...doc, message: String(n).padEnd(size - rest, 'x') } }
+    }
+    const [size, count] = [4_096, OUTBOX_EVENT_BYTES_MAX / 4_096]
+    state.report(Array.from({ length: count }, (_, n) => bytes(1_000 + n, size)))
+    expect(state.outboxDepth()).toBe(count)
+    state.report([bytes(5_000, 100)])
+    expect(state.outboxDepth()).toBe(count)
+    expect(state.outbox(1)[0]?.key).toBe('1001')
+  })
+})
+
+describe('PU4 ranges of the inventory', () => {
+  const report = (state: ReturnType<typeof open>['state'], keys: string[]) =>
+    state.report(keys.map((key) => ({ kind: 'object' as const, key, doc: { key } })))
+  const ranges = (state: ReturnType<typeof open>['state'], limit: number, bytesMax = 1e9) => {
+    const found: Array<[string[], string | null]> = []
+    for (let after: string | null = null; found.length < 20; ) {
+      const { rows, upTo } = state.inventoryRange(after, limit, bytesMax)
+      found.push([rows.map(({ key }) => key), upTo])
+      if (upTo === null) break
+      after = upTo
+    }
+    return found
+  }
+
+  test('they follow each other from end to end, in code unit order, whatever order they were reported in', () => {
+    const { state } = open()
+    report(state, ['c', 'a', '\u{1f600}', 'b', '\uffee', 'd'])
+    state.report([{ kind: 'event', key: 'e', doc: { atMs: 1 } }])
+    expect(ranges(state, 4)).toEqual([
+      [['a', 'b', 'c', 'd'], 'object/d'],
+      [['\u{1f600}', '\uffee'], null],
+    ])
+    expect(ranges(state, 6)).toHaveLength(1)
+    expect(ranges(state, 1)).toHaveLength(6)
+  })
+  test('a row that is larger than a push goes alone', () => {
+    const { state } = open()
+    report(state, ['a', 'b'])
+    expect(ranges(state, 9, 1).map(([keys]) => keys)).toEqual([['a'], ['b']])
+  })
+  test('nothing at all is one empty range', () => expect(ranges(open().state, 9)).toEqual([[[], null]]))
+})
+
+test('SY6 a service that became Degraded or Healthy is urgent, until it was acknowledged', () => {
+  const { state } = open()
+  const service = (health: string) => state.report([{ kind: 'service', key: 'shop/web', doc: { ...healthy, health } }])
+  service('Progressing')
+  expect(state.outboxUrgent()).toBe(false)
+  service('Degraded')
+  expect(state.outboxUrgent()).toBe(true)
+  state.acknowledge(state.lastRev())
+  expect(state.outboxUrgent()).toBe(false)
 })
 
 test('a state file of a newer version is refused and left as it is', () => {

@@ -61,3 +61,30 @@ test('a request has as few headers as it can', async () => {
   })
   expect(seen).toEqual([{ accept: '', 'user-agent': '', connection: '', 'accept-encoding': 'zstd', authorization: 'Bearer t' }])
 })
+
+test('PL11 after 426 the highest version that both know is spoken, at once and from then on', async () => {
+  const seen: Array<string | null> = []
+  const speaker = (server: { min: number; max: number }) =>
+    createServerClient(
+      'http://x',
+      async (_, init) => {
+        const version = new Headers(init.headers as Record<string, string>).get('skerry-protocol')
+        seen.push(version)
+        const spoken = Number(version ?? 1)
+        if (spoken >= server.min && spoken <= server.max) return Response.json({ tomorrow: [1, 2] })
+        return problem(new AppError('protocol_unsupported', { extra: { ...server } }))
+      },
+      systemClock,
+      { versions: { min: 1, max: 3 } },
+    )
+  const ask = (each: ReturnType<typeof speaker>) =>
+    each.call({ doing: 'pull', method: 'GET', path: '/p', answerBytesMax: 1_000, timeoutMs: 1_000, signal: new AbortController().signal })
+  const older = speaker({ min: 1, max: 2 })
+  await ask(older)
+  await ask(older)
+  expect(seen.splice(0)).toEqual(['3', '2', '2'])
+  await ask(speaker({ min: 1, max: 1 }))
+  expect(seen.splice(0)).toEqual(['3', null])
+  const apart = await ask(speaker({ min: 4, max: 9 })).catch((error) => error)
+  expect([(apart as AppError).code, seen.splice(0)]).toEqual(['protocol_unsupported', ['3']])
+})

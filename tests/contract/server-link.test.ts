@@ -3,6 +3,8 @@ import { afterEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import type { KubeCredentials } from '../../agent/cluster/kube-credentials.ts'
+import { createKubeHttp } from '../../agent/cluster/kube-http.ts'
 import { createServerClient, cutOf, type ServerCall } from '../../agent/sync/server-client.ts'
 import { createServerLink } from '../../agent/sync/server-link.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -181,4 +183,25 @@ test('SY6 what is counted is what goes over the socket, headers included, on one
   await call({ token, method: 'POST', path: '/agent/v1/status', json: { incarnation: 1, rows: [] } })
   expect(traffic()).toEqual({ requests: 2, sentBytes: received, receivedBytes: sent })
   expect(connections).toBe(1)
+})
+
+test('SY7 the Kubernetes link takes no proxy of the environment', async () => {
+  const through = await proxy()
+  const names = ['HTTP_PROXY', 'http_proxy'] as const
+  const before = names.map((name) => process.env[name])
+  for (const name of names) process.env[name] = through.url
+  try {
+    const access = { authorization: null, tls: { insecure: false } }
+    const credentials = { server: plainServer(() => Response.json({ ok: 1 })), source: 'test', read: async () => access }
+    const kube = createKubeHttp(credentials as unknown as KubeCredentials, { clock: systemClock, log: silentLogger, userAgent: 'test' })
+    ends.push(() => kube.close())
+    expect(await kube.request({ method: 'GET', path: '/version', plural: '' })).toMatchObject({ kind: 'answer', body: { ok: 1 } })
+    expect(through.heads).toEqual([])
+  } finally {
+    names.forEach((name, n) => {
+      const value = before[n]
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    })
+  }
 })
