@@ -34,6 +34,8 @@ export const FILE_STEPS: ReadonlyArray<readonly [name: string, weight: number, s
 
 /** Steps that need what other parts bring; switched on by the options of a history. */
 export const RESTORE_STEPS: ReadonlyArray<readonly [name: string, weight: number, step: Step]> = [
+  ['compact', 1, compact],
+  ['rotate key', 0.6, rotateKey],
   ['backup', 2, backup],
   ['restore server', 1.2, restoreServer],
   ['fork server', 0.6, forkServer],
@@ -219,6 +221,22 @@ async function poisonStatus(run: Run): Promise<void> {
   db.close()
   agent.start()
   run.world.count('poison_status')
+}
+
+/** The server goes down in the midst of it, sometimes. */
+async function compact(run: Run): Promise<void> {
+  const server = run.world.pick(run.servers)
+  if (!server.up) return
+  if (run.world.chance(0.3)) server.life.endAfter(1 + run.world.below(6), run.world.chance(0.5))
+  if (await server.compact()) run.world.count('compaction')
+  if (server.up) server.life.endAfter(Number.POSITIVE_INFINITY, false)
+}
+
+async function rotateKey(run: Run): Promise<void> {
+  const server = run.world.pick(run.servers)
+  if (!server.up) return
+  server.rotateKey()
+  run.world.count('key_rotation')
 }
 
 async function backup(run: Run): Promise<void> {

@@ -10,8 +10,8 @@ import type { Run } from './run.ts'
 import type { SimAgent } from './sim-agent.ts'
 import { readServiceRow, rowsOnDisk } from './sim-cluster.ts'
 
-/** A site of these histories has at most 40 objects; what grows without end would pass this within a few of them. */
-const AGENT_FOLDER_BYTES_MAX = 4 * 1_024 * 1_024
+/** A site of these histories has at most 40 objects, a reserve of 4 MiB beside them; what grows without end would pass this within a few of them. */
+const AGENT_FOLDER_BYTES_MAX = 12 * 1_024 * 1_024
 const POISON_KEY = 'poison'
 
 export async function findProblems(run: Run): Promise<Broken[]> {

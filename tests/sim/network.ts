@@ -78,6 +78,7 @@ export class FaultyNetwork {
       return problem('protocol_unsupported')
     }
     const fault = world.chance(this.rate) ? world.pick(this.kinds) : null
+    if (fault !== null && url.includes('part=')) world.count('fault_in_parts')
     const answer = await abortable(fault === null ? this.#ask(url, init) : this.#meet(fault, url, path, init), init.signal)
     world.note(`${this.#name} ${path.slice(10)} ${fault ?? ''} ${answer.status}`)
     return answer
@@ -160,7 +161,7 @@ export class FaultyNetwork {
     }
   }
 
-  async #bend(fault: 'drop_answer' | 'delay_answer' | 'truncate' | 'flip', url: string, init: BunFetchRequestInit): Promise<Response> {
+  async #bend(fault: BendingFault, url: string, init: BunFetchRequestInit): Promise<Response> {
     const world = this.#world
     const response = await this.#ask(url, init)
     if (response.status === 204) return response
@@ -170,6 +171,7 @@ export class FaultyNetwork {
     if (fault === 'drop_answer') throw new LinkDown('lost on the way back')
     if (fault === 'delay_answer') await this.#late(init.signal)
     const at = Math.floor(world.random() * body.length)
+    if (fault === 'cut_answer') return new Response(brokenOff(body.subarray(0, at)), { status, headers })
     if (fault === 'truncate') return new Response(body.subarray(0, at), { status, headers })
     const bit = 1 << world.below(8)
     if (fault === 'flip' && body.length > 0) body[at] = (body[at] ?? 0) ^ bit
@@ -227,6 +229,19 @@ export class FaultyNetwork {
 }
 
 export type SentPages = Map<string, Answer>
+
+type BendingFault = Extract<NetworkFault, 'drop_answer' | 'delay_answer' | 'truncate' | 'cut_answer' | 'flip'>
+
+/** As a connection that ends in the midst of an answer. */
+const brokenOff = (bytes: Uint8Array): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    start(controller) {
+      if (bytes.length > 0) controller.enqueue(bytes)
+    },
+    pull(controller) {
+      controller.error(new LinkDown('cut'))
+    },
+  })
 
 const responseOf = ({ body, status, headers }: Answer): Response => new Response(body, { status, headers })
 

@@ -4,6 +4,7 @@ import type { DesiredService } from '../../server/store/store.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 import { World } from './history.ts'
 import { FaultyNetwork, type SentPages } from './network.ts'
@@ -13,6 +14,13 @@ import { SimServer } from './sim-server.ts'
 
 export const SERVICES: readonly ServiceId[] = ['web', 'db', 'web-2', 'cron'].map((service) => ({ project: 'shop', service }))
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+
+/** Of revisions with an object that does not compress and travels in parts on a bad link. */
+const LARGE_SHARE = 0.04
+const noise = (seed: number): string => {
+  const random = seededRandom(seed)
+  return Buffer.from(Array.from({ length: random() < 0.2 ? 300_000 : 50_000 }, () => random() * 256)).toString('base64')
+}
 
 export interface RunCounts {
   revisions: number
@@ -86,7 +94,10 @@ export class Run {
     const share = world.chance(0.1) ? 0.1 : 0.65
     const names = pool.filter(() => world.chance(share))
     // The value names the cluster: what comes to the wrong place is seen.
-    return new Map(names.map((name) => [objectName(id, name), `${clusterId} ${world.below(4)}`]))
+    const large = world.chance(LARGE_SHARE) ? world.pick(names.length === 0 ? [''] : names) : ''
+    return new Map(
+      names.map((name) => [objectName(id, name), `${clusterId} ${world.below(4)}${name === large ? noise(world.below(1_000_000)) : ''}`]),
+    )
   }
 
   /** Orders a revision in one cluster. `poison`: its digest is another one's. */

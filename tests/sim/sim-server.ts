@@ -11,7 +11,8 @@ import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { replayShards } from '../../server/desired/replay.ts'
-import { createShards, shardOf } from '../../server/desired/shard-files.ts'
+import { createShards, type OpenedShards, shardOf } from '../../server/desired/shard-files.ts'
+import { rewriteShard } from '../../server/desired/rewrite-shard.ts'
 import type { Shards } from '../../server/desired/shards.ts'
 import { discardStale } from '../../server/desired/stale-shards.ts'
 import { createRestoreActions, type RestoreActions } from '../../server/fleet/restore-actions.ts'
@@ -26,6 +27,7 @@ import { type ServiceRow, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import type { ProcessClock } from '../support/virtual-clock.ts'
 import { keyOf, START_MS, type World } from './history.ts'
@@ -41,6 +43,7 @@ interface Running {
   store: Store
   raw: Store
   shards: Shards
+  opened: OpenedShards
   agents: AgentIndex
   routes: AgentRoutes
   restore: RestoreActions
@@ -141,7 +144,7 @@ export class SimServer {
       clock,
       log: silentLogger,
     })
-    this.#running = { life, clock, store, raw, shards, agents, routes, restore }
+    this.#running = { life, clock, store, raw, shards, opened, agents, routes, restore }
     life.onEnd(() => this.#leaveFiles())
   }
 
@@ -237,6 +240,23 @@ export class SimServer {
   async catchUp(): Promise<void> {
     const { raw, shards } = this.#alive()
     await publishRevisions({ store: raw, content: this.#content, shards }, [])
+  }
+
+  /** False: it went down meanwhile. */
+  async compact(): Promise<boolean> {
+    const { store, opened, agents, clock, life } = this.#alive()
+    const newId = () => this.#world.randomHex(16)
+    const onEpochsRaised = () => agents.refresh()
+    const deps = { store, content: this.#content, opened, newId, onEpochsRaised, pace: createPace(clock), log: silentLogger }
+    const work = rewriteShard(deps, 0, 'compacted').then(
+      () => true,
+      () => false,
+    )
+    return Promise.race([work, new Promise<boolean>((resolve) => life.onEnd(() => resolve(false)))])
+  }
+
+  rotateKey(): void {
+    this.#keys.rotate(this.#alive().clock.nowMs())
   }
 
   /** What a person does who reads the plan and finds it right. */
