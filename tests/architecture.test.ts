@@ -146,6 +146,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/watches.ts': 'holds the live view by watching through the port',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
   'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
+  'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
+  'server/fleet/restore-actions.ts': 'reads what the plan is made of, and carries out a yes',
   'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
   'agent/reconcile/recall.ts': 'looks for marked objects through the port, once',
   'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',

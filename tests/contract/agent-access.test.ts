@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import { joinRequest } from '../../agent/sync/join.ts'
+import { createKnocks, KNOCKS_MAX } from '../../server/access/knocks.ts'
 import { createSeenMarks } from '../../server/access/seen-marks.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
@@ -200,6 +201,16 @@ test('last-seen marks of many polls are one write, and the first of a cluster do
   stop.abort()
   await running
   expect(written).toHaveLength(3)
+})
+
+test('SE7 of agents that are not known only the last ones to knock are kept', () => {
+  const clock = createVirtualClock(7)
+  const knocks = createKnocks(clock)
+  for (let n = 0; n <= KNOCKS_MAX; n++) knocks.note(`a-${n}`)
+  knocks.note('a-5')
+  expect(knocks.list()).toHaveLength(KNOCKS_MAX)
+  expect(knocks.list()[0]).toEqual({ agentId: 'a-5', tries: 2, lastMs: 7 })
+  expect(knocks.list().at(-1)?.agentId).toBe('a-1')
 })
 
 test('AP11 the wait of an agent is written when it changes by more than a minute, and with no mark of its own', async () => {

@@ -142,7 +142,7 @@ test('RP2 pending survives a restart; a token of another plan is refused, and no
   await expect(server.restore.confirm(token ?? '', 'ann')).rejects.toMatchObject({ code: 'conflict' })
 })
 
-test('RP2 an agent of a cluster that joined after the backup knocks, and is listed with what to do', async () => {
+test('SE7 RP2 an agent of a cluster that joined after the backup knocks, and is listed with what to do', async () => {
   fleet = await restorableFleet(['ship-1'])
   await fleet.server.publish(idOf('ship-1'), WEB, { a: 'old' })
   await fleet.backUp()
