@@ -52,17 +52,21 @@ class CrdtReplica implements CheckedReplica {
   #last: LastHead
 
   constructor(options: CrdtReplicaOptions) {
-    const { path, clusterId, libraryDir, log } = options
+    const { path, clusterId, libraryDir } = options
     this.#options = options
     this.#fileOptions = libraryDir === undefined ? { clusterId } : { clusterId, libraryDir }
     this.#last = readLastHead(lastHeadPath(path), clusterId)
-    if (!existsSync(path)) return
+    this.#load()
+  }
+
+  #load(): void {
+    if (!existsSync(this.#options.path)) return
     try {
-      this.#open()
+      this.#openWithSpace()
       const epoch = Math.max(this.#last.epoch, this.#file?.held()?.epoch ?? 0)
       this.#last = { epoch, proof: laterProof(this.#file?.proof() ?? null, this.#last.proof) }
     } catch (error) {
-      log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
+      this.#options.log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }
     if (this.#file !== null) this.recheck()
   }
@@ -112,6 +116,7 @@ class CrdtReplica implements CheckedReplica {
   }
 
   #apply(frames: Uint8Array): ApplyPageResult {
+    if (this.#file === null) this.#load() // a full disk may have kept it from being opened
     const read = readPage(frames, this.#options.clusterId, this.#options.serverKeys())
     if (read.kind === 'refused') return read
     const { hello } = read.page
@@ -179,8 +184,19 @@ class CrdtReplica implements CheckedReplica {
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
     syncPath(dirname(path))
-    this.#open()
+    this.#openWithSpace()
     this.#verified = true
+  }
+
+  /** Opening writes, too, and what is held is to be enforced on a full disk as well (RP4). */
+  #openWithSpace(): void {
+    try {
+      this.#open()
+    } catch (error) {
+      if (!isDiskFull(error)) throw error
+      this.#options.onDiskFull?.()
+      this.#open()
+    }
   }
 
   #open(): void {

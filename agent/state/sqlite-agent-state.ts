@@ -237,9 +237,6 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   }
 }
 
-/** What an index of the log that finds no space looks like. */
-const isFailedWrite = (error: unknown) => error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_IOERR')
-
 /** Opening writes, too: the index of the log. */
 function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
   const open = () => {
@@ -250,7 +247,7 @@ function openWithSpace(path: string, reserve: DiskReserve | undefined): Database
   try {
     return open()
   } catch (error) {
-    if (reserve === undefined || !(isDiskFull(error) || isFailedWrite(error))) throw error
+    if (reserve === undefined || !isDiskFull(error)) throw error
     reserve.giveBack()
     return open()
   }

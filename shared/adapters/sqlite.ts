@@ -46,7 +46,10 @@ export function readTransaction<T>(db: Database, work: () => T extends Promise<u
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return (
-    code.startsWith('SQLITE_FULL') || code === 'ENOSPC' || /disk is full|no space left/i.test(error instanceof Error ? error.message : '')
+    code.startsWith('SQLITE_FULL') ||
+    code === 'SQLITE_IOERR_SHMSIZE' || // the index of the log found no space: what an opening on a full disk says
+    code === 'ENOSPC' ||
+    /disk is full|no space left/i.test(error instanceof Error ? error.message : '')
   )
 }
 

@@ -48,33 +48,36 @@ onDisk('RP4 the reserve takes real blocks, is made where there is space for it t
   expect(existsSync(join(disk.path, 'reserve'))).toBe(false)
 })
 
-onDisk('RP4 on a full disk the reserve is given back, the oldest events go, and the state is written even when the rest is taken, too', () => {
-  const { reserve, state, changes, reservePath } = filledState(16)
-  reserve.restock()
-  disk.fill()
-  let n = 40
-  for (; existsSync(reservePath) && n < 3_000; n++) state.report([event(n)])
-  expect([changes.length, reserve.problem()?.includes('free some space')]).toEqual([1, true])
-  expect(state.outbox(1)[0]?.key).not.toBe('e0')
+onDisk(
+  'RP4 on a full disk the reserve is given back, the oldest events go, and the state is written even when the rest is taken, too',
+  () => {
+    const { reserve, state, changes, reservePath } = filledState(16)
+    reserve.restock()
+    disk.fill()
+    let n = 40
+    for (; existsSync(reservePath) && n < 3_000; n++) state.report([event(n)])
+    expect([changes.length, reserve.problem()?.includes('free some space')]).toEqual([1, true])
+    expect(state.outbox(1)[0]?.key).not.toBe('e0')
 
-  disk.fill()
-  for (const end = n + 600; n < end; n++) {
-    state.report([event(n), { kind: 'service', key: 'web/shop', doc: { n } }])
-  }
-  const keys = state.outbox(5_000).map(({ key }) => key)
-  expect([keys.includes('e0'), keys.includes('web/shop')]).toEqual([false, true])
-  expect(state.lastReported('service', 'web/shop')).toEqual({ n: n - 1 })
+    disk.fill()
+    for (const end = n + 600; n < end; n++) {
+      state.report([event(n), { kind: 'service', key: 'web/shop', doc: { n } }])
+    }
+    const keys = state.outbox(5_000).map(({ key }) => key)
+    expect([keys.includes('e0'), keys.includes('web/shop')]).toEqual([false, true])
+    expect(state.lastReported('service', 'web/shop')).toEqual({ n: n - 1 })
 
-  reserve.restock()
-  expect(reserve.problem()).not.toBeNull()
-  disk.free()
-  reserve.restock()
-  expect([existsSync(reservePath), reserve.problem(), changes.length]).toEqual([true, null, 2])
-  state.close()
-  const again = openAgentState(join(disk.path, 'agent.sqlite'))
-  expect(again.lastReported('service', 'web/shop')).toEqual({ n: n - 1 })
-  again.close()
-})
+    reserve.restock()
+    expect(reserve.problem()).not.toBeNull()
+    disk.free()
+    reserve.restock()
+    expect([existsSync(reservePath), reserve.problem(), changes.length]).toEqual([true, null, 2])
+    state.close()
+    const again = openAgentState(join(disk.path, 'agent.sqlite'))
+    expect(again.lastReported('service', 'web/shop')).toEqual({ n: n - 1 })
+    again.close()
+  },
+)
 
 onDisk('RP4 an agent that starts on a full disk opens its state with the reserve', () => {
   const { reserve, state, reservePath } = filledState(16)
@@ -85,6 +88,29 @@ onDisk('RP4 an agent that starts on a full disk opens its state with the reserve
   expect(existsSync(reservePath)).toBe(false)
   again.report([event(99)])
   expect(again.outbox(1)[0]?.key).toBe('e0')
+  again.close()
+})
+
+onDisk('RP4 an agent that starts on a full disk enforces what its replica holds', async () => {
+  disk = mountSmallDisk(16)
+  const reserve = createDiskReserve(disk.path)
+  reserve.restock()
+  const { shards } = openTestShards(join(tempDir(), 'shards'), { shardCount: 1 })
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  const open = () =>
+    createCrdtReplica({
+      path: join(disk.path, 'replica.sqlite'),
+      clusterId: CLUSTER,
+      serverKeys: () => [SERVER_KEY.publicKey],
+      log: silentLogger,
+      onDiskFull: () => reserve.giveBack(),
+    })
+  const replica = open()
+  replica.applyPage(await pull(shards, null))
+  replica.close()
+  disk.fill()
+  const again = open()
+  expect([again.verified(), again.read(WEB).kind, reserve.problem() === null]).toEqual([true, 'complete', false])
   again.close()
 })
 
