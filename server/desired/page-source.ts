@@ -2,7 +2,8 @@
 import type { Position } from '../../shared/crdt/position.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import type { RowBody, RowFrames } from './row-frames.ts'
-import type { Ask, ReadBounds, ShardReader } from './shard-reader.ts'
+import type { ReadBounds } from './row-lines.ts'
+import type { Ask, ShardReader } from './shard-reader.ts'
 
 export type SourceResult =
   | { kind: 'rows'; to: Position; count: number; ordinal: number; siteId: string; keep?: string; body: RowBody }
@@ -17,6 +18,6 @@ export function readBody(
 ): SourceResult | { kind: 'large' } {
   const read = reader.read(clusterId, ask, bounds)
   if (read.kind !== 'rows') return read
-  const { rows, ...head } = read
-  return { ...head, body: frames.body(rows, zstd) }
+  const { lines, ...head } = read
+  return { ...head, body: frames.body(lines.bytes, zstd) }
 }

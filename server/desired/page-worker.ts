@@ -4,7 +4,8 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { LargeRead, WorkerAnswer } from './large-reads.ts'
 import { readBody } from './page-source.ts'
 import { createRowFrames } from './row-frames.ts'
-import { openShardReader, type ShardReader, UNBOUNDED } from './shard-reader.ts'
+import { UNBOUNDED } from './row-lines.ts'
+import { openShardReader, type ShardReader } from './shard-reader.ts'
 
 /** Compressed pages that may be asked for again by the next cluster. */
 const FRAMES_BYTES_MAX = 32 * 1_024 * 1_024
@@ -22,6 +23,7 @@ self.onmessage = ({ data }: MessageEvent<LargeRead>) => {
     const bytes = new Uint8Array(read.body.bytes) // a copy: what is given away is gone here, and a packed one stays for the next cluster
     const answer: WorkerAnswer = { kind: 'read', read: { ...read, body: { ...read.body, bytes } }, compressions: frames.compressions }
     self.postMessage(answer, [bytes.buffer])
+    setImmediate(() => Bun.gc(true)) // what a large page leaves behind is larger than all else here
   } catch (error) {
     self.postMessage({ kind: 'failed', error: describeError(error) } satisfies WorkerAnswer)
   }

@@ -1,7 +1,6 @@
 // Row lines as they travel. What clusters share (the same service rolled out to a thousand of them) is compressed once: frames are kept by the SHA-256 of their
 // lines, the least recently used go first.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { type Row, rowLine } from '../../shared/protocol/frames.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
 
 /** Fewer lines than this are compressed together with hello and checkpoint: a frame of their own would not pay. */
@@ -16,7 +15,7 @@ export interface RowBody {
 }
 
 export interface RowFrames {
-  body(rows: readonly Row[], zstd: boolean): RowBody
+  body(lines: Uint8Array, zstd: boolean): RowBody
   /** How often something was compressed. */
   readonly compressions: number
 }
@@ -42,8 +41,7 @@ export function createRowFrames(bytesMax: number): RowFrames {
     return frame
   }
   return {
-    body(rows, accepted) {
-      const lines = Buffer.from(rows.map(rowLine).join(''))
+    body(lines, accepted) {
       const sha256 = sha256Hex(lines)
       const packed = accepted && lines.length >= FRAME_BYTES_MIN
       return { sha256, bytes: packed ? pack(sha256, lines) : lines, packed }

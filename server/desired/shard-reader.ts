@@ -6,6 +6,7 @@ import { EMPTY_HASH, rowHash } from '../../shared/crdt/row-hash.ts'
 import type { RefetchReason, Row } from '../../shared/protocol/frames.ts'
 import { BUCKET_COUNTS, BucketSums, equalBuckets, SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import { type ReadBounds, type RowLines, writeLines } from './row-lines.ts'
 
 /** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
@@ -17,15 +18,8 @@ export interface KnownHead {
   ordinal: number
 }
 
-/** More than this is not read: see `large`. */
-export interface ReadBounds {
-  rows: number
-  bytes: number
-}
-export const UNBOUNDED: ReadBounds = { rows: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
-
 export type ReadResult =
-  | { kind: 'rows'; to: Position; count: number; ordinal: number; siteId: string; keep?: string; rows: Row[] }
+  | { kind: 'rows'; to: Position; count: number; ordinal: number; siteId: string; keep?: string; lines: RowLines }
   | { kind: 'nothing_new' }
   | { kind: 'refetch'; reason: RefetchReason }
   | { kind: 'large' }
@@ -121,33 +115,35 @@ type Statements = ReturnType<typeof prepare>
 /** One statement is a snapshot of its own (PL2): the rows of a commit to ten thousand clusters are read ten thousand times. */
 function readKnown({ delta }: Statements, { siteId }: Meta, cluster: string, { cursor, led }: Ask & { kind: 'pull' }, bounds: ReadBounds) {
   if (led === undefined || cursor === null) return null
-  const rows = within(bounds, deltaRows(delta.iterate({ cluster, after: cursor.dv })))
-  return rows === null ? ({ kind: 'large' } as const) : ({ kind: 'rows', ...led, siteId, rows } as const)
+  const lines = writeLines(deltaRows(delta.iterate({ cluster, after: cursor.dv })), bounds)
+  return lines === null ? ({ kind: 'large' } as const) : ({ kind: 'rows', ...led, siteId, lines } as const)
 }
 
 /** Inside one read transaction (PL2). */
 function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
   const { delta, live } = statements
   const at = headOf(statements, meta, cluster)
-  const whole = ask.kind === 'refetch' || ask.cursor === null
-  let rows: Row[] | null
+  let lines: RowLines | null
   let keep: string | undefined
-  if (whole) {
-    rows = at.count > bounds.rows ? null : within(bounds, wholeRows(live.iterate({ cluster })))
-    assert(rows === null || rows.length === at.count, `the shard holds ${rows?.length} rows of ${cluster}, its log says ${at.count}`)
-    if (rows !== null && ask.kind === 'refetch') ({ rows, keep } = withoutEqualBuckets(rows, ask.sums))
-  } else {
+  if (ask.kind === 'pull' && ask.cursor !== null) {
     const { cursor } = ask
-    assert(cursor, 'a delta has a cursor')
     const reason = refusalOf(statements, meta, cluster, cursor, at.dv)
     if (reason !== null) return { kind: 'refetch', reason }
     if (cursor.dv === at.dv) return { kind: 'nothing_new' }
-    rows = within(bounds, deltaRows(delta.iterate({ cluster, after: cursor.dv })))
+    lines = writeLines(deltaRows(delta.iterate({ cluster, after: cursor.dv })), bounds)
+  } else {
+    if (at.count > bounds.rows) return { kind: 'large' }
+    const all = () => wholeRows(live.iterate({ cluster }))
+    const differing = ask.kind === 'refetch' ? withoutEqualBuckets(all, ask.sums) : { rows: all() }
+    keep = differing.keep
+    lines = writeLines(differing.rows, bounds)
+    if (keep === undefined && lines !== null)
+      assert(lines.rows === at.count, `the shard holds ${lines.rows} rows of ${cluster}, its log says ${at.count}`)
   }
-  if (rows === null) return { kind: 'large' }
+  if (lines === null) return { kind: 'large' }
   const ordinal = statements.ordinal.get({ cluster })?.ordinal ?? 0
   const to = { dbId: meta.dbId, term: at.term, dv: at.dv, hash: at.hash }
-  return { kind: 'rows', to, count: at.count, ordinal, siteId: meta.siteId, rows, ...(keep === undefined ? {} : { keep }) }
+  return { kind: 'rows', to, count: at.count, ordinal, siteId: meta.siteId, lines, ...(keep === undefined ? {} : { keep }) }
 }
 
 const headOf = ({ head }: Statements, { term }: Meta, cluster: string): HeadRow =>
@@ -170,18 +166,6 @@ export function refetchReason(
   return cursor.hash === shard.known.hash ? null : 'diverged'
 }
 
-/** Null as soon as there is more than the bounds allow. */
-function within({ rows: rowsMax, bytes: bytesMax }: ReadBounds, source: Iterable<Row>): Row[] | null {
-  const rows: Row[] = []
-  let length = 0
-  for (const row of source) {
-    length += row.id.length + (row.doc?.length ?? 0)
-    if (rows.length >= rowsMax || length > bytesMax) return null
-    rows.push(row)
-  }
-  return rows
-}
-
 /** A new file needs no tombstones and no history: from version 1 and causal length 1 every later change wins, so that clusters with equal rows get equal lines,
  *  whatever became of each before. */
 function* wholeRows(rows: Iterable<{ id: string; doc: string }>): Iterable<Row> {
@@ -200,12 +184,18 @@ function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
   }
 }
 
-/** PL9: equal sums say that the agent has the same rows in that bucket. */
-function withoutEqualBuckets(rows: readonly Row[], sums: Uint8Array): { rows: Row[]; keep?: string } {
+/** PL9: equal sums say that the agent has the same rows in that bucket. Read twice, in one order: once for the sums, then what differs. */
+function withoutEqualBuckets(all: () => Iterable<Row>, sums: Uint8Array): { rows: Iterable<Row>; keep?: string } {
   const count = BUCKET_COUNTS.find((buckets) => buckets * SUM_BYTES === sums.length)
   assert(count !== undefined, 'sums are checked where they come in')
+  if (count === 0) return { rows: all() }
   const ours = new BucketSums(count)
-  const buckets = rows.map(({ id, doc }) => ours.add(rowHash(id, doc ?? '')))
+  const buckets: number[] = []
+  for (const { id, doc } of all()) buckets.push(ours.add(rowHash(id, doc ?? '')))
   const keep = equalBuckets(sums, ours.bytes())
-  return keep === undefined ? { rows: [...rows] } : { rows: rows.filter((_, index) => keep[buckets[index] ?? 0] !== '1'), keep }
+  const differing = function* () {
+    let index = 0
+    for (const row of all()) if (keep?.[buckets[index++] ?? 0] !== '1') yield row
+  }
+  return { rows: differing(), ...(keep === undefined ? {} : { keep }) }
 }

@@ -2,18 +2,26 @@ import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
+import { type RowLines, UNBOUNDED } from '../../server/desired/row-lines.ts'
 import { shardOf } from '../../server/desired/shard-files.ts'
-import { openShardReader, refetchReason, UNBOUNDED } from '../../server/desired/shard-reader.ts'
+import { openShardReader, refetchReason } from '../../server/desired/shard-reader.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import { EMPTY_HASH, hashOfRows } from '../../shared/crdt/row-hash.ts'
 import { serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { parseRowLine, type Row } from '../../shared/protocol/frames.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { IDENTITY, pullPage as page } from '../support/page-kit.ts'
 import { CLUSTER, clusterNumber, DB, NEIGHBOUR, newId, objectRows, openTestShards, revision, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+const parsed = ({ bytes, rows }: RowLines): Row[] => {
+  const lines = bytes.toString().split('\n').slice(0, -1).map(parseRowLine)
+  expect(lines).toHaveLength(rows)
+  return lines.filter((row) => typeof row !== 'string')
+}
 
 const open = () => openTestShards(tempDir()).shards
 
@@ -112,7 +120,7 @@ test('PL2 the join on clock, keys and base says of every row what crsql_changes 
   const reader = openShardReader(path)
   for (const cursor of cursors) {
     const read = reader.read(CLUSTER, { kind: 'pull', cursor }, UNBOUNDED)
-    const rows = read.kind === 'rows' ? read.rows : []
+    const rows = read.kind === 'rows' ? parsed(read.lines) : []
     // Whole-row events of live rows say nothing that the cell does not.
     const expected = oracle.db
       .query<{ id: string; val: string | null; cv: number; cl: number }, [string, number]>(
@@ -191,7 +199,7 @@ test('PL7 a neighbour’s row stays out even if it came to bear a version of thi
   const { dbId } = wrong.db.query<{ dbId: string }, []>('SELECT db_id AS dbId FROM meta').get() ?? { dbId: '' }
   for (const from of [null, { dbId, term: 1, dv: 0, hash: EMPTY_HASH }]) {
     const read = reader.read(CLUSTER, { kind: 'pull', cursor: from }, UNBOUNDED)
-    expect(read.kind === 'rows' && read.rows.map(({ id }) => id)).toEqual([`service/${CLUSTER}/x`])
+    expect(read.kind === 'rows' && parsed(read.lines).map(({ id }) => id)).toEqual([`service/${CLUSTER}/x`])
   }
   reader.close()
   wrong.close()

@@ -1,0 +1,36 @@
+// The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text at once.
+import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+
+/** More than this is not read. */
+export interface ReadBounds {
+  rows: number
+  bytes: number
+}
+export const UNBOUNDED: ReadBounds = { rows: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+
+export interface RowLines {
+  bytes: Buffer
+  rows: number
+}
+
+const FIRST_BYTES = 16 * 1_024
+/** UTF-8 needs at most this many for a unit of a string. */
+const BYTES_OF_UNIT = 3
+
+/** Null as soon as there is more than the bounds allow. */
+export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines | null {
+  let buffer = Buffer.allocUnsafe(FIRST_BYTES)
+  let [length, rows] = [0, 0]
+  for (const row of source) {
+    const line = rowLine(row)
+    if (++rows > bounds.rows || length + line.length > bounds.bytes) return null
+    const needed = length + line.length * BYTES_OF_UNIT
+    if (needed > buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, buffer.length * 2))
+      buffer.copy(larger, 0, 0, length)
+      buffer = larger
+    }
+    length += buffer.write(line, length)
+  }
+  return { bytes: buffer.subarray(0, length), rows }
+}
