@@ -22,7 +22,7 @@ export type Verdict = { kind: 'correct'; contest: Contest } | { kind: 'contested
 /** DR4: asked when an object has drifted again. */
 export function judgeContest(contest: Contest, nowMs: number): Verdict {
   const last = contest.correctedMs.at(-1)
-  const calm = last === undefined || nowMs - last >= CALM_MS
+  const calm = last === undefined || Math.abs(nowMs - last) >= CALM_MS // also when the clock was set back
   const current = calm ? NO_CONTEST : contest
   if (nowMs < current.untilMs) return { kind: 'contested', contest: current }
   const recent = current.correctedMs.filter((atMs) => nowMs - atMs < WINDOW_MS)

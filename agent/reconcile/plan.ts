@@ -11,7 +11,7 @@ import { type Contest, judgeContest, NO_CONTEST } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import { type LiveObject, type Owner, ownerText } from './live-object.ts'
 import type { KindLookup } from './served-kinds.ts'
-import { type Contact, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import type { LiveView } from './watches.ts'
 
@@ -148,7 +148,7 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
 function refusedBefore(view: PlanView, { key, sent }: Wanted): Problem | null {
   const before = view.problems.get(key)
   if (before?.kind !== 'failed' || before.sent !== sent) return null
-  return before.retryAtMs === null || view.nowMs < before.retryAtMs ? before : null
+  return before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs) ? before : null
 }
 
 /** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
@@ -205,7 +205,7 @@ function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
 function again(view: PlanView, key: string, kind: 'owned' | 'unserved'): { attempt: number; retryAtMs: number } {
   const before = view.problems.get(key)
   if (before?.kind !== kind) return { attempt: 0, retryAtMs: 0 }
-  if (view.nowMs < before.retryAtMs) return { attempt: before.attempt, retryAtMs: before.retryAtMs }
+  if (isStillToCome(before.retryAtMs, view.nowMs)) return { attempt: before.attempt, retryAtMs: before.retryAtMs }
   return { attempt: before.attempt + 1, retryAtMs: 0 }
 }
 
@@ -270,7 +270,7 @@ function judgeLeaving(
   if (live.owner.kind === 'none' ? !appliedByUs : !isOurs(view, live) && !(live.owner.kind === 'other' && appliedByUs)) return forget
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
   const before = view.problems.get(key)
-  if (before?.kind === 'failed' && (before.retryAtMs === null || view.nowMs < before.retryAtMs)) return problem(before)
+  if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
   if (orphan || live.keep !== null) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
 }

@@ -4,7 +4,7 @@ import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { isOurs } from './plan.ts'
 import type { ServiceModel } from './service-model.ts'
-import { retryAtOf } from './situation.ts'
+import { isStillToCome, retryAtOf } from './situation.ts'
 import type { TurnDeps } from './turn-deps.ts'
 
 /** RC8: waits between attempts that may succeed by themselves. */
@@ -120,7 +120,7 @@ export async function retryWhatIsDue(model: ServiceModel, deps: TurnDeps): Promi
   let askKinds = false
   for (const [key, problem] of model.problems) {
     const retryAtMs = retryAtOf(problem)
-    if (retryAtMs === null || retryAtMs > nowMs) continue
+    if (retryAtMs === null || isStillToCome(retryAtMs, nowMs)) continue
     model.mark(key)
     if (problem.kind === 'unserved' || (problem.kind === 'failed' && problem.failure.kind === 'not_found')) askKinds = true
     if (problem.kind === 'owned') {

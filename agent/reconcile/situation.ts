@@ -20,6 +20,12 @@ export type Problem =
   /** Somebody changed it, and the service's drift policy is not to correct. */
   | { kind: 'drifted'; paths: readonly string[]; rival: string }
 
+/** Above every wait, and every Retry-After that is kept to. */
+const LONGEST_WAIT_MS = 3_900_000
+
+/** RC17: a time that is further off than anybody waits was written before the clock was set back: it has come. */
+export const isStillToCome = (atMs: number, nowMs: number): boolean => nowMs < atMs && atMs - nowMs <= LONGEST_WAIT_MS
+
 export const retryAtOf = (problem: Problem): number | null => {
   switch (problem.kind) {
     case 'unserved':

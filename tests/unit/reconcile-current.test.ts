@@ -53,3 +53,26 @@ test('PR7 nor does an older removal order', async () => {
   expect(kit.service()?.removed).toBe(true)
   await kit.stop()
 })
+
+test.each([-3, 3])('RC17 a clock that is set by %d years makes no retry and no correction wait', async (years) => {
+  const time = createVirtualClock()
+  const clock = time.process(0)
+  const cluster = createFakeCluster({ clock: time })
+  const kit = createReconcileKit({ cluster, clock })
+  let refuses = true
+  const refusal = { kind: 'server_error', status: 500, reason: 'Sim', message: 'sim' } as const
+  cluster.fail(({ verb, ref }) => (refuses && verb === 'apply' && ref?.name === 'a' ? refusal : null))
+  kit.start()
+  kit.desire([configMap('a'), configMap('b')])
+  await time.advance(60_000)
+  for (let fight = 0; fight < 8; fight += 1) {
+    cluster.editAs('rival', configMapRef('b'), (object) => Object.assign(object, { data: { a: 'theirs' } }))
+    await time.advance(100)
+  }
+  refuses = false
+  clock.setBy(years * 365 * 86_400_000)
+  await time.advance(900_000)
+  expect(cluster.object(configMapRef('a'))).not.toBeNull()
+  expect(cluster.object(configMapRef('b'))?.['data']).toEqual({ a: '1' })
+  await kit.stop()
+})
