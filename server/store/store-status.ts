@@ -6,6 +6,7 @@ import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../
 import { eventStatusSchema, type StatusKind } from '../../shared/model/status.ts'
 import { type InventoryRange, inRange } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
+import { createGroupCommit } from './group-commit.ts'
 import type { FleetEvent, StatusEntry, StatusWrite, Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -21,8 +22,9 @@ export const EVENTS_KEPT_MAX = 100_000
 const AFTER_EVERY_KEY = '\u{10ffff}'
 
 export function createStatusStore(db: Kysely<Tables>): StatusStore {
+  const together = createGroupCommit(db)
   return {
-    upsertStatus: (clusterId, rows, options) => db.transaction().execute((trx) => upsertStatus(trx, clusterId, rows, options)),
+    upsertStatus: (clusterId, rows, options) => together((trx) => upsertStatus(trx, clusterId, rows, options)),
 
     listStatus: async ({ clusterId, kind, key, keyPrefix }) => {
       let query = db.selectFrom('statuses').selectAll().where('kind', '=', kind).where('doc', 'is not', null)

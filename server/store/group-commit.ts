@@ -1,0 +1,52 @@
+// Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
+// seconds. Each caller hears of its own write, and only after it is durable.
+import { setImmediate } from 'node:timers/promises'
+import type { Kysely, Transaction } from 'kysely'
+import type { Tables } from './tables.ts'
+
+/** One group is one block of the server's only thread. */
+export const GROUP_MAX = 16
+
+export type GroupCommit = <T>(work: (trx: Transaction<Tables>) => Promise<T>) => Promise<T>
+
+interface Waiting {
+  work(trx: Transaction<Tables>): Promise<unknown>
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
+  const waiting: Waiting[] = []
+  let running = false
+
+  async function run(): Promise<void> {
+    running = true
+    while (waiting.length > 0) {
+      await setImmediate() // who comes in this turn of the loop comes along
+      await commit(waiting.splice(0, GROUP_MAX))
+    }
+    running = false
+  }
+
+  async function commit(group: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await db.transaction().execute(async (trx) => {
+        const done: unknown[] = []
+        for (const { work } of group) done.push(await work(trx))
+        return done
+      })
+      for (const [index, { resolve }] of group.entries()) resolve(results[index])
+    } catch (error) {
+      // All of it was undone: one that fails may fail alone.
+      const [only, ...others] = group
+      if (others.length === 0) only?.reject(error)
+      else for (const one of group) await commit([one])
+    }
+  }
+
+  return <T>(work: (trx: Transaction<Tables>) => Promise<T>) =>
+    new Promise<T>((resolve, reject) => {
+      waiting.push({ work, resolve: (value) => resolve(value as T), reject })
+      if (!running) void run()
+    })
+}

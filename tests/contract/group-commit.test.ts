@@ -1,0 +1,51 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Kysely } from 'kysely'
+import { createGroupCommit, GROUP_MAX } from '../../server/store/group-commit.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
+import type { Tables } from '../../server/store/tables.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+async function start() {
+  const path = join(tempDir(), 'fleet.sqlite')
+  await (await openSqliteStore(path, { random: seededRandom(1) })).close()
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) })
+  let transactions = 0
+  const counted: typeof db.transaction = () => {
+    transactions += 1
+    return db.transaction()
+  }
+  const together = createGroupCommit(Object.assign(Object.create(db), { transaction: counted }))
+  const write = (key: string, fails = false) =>
+    together(async (trx) => {
+      await trx.insertInto('meta').values({ key, value: '' }).execute()
+      if (fails) throw new Error(`${key} fails`)
+      return key
+    })
+  const keys = async () =>
+    (await db.selectFrom('meta').select('key').where('key', 'like', 'w%').orderBy('key').execute()).map(({ key }) => key)
+  return { db, write, keys, transactions: () => transactions }
+}
+
+test('PU2 pushes that come together are one commit, and each gets its own answer', async () => {
+  const { db, write, keys, transactions } = await start()
+  const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(2, '0')}`)
+  expect(await Promise.all(names.map((name) => write(name)))).toEqual(names)
+  expect([await keys(), transactions()]).toEqual([names, 2])
+  await db.destroy()
+})
+
+test('PU2 a push that cannot be written fails alone, and nothing of it stays', async () => {
+  const { db, write, keys } = await start()
+  const outcomes = await Promise.allSettled([write('w1'), write('w2', true), write('w3')])
+  expect(outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason)))).toEqual([
+    'w1',
+    'Error: w2 fails',
+    'w3',
+  ])
+  expect(await keys()).toEqual(['w1', 'w3'])
+  expect(await write('w4')).toBe('w4')
+  await db.destroy()
+})
