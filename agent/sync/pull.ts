@@ -178,7 +178,7 @@ class ServerPull implements Pull {
     } catch (error) {
       const cut = cutOf(error)
       // A reset throws away what was not read yet, so the head is proof enough; without one it may have been silence that was cut.
-      if (cut?.sent && (cut.begun || !mayBeSilence) && !isTimeout(error)) this.#slice = sliceAfterCut(this.#slice, cut.bodyBytes)
+      if (cut?.sent && (cut.begun || (!mayBeSilence && !isTimeout(error)))) this.#slice = sliceAfterCut(this.#slice, cut.bodyBytes)
       throw error
     }
   }

@@ -36,6 +36,7 @@ export class PushLoop {
   /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
   #given: number | null
   #lastMs: number | null = null
+  #underWay: Promise<unknown> = Promise.resolve()
   /** Where the inventory goes on. */
   #after: string | null = null
 
@@ -72,11 +73,20 @@ export class PushLoop {
     await this.#due(signal)
     if (signal.aborted) return
     this.#lastMs = clock.nowMs()
-    if (this.#given !== null) {
-      await compareRevs(session, state, this.#given, log, signal)
-      this.#given = null
-    }
-    await pushBatch(session, state, log, signal)
+    await this.#alone(async () => {
+      if (this.#given !== null) {
+        await compareRevs(session, state, this.#given, log, signal)
+        this.#given = null
+      }
+      await pushBatch(session, state, log, signal)
+    })
+  }
+
+  /** One push is under way at a time: the server takes no more of one agent. */
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#underWay.then(work)
+    this.#underWay = turn.catch(() => {})
+    return turn
   }
 
   /** Returns when there is contact, something to say, and the time for it has come. */
@@ -109,7 +119,7 @@ export class PushLoop {
     if (this.#after === null) await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
     // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
     const settled = !signal.aborted && idle() && this.#given === null && state.outboxDepth() === 0
-    this.#after = settled && state.inventoryDue() ? await pushInventory(session, state, this.#after, log, signal) : null
+    this.#after = settled && state.inventoryDue() ? await this.#alone(() => pushInventory(session, state, this.#after, log, signal)) : null
   }
 
   async #compareTurn(signal: AbortSignal): Promise<void> {

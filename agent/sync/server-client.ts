@@ -23,7 +23,7 @@ export interface ServerCall {
   bytes?: Uint8Array
   /** Largest answer, inflated. */
   answerBytesMax: number
-  /** How long the whole call may take: a frozen link is cut by us, a kernel would wait for hours. */
+  /** Until the answer begins; then only silence counts (STALL_MS). A frozen link is cut by us, a kernel would wait for hours. */
   timeoutMs: number
   /** The answer is handed out as it came; else it is inflated. */
   raw?: boolean
@@ -72,6 +72,9 @@ export const cutOf = (error: unknown): Cut | null =>
 
 /** `detail` of the AppError when our own patience ended, not the connection. */
 export const TIMED_OUT = 'no answer in time'
+/** A slow link is waited for as long as it moves, but not for ever: one byte now and then is no link. */
+export const STALL_MS = 30_000
+export const BODY_MS_MAX = 600_000
 const PROBLEM_BYTES_MAX = 64 * 1_024
 const ZSTD_MAGIC = 0xfd2fb528
 /** Gateways say with these that the server behind them was silent for longer than they wait: the same as a cut connection. */
@@ -90,9 +93,8 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
     const sent = requestBytes(call.method, path, base.host, headers, body)
     const meter = { sent, received: 0 }
     const cut: Cut = { sent: true, begun: false, bodyBytes: 0 }
-    const patience = new AbortController()
-    const over = new AbortController()
-    void clock.sleep(call.timeoutMs, over.signal).then(() => patience.abort())
+    const patience = new Patience(clock)
+    patience.last(call.timeoutMs)
     try {
       const response = await fetcher(base.origin + path, {
         method: call.method,
@@ -101,14 +103,17 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
         redirect: 'error', // a credential goes to the server that was named
         decompress: false, // else an answer could grow without bound before it can be counted
         timeout: false,
-        signal: AbortSignal.any([call.signal, patience.signal]),
+        signal: AbortSignal.any([call.signal, patience.over]),
       } as BunFetchRequestInit)
       cut.begun = true
+      patience.whole(BODY_MS_MAX)
+      patience.last(STALL_MS)
       meter.received += headBytes(response)
       const limit = response.ok ? call.answerBytesMax : PROBLEM_BYTES_MAX
       const raw = await readBounded(response, limit, (count) => {
         meter.received += count
         cut.bodyBytes += count
+        patience.last(STALL_MS)
       })
       if (!response.ok) throw problem(response, inflated(raw, limit), call.doing, clock)
       const piece = call.pieceHeader === undefined ? null : response.headers.get(call.pieceHeader)
@@ -117,10 +122,10 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
       if (error instanceof AppError) throw error
       cut.sent = wasSent(error)
       if (!cut.sent) meter.sent = 0
-      const detail = patience.signal.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : linkFailure(error)
+      const detail = patience.over.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : linkFailure(error)
       throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cut } }, { cause: error })
     } finally {
-      over.abort()
+      patience.end()
       traffic.requests++
       traffic.sentBytes += meter.sent
       traffic.receivedBytes += meter.received
@@ -157,6 +162,37 @@ function encode({ json, bytes, token }: ServerCall, version: number): { headers:
   if (plain.length < COMPRESS_BYTES_MIN) return { headers, body: plain }
   headers['content-encoding'] = 'zstd'
   return { headers, body: zstd(plain) }
+}
+
+/** Ends a call that nothing moves any more. By lengths of sleeps alone: no clock that is set can prolong it. */
+class Patience {
+  readonly #clock: Clock
+  readonly #over = new AbortController()
+  readonly #ended = new AbortController()
+  #latest = new AbortController()
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+  get over(): AbortSignal {
+    return this.#over.signal
+  }
+  /** From now on; what was left of it before is forgotten. */
+  last(ms: number): void {
+    this.#latest.abort()
+    this.#latest = new AbortController()
+    this.#start(ms, AbortSignal.any([this.#latest.signal, this.#ended.signal]))
+  }
+  whole(ms: number): void {
+    this.#start(ms, this.#ended.signal)
+  }
+  end(): void {
+    this.#ended.abort()
+  }
+  #start(ms: number, signal: AbortSignal): void {
+    void this.#clock.sleep(ms, signal).then(() => {
+      if (!signal.aborted) this.#over.abort()
+    })
+  }
 }
 
 const REQUEST_LINE = '  HTTP/1.1\r\n'.length

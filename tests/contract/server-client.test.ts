@@ -3,6 +3,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { createServerClient } from '../../agent/sync/server-client.ts'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const problem = (error: AppError) => Response.json(problemBody(error), { status: problemBody(error).status })
 const client = (answer: () => Response | Promise<Response>) => createServerClient('http://x/', async () => answer(), systemClock)
@@ -87,4 +88,38 @@ test('PL11 after 426 the highest version that both know is spoken, at once and f
   expect(seen.splice(0)).toEqual(['3', null])
   const apart = await ask(speaker({ min: 4, max: 9 })).catch((error) => error)
   expect([(apart as AppError).code, seen.splice(0)]).toEqual(['protocol_unsupported', ['3']])
+})
+
+test.each([
+  ['a slow answer is waited for as long as it moves', 20_000, 25, 'answer'],
+  ['an answer that stands still is given up', 31_000, 2, 'no answer in time'],
+  ['a byte now and then is no answer', 20_000, 60, 'no answer in time'],
+] as const)('PL10 %s', async (_, everyMs, chunks, expected) => {
+  const clock = createVirtualClock()
+  const body = (signal: AbortSignal) =>
+    new ReadableStream<Uint8Array>({
+      async start(controller) {
+        signal.addEventListener('abort', () => controller.error(new Error('aborted')))
+        for (let n = 0; n < chunks && !signal.aborted; n++) {
+          await clock.sleep(everyMs, signal)
+          if (!signal.aborted) controller.enqueue(new Uint8Array(1))
+        }
+        if (!signal.aborted) controller.close()
+      },
+    })
+  const slow = createServerClient('http://x', async (_, { signal }) => new Response(body(signal as AbortSignal)), clock)
+  const asked = slow.call({
+    doing: 'pull',
+    method: 'GET',
+    path: '/p',
+    answerBytesMax: 1_000,
+    timeoutMs: 1_000,
+    signal: new AbortController().signal,
+  })
+  const outcome = asked.then(
+    () => 'answer',
+    (error: AppError) => error.data.detail,
+  )
+  await clock.advance(3_600_000)
+  expect(await outcome).toBe(expected)
 })
