@@ -33,8 +33,8 @@ export interface ChaosFleet {
   /** The next round for these services, or for all; tells the server if it can be told. */
   commit(services?: readonly string[]): Promise<number>
   services(): string[]
-  /** Waits until every agent is at the newest round of every service and has nothing more to say. */
-  settled(timeoutMs?: number): Promise<void>
+  /** Waits until every agent (or that of the site) is at the newest round of every service and has nothing more to say. */
+  settled(timeoutMs?: number, site?: string): Promise<void>
   /** When all is settled: kills the server to read its truth, compares everything, and starts it again. */
   verify(): Promise<{ rows: number; statuses: number; events: number }>
   stop(): Promise<void>
@@ -96,11 +96,17 @@ export async function startChaosFleet(options: ChaosOptions): Promise<ChaosFleet
       sites.push(site)
       site.start()
     }
-    const settled = async (timeoutMs = 60_000) => {
-      await Promise.all(sites.map((site) => siteSettled(site, rounds, timeoutMs)))
+    const settled = async (timeoutMs = 60_000, only?: string) => {
+      const concerned = sites.filter((site) => only === undefined || site.name === only)
+      await Promise.all(concerned.map((site) => siteSettled(site, rounds, timeoutMs))).catch((error: Error) => {
+        throw new Error(`${error.message}\nserver:\n${fleet.serverLog().split('\n').slice(-20).join('\n')}`)
+      })
     }
+    let turn: Promise<unknown> = Promise.resolve() // there is one working tree
     const commit = async (services: Iterable<string> = sizes.keys()) => {
-      const mine = await write(services)
+      const written = turn.then(() => write(services))
+      turn = written.catch(() => {})
+      const mine = await written
       await fleet.webhook('apps').catch(() => {}) // it reads its repositories when it starts
       return mine
     }
