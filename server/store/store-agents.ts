@@ -53,8 +53,8 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
       return row === undefined ? null : toAgent(row)
     },
     listAgents: async () => {
-      const rows = agentRows(db).orderBy('clusters.name').limit(SLICE_ROWS)
-      const read = (after: AgentRow | null) => (after === null ? rows : rows.where('clusters.name', '>', after.name)).execute()
+      const rows = agentRows(db).orderBy('resources.name').limit(SLICE_ROWS)
+      const read = (after: AgentRow | null) => (after === null ? rows : rows.where('resources.name', '>', after.name)).execute()
       return readSlices(read, toAgent)
     },
     raiseIncarnation: async (agentId) => {
@@ -75,8 +75,8 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
     adoptShards: (files) => db.transaction().execute((trx) => adoptShards(trx, files)),
 
     listClusters: async () => {
-      const rows = clusterRows(db).orderBy('clusters.name').limit(SLICE_ROWS)
-      const read = (after: ClusterRow | null) => (after === null ? rows : rows.where('clusters.name', '>', after.name)).execute()
+      const rows = clusterRows(db).orderBy('resources.name').limit(SLICE_ROWS)
+      const read = (after: ClusterRow | null) => (after === null ? rows : rows.where('resources.name', '>', after.name)).execute()
       return readSlices(read, toCluster)
     },
     clusterByName: async (name) => {
@@ -251,6 +251,7 @@ async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: Clu
     .execute()
 }
 
+/** In order of `resources.name`, which an index has: by the other name of a cluster, each slice would sort all that are left. */
 const clusterRows = (db: Kysely<Tables>) =>
   db
     .selectFrom('clusters')
@@ -274,12 +275,28 @@ const agentRows = (db: Kysely<Tables>) =>
 type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTakeFirstOrThrow']>>
 type AgentRow = Awaited<ReturnType<ReturnType<typeof agentRows>['executeTakeFirstOrThrow']>>
 
-const isRevoked = (spec: string): boolean => clusterSpecSchema.parse(JSON.parse(spec)).revoked
+/** There are two of them. */
+const isRevoked = remembering(2, (spec) => clusterSpecSchema.parse(JSON.parse(spec)).revoked)
+/** Every pass of every service reads the labels of all clusters. */
+const labelsOf = remembering(20_000, readLabels)
+
+/** What a text says, of so many texts. Values are shared: nobody changes them. */
+function remembering<T>(max: number, read: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>()
+  return (text) => {
+    const held = known.get(text)
+    if (held !== undefined) return held
+    const value = read(text)
+    if (known.size >= max) known.clear()
+    known.set(text, value)
+    return value
+  }
+}
 
 const toCluster = (row: ClusterRow): ClusterRecord => ({
   clusterId: row.cluster_id,
   name: row.name,
-  labels: readLabels(row.labels),
+  labels: labelsOf(row.labels),
   revoked: isRevoked(row.spec),
   joinedMs: row.joined_ms,
   lastSeenMs: row.last_seen_ms,
