@@ -1,6 +1,6 @@
 // All services of this cluster together: which object belongs to which, which kinds are watched for them, and whom a watch event concerns. It
 // marks and wakes; what to do is decided in the service's turn.
-import { groupOf, type K8sObject, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
+import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -68,6 +68,22 @@ export class OwnedObjects implements WatchSink {
       model.revisionPending = true
       this.#deps.wake(model.key)
     }
+  }
+
+  /** After a turn that broke, on a full disk for one: what the file says is what counts, and what it does not say is done again. */
+  recover(model: ServiceModel): void {
+    const written = new Map(this.#deps.state.inventory(model.id).map((entry) => [refKey(entry.ref), entry]))
+    for (const key of model.inventory.keys()) {
+      if (written.has(key)) continue
+      model.inventory.delete(key)
+      this.owners.delete(key)
+    }
+    for (const [key, entry] of written) {
+      model.inventory.set(key, entry)
+      this.owners.set(key, model.id)
+    }
+    model.narrow = true
+    model.markAll()
   }
 
   /** What an incomplete revision leaves in force is wanted too, and what cannot be read of one may be. */

@@ -197,8 +197,13 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
         if (objects >= LARGE_TURN_OBJECTS) deps.onLargeTurn?.(objects)
       } catch (error) {
         log.error('turn failed', { service: key, error: describeError(error), retryInMs: BROKEN_TURN_WAIT_MS })
-        model.markAll()
         queue.wakeAt(key, clock.nowMs() + BROKEN_TURN_WAIT_MS)
+        try {
+          owned.recover(model)
+        } catch (unreadable) {
+          log.error('inventory cannot be read', { service: key, error: describeError(unreadable) })
+          model.markAll()
+        }
       }
     },
   })

@@ -1,0 +1,60 @@
+// A state that cannot be written for a while: what the file says is what counts, and nothing is stuck when there is space again.
+import { afterEach, expect, test } from 'bun:test'
+import type { AgentState } from '../../agent/state/agent-state.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapKey } from '../support/reconcile-kit.ts'
+
+afterEach(stopAll)
+
+const [A, Z]: [ServiceId, ServiceId] = [
+  { project: 'web', service: 'a' },
+  { project: 'web', service: 'z' },
+]
+
+/** The next call finds no space. */
+function failOnce(state: AgentState, method: 'recordApplied' | 'narrowInventory' | 'widenInventory' | 'report'): void {
+  const original = state[method].bind(state) as (...args: unknown[]) => never
+  Object.assign(state, {
+    [method]: () => {
+      Object.assign(state, { [method]: original })
+      throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    },
+  })
+}
+
+test('RP4 IV1 what was applied and could not be written down is written down later', async () => {
+  const { kit, run, clock } = setup()
+  kit.desire([configMap('x')], {}, A)
+  failOnce(kit.state, 'recordApplied')
+  await run()
+  await clock.advance(120_000)
+  expect(kit.state.inventory(A).map(({ appliedDoc }) => appliedDoc !== null)).toEqual([true])
+  expect(kit.service(A)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+})
+
+test('RP4 IV2 what was pruned and could not be written down is free for another service', async () => {
+  const { cluster, kit, run, clock } = setup()
+  kit.desire([configMap('x'), configMap('own')], {}, A)
+  kit.desire([configMap('other')], {}, Z)
+  await run()
+  failOnce(kit.state, 'narrowInventory')
+  kit.desire([configMap('own')], {}, A)
+  await clock.advance(5_000)
+  kit.desire([configMap('other'), configMap('x')], {}, Z)
+  await clock.advance(120_000)
+  expect(kit.state.inventory(A)).toHaveLength(1)
+  expect(kit.object(configMapKey('x'), Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  expect(writes(cluster).filter((line) => line === 'delete ConfigMap x')).toHaveLength(1)
+})
+
+test.each(['widenInventory', 'report'] as const)('RP4 a %s that found no space is made up for', async (method) => {
+  const { kit, run, clock } = setup()
+  kit.desire([configMap('x')], {}, A)
+  await run()
+  failOnce(kit.state, method)
+  kit.desire([configMap('x', { v: '2' }), configMap('y')], {}, A)
+  await clock.advance(120_000)
+  expect(kit.service(A)).toMatchObject({ sync: 'Synced', health: 'Healthy', objectCount: 2 })
+  expect(kit.object(configMapKey('y'), A)).toMatchObject({ sync: 'Synced' })
+})
