@@ -6,12 +6,15 @@ import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
-import { PollingAgent } from './polling-agent.ts'
+import type { BareServerHead } from './bare-server.ts'
+import { PollingAgent, type PollingAgentOptions } from './polling-agent.ts'
 
 export type FanoutOrder =
   | { do: 'join'; serverUrl: string; joinToken: string; names: string[] }
   /** Those that joined begin to poll. */
   | { do: 'connect' }
+  /** So many agents of one cluster, on a server that asks for no session. */
+  | ({ do: 'connect bare'; count: number } & BareServerHead)
   /** Forgets what was received. */
   | { do: 'reset' }
   | { do: 'report' }
@@ -49,21 +52,27 @@ async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
   })
 }
 
+async function connectBare({ url, clusterId, serverKeys, count }: FanoutOrder & { do: 'connect bare' }): Promise<void> {
+  const port = Number(new URL(url).port)
+  await inParallel(Array.from({ length: count }), () => startAgent({ port, clusterId, serverKeys, token: 'x'.repeat(43) }))
+}
+
+async function startAgent(options: Omit<PollingAgentOptions, 'onPage' | 'onFailure'>): Promise<void> {
+  const agent = new PollingAgent({
+    ...options,
+    onPage: (atMs) => void pagesAtMs.push(atMs),
+    onFailure: (why) => void failures.push(why),
+  })
+  agents.push(agent)
+  await agent.start()
+}
+
 async function connect(): Promise<void> {
   const port = Number(new URL(serverUrl).port)
   await inParallel(members, async (member) => {
     const { joined } = member
     const token = await openSession(member)
-    const agent = new PollingAgent({
-      port,
-      clusterId: joined.clusterId,
-      serverKeys: joined.serverKeys,
-      token,
-      onPage: (atMs) => void pagesAtMs.push(atMs),
-      onFailure: (why) => void failures.push(why),
-    })
-    agents.push(agent)
-    await agent.start()
+    await startAgent({ port, clusterId: joined.clusterId, serverKeys: joined.serverKeys, token })
   })
 }
 
@@ -82,7 +91,7 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
   const worker = async () => {
     for (let index = next++; index < items.length; index = next++) {
       const item = items[index]
-      if (item !== undefined) await work(item)
+      await work(item as T)
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
@@ -91,6 +100,7 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
 async function obey(order: FanoutOrder): Promise<FanoutReport> {
   if (order.do === 'join') await join(order)
   else if (order.do === 'connect') await connect()
+  else if (order.do === 'connect bare') await connectBare(order)
   else if (order.do === 'reset') {
     pagesAtMs = []
     failures = []

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import { createGitServer, type GitServer } from '../local-cluster/git-http-server.ts'
 import type { LocalFleet } from '../local-cluster/local-fleet.ts'
-import type { FanoutOrder, FanoutReport } from './fanout-agents.ts'
+import { type AgentsProcess, linesOf, startAgents } from './agents-process.ts'
+import type { BareServerHead } from './bare-server.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import { machineMs } from './polling-agent.ts'
 import { createProbedFleet, type Lag, type ProbedFleet, peakResidentMb, processorMs } from './server-process.ts'
@@ -57,6 +58,30 @@ export function benchFanout(say: Say): Promise<Record<string, number>> {
       event_loop_lag_max_ms: median.lag.maxMs,
     }
   })
+}
+
+/** The same agents and checks on a server that does nothing but answer: what no server of ours can be faster than, on this machine. */
+export async function benchFloor(say: Say): Promise<Record<string, number>> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'bare-server.ts')], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+  const crowd = Array.from({ length: PROCESSES }, startAgents)
+  try {
+    const lines = linesOf(child.stdout)
+    const head = JSON.parse((await lines.next()).value ?? '') as BareServerHead
+    await Promise.all(crowd.map((process) => process.order({ do: 'connect bare', count: AGENTS / PROCESSES, ...head })))
+    await until(async () => (await waitingIn(crowd)) >= AGENTS, `${AGENTS} agents to wait`, 60_000)
+    await Bun.sleep(2_000)
+    await Promise.all(crowd.map((process) => process.order({ do: 'reset' })))
+    const waitingMb = residentMb(child.pid)
+    child.stdin.write('now\n')
+    await child.stdin.flush()
+    const sentMs = Number((await lines.next()).value)
+    const taken = await received(crowd, AGENTS, sentMs, 'the bare answer')
+    say(`${AGENTS} polls on a bare server: p99 ${rounded(percentile(taken, 99), 0)} ms, ${waitingMb} MB`)
+    return { floor_10000_p99_ms: rounded(percentile(taken, 99), 0), floor_10000_rss_mb: waitingMb }
+  } finally {
+    for (const process of crowd) process.end()
+    child.kill()
+  }
 }
 
 interface Parts {
@@ -167,6 +192,21 @@ async function commitToAll({ say, agents, git, fleet, crowd, probed }: Parts, wh
   const agentsBeforeMs = agentsMs()
   const sentMs = machineMs()
   await fleet.webhook('apps')
+  const taken = await received(crowd, agents, sentMs, what)
+  const serverCpuMs = processorMs(fleet.serverPid()) - cpuMs
+  const agentsCpuMs = agentsMs() - agentsBeforeMs
+  const lag = await lagging.stop()
+  const lastMs = taken.reduce((a, b) => Math.max(a, b), 0)
+  const result = { p50Ms: percentile(taken, 50), p99Ms: percentile(taken, 99), lastMs, lag, serverCpuMs, agentsCpuMs }
+  say(
+    `${what}: ${taken.length} pages, p50 ${rounded(result.p50Ms, 0)} ms, p99 ${rounded(result.p99Ms, 0)} ms, last ${rounded(lastMs, 0)} ms; ` +
+      `CPU: server ${serverCpuMs} ms, agents ${agentsCpuMs} ms; lag p50 ${lag.p50Ms} p99 ${lag.p99Ms} max ${lag.maxMs} ms, ${residentMb(fleet.serverPid())} MB`,
+  )
+  return result
+}
+
+/** How long after `sentMs` each agent had checked its page. */
+async function received(crowd: readonly AgentsProcess[], agents: number, sentMs: number, what: string): Promise<number[]> {
   let taken: number[] = []
   await until(
     async () => {
@@ -178,16 +218,7 @@ async function commitToAll({ say, agents, git, fleet, crowd, probed }: Parts, wh
     `${what} to reach ${agents} agents`,
     120_000,
   )
-  const serverCpuMs = processorMs(fleet.serverPid()) - cpuMs
-  const agentsCpuMs = agentsMs() - agentsBeforeMs
-  const lag = await lagging.stop()
-  const lastMs = taken.reduce((a, b) => Math.max(a, b), 0)
-  const result = { p50Ms: percentile(taken, 50), p99Ms: percentile(taken, 99), lastMs, lag, serverCpuMs, agentsCpuMs }
-  say(
-    `${what}: ${taken.length} pages, p50 ${rounded(result.p50Ms, 0)} ms, p99 ${rounded(result.p99Ms, 0)} ms, last ${rounded(lastMs, 0)} ms; ` +
-      `CPU: server ${serverCpuMs} ms, agents ${agentsCpuMs} ms; lag p50 ${lag.p50Ms} p99 ${lag.p99Ms} max ${lag.maxMs} ms, ${residentMb(fleet.serverPid())} MB`,
-  )
-  return result
+  return taken
 }
 
 /** One whole wait, so that every agent's poll ends and is asked anew once. */
@@ -202,49 +233,6 @@ async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<s
   const each = (usedMs / agents) * (HOUR_MS / (performance.now() - startMs))
   say(`idle for ${windowMs / 1_000} s: ${usedMs} ms of CPU`)
   return { server_cpu_ms_per_idle_agent_hour: rounded(each, 2) }
-}
-
-interface AgentsProcess {
-  pid: number
-  order(order: FanoutOrder): Promise<FanoutReport>
-  end(): void
-}
-
-function startAgents(): AgentsProcess {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'fanout-agents.ts')], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  })
-  const lines = linesOf(child.stdout)
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    pid: child.pid,
-    order(order) {
-      const answer = last.then(async () => {
-        child.stdin.write(`${JSON.stringify(order)}\n`)
-        await child.stdin.flush()
-        const line = await lines.next()
-        if (line.done === true) throw new Error('a process of agents ended')
-        const report = JSON.parse(line.value) as FanoutReport
-        if (report.failures.length > 0) throw new Error(`${report.failures.length} agents failed: ${report.failures[0]}`)
-        return report
-      })
-      last = answer.catch(() => {})
-      return answer
-    },
-    end: () => child.kill(),
-  }
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
 }
 
 async function waitingIn(crowd: readonly AgentsProcess[]): Promise<number> {

@@ -1,7 +1,7 @@
 // scripts/bench sync: the replica's way from server to agent and back, in bytes and in milliseconds. Each part stands alone: `--only NAME`.
 import { benchMerge } from './merge.ts'
 import { benchBytes } from './sync-bytes.ts'
-import { benchFanout, benchWake } from './sync-fanout.ts'
+import { benchFanout, benchFloor, benchWake } from './sync-fanout.ts'
 import { benchFlaps } from './sync-flaps.ts'
 import { benchIdle } from './sync-idle.ts'
 
@@ -13,6 +13,7 @@ const PARTS: Record<string, Part> = {
   bytes: benchBytes,
   flaps: benchFlaps,
   idle: benchIdle,
+  floor: benchFloor,
   wake: benchWake,
   fanout: benchFanout,
 }
