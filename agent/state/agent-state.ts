@@ -1,8 +1,10 @@
 // The port to what the agent knows by itself and no server can give back: inventory, applied documents, outbox, identity counters. One plain SQLite
 // file with synchronous=FULL, so that a reported rev is never reused after a power loss.
+
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
+import type { KeyLink } from '../../shared/protocol/key-links.ts'
 
 /** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server confirmed the delete. */
 export interface InventoryEntry {
@@ -44,6 +46,8 @@ export interface Identity {
   agentId: string
   incarnation: number
   serverKeys: string[]
+  /** How the later ones follow from the earlier; shown to a server that may have forgotten (RP2). */
+  keyLinks?: KeyLink[]
 }
 
 export interface AgentState {

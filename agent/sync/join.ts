@@ -16,7 +16,7 @@ import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.t
 import type { Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import type { ServerClient } from './server-client.ts'
-import { CALL_TIMEOUT_MS, implausible, mayFollow, openSession, parseAnswer } from './session-keeper.ts'
+import { CALL_TIMEOUT_MS, implausible, mayFollow, openSession, parseAnswer, type SessionAsk } from './session-keeper.ts'
 
 export interface JoinInput {
   /** As printed by the server; null when none was given. */
@@ -42,14 +42,14 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
     throw new AppError('protocol_unsupported', { doing: 'join', detail })
   }
   const { agentId, clusterId } = answer
-  let { serverKeys } = answer
-  const pin = (newer: string[]) => {
-    serverKeys = newer
+  let pins: Pick<Identity, 'serverKeys' | 'keyLinks'> = { serverKeys: answer.serverKeys }
+  const pin: SessionAsk['pin'] = (newer) => {
+    pins = newer
   }
-  const asker = { agentId, clusterId, serverKeys, incarnation: null }
+  const asker = { agentId, clusterId, ...pins, incarnation: null }
   const { incarnation } = await openSession(client, keys, asker, { nonce: null, pin, signal })
   if (!mayFollow(answer.incarnation, incarnation)) throw implausible(answer.incarnation, incarnation)
-  return { clusterId, agentId, serverKeys, incarnation }
+  return { clusterId, agentId, ...pins, incarnation }
 }
 
 /** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */

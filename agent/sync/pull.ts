@@ -1,7 +1,9 @@
 // How a page gets here: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one request and yields what it ended in.
+
 import { cursorText } from '../../shared/crdt/position.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
+import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { RefetchHead } from '../../shared/protocol/refetch.ts'
 import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
@@ -48,6 +50,8 @@ export interface PullDeps {
   clock: Clock
   random: Random
   clusterId(): string
+  /** RP7: how its pinned keys follow from each other. */
+  keyLinks?(): readonly KeyLink[]
   /** Longest wait of a poll; asked each time, because a spent budget raises it. */
   waitLimit(): { startSeconds: number; limitSeconds: number; longest: boolean }
 }
@@ -75,7 +79,8 @@ class ServerPull implements Pull {
 
   async refetch(replica: Replica, task: PageTask, sums: boolean, signal: AbortSignal): Promise<PullResult> {
     const proof = replica.proof()
-    const head: RefetchHead = proof === null ? {} : { proof }
+    const keyLinks = this.#deps.keyLinks?.() ?? []
+    const head: RefetchHead = proof === null ? {} : { proof, ...(keyLinks.length === 0 ? {} : { keyLinks: [...keyLinks] }) }
     const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), sums ? replica.bucketSums() : new Uint8Array(0)])
     const query = this.#sliceQuery()
     const common = { doing: 'refetch', ...PAGE, timeoutMs: REFETCH_TIMEOUT_MS, signal, ...(query === null ? {} : { query }) }

@@ -48,7 +48,7 @@ export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0
     if (identity === null) throw new AppError('cluster_unknown', { doing: 'open a session', detail: 'this agent has not joined' })
     const own = identity.incarnation
     const forgetful = state.wantsNextIncarnation()
-    const pin = (serverKeys: string[]) => state.setIdentity({ ...(state.identity() ?? identity), serverKeys })
+    const pin: SessionAsk['pin'] = (pins) => state.setIdentity({ ...(state.identity() ?? identity), ...pins })
     const ask = (incarnation: number | null, nonce: string | null) =>
       openSession(client, keys, { ...identity, incarnation }, { nonce, pin, signal })
     const { answer, ahead } = await ask(forgetful ? null : own, given).then(
@@ -117,7 +117,7 @@ export interface SessionAsk {
   /** From a refusal; null: it is asked for. */
   nonce: string | null
   /** Told of the server's keys when there are new ones that follow from those pinned, and the answer is signed by one of them. */
-  pin(serverKeys: string[]): void
+  pin(pins: Required<Pick<Identity, 'serverKeys' | 'keyLinks'>>): void
   signal: AbortSignal
 }
 
@@ -158,7 +158,7 @@ export async function openSession(
       detail: 'the answer is not signed by a key of the server that it joined',
     })
   if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
-  if (trusted.at(-1) !== serverKeys.at(-1)) pin(trusted)
+  if (trusted.at(-1) !== serverKeys.at(-1)) pin({ serverKeys: trusted, keyLinks: answer.keyLinks ?? [] })
   return answer
 }
 

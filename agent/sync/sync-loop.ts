@@ -109,6 +109,7 @@ export class SyncLoop {
       clock,
       random,
       clusterId: () => state.identity()?.clusterId ?? '',
+      keyLinks: () => state.identity()?.keyLinks ?? [],
       waitLimit: () => this.#waitLimit(),
     })
     const identity = state.identity()

@@ -2,6 +2,7 @@
 // its own keys: an agent can repeat it and not invent it.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { checkpointBytes, type HeadProof } from '../../shared/protocol/frames.ts'
+import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -14,7 +15,7 @@ export interface RestoreGate {
   /** Pulls are answered 503 `restore_pending`. Asked at every poll: no I/O. */
   pending(): boolean
   /** What an agent that must refetch shows of this server's own past. A proof of this server that is newer than the fleet store sets `pending`. */
-  offer(clusterId: ClusterId, proof: HeadProof): Promise<void>
+  offer(clusterId: ClusterId, proof: HeadProof, keyLinks?: readonly KeyLink[]): Promise<void>
   /** Status rows that changed, after they are in the store. */
   onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
   /** Services of which this cluster's agent told while the matter is pending. */
@@ -76,8 +77,9 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
 
   return {
     pending: () => pending,
-    async offer(clusterId, proof) {
-      if (!isOwnWord(clusterId, proof, deps.keys)) return log.debug('a head proof that this server never signed', { cluster: clusterId })
+    async offer(clusterId, proof, keyLinks = []) {
+      if (!isOwnWord(clusterId, proof, deps.keys, keyLinks))
+        return log.debug('a head proof that this server never signed', { cluster: clusterId })
       const { epoch, ordinal } = proof.hello
       if (!(await isNewer(clusterId, proof, deps, ordinalsAtStart.get(clusterId) ?? 0))) return
       await record({ clusterId, epoch, ordinal, atMs: clock.nowMs() })
@@ -97,10 +99,17 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   }
 }
 
-/** By any key that this server remembers, the newest first; for this cluster. */
-function isOwnWord(clusterId: ClusterId, { hello, checkpoint }: HeadProof, { history }: Pick<ServerKeys, 'history'>): boolean {
+/** By any key that this server remembers, or that one of those vouched for in a time that is gone; for this cluster. */
+function isOwnWord(
+  clusterId: ClusterId,
+  { hello, checkpoint }: HeadProof,
+  { history }: Pick<ServerKeys, 'history'>,
+  links: readonly KeyLink[],
+): boolean {
   const signed = checkpointBytes(clusterId, hello, checkpoint)
-  return history.toReversed().some(({ publicKey }) => verifyBytes(publicKey, signed, checkpoint.signature))
+  const isBy = (key: string) => verifyBytes(key, signed, checkpoint.signature)
+  const known = history.map(({ publicKey }) => publicKey).reverse()
+  return known.some(isBy) || (links.length > 0 && followLinks(known, links).slice(known.length).some(isBy))
 }
 
 /** Whether the server can have said this and still be what it was. */

@@ -97,7 +97,7 @@ export async function postBuckets(request: Request, query: string, context: Requ
   try {
     const sliceBytes = sliceOfQuery(query)
     const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready: turn.go }))
-    if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof)
+    if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
     const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
     return pageResponse(await timed(context, () => shards.refetch(clusterId, sums, accept)))

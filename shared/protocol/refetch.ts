@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { addHash, hashText } from '../crdt/row-hash.ts'
 import { headProofSchema } from './frames.ts'
+import { keyLinksSchema } from './key-links.ts'
 
 export const SUM_BYTES = 16
 export const BUCKET_COUNTS = [0, 1, 16, 256] as const
@@ -11,6 +12,8 @@ export type BucketCount = (typeof BUCKET_COUNTS)[number]
 export const refetchHeadSchema = z.object({
   /** Of the last page that was applied; absent when nothing is left of it. */
   proof: headProofSchema.optional(),
+  /** By which the agent came to its newest key: a server that was set back behind a rotation knows by them that the proof's key was its own (RP7). */
+  keyLinks: keyLinksSchema.optional(),
 })
 export type RefetchHead = z.infer<typeof refetchHeadSchema>
 

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { checkpointBytes, type HeadProof } from '../../shared/protocol/frames.ts'
+import { keyLinkBytes } from '../../shared/protocol/key-links.ts'
 import { signBytes } from '../../shared/runtime/keys.ts'
 import { type Backup, restorableFleet } from '../support/restore-kit.ts'
 import { DB, OTHER_KEY, WEB } from '../support/sync-kit.ts'
@@ -128,6 +129,28 @@ test.each(['store and shards', 'store without shards'] as const)(
   },
 )
 
+test('RP2 RP7 a backup from before a rotation of the server’s key is found out too: agents show how the lost key followed', async () => {
+  fleet = await restorableFleet(['ship-1'])
+  const { server, clock, rows } = fleet
+  await server.publish(idOf('ship-1'), WEB, { a: 'old' })
+  await clock.advance(10_000)
+  await fleet.backUp()
+  for (let n = 1; n <= 2; n++) {
+    server.keys.rotate(n)
+    await server.publish(idOf('ship-1'), WEB, { a: `lost-${n}` })
+    await clock.advance(70_000)
+  }
+  expect((await rows('ship-1')).held.get('shop/web')).toContain('lost-2')
+  await fleet.restore('store and shards')
+  expect(server.keys.links).toEqual([])
+  await clock.advance(5 * MINUTE)
+  expect(server.restoreGate.pending()).toBe(true)
+  expect((await rows('ship-1')).held.get('shop/web')).toContain('lost-2')
+  await server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')
+  await clock.advance(5 * MINUTE)
+  expect((await rows('ship-1')).held.get('shop/web')).toContain('old')
+})
+
 test('RP2 pending survives a restart; a token of another plan is refused, and nothing happens', async () => {
   const { server, clock } = await setBack('store')
   await clock.advance(2 * MINUTE)
@@ -192,5 +215,13 @@ test('RP2 a proof that is forged, foreign, stale or of what the server still kno
   expect(await server.store.restoreProofs()).toEqual([])
   const earlier = signed(own, newer)
   server.keys.rotate(2)
+  const stranger = (bytes: Uint8Array) => signBytes(OTHER_KEY.privateKey, bytes)
+  const forged = {
+    key: OTHER_KEY.publicKey,
+    by: server.keys.publicKeys[0],
+    signature: stranger(keyLinkBytes(OTHER_KEY.publicKey, server.keys.publicKeys[0])),
+  }
+  await server.restoreGate.offer(clusterId, signed(stranger, newer), [forged])
+  expect(server.restoreGate.pending()).toBe(false)
   expect(await offer(earlier)).toBe(true)
 })

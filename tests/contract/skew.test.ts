@@ -15,6 +15,7 @@ const release = (n: number): ProtocolRange => range(Math.max(1, n - 2), n)
 async function meet(server: ProtocolRange, agent: ProtocolRange) {
   const host = await startTestServer()
   const { keys, joined } = await joinTestAgent(host)
+  const { agentId, clusterId, serverKeys, incarnation } = joined
   await host.server.kill()
   host.server.versions = server
   await host.server.open()
@@ -32,7 +33,12 @@ async function meet(server: ProtocolRange, agent: ProtocolRange) {
     { versions: agent },
   )
   const signal = new AbortController().signal
-  const outcome = await openSession(client, keys, joined, { nonce: null, pin: () => {}, signal }).then(
+  const outcome = await openSession(
+    client,
+    keys,
+    { agentId, clusterId, serverKeys, incarnation },
+    { nonce: null, pin: () => {}, signal },
+  ).then(
     async ({ token }) => {
       const pulled = {
         doing: 'pull',

@@ -56,7 +56,7 @@ export const randomHex = (random: Random, bytes: number): string =>
 
 export class SimServer {
   readonly #world: World
-  readonly #keys: ServerKeys
+  #keys: ServerKeys
   store!: Store
   shards!: Shards
   agents!: AgentIndex
@@ -85,6 +85,7 @@ export class SimServer {
 
   async open(): Promise<void> {
     const { dir, clock, random } = this.#world
+    this.#keys = loadServerKeys(join(dir, 'keys'))
     this.store = await openSqliteStore(join(dir, 'fleet.db'), { random })
     this.agents = await createAgentIndex(this.store)
     const { agents } = this

@@ -26,7 +26,6 @@ const settingSchema = z.object({
 export type WireSetting = z.infer<typeof settingSchema>
 
 export const jsonOf = ({ body }: { body: string }): Record<string, unknown> => JSON.parse(Buffer.from(body, 'base64').toString())
-export const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64')
 
 export class WireCorpus {
   readonly setting: WireSetting
