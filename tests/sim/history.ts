@@ -1,5 +1,7 @@
 // What all parts of one history share: its folder, its time, its dice, what people ordered, and the trace. Nothing in here is random but by the seed.
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
+import { copyFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { RESERVE_BYTES } from '../../agent/state/disk-reserve.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
 import { createVirtualClock, type SharedClock } from '../support/virtual-clock.ts'
 import { type FaultCounts, type FaultKind, noFaults } from './fault-kinds.ts'
@@ -81,6 +83,23 @@ export class World {
 export interface Broken {
   kind: 'diverged' | 'unintended_delete' | 'lost_status' | 'foreign_row' | 'in_flight' | 'bounds' | 'stuck'
   what: string
+}
+
+/** As it lies on the disk. Shared memory of a database is none of it, and the agent's reserve (RP4) is as good with a hole for its content. */
+export function copyFolder(from: string, to: string): void {
+  mkdirSync(to, { recursive: true })
+  for (const file of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [`${from}/${file.name}`, `${to}/${file.name}`]
+    if (file.isDirectory()) copyFolder(source, target)
+    else if (file.name === RESERVE) makeReserve(to)
+    else if (!file.name.endsWith('-shm')) copyFileSync(source, target)
+  }
+}
+
+const RESERVE = 'reserve'
+export function makeReserve(folder: string): void {
+  writeFileSync(`${folder}/${RESERVE}`, '')
+  truncateSync(`${folder}/${RESERVE}`, RESERVE_BYTES)
 }
 
 const PKCS8 = { ed25519: '302e020100300506032b657004220420', x25519: '302e020100300506032b656e04220420' }

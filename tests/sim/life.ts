@@ -27,6 +27,7 @@ export class Life {
 
   /** Returns how to take it back. */
   onEnd(listener: () => void): () => void {
+    if (this.ended) listener()
     this.#onEnd.add(listener)
     return () => this.#onEnd.delete(listener)
   }

@@ -1,6 +1,6 @@
 // An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files. Each start is another life; a kill leaves
 // its files as they are at that moment and answers nothing that it waits for.
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import type { AgentReport } from '../../agent/report.ts'
@@ -8,7 +8,7 @@ import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import type { ProcessClock } from '../support/virtual-clock.ts'
-import { keyOf, type World } from './history.ts'
+import { copyFolder, keyOf, makeReserve, type World } from './history.ts'
 import { Life } from './life.ts'
 import type { FaultyNetwork } from './network.ts'
 import { readServiceRow, rowsOnDisk, type SimCluster, serviceOfRow } from './sim-cluster.ts'
@@ -43,7 +43,8 @@ export class SimAgent {
       mkdirSync(this.#dir, { recursive: true })
       const keys = { signing: keyOf('ed25519', name), recipient: keyOf('x25519', name) }
       writeFileSync(join(this.#dir, 'agent-keys.json'), JSON.stringify(keys))
-    } else cpSync(copyOf, this.#dir, { recursive: true })
+      makeReserve(this.#dir)
+    } else copyFolder(copyOf, this.#dir)
   }
 
   get dir(): string {
@@ -133,7 +134,7 @@ export class SimAgent {
   /** The files as they are at this moment. */
   copy(): string {
     const to = this.#world.nextFolder(this.name)
-    cpSync(this.#dir, to, { recursive: true })
+    copyFolder(this.#dir, to)
     return to
   }
 
@@ -141,7 +142,7 @@ export class SimAgent {
   setBackTo(copy: string): void {
     rmSync(this.#dir, { recursive: true, force: true })
     this.#dir = this.#world.nextFolder(this.name)
-    cpSync(copy, this.#dir, { recursive: true })
+    copyFolder(copy, this.#dir)
   }
 
   lose(...paths: string[]): void {

@@ -1,7 +1,7 @@
 // A server as it runs in production: real fleet store, shard files, sessions and routes; its clock, dice and content are the simulation's. Each opening is
 // another life; what a life leaves behind are its files, as a kill leaves them.
 import { createHash } from 'node:crypto'
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AgentIndex, createAgentIndex } from '../../server/access/agent-index.ts'
 import { joinTokenHash } from '../../server/access/join.ts'
@@ -30,7 +30,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import type { ProcessClock } from '../support/virtual-clock.ts'
-import { keyOf, START_MS, type World } from './history.ts'
+import { copyFolder, keyOf, START_MS, type World } from './history.ts'
 import { Life } from './life.ts'
 
 const SHARD_COUNT = 1
@@ -67,7 +67,7 @@ export class SimServer {
       mkdirSync(join(this.#dir, 'keys'), { recursive: true })
       writeFileSync(join(this.#dir, 'keys', 'signing.json'), JSON.stringify(keyOf('ed25519', 'server')))
       writeFileSync(join(this.#dir, 'keys', 'mac.key'), createHash('sha256').update('mac').digest('base64url'))
-    } else cpSync(copyOf, this.#dir, { recursive: true })
+    } else copyFolder(copyOf, this.#dir)
     this.#keys = loadServerKeys(join(this.#dir, 'keys'))
   }
 
@@ -183,7 +183,7 @@ export class SimServer {
     running.clock.end()
     const left = this.#dir
     this.#dir = this.#world.nextFolder(this.name)
-    cpSync(left, this.#dir, { recursive: true })
+    copyFolder(left, this.#dir)
     this.#reap(running, left)
   }
 
@@ -201,7 +201,7 @@ export class SimServer {
   /** A copy of everything, as a backup takes it. */
   backup(): string {
     const to = this.#world.nextFolder('backup')
-    cpSync(this.#dir, to, { recursive: true })
+    copyFolder(this.#dir, to)
     return to
   }
 
@@ -210,10 +210,10 @@ export class SimServer {
     const shards = join(this.#dir, 'shards')
     const before = this.#dir
     this.#dir = this.#world.nextFolder(this.name)
-    cpSync(from, this.#dir, { recursive: true })
+    copyFolder(from, this.#dir)
     if (keepShards) {
       rmSync(join(this.#dir, 'shards'), { recursive: true, force: true })
-      cpSync(shards, join(this.#dir, 'shards'), { recursive: true })
+      copyFolder(shards, join(this.#dir, 'shards'))
     }
     rmSync(before, { recursive: true, force: true })
   }

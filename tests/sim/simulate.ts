@@ -96,6 +96,8 @@ async function prepare(run: Run, { agents = 2, network }: SimOptions): Promise<v
   for (let minute = 0; minute < 120 && run.agents.some((agent) => agent.clusterId === null); minute++) await world.clock.advance(MINUTE_MS)
   for (const agent of run.agents)
     if (agent.clusterId === null) throw new Error(`${agent.name} does not join: ${JSON.stringify(agent.report()?.link)}`)
+  for (const agent of run.agents) run.snapshots.set(agent.name, agent.copy())
+  run.backups.push(run.server.backup())
 }
 
 /** The faults stop. One of two forked servers is left; people look at what cannot mend itself. */
