@@ -1,6 +1,5 @@
 // The port to what the agent knows by itself and no server can give back: inventory, applied documents, outbox, identity counters. One plain SQLite
 // file with synchronous=FULL, so that a reported rev is never reused after a power loss.
-
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'

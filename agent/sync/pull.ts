@@ -1,5 +1,4 @@
 // How a page gets here: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one request and yields what it ended in.
-
 import { cursorText } from '../../shared/crdt/position.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'

@@ -1,6 +1,6 @@
 // The whole server over real sockets and a real folder: what only shows when its parts are put together, stopped, and started again.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AgentKeys } from '../../agent/sync/agent-keys.ts'
 import { joinRequest } from '../../agent/sync/join.ts'
@@ -124,6 +124,49 @@ test('CU5 CU2a shard files that were lost are made anew and the epoch is raised,
   await server.stop()
   await start()
   expect(epoch()).toBe(3)
+})
+
+test('RP2 a server that was put back to a backup waits for a person, stays ready, and serves again with a yes', async () => {
+  const { session } = await joinAgent('site')
+  await server.stop()
+  const backup = tempDir()
+  cpSync(dataDir, backup, { recursive: true })
+  rmSync(join(dataDir, 'shards'), { recursive: true }) // the time that will be lost: another epoch
+  await start()
+  const lines = (await ask('GET', ROUTES.desired, undefined, session)).text.trimEnd().split('\n')
+  const proof = { hello: JSON.parse(lines[0] ?? ''), checkpoint: JSON.parse(lines.at(-1) ?? '') }
+  await server.stop()
+  rmSync(dataDir, { recursive: true })
+  cpSync(backup, dataDir, { recursive: true })
+  await start()
+  const refetch = async () => {
+    const body = `${JSON.stringify({ proof })}\n`
+    const response = await fetch(server.url + ROUTES.buckets, { method: 'POST', headers: { authorization: `Bearer ${session}` }, body })
+    return { status: response.status, text: await response.text() }
+  }
+  expect((await refetch()).status).toBe(503)
+  expect((await ask('GET', '/readyz')).status).toBe(200)
+  const { json } = await ask('GET', '/api/v1/clusters/site')
+  expect((json['status'] as { reason: string }).reason).toBe('RestorePending')
+  const plan = (await ask('GET', '/api/v1/restore')).json
+  expect(plan['pending']).toBe(true)
+  expect((await ask('POST', '/api/v1/restore/confirm', { token: 'of another plan' })).status).toBe(409)
+  expect((await ask('POST', '/api/v1/restore/confirm', { token: plan['token'] })).status).toBe(200)
+  const { status, text } = await refetch()
+  expect(status).toBe(200)
+  expect(JSON.parse(text.split('\n')[0] ?? '').epoch).toBeGreaterThan(proof.hello.epoch)
+})
+
+test('RP7 a rotation by the admin API ends sessions and survives a restart', async () => {
+  const { keys, joined, session } = await joinAgent('site')
+  const rotated = await ask('POST', '/api/v1/server-keys/rotate')
+  expect(rotated.status).toBe(200)
+  await server.stop()
+  await start()
+  expect((await ask('GET', ROUTES.desired, undefined, session)).json['code']).toBe('session_required')
+  const again = await openSession(keys, joined, joined.incarnation)
+  expect((await ask('GET', ROUTES.desired, undefined, again)).status).toBe(200)
+  expect((await ask('GET', '/api/v1/server-keys')).json).toEqual(rotated.json)
 })
 
 test('JN3 AP7 keys and data are for this user alone, and no secret is in a log line, an event or a file beside the keys', async () => {
