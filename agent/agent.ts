@@ -1,6 +1,7 @@
 // The agent, put together: sync brings rows, reconcile enforces them, neither waits for the other. With no server and no network it enforces what it holds;
 // with no API server it goes on syncing.
 import { join } from 'node:path'
+import { isDiskFull } from '../shared/adapters/sqlite.ts'
 import type { ClusterStatus } from '../shared/model/status.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -118,6 +119,7 @@ class RunningAgent implements Agent {
           log,
           libraryDir: files.library,
           onDiskFull: () => this.#reserve.giveBack(),
+          onDamage: () => this.#sync.replicaDamaged(),
         })
       },
       onChange: (services) => this.#reconciler?.revisionsChanged(services),
@@ -234,7 +236,12 @@ class RunningAgent implements Agent {
       clusterUid: this.#info.uid,
       problems: this.#problems(),
     }
-    this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
+    try {
+      this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
+    } catch (error) {
+      // Nothing may end for it, enforcement least of all: the reserve has it said again when there is space (RP4).
+      if (!isDiskFull(error)) throw error
+    }
   }
 
   #problems(): ClusterStatus['problems'] {
