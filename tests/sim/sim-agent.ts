@@ -1,6 +1,6 @@
 // An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files. Each start is another life; a kill leaves
 // its files as they are at that moment and answers nothing that it waits for.
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import type { AgentReport } from '../../agent/report.ts'
@@ -26,8 +26,9 @@ export class SimAgent {
   readonly #world: World
   readonly #joinToken: string
   #dir: string
-  #running: { agent: Agent; life: Life; clock: ProcessClock } | null = null
+  #running: { agent: Agent; life: Life; clock: ProcessClock; clusterId: string | null } | null = null
   #offsetMs = 0
+  #seen = ''
   /** Why the last start failed; a person at the site reads it. */
   startFailure: string | null = null
   starts = 0
@@ -63,7 +64,10 @@ export class SimAgent {
     return this.#running?.agent.report() ?? null
   }
   get clusterId(): string | null {
-    return this.report()?.clusterId ?? null
+    const running = this.#running
+    if (running === null) return null
+    running.clusterId ??= running.agent.report().clusterId
+    return running.clusterId
   }
 
   start(clusterName: string = this.name): void {
@@ -71,7 +75,6 @@ export class SimAgent {
     const life = new Life()
     const clock = time.process(this.#offsetMs)
     const dir = this.#dir
-    let clusterId: string | null = null
     const lived = { nowMs: clock.nowMs, sleep: (ms: number, signal?: AbortSignal) => life.call(() => clock.sleep(ms, signal)) }
     this.starts++
     try {
@@ -81,10 +84,7 @@ export class SimAgent {
           cluster: this.cluster.port(
             life,
             () => dir,
-            () => {
-              clusterId ??= this.clusterId
-              return clusterId
-            },
+            () => this.clusterId,
           ),
           fetcher: (url, init) => life.call(() => this.network.fetch(life, url, init)),
           clock: lived,
@@ -94,7 +94,7 @@ export class SimAgent {
         },
       )
       this.startFailure = null
-      this.#running = { agent, life, clock }
+      this.#running = { agent, life, clock, clusterId: null }
       life.onEnd(() => this.#leaveFiles())
       agent.run(new AbortController().signal).catch((error: unknown) => {
         if (!life.ended) this.#world.break('stuck', `${this.name} ended: ${error instanceof Error ? error.stack : String(error)}`)
@@ -149,10 +149,19 @@ export class SimAgent {
     for (const path of paths) rmSync(path, { force: true })
   }
 
+  #replicaChanged(): boolean {
+    const look = (path: string) => statSync(path, { throwIfNoEntry: false })
+    const [file, log] = [look(this.files.replica), look(`${this.files.replica}-wal`)]
+    const seen = `${file?.ino} ${file?.mtimeMs} ${log?.ino} ${log?.mtimeMs} ${log?.size}`
+    if (file === undefined || seen === this.#seen) return false
+    this.#seen = seen
+    return true
+  }
+
   /** Looks at the rows on the disk and lets the orders know what this cluster held. */
   watchRows(): void {
     const clusterId = this.clusterId
-    if (clusterId === null || !existsSync(this.files.replica)) return
+    if (clusterId === null || !this.#replicaChanged()) return
     for (const { cluster, id, doc } of rowsOnDisk(this.#dir) ?? []) {
       if (cluster !== clusterId || (id.startsWith('object/') && !doc.includes(clusterId) && doc !== 'rogue'))
         this.#world.break('foreign_row', `${this.name} holds ${id} of another cluster`)
