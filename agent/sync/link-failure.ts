@@ -26,28 +26,32 @@ const BY_CODE: Readonly<Record<string, LinkFailure>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
   SELF_SIGNED_CERT_IN_CHAIN: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
   DEPTH_ZERO_SELF_SIGNED_CERT: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
+  ECONNREFUSED: {
+    detail: 'nobody listens at the server’s address',
+    remedy: 'Check --server, and that the server or the proxy on the way runs.',
+  },
+  ECONNRESET: { detail: 'the connection was closed before an answer came' },
   ENOTFOUND: { detail: 'the server’s name is not known here', remedy: 'Check --server and the DNS of this machine.' },
   ERR_PROXY_TUNNEL: { detail: 'the proxy lets nobody through to the server', remedy: PROXY_CREDENTIALS },
 }
 
 /** No connection was made, so that no byte of the request was sent. */
-const UNSENT = new Set([
-  'ECONNREFUSED',
-  'ConnectionRefused',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'FailedToOpenSocket',
-  ...Object.keys(BY_CODE),
-])
+const SENT = new Set(['ECONNRESET'])
+const UNSENT = new Set([...Object.keys(BY_CODE), 'EHOSTUNREACH', 'ENETUNREACH', 'ConnectionRefused', 'FailedToOpenSocket'])
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
 export const linkFailure = (error: unknown): LinkFailure => BY_CODE[codeOf(error)] ?? {}
-export const wasSent = (error: unknown): boolean => !UNSENT.has(codeOf(error))
+export const wasSent = (error: unknown): boolean => SENT.has(codeOf(error)) || !UNSENT.has(codeOf(error))
 
 /** A proxy for plain HTTP answers in the server's place. */
 export const proxyWantsCredentials: Required<LinkFailure> = {
   detail: 'the proxy asks for credentials (HTTP 407)',
   remedy: PROXY_CREDENTIALS,
+}
+
+/** Of a failure with words of our own, Bun's name for it is enough; its advice is for programmers. */
+export function plainCause(error: unknown): unknown {
+  const code = codeOf(error)
+  return code in BY_CODE ? new Error(code) : error
 }

@@ -4,7 +4,7 @@ import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
-import { linkFailure, proxyWantsCredentials, wasSent } from './link-failure.ts'
+import { linkFailure, plainCause, proxyWantsCredentials, wasSent } from './link-failure.ts'
 import { commonVersion, OWN_VERSIONS, type VersionRange } from './protocol-choice.ts'
 import { retryAfterMsOf } from './retry-after.ts'
 
@@ -123,7 +123,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
       cut.sent = wasSent(error)
       if (!cut.sent) meter.sent = 0
       const detail = patience.over.aborted && !call.signal.aborted ? { detail: TIMED_OUT } : linkFailure(error)
-      throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cut } }, { cause: error })
+      throw new AppError('server_unreachable', { doing: call.doing, ...detail, extra: { cut } }, { cause: plainCause(error) })
     } finally {
       patience.end()
       traffic.requests++

@@ -134,6 +134,11 @@ export class SyncLoop {
     return this.#replica
   }
 
+  /** Whoever reads the replica may find first that it is damaged: a poll may wait long, and nothing is enforced meanwhile (RP1). */
+  replicaDamaged(): void {
+    this.#cutPoll.abort() // the next turn sees it
+  }
+
   status(): SyncStatus {
     const { kind, sinceMs, failure } = this.#state
     const staged = this.#state.task.kind === 'parts' ? this.#stage.current(this.#options.clock.nowMs()) : null
