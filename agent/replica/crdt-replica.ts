@@ -25,6 +25,8 @@ export interface CrdtReplicaOptions {
   libraryDir?: string
   /** A page found no space (RP4). */
   onDiskFull?(): void
+  /** What was whole is not any more: nothing is enforced until it is fetched again. */
+  onDamage?(): void
 }
 
 /** The whole check of CU2, for a timer: bits can flip under an idle file. */
@@ -90,9 +92,16 @@ class CrdtReplica implements CheckedReplica {
 
   recheck(): boolean {
     const damage = this.#file === null ? 'there is none' : (this.#supplanted() ?? this.#file.damage('whole'))
-    this.#verified = damage === null
-    if (damage !== null) this.#options.log.warn('replica failed its check, it will be fetched again', { why: damage })
+    if (damage === null) this.#verified = true
+    else this.#distrust(damage)
     return this.#verified
+  }
+
+  #distrust(why: string): void {
+    const wasVerified = this.#verified
+    this.#verified = false
+    this.#options.log.warn('replica failed its check, it will be fetched again', { why })
+    if (wasVerified) this.#options.onDamage?.()
   }
 
   /** What is held open has no name any more: nothing of it would survive a restart. */
@@ -139,7 +148,7 @@ class CrdtReplica implements CheckedReplica {
       return work()
     } catch (error) {
       if (isDiskFull(error) || (this.recheck() && !isDamage(error))) throw error
-      this.#verified = false
+      if (this.#verified) this.#distrust(describeError(error))
       return otherwise
     }
   }

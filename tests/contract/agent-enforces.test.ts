@@ -1,8 +1,9 @@
 // The whole agent between a server in memory and the fake API server: what the server answers, or that it does not, never stops enforcement.
 import { afterEach, expect, test } from 'bun:test'
-import { type Agent, createAgent } from '../../agent/agent.ts'
+import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -19,7 +20,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function site() {
+async function site(waitSeconds = 55) {
   const clock = createVirtualClock()
   const random = seededRandom(7)
   const server = new SimServer({ dir: tempDir(), clock, random })
@@ -37,7 +38,7 @@ async function site() {
   }
   const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
     const agent = createAgent(
-      { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds: 55, version: '1' },
+      { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds, version: '1' },
       { cluster, fetcher, clock, random, log: silentLogger, freeMemory: () => {} },
     )
     const stopping = new AbortController()
@@ -51,6 +52,7 @@ async function site() {
     return { agent, stop }
   }
   return {
+    dataDir,
     clock,
     cluster,
     server,
@@ -127,4 +129,18 @@ test('CM4 an API server that goes away is told, the agent waits for it, and heal
   await clock.advance(60_000)
   expect(agent.report().enforcement).toEqual({ state: 'enforcing', message: '' })
   expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ value: '1' })
+})
+
+test('RP1 a replica that is found damaged while a long poll waits is fetched again at once', async () => {
+  const { clock, server, start, dataDir } = await site(900)
+  const { agent } = start(server.joinToken)
+  await clock.advance(5_000)
+  await server.publish(clusterIdSchema.parse(agent.report().clusterId), WEB, { a: '1' })
+  await clock.advance(5_000)
+  const rogue = openSqlite(agentFiles(dataDir).replica)
+  rogue.run('UPDATE replica_position SET count = count + 1')
+  rogue.close()
+  expect(agent.report().replica?.verified).toBe(false) // whoever asks finds it
+  await clock.advance(2_000)
+  expect(agent.report()).toMatchObject({ replica: { verified: true }, link: { state: 'following' } })
 })

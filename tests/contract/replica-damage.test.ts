@@ -2,11 +2,12 @@
 import { expect, test } from 'bun:test'
 import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CheckedReplica } from '../../agent/replica/crdt-replica.ts'
+import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
 import { inSync, position, pull, serverRows } from '../support/replica-kit.ts'
-import { CLUSTER, DB, NEIGHBOUR, openTestReplica, openTestShards, revision, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, DB, NEIGHBOUR, openTestReplica, openTestShards, revision, SERVER_KEY, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const ROW_A = 'object/shop/web//ConfigMap/default/a'
@@ -70,6 +71,22 @@ test('RP1 a rogue edit under the running agent is seen at the next reading, befo
   expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
   expect(replica.verified()).toBe(true)
   expect(replica.dump()).toEqual(await serverRows(shards))
+})
+
+test('RP1 that a whole replica is whole no more is told once, whoever found it', async () => {
+  const { shards, replica, path } = await inSync()
+  replica.close()
+  let told = 0
+  const options = { path, clusterId: CLUSTER, serverKeys: () => [SERVER_KEY.publicKey], log: silentLogger, onDamage: () => told++ }
+  const running = createCrdtReplica(options)
+  expect([running.verified(), told]).toEqual([true, 0])
+  withCrdt(path, (db) => db.run("UPDATE desired SET doc = 'rogue'"))
+  expect([running.services(), running.recheck(), running.read(WEB).kind, told]).toEqual([[], false, 'incomplete', 1])
+  running.applyPage(await pull(shards, null))
+  expect([running.verified(), told]).toEqual([true, 1])
+  running.close()
+  withCrdt(path, (db) => db.run("UPDATE desired SET doc = 'rogue'"))
+  expect([createCrdtReplica(options).verified(), told]).toEqual([false, 1]) // who opens it asks
 })
 
 test('RP1 a recheck finds what changed without a trace', async () => {
