@@ -97,3 +97,24 @@ test('PL13 at the end nobody waits for ever', async () => {
   reads.close()
   expect([await answers[0], await answers[1], await read('c'), last().terminated]).toEqual([...Array(3).fill('unavailable'), true])
 })
+
+test.each([
+  ['throws', 'throw new Error("boom")'],
+  ['rejects', 'return Promise.reject(new Error("boom"))'],
+  ['ends its thread', 'process.exit(3)'],
+])('PL13 a real Worker that %s takes nobody with it', async (_, body) => {
+  const sources = [
+    `self.onmessage = async () => { ${body} }`,
+    'self.onmessage = () => postMessage({ kind: "read", read: { kind: "nothing_new" } })',
+  ]
+  const reads = new LargeReads({
+    clock: createVirtualClock(),
+    random: () => 0.5,
+    log: silentLogger,
+    startWorker: () => new Worker(URL.createObjectURL(new Blob([sources.shift() ?? '']))),
+  })
+  const read = () => reads.read({ path: 'p', dbId: EMPTY_HASH, clusterId: 'c', ask: { kind: 'pull', cursor: null }, zstd: true })
+  await expect(read()).rejects.toThrow('worker died')
+  expect(await read()).toEqual({ kind: 'nothing_new' })
+  reads.close()
+})
