@@ -124,7 +124,7 @@ async function writeShards(
       for (const { revision } of writable) behind.add(revision.clusterId)
       failures.push(error)
     }
-    await pace?.()
+    await pace?.(true) // the polls that were woken are answered before more are
   }
   if (failures.length > 0) throw failures[0]
   return done

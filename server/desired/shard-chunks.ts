@@ -4,9 +4,9 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { rowsToWrite } from './revision-changes.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
 
-/** Rows of a portion, with what a version costs by itself. */
+/** Rows of a portion, with what a version costs by itself and by the page that its agent then asks for. */
 const CHUNK_ROWS = 350
-const ROWS_OF_A_VERSION = 3
+const ROWS_OF_A_VERSION = 10
 
 /** Of one cluster, the order stays. */
 export function byShard<T extends { clusterId: ClusterId }>(shards: Pick<Shards, 'shardOf'>, items: readonly T[]): T[] {

@@ -77,7 +77,8 @@ export function createShards(options: ShardsOptions): OpenedShards {
   const { dir, shardCount, newId, log, libraryDir } = options
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const suspect = existsSync(join(dir, IN_USE))
-  if (!suspect) {
+  if (suspect) log.warn('the last stop was not clean: every shard file is looked through', { files: shardCount })
+  else {
     writeFileSync(join(dir, IN_USE), '')
     syncPath(join(dir, IN_USE))
     syncPath(dir)

@@ -5,14 +5,14 @@ import type { Clock } from './clock.ts'
 /** Of work without a break. A poll that came meanwhile waits this long at most, and the piece that is just being done. */
 export const SLICE_MS = 5
 
-/** Resolves at once while the slice lasts; when it is over, after everything else that is due had its turn. */
-export type Pace = () => Promise<void> | undefined
+/** Resolves at once while the slice lasts; when it is over, or `over` says so, after everything else that is due had its turn. */
+export type Pace = (over?: boolean) => Promise<void> | undefined
 
 export function createPace(clock: Clock, sliceMs: number = SLICE_MS): Pace {
   let sinceMs = clock.nowMs()
-  return () => {
+  return (over = false) => {
     const ranMs = clock.nowMs() - sinceMs
-    if (ranMs >= 0 && ranMs < sliceMs) return undefined // a clock that was set back ends the slice
+    if (!over && ranMs >= 0 && ranMs < sliceMs) return undefined // a clock that was set back ends the slice
     return setImmediate().then(() => {
       sinceMs = clock.nowMs()
     })
