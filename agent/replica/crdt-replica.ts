@@ -177,11 +177,21 @@ class CrdtReplica implements CheckedReplica {
       const built =
         old === null ? building() : this.#unlessDamaged(building, { kind: 'refused', why: 'the replica broke while it was read' })
       if (built.kind === 'refused') return built
+      const changed = old === null ? [...built.changedIds, ...this.#doubtfulIds()] : built.changedIds
       this.#keepBeside({ epoch, proof: { hello, checkpoint } })
       this.#putInForce(staged)
-      return { kind: 'applied', position: hello.to, changedServices: servicesOf(built.changedIds) }
+      return { kind: 'applied', position: hello.to, changedServices: servicesOf(changed) }
     } finally {
       removeFile(staged)
+    }
+  }
+
+  /** What a damaged file still says that there was: of what is gone since, too, somebody has to be told. */
+  #doubtfulIds(): string[] {
+    try {
+      return this.#file?.rows('service/', 'service0').map(([id]) => id) ?? []
+    } catch {
+      return []
     }
   }
 

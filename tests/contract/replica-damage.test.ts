@@ -89,6 +89,14 @@ test('RP1 that a whole replica is whole no more is told once, whoever found it',
   expect([createCrdtReplica(options).verified(), told]).toEqual([false, 1]) // who opens it asks
 })
 
+test('RP1 a service that went while the replica was damaged is among those that changed', async () => {
+  const { shards, replica, path } = await inSync()
+  withCrdt(path, (db) => db.run("UPDATE desired SET doc = 'rogue'"))
+  expect(replica.verified()).toBe(false)
+  shards.writeRevision(revision(CLUSTER, DB, 3, null))
+  expect(replica.applyPage(await pull(shards, null))).toMatchObject({ kind: 'applied', changedServices: [DB, WEB] })
+})
+
 test('RP1 a recheck finds what changed without a trace', async () => {
   const { replica, path } = await inSync()
   expect(replica.recheck()).toBe(true)
@@ -156,7 +164,7 @@ test.each(ASKS)(
 /** Every page of the file, some places of each, one bit of each place. */
 function* bitFlips(whole: Buffer): Iterable<{ at: number; bytes: Buffer }> {
   for (let page = 0; page < whole.length; page += 4_096) {
-    for (const offset of [0, 3, 24, 100, 1_031, 2_500, 3_333, 4_000, 4_090]) {
+    for (const offset of [0, 24, 100, 1_031, 2_500, 4_090]) {
       const bytes = Buffer.from(whole)
       const at = page + offset
       bytes[at] = (bytes[at] ?? 0) ^ (1 << (at % 8))
