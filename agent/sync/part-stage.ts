@@ -21,7 +21,8 @@ const stagedSchema = z.object({
   /** That it continues; null for a page that makes a new file. */
   cursor: z.string().nullable(),
   clusterId: z.string(),
-  beganMs: z.number(),
+  /** When the last part came: the server keeps them from then on. */
+  movedMs: z.number(),
 })
 type Staged = z.infer<typeof stagedSchema>
 
@@ -34,9 +35,9 @@ export interface PartStage {
   /** Null when there is nothing, or nothing that the server could still have. */
   current(nowMs: number): StagedPage | null
   /** Replaces what was there. */
-  begin(page: { transfer: TransferHead; of: PageTask; cursor: string | null; clusterId: string; beganMs: number }, first: Uint8Array): void
+  begin(page: { transfer: TransferHead; of: PageTask; cursor: string | null; clusterId: string; movedMs: number }, first: Uint8Array): void
   /** The next part in order. */
-  add(bytes: Uint8Array): void
+  add(bytes: Uint8Array, nowMs: number): void
   assembled(): Uint8Array
   drop(): void
 }
@@ -67,10 +68,10 @@ export function memoryStage(): PartStage {
       parts = [first]
       held = { ...page, partBytes: first.length, have: 1 }
     },
-    add(bytes) {
+    add(bytes, nowMs) {
       if (held === null) return
       parts.push(bytes)
-      held = { ...held, have: parts.length }
+      held = { ...held, have: parts.length, movedMs: nowMs }
     },
     assembled: () => Buffer.concat(parts),
     drop,
@@ -78,7 +79,7 @@ export function memoryStage(): PartStage {
 }
 
 /** Also when the clock went back: how old it is, nobody can tell then. */
-const tooOld = ({ beganMs }: Staged, nowMs: number): boolean => nowMs - beganMs > TRANSFER_MS || nowMs < beganMs
+const tooOld = ({ movedMs }: Staged, nowMs: number): boolean => nowMs - movedMs > TRANSFER_MS || nowMs < movedMs
 
 export function createPartStage(dataDir: string): PartStage {
   const dir = join(dataDir, 'parts')
@@ -101,6 +102,7 @@ export function createPartStage(dataDir: string): PartStage {
       closeSync(file)
     }
   }
+  const writeHead = (staged: Staged) => writeFileSync(headPath, JSON.stringify(stagedSchema.parse(staged)), { mode: 0o600 })
   /** After a restart: whole parts count, the piece of one does not. */
   const look = (): StagedPage | null => {
     try {
@@ -125,13 +127,14 @@ export function createPartStage(dataDir: string): PartStage {
       mkdirSync(dir, { recursive: true, mode: 0o700 })
       const staged: Staged = { ...page, partBytes: first.length }
       write(first, 0)
-      writeFileSync(headPath, JSON.stringify(staged), { mode: 0o600 })
+      writeHead(staged)
       held = { ...staged, have: 1 }
     },
-    add(bytes) {
+    add(bytes, nowMs) {
       if (held === null) return
       write(bytes, held.have * held.partBytes)
-      held = { ...held, have: held.have + 1 }
+      held = { ...held, have: held.have + 1, movedMs: nowMs }
+      writeHead(held)
     },
     assembled: () => readFileSync(bodyPath),
     drop,

@@ -138,7 +138,7 @@ class ServerPull implements Pull {
       if (answer === 'gone') return { kind: 'transfer_gone' }
       if (answer.body.length !== length)
         return { kind: 'refused', why: `part ${staged.have} has ${answer.body.length} bytes, the server had said ${length}` }
-      stage.add(answer.body)
+      stage.add(answer.body, clock.nowMs())
       if (staged.have + 1 < staged.transfer.parts) return { kind: 'part_staged' }
     }
     return this.#apply(replica, stage.assembled(), signal)
@@ -168,7 +168,7 @@ class ServerPull implements Pull {
     const transfer = parseTransfer(answer.piece, PAGE_BYTES_MAX)
     const lie = transfer === null ? 'a transfer that cannot be read' : transferLie(transfer, answer.body.length)
     if (transfer === null || lie !== null) return { kind: 'refused', why: lie ?? '' }
-    stage.begin({ transfer, of: task, cursor, clusterId: clusterId(), beganMs: clock.nowMs() }, answer.body)
+    stage.begin({ transfer, of: task, cursor, clusterId: clusterId(), movedMs: clock.nowMs() }, answer.body)
     this.#stagedSlice = this.#slice.bytes
     return { kind: 'transfer_began' }
   }

@@ -12,7 +12,7 @@ const INVENTORY_BYTES_MAX = PUSH_BYTES_MAX
 
 export async function pushBatch(
   session: SessionKeeper,
-  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge'>,
+  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew'>,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
@@ -20,7 +20,8 @@ export async function pushBatch(
   const incarnation = state.identity()?.incarnation
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined || incarnation === undefined) return
-  const { ack, reject } = await send(session, { incarnation, rows }, signal)
+  const { ack, had = ack, reject } = await send(session, { incarnation, rows }, signal)
+  if (wasSetBack(had, state, log)) return
   if (ack > last.rev) {
     // The server knows revs that this file never gave out: it was set back (a snapshot, a lost write). Whatever it numbers now could pass for old.
     log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: last.rev })
@@ -46,10 +47,16 @@ export async function compareRevs(
   if (ack > given && ack >= incarnation * REV_INCARNATION) {
     log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: given })
     await session.takeNextIncarnation(signal)
-  } else if (ack < state.acknowledgedRev()) {
-    log.warn('the server lacks status that it had: everything is reported again', { ack, had: state.acknowledgedRev() })
-    state.reportAnew()
-  }
+  } else wasSetBack(ack, state, log)
+}
+
+/** Only what it had before a push tells: the push itself brings it up to date, with a gap. */
+function wasSetBack(had: number, state: Pick<AgentState, 'acknowledgedRev' | 'reportAnew'>, log: Logger): boolean {
+  const acknowledged = state.acknowledgedRev()
+  if (had >= acknowledged) return false
+  log.warn('the server lacks status that it had: everything is reported again', { had, acknowledged })
+  state.reportAnew()
+  return true
 }
 
 /** PU4: everything there is, range by range, so that the server drops what this agent no longer knows. Returns where the next push goes on; null: it is whole. */

@@ -48,6 +48,8 @@ class Transfer extends Deadline {
   readonly sliceBytes: number
   /** Its last part was asked for: the first to go when room is needed. */
   fetched = false
+  /** The farthest part that was asked for. */
+  reached = 0
   readonly #gone: () => void
   constructor(head: TransferHead, page: WirePage, spooled: Spooled, sliceBytes: number, gone: () => void) {
     super()
@@ -102,6 +104,12 @@ export class Transfers {
     const transfer = this.#transfers.get(clusterId)
     if (transfer?.head.id !== id || part < 0 || part >= transfer.head.parts) return null
     if (part === transfer.head.parts - 1) transfer.fetched = true
+    if (part > transfer.reached) {
+      // It moves, however slow the link: only one that stands still is forgotten.
+      transfer.reached = part
+      this.#deadlines.cancel(transfer)
+      this.#deadlines.add(transfer, TRANSFER_MS)
+    }
     return slice(transfer, part)
   }
 

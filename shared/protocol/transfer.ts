@@ -1,5 +1,5 @@
 // PL3: a page that is larger than PART_BYTES_MAX on the wire travels in parts: slices of its compressed bytes, each of which can be asked for again. The first
-// answer carries part 0 and this header; the others are GET desired?transfer=ID&part=N. After TRANSFER_MS, or when a revision in it was withdrawn, a part is
+// answer carries part 0 and this header; the others are GET desired?transfer=ID&part=N. TRANSFER_MS after the last new part, or when a revision in it was withdrawn, a part is
 // answered 410 `transfer_gone` and the agent starts over from its cursor. No part has a content-encoding, because none can be read alone: whether the whole is zstd
 // shows in its first byte (`{` is a page as it is).
 export const TRANSFER_HEADER = 'skerry-transfer'

@@ -91,13 +91,18 @@ test('PL3 an agent on a bad link gets smaller parts, also of a page that would t
   shards.close()
 })
 
-test('PL3 a part is there for ten minutes by the server’s clock, and not a moment longer', async () => {
+test('PL3 a part is there for ten minutes by the server’s clock after the last new one was asked for, and not a moment longer', async () => {
   const clock = createVirtualClock()
   const { shards } = openWith({ clock, withoutWorker: true })
   shards.writeRevision(revision(CLUSTER, WEB, 1, noise(100, 9_000)))
   const { transfer } = await paged(shards)
   await clock.advance(TRANSFER_MS - 1)
   expect(shards.part(CLUSTER, transfer.id, 1).kind).toBe('part')
+  await clock.advance(1)
+  expect(shards.part(CLUSTER, transfer.id, 1).kind).toBe('part')
+  await clock.advance(TRANSFER_MS - 2)
+  expect(shards.part(CLUSTER, transfer.id, 1).kind).toBe('part')
+  expect(shards.part(CLUSTER, transfer.id, 0).kind).toBe('part')
   await clock.advance(1)
   expect(shards.part(CLUSTER, transfer.id, 1).kind).toBe('gone')
   shards.close()

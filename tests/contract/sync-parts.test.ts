@@ -233,21 +233,21 @@ test('SY9 what is staged is forgotten after the time that a server keeps it, and
     of: { kind: 'follow', proven: true, restarted: false },
     cursor: null,
     clusterId: 'c',
-    beganMs: 1_000_000,
+    movedMs: 1_000_000,
   } as const
   const dir = tempDir()
   const stage = createPartStage(dir)
   stage.begin(page, Buffer.from('0123456789'))
-  stage.add(Buffer.from('abcdefghij'))
+  stage.add(Buffer.from('abcdefghij'), 2_000_000)
   expect([partLength({ ...page, partBytes: 10 }, 1), partLength({ ...page, partBytes: 10 }, 2)]).toEqual([10, 5])
   const again = createPartStage(dir)
-  expect(again.current(1_000_000 + TRANSFER_MS)?.have).toBe(2)
+  expect(again.current(2_000_000 + TRANSFER_MS)?.have).toBe(2)
   appendFileSync(join(dir, 'parts', 'body'), 'AB') // a write that a crash cut off
   const third = createPartStage(dir)
-  expect(third.current(1_000_001)?.have).toBe(2)
-  third.add(Buffer.from('ABCDE'))
+  expect(third.current(2_000_001)?.have).toBe(2)
+  third.add(Buffer.from('ABCDE'), 3_000_000)
   expect(Buffer.from(third.assembled()).toString()).toBe('0123456789abcdefghijABCDE')
-  expect(third.current(1_000_000 + TRANSFER_MS + 1)).toBeNull()
+  expect(third.current(3_000_000 + TRANSFER_MS + 1)).toBeNull()
   third.begin(page, Buffer.from('0123456789'))
   expect(createPartStage(dir).current(999_999)).toBeNull()
   expect(existsSync(join(dir, 'parts'))).toBe(false)
