@@ -276,7 +276,7 @@ test('PL13 equal pages of a thousand clusters are compressed once, also when the
   expect(opened.compressions()).toBe(3)
   expect(sizes.size).toBeLessThan(4)
   shards.close()
-})
+}, 60_000)
 
 test('PL2 an agent fifty versions behind gets each row once, and merges to what the server holds', async () => {
   const { shards, dir } = openWith()
