@@ -164,7 +164,10 @@ function decideRemovals(
 /** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
 function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
   const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
-  return sharedBy(({ pruneConfirmed: _, restored: __, ...rest }: ServiceRow) => ({ ...rest, removal }))
+  return sharedBy(({ pruneConfirmed: _, restored, ...rest }: ServiceRow) => {
+    // RP2: labels, targets and deletions are of the backup, too: only a person's own order is of today.
+    return { ...rest, removal, ...(restored === true && by === BY_ITSELF ? { restored } : {}) }
+  })
 }
 
 function removalOrder({ row, cluster }: Holder, doc: ServiceRow): PlannedPublish {

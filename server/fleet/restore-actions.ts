@@ -81,6 +81,7 @@ const earliest = (proofs: readonly RestoreProof[]): number | null =>
 
 async function readPlan({ store, gate, knocks }: RestoreActionsDeps): Promise<Read> {
   const unknownAgents = knocks.list()
+  await gate.saved()
   const proofs = await store.restoreProofs()
   const sinceMs = earliest(proofs)
   if (!gate.pending() || sinceMs === null)

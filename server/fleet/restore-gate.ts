@@ -6,6 +6,7 @@ import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Shards } from '../desired/shards.ts'
 import type { RestoreProof, StatusWrite, Store } from '../store/store.ts'
@@ -20,6 +21,8 @@ export interface RestoreGate {
   onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
   /** Services of which this cluster's agent told while the matter is pending. */
   told(clusterId: ClusterId): ReadonlySet<string>
+  /** What was shown so far is in the store. */
+  saved(): Promise<void>
   /** Pages are served again. */
   settled(): void
 }
@@ -51,6 +54,7 @@ const pendingEvent = (atMs: number) =>
     {},
   )
 
+const SAVE_WAIT_MS = 100
 const NOTHING: ReadonlySet<string> = new Set()
 
 /** Before anything is served. */
@@ -63,14 +67,30 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   const told = new Map<ClusterId, Set<string>>()
   if (pending) log.warn('a restore waits for a person: agents get no pages until `skerry restore confirm`', { clusters: recorded.size })
 
+  let unsaved = new Map<ClusterId, RestoreProof>()
+  const save = async (): Promise<void> => {
+    const proofs = [...unsaved.values()]
+    unsaved = new Map()
+    if (proofs.length > 0) await store.recordRestoreProofs(proofs)
+  }
+  // A whole fleet comes back at once, and each commit waits for the disk: those after the first share theirs. What a crash loses is shown again.
+  const saveSoon = () => {
+    if (unsaved.size === 1)
+      void clock
+        .sleep(SAVE_WAIT_MS)
+        .then(save)
+        .catch((error: unknown) => log.warn('proofs of a restore cannot be written', { error: describeError(error) }))
+  }
+
   async function record(found: RestoreProof): Promise<void> {
     const held = recorded.get(found.clusterId)
     if (held !== undefined && held.epoch >= found.epoch && held.ordinal >= found.ordinal) return
     const first = !pending
     pending = true // at once: no other agent may get a page while this is written
     recorded.set(found.clusterId, found)
-    await store.recordRestoreProofs([found])
-    if (!first) return
+    unsaved.set(found.clusterId, found)
+    if (!first) return saveSoon()
+    await save()
     log.warn('this server was restored from a backup: agents get no pages until `skerry restore confirm`', { cluster: found.clusterId })
     await store.appendEvents([pendingEvent(found.atMs)])
   }
@@ -91,6 +111,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
       if (keys.size > 0) told.set(clusterId, keys)
     },
     told: (clusterId) => told.get(clusterId) ?? NOTHING,
+    saved: save,
     settled() {
       pending = false
       recorded.clear()

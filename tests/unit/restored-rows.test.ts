@@ -66,8 +66,15 @@ test('RP2 a removal order of the backup waits for a yes to its digest; placing t
   expect(docs(order)).toEqual([{ ...doc, ...restored }])
 })
 
-test('RP2 an order that is given after the restore is a person’s own and carries no mark', () => {
+test('RP2 a person’s order after the restore carries no mark; one that follows from labels or a deletion of the backup keeps it', () => {
+  const order = { policy: spec.deletionPolicy, atMs: 9 }
   expect(docs(held(restored), { deleting: true, deletedBy: 'ann' })).toEqual([
-    { ...doc, removal: { policy: spec.deletionPolicy, by: 'ann', atMs: 9, why: 'the service was deleted' } },
+    { ...doc, removal: { ...order, by: 'ann', why: 'the service was deleted' } },
+  ])
+  expect(docs(held(restored), { deleting: true })).toEqual([
+    { ...doc, removal: { ...order, by: 'skerry', why: 'the service was deleted' }, ...restored },
+  ])
+  expect(docs(held(restored), { clusters: [{ ...cluster, labels: {} }] })).toEqual([
+    { ...doc, removal: { ...order, by: 'skerry', why: 'the cluster left the targets of the service' }, ...restored },
   ])
 })
