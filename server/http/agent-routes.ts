@@ -105,14 +105,14 @@ async function takeStatus(
   if (push.incarnation !== agent.incarnation) throw new AppError('superseded', { doing: 'take status' })
   onSeen(agent.clusterId)
   const { taken, reject } = sortStatusRows(push.rows, agent.incarnation)
-  const { ack, changed } = await store.upsertStatus(agent.clusterId, taken, {
+  const { ack, had, changed } = await store.upsertStatus(agent.clusterId, taken, {
     // A refused row is unknown here, not absent there: its inventory may not be swept (PU4).
     complete: reject.length === 0 && inventoryOf(push.complete, taken),
     olderThan: agent.incarnation * REV_INCARNATION,
     nowMs: clock.nowMs(),
   })
   if (changed.length > 0) onStatus(agent, changed)
-  return Response.json({ ack, reject } satisfies StatusAnswer)
+  return Response.json({ ack, had, reject } satisfies StatusAnswer)
 }
 
 function checkProtocolHeader(request: Request, versions: ProtocolRange): void {

@@ -58,9 +58,9 @@ async function upsertStatus(
   clusterId: ClusterId,
   rows: readonly StatusWrite[],
   { complete, olderThan = 0, nowMs }: Parameters<Store['upsertStatus']>[2],
-): Promise<{ ack: number; changed: StatusWrite[] }> {
+): Promise<{ ack: number; had: number; changed: StatusWrite[] }> {
   const cluster = await trx.selectFrom('clusters').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst()
-  if (cluster === undefined) return { ack: 0, changed: [] }
+  if (cluster === undefined) return { ack: 0, had: 0, changed: [] }
   const newest = rows.reduce((max, row) => Math.max(max, row.rev), 0)
   /** What an inventory is about: a row that it does not name is gone if its rev is no greater. */
   const bound = complete === false ? 0 : Math.max(newest, olderThan - 1)
@@ -98,7 +98,7 @@ async function upsertStatus(
     })
     .where('cluster_id', '=', clusterId)
     .execute()
-  return { ack, changed }
+  return { ack, had: cluster.status_rev, changed }
 }
 
 const isRow = (row: StatusWrite): row is RowWrite => row.kind !== 'event'

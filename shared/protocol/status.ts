@@ -38,6 +38,8 @@ export type RejectCode = (typeof REJECT_CODES)[number]
 export const statusAnswerSchema = z.object({
   /** Greatest rev of this cluster that the server knows: the agent acknowledges its rows up to it and never counts below it. */
   ack: z.number().int().nonnegative(),
+  /** What `ack` was before this push: less than the agent was acknowledged means that the server lost some of it since (PU7). */
+  had: z.number().int().nonnegative().optional(),
   reject: z.array(z.object({ key: z.string(), code: z.string() })),
 })
 export type StatusAnswer = z.infer<typeof statusAnswerSchema>

@@ -253,9 +253,9 @@ test('PU2 replayed, repeated and reordered rows change nothing', async () => {
   const push = (rows: unknown[]) => ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows } })
   const shown = async () =>
     (await server.store.listStatus({ clusterId: agent.clusterId, kind: 'service' })).map(({ rev: at, doc }) => [at, doc])
-  expect((await push([row(2)])).body).toEqual({ ack: rev(2), reject: [] })
-  expect((await push([row(2, service('forged'))])).body).toEqual({ ack: rev(2), reject: [] })
-  expect((await push([row(1)])).body).toEqual({ ack: rev(2), reject: [] })
+  expect((await push([row(2)])).body).toMatchObject({ ack: rev(2), reject: [] })
+  expect((await push([row(2, service('forged'))])).body).toMatchObject({ ack: rev(2), reject: [] })
+  expect((await push([row(1)])).body).toMatchObject({ ack: rev(2), reject: [] })
   expect(await shown()).toEqual([[rev(2), service('2')]])
   await push([row(4), row(3)])
   expect(await shown()).toEqual([[rev(4), service('4')]])
@@ -340,14 +340,14 @@ test.each([
   expect(answer.body['code']).toBe(code)
   expect(answer.bytes.length).toBeLessThan(4_000)
   const good = await ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows: [row(1)] } })
-  expect(good.body).toEqual({ ack: rev(1), reject: [] })
+  expect(good.body).toMatchObject({ ack: rev(1), reject: [] })
 })
 
 test('PU3 as many rows as a push may hold are taken', async () => {
   const { ask, agent, server } = await start()
   const rows = Array.from({ length: STATUS_ROWS_MAX }, (_, n) => row(n + 1, service(''), `shop/${n}`))
   const answer = await ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows } })
-  expect(answer.body).toEqual({ ack: rev(STATUS_ROWS_MAX), reject: [] })
+  expect(answer.body).toMatchObject({ ack: rev(STATUS_ROWS_MAX), reject: [] })
   expect(await server.store.listStatus({ clusterId: agent.clusterId, kind: 'service' })).toHaveLength(STATUS_ROWS_MAX)
 })
 

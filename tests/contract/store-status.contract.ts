@@ -25,9 +25,9 @@ export function statusContract({ store }: StoreHarness): void {
   test('PU2 only a greater rev changes anything: duplicates, replays and reordering are no-ops', async () => {
     const a = await joinCluster(store(), 'a')
     const rows = [object('x', 5), object('y', 6)]
-    expect(await store().upsertStatus(a, rows, delta)).toEqual({ ack: 6, changed: rows })
-    expect(await store().upsertStatus(a, rows, { ...delta, nowMs: 999 })).toEqual({ ack: 6, changed: [] })
-    expect(await store().upsertStatus(a, [object('x', 4), object('z', 7)], delta)).toEqual({ ack: 7, changed: [object('z', 7)] })
+    expect(await store().upsertStatus(a, rows, delta)).toEqual({ ack: 6, had: 0, changed: rows })
+    expect(await store().upsertStatus(a, rows, { ...delta, nowMs: 999 })).toEqual({ ack: 6, had: 6, changed: [] })
+    expect(await store().upsertStatus(a, [object('x', 4), object('z', 7)], delta)).toEqual({ ack: 7, had: 6, changed: [object('z', 7)] })
     expect(await names()).toEqual(['x@5', 'y@6', 'z@7'])
     expect((await store().listStatus({ clusterId: a, kind: 'object' }))[0]).toEqual({
       clusterId: a,
@@ -44,7 +44,7 @@ export function statusContract({ store }: StoreHarness): void {
     await store().upsertStatus(a, [object('x', 1)], delta)
     expect((await store().upsertStatus(a, [object('x', 2, null)], delta)).changed).toEqual([object('x', 2, null)])
     expect(await names()).toEqual([])
-    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 2, changed: [] })
+    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 2, had: 2, changed: [] })
     expect(await names()).toEqual([])
     await store().upsertStatus(a, [object('x', 3)], delta)
     expect(await names()).toEqual(['x@3'])
@@ -81,9 +81,9 @@ export function statusContract({ store }: StoreHarness): void {
     const a = await joinCluster(store(), 'a')
     await store().upsertStatus(a, [object('x', 1), object('y', 2)], delta)
     await store().upsertStatus(a, [object('y', 3)], complete)
-    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 3, changed: [] })
+    expect(await store().upsertStatus(a, [object('x', 1)], delta)).toEqual({ ack: 3, had: 3, changed: [] })
     await store().upsertStatus(a, [object('z', 4)], delta)
-    expect(await store().upsertStatus(a, [object('y', 3)], complete)).toEqual({ ack: 4, changed: [] })
+    expect(await store().upsertStatus(a, [object('y', 3)], complete)).toEqual({ ack: 4, had: 4, changed: [] })
     expect(await names()).toEqual(['y@3', 'z@4'])
   })
 
@@ -161,7 +161,7 @@ export function statusContract({ store }: StoreHarness): void {
   })
 
   test('PU2 a cluster that is gone takes nothing', async () => {
-    expect(await store().upsertStatus(clusterId('f'), [object('x', 1), event(2)], delta)).toEqual({ ack: 0, changed: [] })
+    expect(await store().upsertStatus(clusterId('f'), [object('x', 1), event(2)], delta)).toEqual({ ack: 0, had: 0, changed: [] })
     expect(await store().listEvents({ limit: 10 })).toEqual([])
   })
 
