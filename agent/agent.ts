@@ -269,6 +269,7 @@ class RunningAgent implements Agent {
       replica: this.#sync.replica(),
       link: this.#link(),
       enforcement,
+      disk: this.#reserve.problem(),
     })
   }
 

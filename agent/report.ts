@@ -38,6 +38,8 @@ export const agentReportSchema = z.object({
   link: linkReportSchema.nullable(),
   enforcement: z.object({ state: z.string(), message: z.string() }),
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
+  /** Why nothing new can be written down; null: it can (RP4). */
+  disk: z.string().nullable().catch(null),
   outboxDepth: z.number(),
   services: z.array(z.object({ name: z.string(), status: serviceStatusSchema.nullable() })),
 })
@@ -50,9 +52,10 @@ export interface ReportParts {
   replica: Replica | null
   link: LinkReport | null
   enforcement: { state: string; message: string }
+  disk: string | null
 }
 
-export function agentReport({ running, version, state, replica, link, enforcement }: ReportParts): AgentReport {
+export function agentReport({ running, version, state, replica, link, enforcement, disk }: ReportParts): AgentReport {
   const identity = state.identity()
   const position = replica?.position() ?? null
   const names = new Set([...(replica?.services() ?? []), ...state.services()].map(serviceKey))
@@ -64,6 +67,7 @@ export function agentReport({ running, version, state, replica, link, enforcemen
     incarnation: identity?.incarnation ?? null,
     link,
     enforcement,
+    disk,
     replica:
       replica === null
         ? null

@@ -174,6 +174,7 @@ function reportFromDisk(data: string): AgentReport {
     state,
     replica,
     link: null,
+    disk: null,
     enforcement: {
       state: 'stopped',
       message: 'no agent runs on this data folder; what is applied stays, and is not healed until one does',

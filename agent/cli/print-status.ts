@@ -63,6 +63,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
         : `${replica.rows} rows, ${state}, position ${replica.position.split('.').slice(1, 3).join('.')}`,
     ])
   }
+  if (report.disk !== null) lines.push(['disk', report.disk])
   lines.push(['outbox', report.outboxDepth === 0 ? 'empty' : `${report.outboxDepth} rows wait for the server`])
   const head = lines.map(([name, text]) => `${name.padEnd(12)} ${text}`)
   return [...head, '', ...serviceTable(report)].join('\n')

@@ -30,6 +30,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   link: link(),
   enforcement: enforcementOf({ kind: 'held' }, null, true),
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
+  disk: null,
   outboxDepth: 0,
   services: [],
   ...change,
@@ -142,4 +143,13 @@ describe('what a person at the site reads', () => {
     for (const line of lines) expect(text).toContain(line)
     expect(text).not.toMatch(/undefined|null|NaN|following|halted/)
   })
+})
+
+test('RP4 a disk that was full is said while there is no reserve, also with the server in reach', () => {
+  const lines = (disk: string | null) =>
+    statusText(report({ disk }), NOW)
+      .split('\n')
+      .filter((line) => line.startsWith('disk'))
+  expect(lines(null)).toEqual([])
+  expect(lines('there is no space left')).toEqual(['disk         there is no space left'])
 })
