@@ -1,0 +1,96 @@
+// RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes because of that.
+import { expect, test } from 'bun:test'
+import { cpSync, rmSync } from 'node:fs'
+import { createAgent } from '../../agent/agent.ts'
+import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { serviceStatusSchema } from '../../shared/model/status.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { SimServer } from '../sim/world.ts'
+import { createFakeCluster } from '../support/fake-cluster.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+import { WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const LATE = { project: 'shop', service: 'late' }
+const MINUTE = 60_000
+
+test('RP2 nothing is deleted in a cluster by a restore: what the backup does not name stays, drift is healed, and the next commit goes its usual way', async () => {
+  const clock = createVirtualClock()
+  const random = seededRandom(7)
+  const [dir, backup] = [tempDir(), tempDir()]
+  const server = new SimServer({ dir, clock, random })
+  await server.open()
+  await server.createJoinToken(1)
+  const cluster = createFakeCluster({ clock })
+  let up = true
+  const agent = createAgent(
+    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 30, version: '1' },
+    {
+      cluster,
+      fetcher: async (url, init) => {
+        const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+        aborted.catch(() => {})
+        const answer = up ? await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]) : null
+        if (answer === null) throw new Error('connection refused')
+        return answer
+      },
+      clock,
+      random,
+      log: silentLogger,
+      freeMemory: () => {},
+    },
+  )
+  const stopping = new AbortController()
+  const running = agent.run(stopping.signal)
+  const restart = async (between: () => void) => {
+    up = false
+    await server.kill()
+    between()
+    await server.open()
+    up = true
+    await clock.advance(2 * MINUTE)
+  }
+  const values = () =>
+    Object.fromEntries(
+      ['a', 'b', 'c', 'x'].map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]),
+    )
+  await clock.advance(5_000)
+  const id = clusterIdSchema.parse(agent.report().clusterId)
+
+  await server.publish(id, WEB, { a: '1' })
+  await clock.advance(MINUTE)
+  await restart(() => cpSync(dir, backup, { recursive: true }))
+  await server.publish(id, WEB, { a: '2', b: '2', c: '2' })
+  await server.publish(id, LATE, { x: '1' })
+  await clock.advance(2 * MINUTE)
+  expect(values()).toEqual({ a: '2', b: '2', c: '2', x: '1' })
+
+  await restart(() => {
+    rmSync(dir, { recursive: true })
+    cpSync(backup, dir, { recursive: true })
+  })
+  await clock.advance(5 * MINUTE)
+  expect([server.restoreGate.pending(), agent.report().link?.state]).toEqual([true, 'restore_pending'])
+  cluster.deleteAs('kubectl', configMapRef('b'))
+  await clock.advance(5_000)
+  expect(values()).toEqual({ a: '2', b: '2', c: '2', x: '1' }) // enforced as before
+
+  const plan = await server.restore.plan()
+  expect(plan.clusters[0]?.services.map(({ service, what }) => `${service} ${what}`)).toEqual(['late unclaimed', 'web change'])
+  await server.restore.confirm(plan.token ?? '', 'ann')
+  await clock.advance(10 * MINUTE)
+  expect(agent.report().link?.state).toBe('following')
+  expect(values()).toEqual({ a: '1', b: '2', c: '2', x: '1' }) // set back, and nothing gone
+  const [status] = await server.store.listStatus({ clusterId: id, kind: 'service', key: 'shop/web' })
+  expect(serviceStatusSchema.parse(status?.doc).refusal).toMatchObject({ count: 2, why: expect.stringContaining('restored from a backup') })
+
+  await server.publish(id, WEB, { a: '3', b: '3' })
+  await clock.advance(5 * MINUTE)
+  expect(values()).toEqual({ a: '3', b: '3', c: undefined, x: '1' })
+  stopping.abort()
+  await running
+  agent.close()
+  await server.kill()
+}, 60_000)
