@@ -1,7 +1,8 @@
 // zstd both ways, for bodies and stored sets. What is inflated is bounded, because a small body can be a large one.
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { zstdDecompressSync } from 'node:zlib'
 
-export const zstd = (bytes: Uint8Array): Uint8Array => zstdCompressSync(bytes)
+/** Bun's own function makes the same bytes as node:zlib's in a third of the time where they are few, and a page is a few hundred. */
+export const zstd = (bytes: Uint8Array): Uint8Array => Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>)
 
 /** Throws a RangeError past `bytesMax`, another error for bytes that are no whole zstd. */
 export function unzstd(bytes: Uint8Array, bytesMax: number): Uint8Array {
