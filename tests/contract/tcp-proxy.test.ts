@@ -76,3 +76,12 @@ test('a half-open link says nothing, also not that the other side is gone, until
   setTarget(1)
   expect(await failed(ask())).toBe('failed')
 })
+
+test('a limit that is set when more than that has passed already cuts at the next byte', async () => {
+  const { setRules, counts } = through({ bytesPerSecond: 400_000 })
+  const answer = failed(ask())
+  await Bun.sleep(100)
+  setRules({ cutAfterBytes: { down: 10 } })
+  expect(await answer).toBe('failed')
+  expect(counts().cuts).toBe(1)
+})

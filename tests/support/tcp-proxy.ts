@@ -241,7 +241,7 @@ class Link {
       this.#events.passed(way, written)
       if (written === chunk.bytes.length) stream.chunks.shift()
       else chunk.bytes = chunk.bytes.subarray(written)
-      if (written === left) {
+      if (written >= left) {
         this.#cutBehind(receiver)
         return
       }
