@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
-import { ROUTES } from '../../shared/protocol/routes.ts'
+import { rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { ROUTES, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { joinTestAgent, startTestServer } from '../support/agent-api-kit.ts'
+import { restorableFleet } from '../support/restore-kit.ts'
 
 const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 0, healthyCount: 0 }
 const row = (rev: number, key: string, kind = 'service') => ({ kind, key, rev: REV_INCARNATION + rev, doc })
@@ -53,3 +56,27 @@ test('PU4 a range with a refused row sweeps nothing', async () => {
   expect(await push([row(8, 'a/1'), { ...row(9, 'a/9'), doc: 'poison' }], { after: null, upTo: null })).toBe('200 ok')
   expect(await keys()).toEqual(['a/1', 'a/2'])
 })
+
+test('PU4 an agent with more rows than one push holds sweeps what its former self said, range by range', async () => {
+  const fleet = await restorableFleet(['ship-1'])
+  const agent = fleet.agent('ship-1')
+  const { clusterId } = agent
+  if (clusterId === null) throw new Error('not joined')
+  const names = Array.from({ length: STATUS_ROWS_MAX + 700 }, (_, n) => `p/s//ConfigMap/n/o${n}`)
+  const object = { sync: 'Synced', health: 'Healthy', reason: 'Applied', message: '', sinceMs: 1 }
+  const report = (keys: readonly string[]) => agent.state?.report(keys.map((key) => ({ kind: 'object' as const, key, doc: object })))
+  const held = async () => (await fleet.server.store.listStatus({ clusterId, kind: 'object' })).map(({ key }) => key)
+  report([...names, 'p/s//ConfigMap/n/a-ghost', 'p/s//ConfigMap/n/z-ghost'])
+  await fleet.clock.advance(60_000)
+  expect(await held()).toHaveLength(names.length + 2)
+
+  await agent.kill()
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(dirname(agent.replicaPath), `state.db${suffix}`), { force: true })
+  agent.start()
+  await fleet.clock.advance(20_000)
+  report(names)
+  await fleet.clock.advance(10 * 60_000)
+  expect(agent.state?.outboxDepth()).toBe(0)
+  expect(await held()).toEqual([...names].sort())
+  await fleet.stop()
+}, 30_000)
