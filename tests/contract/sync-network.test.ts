@@ -93,17 +93,14 @@ test('PU5 a day offline with 10,000 flaps costs at most 20,480 bytes at the reco
   const { clock, agent, link, status } = made
   link.answer = () => 'down'
   await clock.advance(60_000)
-  for (let n = 0; n < 10_000; n++) {
+  const flap = (n: number) => {
     const health = n % 2 === 0 ? 'Degraded' : 'Healthy'
-    agent.state?.report([
-      {
-        kind: 'service',
-        key: 'shop/web',
-        doc: { sync: 'Synced', health, reason: 'r', message: 'm', sinceMs: n, objectCount: 5, healthyCount: 4 },
-      },
-      event(n, `Deployment default/web is ${health}: 4 of 5 replicas are available`),
-    ])
+    const doc = { sync: 'Synced', health, reason: 'r', message: 'm', sinceMs: n, objectCount: 5, healthyCount: 4 }
+    const told = event(n, `Deployment default/web is ${health}: 4 of 5 replicas are available`)
+    return [{ kind: 'service' as const, key: 'shop/web', doc }, told]
   }
+  // A hundred at a time, because each report is on the disk before it returns.
+  for (let hour = 0; hour < 100; hour++) agent.state?.report(Array.from({ length: 100 }, (_, n) => flap(hour * 100 + n)).flat())
   expect(status()?.outboxDepth).toBe(3)
   const bytes = () => (status()?.traffic.sentBytes ?? 0) + (status()?.traffic.receivedBytes ?? 0)
   const before = bytes()
@@ -189,6 +186,18 @@ test.each([[504], [408], [524]])('PL10 a gateway that gives up waiting with %d s
   await publish('1')
   await clock.settle()
   expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+})
+
+test('PL10 a box that forgets silent connections in silence costs one wait, then the wait that was good is kept to', async () => {
+  const { clock, link, status, agent, publish } = await joined({ sync: { metered: true } })
+  link.delayMs = (path, url) => (path === ROUTES.desired && Number(url.searchParams.get('wait')) > 300 ? 86_400_000 : 0)
+  await clock.advance(2 * HOUR)
+  expect(status()).toMatchObject({ state: 'following', failure: null, waitSeconds: 282 })
+  await publish('1')
+  await clock.settle()
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+  await clock.advance(3 * HOUR)
+  expect(status()).toMatchObject({ state: 'following', waitSeconds: 282 })
 })
 
 const withOwnKeys = (made: Awaited<ReturnType<typeof site>>): Partial<SyncOptions> => ({
