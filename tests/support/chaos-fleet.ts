@@ -1,6 +1,7 @@
 // A fleet to torment: a Git server, a real Skerry server and sync-only agents as processes, fed with commits in which every object carries its round, and the
 // one question at the end: does every replica hold what the server says, and the server what every agent said?
 import { expect } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,7 +43,7 @@ export interface ChaosFleet {
 
 const OWN_OBJECTS = 3
 const random = seededRandom(4)
-const ballastOf = (bytes: number) => Array.from({ length: bytes }, () => Math.floor(random() * 36).toString(36)).join('')
+const ballastOf = (bytes: number) => randomBytes((bytes * 3) / 4).toString('base64url')
 
 /** The number of objects changes from round to round, so that rows go and come back. */
 const manifests = (service: string, objects: number, round: number, ballast: number): string =>
