@@ -90,7 +90,17 @@ export async function startServer(options: ServerOptions, { clock, random, log }
   const restoreGate = await createRestoreGate({ store, keys, shards, clock, log })
   const knocks = createKnocks(clock)
   const publish = { store, content, shards, pace }
-  const restore = createRestoreActions({ store, publish, gate: restoreGate, knocks, refreshAgents: () => agents.refresh(), clock, log })
+  const restore = createRestoreActions({
+    store,
+    publish,
+    gate: restoreGate,
+    knocks,
+    refreshAgents: () => agents.refresh(),
+    onSettled: () =>
+      void ingest.clustersChanged().catch((error: unknown) => log.warn('services cannot be looked at', { error: describeError(error) })),
+    clock,
+    log,
+  })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
   const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))

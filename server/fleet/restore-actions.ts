@@ -29,6 +29,8 @@ export interface RestoreActionsDeps {
   knocks: Pick<Knocks, 'list'>
   /** Epochs changed. */
   refreshAgents(): Promise<void>
+  /** Every service is to be looked at again: what was published while rows were marked may have been overwritten by the mark. */
+  onSettled?(): void
   clock: Clock
   log: Logger
 }
@@ -65,6 +67,7 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
         await store.settleRestore(clock.nowMs())
         await deps.refreshAgents()
         gate.settled()
+        deps.onSettled?.()
         const message = `confirmed by ${by}: ${view.clusters.length} clusters are served again, ${marked.length} services delete nothing before their next commit`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'RestoreConfirmed', message, {})])
         log.warn('restore confirmed', { by, clusters: view.clusters.length, marked: marked.length })
