@@ -231,7 +231,7 @@ export const MIGRATIONS: readonly Migration[] = [
       await createClusters(trx)
       await createFleetState(trx)
       await trx.schema.createIndex('desired_by_service').on('desired').columns(['project', 'service', 'cluster_id']).execute()
-      await trx.schema.createIndex('statuses_by_key').on('statuses').columns(['kind', 'key']).execute()
+      await trx.schema.createIndex('statuses_by_key').on('statuses').columns(['kind', 'key', 'cluster_id']).execute()
       await trx.schema.createIndex('events_by_cluster').on('events').columns(['cluster', 'id']).execute()
       await trx.schema.createIndex('events_by_service').on('events').columns(['project', 'service', 'id']).execute()
       const counters = ['resource_version', 'event_id'] as const

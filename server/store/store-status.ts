@@ -7,6 +7,7 @@ import { eventStatusSchema, type StatusKind } from '../../shared/model/status.ts
 import { type InventoryRange, inRange } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
 import { createGroupCommit } from './group-commit.ts'
+import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { FleetEvent, StatusEntry, StatusWrite, Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -31,8 +32,14 @@ export function createStatusStore(db: Kysely<Tables>): StatusStore {
       if (clusterId !== undefined) query = query.where('cluster_id', '=', clusterId)
       if (key !== undefined) query = query.where('key', '=', key)
       if (keyPrefix !== undefined) query = query.where('key', '>=', keyPrefix).where('key', '<', keyPrefix + AFTER_EVERY_KEY)
-      const rows = await query.orderBy('key').orderBy('cluster_id').execute()
-      return rows.map(toEntry)
+      const ordered = query.orderBy('key').orderBy('cluster_id').limit(SLICE_ROWS)
+      const read = (after: Tables['statuses'] | null) => {
+        if (after === null) return ordered.execute()
+        // With one key the index leads straight to where the last slice ended.
+        if (key !== undefined) return ordered.where('cluster_id', '>', after.cluster_id).execute()
+        return ordered.where(sql<boolean>`(key, cluster_id) > (${after.key}, ${after.cluster_id})`).execute()
+      }
+      return readSlices(read, toEntry)
     },
 
     deleteStatusOfService: (clusterId, id) => db.transaction().execute((trx) => deleteStatusOfService(trx, clusterId, id)),
