@@ -5,7 +5,7 @@ import type { OutboxRow } from '../state/agent-state.ts'
 
 /** Well below the server's limit, because a smaller push gets through a worse link. */
 export const PUSH_BYTES_MAX = STATUS_BODY_BYTES_MAX / 4
-export const PUSH_ROWS_MAX = STATUS_ROWS_MAX / 10
+export const PUSH_ROWS_MAX = STATUS_ROWS_MAX / 4
 
 /** Always at least one row; one that is larger than a whole push goes alone and is for the server to refuse. */
 export function outboxBatch(rows: readonly OutboxRow[], bytesMax = PUSH_BYTES_MAX): OutboxRow[] {

@@ -2,7 +2,7 @@
 import { zstdDecompressSync } from 'node:zlib'
 
 /** Bun's own function makes the same bytes as node:zlib's in a third of the time where they are few, and a page is a few hundred. */
-export const zstd = (bytes: Uint8Array): Uint8Array => Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>)
+export const zstd = (bytes: Uint8Array, level = 3): Uint8Array => Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>, { level })
 
 /** Throws a RangeError past `bytesMax`, another error for bytes that are no whole zstd. */
 export function unzstd(bytes: Uint8Array, bytesMax: number): Uint8Array {
