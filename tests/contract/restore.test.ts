@@ -165,6 +165,24 @@ test('RP2 pending survives a restart; a token of another plan is refused, and no
   await expect(server.restore.confirm(token ?? '', 'ann')).rejects.toMatchObject({ code: 'conflict' })
 })
 
+test('RP2 a yes that breaks off before the restore is settled leaves it pending, and the next one goes on', async () => {
+  const { server, clock, rows } = await setBack('store')
+  await clock.advance(2 * MINUTE)
+  const { token } = await server.restore.plan()
+  const settle = server.store.settleRestore
+  server.store.settleRestore = () => Promise.reject(new Error('killed'))
+  await expect(server.restore.confirm(token ?? '', 'ann')).rejects.toThrow('killed')
+  server.store.settleRestore = settle
+  await server.kill()
+  await server.open()
+  await clock.advance(2 * MINUTE)
+  expect(server.restoreGate.pending()).toBe(true)
+  expect((await rows('ship-1')).held.get('shop/web')).toContain('newer')
+  await server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')
+  await clock.advance(5 * MINUTE)
+  expect((await rows('ship-1')).held.get('shop/web')).toContain('old')
+})
+
 test('SE7 RP2 an agent of a cluster that joined after the backup knocks, and is listed with what to do', async () => {
   fleet = await restorableFleet(['ship-1'])
   await fleet.server.publish(idOf('ship-1'), WEB, { a: 'old' })

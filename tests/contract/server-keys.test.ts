@@ -49,6 +49,30 @@ test('RP7 a crash in the midst of a rotation leaves the old key or the new one, 
   expect(loadServerKeys(folder).fingerprint).toBe(after.fingerprint)
 })
 
+test('RP7 killed at any moment of a rotation: the folder holds one whole key, and links that lead to it', async () => {
+  const folder = tempDir()
+  loadServerKeys(folder)
+  const script = `
+    import { loadServerKeys } from ${JSON.stringify(join(import.meta.dir, '../../server/access/server-keys.ts'))}
+    const keys = loadServerKeys(${JSON.stringify(folder)})
+    process.stdout.write('ready')
+    for (let n = 0; ; n++) keys.rotate(n)`
+  let rotations = 0
+  for (let round = 0; round < 10; round++) {
+    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+    await child.stdout.getReader().read()
+    await Bun.sleep(round * 3)
+    child.kill('SIGKILL')
+    await child.exited
+    const keys = loadServerKeys(folder)
+    rotations += keys.links.length
+    expect(verifyBytes(keys.publicKeys[0], bytes, keys.sign(bytes))).toBe(true)
+    const oldest = keys.history[0]?.publicKey ?? ''
+    expect(followLinks([oldest], keys.links).at(-1)).toBe(keys.publicKeys[0])
+  }
+  expect(rotations).toBeGreaterThan(0)
+}, 30_000)
+
 test('RP7 links lead from every key that is remembered to the newest, in order; the one before the oldest link is forgotten', () => {
   const keys = loadServerKeys(tempDir())
   const all = [keys.publicKeys[0]]
