@@ -170,9 +170,11 @@ export class Transfers {
   }
 }
 
+/** Not `disk_full`: to an agent that is its own disk. */
 function cannotKeep(error: unknown): never {
   if (!isDiskFull(error)) throw error
-  throw new AppError('disk_full', { doing: 'keep a page in parts', retryAfterMs: RETRY_AFTER_MS }, { cause: error })
+  const detail = 'the server’s data folder has no space left'
+  throw new AppError('unavailable', { doing: 'keep a page in parts', detail, retryAfterMs: RETRY_AFTER_MS }, { cause: error })
 }
 
 function slice({ page, spooled, sliceBytes }: Transfer, part: number): Uint8Array {

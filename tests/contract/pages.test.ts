@@ -1,6 +1,6 @@
 // What a pull yields beyond a small delta: parts, re-bases by buckets, large reads in a Worker, frames that clusters share.
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WirePage } from '../../server/desired/page.ts'
 import type { OpenedShards } from '../../server/desired/shard-files.ts'
@@ -169,6 +169,8 @@ test('PL3 a spool that cannot be written says so, and the next page may', async 
   rmSync(dir, { recursive: true })
   await expect(transfers.open(CLUSTER, pageOf(2_000_000), 32_768)).rejects.toThrow('ENOENT')
   mkdirSync(dir)
+  symlinkSync('/dev/full', join(dir, '1')) // where the next one will be written
+  await expect(transfers.open(CLUSTER, pageOf(2_000_000), 32_768)).rejects.toThrow('no space left')
   const page = pageOf(2_000_000)
   const { transfer } = await transfers.open(CLUSTER, page, 32_768)
   const parts = Array.from({ length: transfer.parts }, (_, n) => transfers.part(CLUSTER, transfer.id, n) ?? new Uint8Array())
