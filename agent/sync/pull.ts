@@ -110,7 +110,8 @@ class ServerPull implements Pull {
         this.#deps.waitLimit().limitSeconds,
       )
       if (result.kind !== 'nothing_new') return result
-      return { kind: 'nothing_new', pauseMs: Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - tookMs) }
+      // A clock that was set back makes this poll seem to have ended before it began.
+      return { kind: 'nothing_new', pauseMs: Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - Math.max(0, tookMs)) }
     } catch (error) {
       const tookMs = clock.nowMs() - startMs
       if (!patient || signal.aborted || !isSilence(error)) throw error

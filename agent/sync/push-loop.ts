@@ -99,7 +99,9 @@ export class PushLoop {
         await this.#woken(null, signal)
         continue
       }
-      sinceMs ??= clock.nowMs()
+      // Never later than now: a clock that was set back must not hold anything for years.
+      sinceMs = Math.min(sinceMs ?? clock.nowMs(), clock.nowMs())
+      if (this.#lastMs !== null) this.#lastMs = Math.min(this.#lastMs, clock.nowMs())
       const atMs = pushAtMs({ metered, spent: spent(), urgent: metered && state.outboxUrgent(), sinceMs, lastMs: this.#lastMs })
       if (atMs <= clock.nowMs()) return
       await this.#woken(atMs - clock.nowMs(), signal)

@@ -200,6 +200,24 @@ test('PL10 a box that forgets silent connections in silence costs one wait, then
   expect(status()).toMatchObject({ state: 'following', waitSeconds: 282 })
 })
 
+test.each([
+  ['back', -6 * 365 * 24 * HOUR],
+  ['forward', 6 * 365 * 24 * HOUR],
+])('SY4 a clock that is set %s by years holds up neither polls nor reports', async (_, ms) => {
+  const { clock, agent, status, asked } = await site()
+  const own = clock.process(0)
+  agent.sync = { metered: true, clock: own }
+  agent.start()
+  await clock.advance(20_000)
+  agent.state?.report([event(1, 'waits')])
+  await clock.advance(1_000)
+  own.setBy(ms)
+  asked.length = 0
+  await clock.advance(30 * 60_000)
+  expect(status()).toMatchObject({ state: 'following', outboxDepth: 0 })
+  expect(asked.filter((path) => path === ROUTES.desired).length).toBeGreaterThan(2)
+})
+
 const withOwnKeys = (made: Awaited<ReturnType<typeof site>>): Partial<SyncOptions> => ({
   openReplica: ({ clusterId }) =>
     createCrdtReplica({
