@@ -86,13 +86,15 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
     markSeen: async (seen, waits = new Map()) => {
       for (const wait of new Set(waits.values())) {
         const clusters = [...waits].flatMap(([clusterId, seconds]) => (seconds === wait ? [clusterId] : []))
-        for (let start = 0; start < clusters.length; start += CLUSTERS_A_TIME)
+        for (let start = 0; start < clusters.length; start += CLUSTERS_A_TIME) {
+          await setImmediate()
           await db
             .updateTable('clusters')
             .set({ wait_s: wait })
             .where('cluster_id', 'in', clusters.slice(start, start + CLUSTERS_A_TIME))
             .where('wait_s', '!=', wait)
             .execute()
+        }
       }
       // By time, so that clusters of one statement were seen at about the same moment; it gets the latest of them.
       const marks = [...seen].sort(([, a], [, b]) => a - b)
