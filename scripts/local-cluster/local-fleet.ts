@@ -84,8 +84,10 @@ export interface LocalFleet {
   stop(): Promise<void>
 }
 
-/** `serverEnv`: besides our own, for the server alone. */
-export async function createLocalFleet(options: { programs?: Programs; serverEnv?: Record<string, string> } = {}): Promise<LocalFleet> {
+/** `serverEnv`: besides our own, for the server alone. `dataDir`: of the server; default a folder that is removed at the end. */
+export async function createLocalFleet(
+  options: { programs?: Programs; serverEnv?: Record<string, string>; dataDir?: string } = {},
+): Promise<LocalFleet> {
   const programs = options.programs ?? (process.env['SKERRY_PROGRAMS'] === 'dist' ? 'dist' : 'source')
   const program = (name: 'skerry' | 'skerry-agent'): string[] =>
     programs === 'dist' ? [join(root, 'dist', name)] : [process.execPath, join(root, name === 'skerry' ? 'server' : 'agent', 'main.ts')]
@@ -94,7 +96,7 @@ export async function createLocalFleet(options: { programs?: Programs; serverEnv
   const serverUrl = `http://127.0.0.1:${port}`
   const tokenFile = join(folder.path, 'admin.token')
   const serverLogPath = join(folder.path, 'server.log')
-  const dataDir = join(folder.path, 'server')
+  const dataDir = options.dataDir ?? join(folder.path, 'server')
   const agents: LocalAgent[] = []
   let server: ChildProcess | undefined
   let token = ''
