@@ -265,8 +265,9 @@ async function appendEvents(trx: Transaction<Tables>, events: ReadonlyArray<Omit
 }
 
 function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'> {
-  const { atMs, type, reason, message, service, object } = eventStatusSchema.parse(doc)
+  const { atMs, type, reason, message: said, service, object, count = 1 } = eventStatusSchema.parse(doc)
   const id = service === undefined ? null : parseServiceKey(service)
+  const message = count > 1 ? `${said} (${count} times)` : said
   return { atMs, type, reason, message, cluster, project: id?.project ?? null, service: id?.service ?? null, object: object ?? null }
 }
 

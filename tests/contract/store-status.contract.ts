@@ -141,6 +141,12 @@ export function statusContract({ store }: StoreHarness): void {
     expect((await store().upsertStatus(a, [object('x', 5)], delta)).changed).toHaveLength(1)
   })
 
+  test('PU5 an event that an agent counted while nobody heard it says how often', async () => {
+    const a = await joinCluster(store(), 'a')
+    await store().upsertStatus(a, [event(1, { count: 5_000 }), event(2, { count: 1 })], delta)
+    expect((await store().listEvents({ limit: 9 })).map(({ message }) => message)).toEqual(['event 1 (5000 times)', 'event 2'])
+  })
+
   test('PU2 events enter the stream exactly once, in the order of their revs', async () => {
     const a = await joinCluster(store(), 'a')
     await store().upsertStatus(a, [event(3), event(2), object('x', 4)], delta)
