@@ -1,7 +1,7 @@
 // What a removal order is carried out on. After a lost disk the inventory holds only what came since, and only the cluster can tell what was before.
 // Nothing may be called removed on the word of such an inventory, so the marks on live objects are looked for once for each order, in every kind.
 import { SERVICE_LABEL, serviceLabel } from '../../shared/kube/marks.ts'
-import { deletionText, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { ApiFailure } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
@@ -60,8 +60,8 @@ async function findMarked(model: ServiceModel, deps: TurnDeps, found: Found[]): 
   const take = (object: K8sObject, isThere: boolean) => {
     const owner = ownerOf(object)
     const isOurs = owner.kind === 'service' && owner.clusterId === deps.clusterId && owner.project === project && owner.service === service
-    if (isThere && isOurs && deletionText(object) === null)
-      found.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '' })
+    // Also what is being deleted: its finalizers may need what would go with it, and nothing is called removed that is there.
+    if (isThere && isOurs) found.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '' })
   }
   const worker = async () => {
     for (let resource = open.pop(); resource !== undefined && failed === null && !deps.isHalted(); resource = open.pop()) {

@@ -46,6 +46,22 @@ describe('a removal order', () => {
     for (const name of ['elsewhere', 'copied', 'theirs']) expect(cluster.object(configMapRef(name))).not.toBeNull()
   })
 
+  test('IV6 what is being deleted already is waited for: its finalizer may need the rest', async () => {
+    const { cluster, clock, kit } = await lost()
+    const ref = { group: 'example.com', kind: 'Thing', namespace: '', name: 't' }
+    cluster.editAs('controller', ref, (object) => Object.assign(object.metadata, { finalizers: ['example.com/cleanup'] }))
+    cluster.deleteAs('somebody', ref)
+    kit.remove('prune')
+    kit.start()
+    await clock.advance(5_000)
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()).toMatchObject({ sync: 'OutOfSync', reason: 'Removing', message: expect.stringContaining('example.com/cleanup') })
+    cluster.editAs('controller', ref, (object) => Object.assign(object.metadata, { finalizers: [] }))
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(OURS.slice(1))
+    expect(kit.service()).toMatchObject({ removed: true })
+  })
+
   test('IV6 an orphaning order lets the same objects go', async () => {
     const { cluster, clock, kit } = await lost()
     kit.remove('orphan')
