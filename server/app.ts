@@ -1,10 +1,9 @@
-// Everything the server answers: agents and webhooks by their own handlers, before anything parses a body; the admin API by Elysia. One function from a
-// request to an answer, so that tests and simulations need no socket.
+// What the server answers to everyone but agents (`server/http/agent-routes.ts`): webhooks by their own handler, before anything parses a body; the admin API
+// by Elysia. One function from a request to an answer, so that tests and simulations need no socket.
 import { openapi } from '@elysiajs/openapi'
 import { Elysia } from 'elysia'
 import { ADMIN_BODY_BYTES_MAX } from '../shared/model/views.ts'
 import { AppError } from '../shared/protocol/error.ts'
-import { AGENT_API } from '../shared/protocol/routes.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
@@ -37,8 +36,6 @@ export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'restore' | 'web
   logger: Logger
   /** False while starting or stopping: /readyz says so. */
   ready(): boolean
-  /** Gets everything below /agent/v1 untouched. */
-  agentHandler?: Handler
   /** Gets everything below /webhooks/v1/ untouched. */
   webhookHandler?: Handler
 }
@@ -50,12 +47,12 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { agentHandler, webhookHandler, logger } = deps
+  const { webhookHandler, logger } = deps
   const elysia = createElysia(deps)
 
   async function route(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
-    const own = pathname.startsWith(`${AGENT_API}/`) ? agentHandler : pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
+    const own = pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
     // Before a body is read: a stranger's is not worth the memory.
     if (pathname.startsWith('/api/') && (await deps.tokens.authenticate(request.headers.get('authorization'))) === null)

@@ -41,16 +41,16 @@ test('AP3 an unknown route is a problem, below /api only for those who may ask',
   expect((await admin.app.fetch(new Request('http://localhost/api/v1/nothing'))).status).toBe(401)
 })
 
-test('AP3 agents and webhooks get their requests untouched, and null is a 404', async () => {
+test('AP3 webhooks get their requests untouched, and null is a 404', async () => {
   const seen: string[] = []
   const handler = async (request: Request) => {
     seen.push(await request.text())
     return request.url.endsWith('none') ? null : new Response('own')
   }
-  const own = await createTestAdmin({ agentHandler: handler, webhookHandler: handler })
-  expect(await own.call('POST', '/agent/v1/status', '{not json')).toMatchObject({ status: 200, body: 'own' })
+  const own = await createTestAdmin({ webhookHandler: handler })
+  expect(await own.call('POST', '/webhooks/v1/default/site', '{not json')).toMatchObject({ status: 200, body: 'own' })
   expect(await own.call('POST', '/webhooks/v1/default/apps', 'raw')).toMatchObject({ status: 200, body: 'own' })
-  expect(await own.call('POST', '/agent/v1/none', '')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  expect(await own.call('POST', '/webhooks/v1/none', '')).toMatchObject({ status: 404, body: { code: 'not_found' } })
   expect(seen.slice(0, 2)).toEqual(['{not json', 'raw'])
   await own.store.close()
 })
