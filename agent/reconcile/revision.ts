@@ -102,7 +102,7 @@ function adoptMarked(model: ServiceModel, deps: TurnDeps): void {
   if (model.reading.kind !== 'complete') return
   const view = { id: model.id, clusterId: deps.clusterId }
   for (const { key, apiVersion, live } of deps.watches.all()) {
-    if (deps.owners.has(key) || live.deleting !== null || !isOurs(view, live)) continue
+    if (deps.owners.has(key) || !isOurs(view, live)) continue
     const ref = parseRefKey(key)
     if (ref === null) continue
     if (deps.state.widenInventory(model.id, [{ ref, apiVersion }]).length > 0) continue

@@ -62,6 +62,24 @@ describe('a removal order', () => {
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
+  test('IV3 PR6 after a lost disk a prune waits for what is being deleted already', async () => {
+    const { cluster, clock, kit } = await lost()
+    const ref = { group: 'example.com', kind: 'Thing', namespace: '', name: 't' }
+    cluster.editAs('controller', ref, (object) => Object.assign(object.metadata, { finalizers: ['example.com/cleanup'] }))
+    cluster.deleteAs('somebody', ref)
+    kit.desire([crd, configMap('a'), configMap('b'), thing('other')])
+    kit.start()
+    await clock.advance(5_000)
+    writes(cluster)
+    const digest = kit.desire([configMap('a'), configMap('b')])
+    kit.desire([configMap('a'), configMap('b')], { pruneConfirmed: digest })
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(['delete Thing other'])
+    cluster.editAs('controller', ref, (object) => Object.assign(object.metadata, { finalizers: [] }))
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual(['delete CustomResourceDefinition things.example.com'])
+  })
+
   test('IV6 an orphaning order lets the same objects go', async () => {
     const { cluster, clock, kit } = await lost()
     kit.remove('orphan')
