@@ -6,8 +6,8 @@ import type { Store } from '../store/store.ts'
 import type { OpenedShards } from './shard-files.ts'
 
 export interface RaiseEpochsDeps {
-  store: Pick<Store, 'clusterOrdinals' | 'adoptShards'>
-  opened: Pick<OpenedShards, 'dbIds' | 'indexOf'>
+  store: Pick<Store, 'clusterOrdinals' | 'adoptShards' | 'distrustLogs'>
+  opened: Pick<OpenedShards, 'dbIds' | 'indexOf' | 'suspect'>
   log: Logger
 }
 
@@ -15,6 +15,7 @@ export interface RaiseEpochsDeps {
 export async function raiseEpochs({ store, opened, log }: RaiseEpochsDeps): Promise<ClusterId[]> {
   const ofFile = opened.dbIds.map((dbId, index) => ({ index, dbId, clusterIds: [] as ClusterId[] }))
   for (const clusterId of (await store.clusterOrdinals()).keys()) ofFile[opened.indexOf(clusterId)]?.clusterIds.push(clusterId)
+  if (opened.suspect) await store.distrustLogs()
   const raised = await store.adoptShards(ofFile)
   if (raised.length > 0) log.warn('epochs raised: these clusters fetch everything anew', { clusters: raised.length })
   return raised

@@ -55,6 +55,8 @@ export interface OpenedShards {
   shards: Shards
   /** Of each file; another one than the last time: raise the epochs of its clusters, then replay (CU5). */
   dbIds: readonly string[]
+  /** The last stop was not clean: a log may lack its end, of pages that went out. */
+  suspect: boolean
   /** The file of a cluster. */
   indexOf(clusterId: ClusterId): number
   /** All clusters of which a file remembers anything. */
@@ -105,6 +107,7 @@ export function createShards(options: ShardsOptions): OpenedShards {
   const shards = new ShardFiles(parts, options)
   return {
     shards,
+    suspect,
     get dbIds() {
       return parts.map(({ file }) => file.dbId)
     },

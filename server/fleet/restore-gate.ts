@@ -28,7 +28,7 @@ export interface RestoreGate {
 }
 
 export interface RestoreGateDeps {
-  store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'clusterOrdinals' | 'appendEvents'>
+  store: Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'appendEvents'>
   keys: Pick<ServerKeys, 'history'>
   shards: Pick<Shards, 'head' | 'refusal'>
   clock: Clock
@@ -60,8 +60,6 @@ const NOTHING: ReadonlySet<string> = new Set()
 /** Before anything is served. */
 export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreGate> {
   const { store, clock, log } = deps
-  /** What a proof beyond it can only be of: this life of the server, whose pages are all in the shards' logs, or a time that was set back. */
-  const ordinalsAtStart = await store.clusterOrdinals()
   const recorded = new Map((await store.restoreProofs()).map((proof) => [proof.clusterId, proof]))
   let pending = recorded.size > 0
   const told = new Map<ClusterId, Set<string>>()
@@ -101,7 +99,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
       if (!isOwnWord(clusterId, proof, deps.keys, keyLinks))
         return log.debug('a head proof that this server never signed', { cluster: clusterId })
       const { epoch, ordinal } = proof.hello
-      if (!(await isNewer(clusterId, proof, deps, ordinalsAtStart.get(clusterId) ?? 0))) return
+      if (!(await isNewer(clusterId, proof, deps))) return
       await record({ clusterId, epoch, ordinal, atMs: clock.nowMs() })
     },
     onStatus(clusterId, changed) {
@@ -134,12 +132,11 @@ function isOwnWord(
 }
 
 /** Whether the server can have said this and still be what it was. */
-async function isNewer(clusterId: ClusterId, { hello }: HeadProof, { store, shards }: RestoreGateDeps, atStart: number): Promise<boolean> {
+async function isNewer(clusterId: ClusterId, { hello }: HeadProof, { store, shards }: RestoreGateDeps): Promise<boolean> {
   const facts = await store.restoreFacts(clusterId)
   if (facts === null || hello.epoch < facts.settledEpoch) return false
   if (hello.epoch > facts.epoch || hello.ordinal > facts.ordinal) return true
   // The store may have overtaken the time that is gone: then the numbers say nothing, and the log must know the page.
-  if (hello.ordinal <= atStart) return false
-  if (hello.to.dbId !== shards.head(clusterId).dbId) return hello.ordinal > facts.adoptedOrdinal
-  return shards.refusal(clusterId, hello.to) !== null
+  if (hello.ordinal <= facts.adoptedOrdinal) return false
+  return hello.to.dbId !== shards.head(clusterId).dbId || shards.refusal(clusterId, hello.to) !== null
 }

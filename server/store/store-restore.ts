@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
-type RestoreStore = Pick<Store, 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
+type RestoreStore = Pick<Store, 'distrustLogs' | 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
 /** Past every epoch that the time that is gone can have reached, in clusters that were not heard of, too. It is beyond the seconds of the clock as well, so that
  *  a second restore of the same backup does not give out the epochs of the first again. */
@@ -13,6 +13,13 @@ const PROOFS_A_TIME = 500
 
 export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
   return {
+    distrustLogs: async () => {
+      await db
+        .updateTable('clusters')
+        .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))
+        .whereRef('adopted_ordinal', '<', 'ordinal')
+        .execute()
+    },
     restoreFacts: async (clusterId) => {
       const row = await db
         .selectFrom('clusters')

@@ -268,7 +268,9 @@ export interface Store {
   listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
 
   // A store that was set back
-  /** What a proof is held against; null: no such cluster. `adoptedOrdinal`: no page of an earlier shard file goes beyond it. `settledEpoch`: what is of a
+  /** After an unclean stop: that a shard's log does not know a page of before proves nothing. */
+  distrustLogs(): Promise<void>
+  /** What a proof is held against; null: no such cluster. `adoptedOrdinal`: whatever page goes beyond it is of the shard file in use now, and in its log. `settledEpoch`: what is of a
    *  lower one was settled by a person. */
   restoreFacts(clusterId: ClusterId): Promise<{ epoch: number; ordinal: number; adoptedOrdinal: number; settledEpoch: number } | null>
   /** While there is one, a restore waits for a person. */

@@ -70,7 +70,7 @@ export interface Tables {
     sweep_floor: number
     /** Greatest rev that went into the event stream. */
     event_rev: number
-    /** The ordinal when the shard file that is in use now was adopted: no page of an earlier file goes beyond it. */
+    /** The ordinal when the shard file that is in use now was adopted, or found after an unclean stop: a page beyond it is in that file's log, or of a time that is gone. */
     adopted_ordinal: number
     /** Proofs of a lower epoch are of a time that a person settled (RP2). */
     settled_epoch: number

@@ -122,6 +122,7 @@ test.each(['store and shards', 'store without shards'] as const)(
     await fleet.clock.advance(1_000)
     await fleet.restore(what)
     for (let n = 0; n < 5; n++) await fleet.server.publish(idOf('ship-1'), DB, { data: String(n) })
+    await fleet.restartCleanly()
     fleet.online.add('ship-1')
     await fleet.clock.advance(5 * MINUTE)
     expect(fleet.server.restoreGate.pending()).toBe(true)
@@ -163,6 +164,24 @@ test('RP2 pending survives a restart; a token of another plan is refused, and no
   expect(server.restoreGate.pending()).toBe(true)
   await server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')
   await expect(server.restore.confirm(token ?? '', 'ann')).rejects.toMatchObject({ code: 'conflict' })
+})
+
+test('RP2 a shard that lost its end in a crash proves nothing: the agent that pulled it is served', async () => {
+  fleet = await restorableFleet(['ship-1'])
+  const { server, clock, rows } = fleet
+  await server.publish(idOf('ship-1'), WEB, { a: 'one' })
+  await clock.advance(10_000)
+  await fleet.loseShardTail(async () => {
+    await server.publish(idOf('ship-1'), WEB, { a: 'two' })
+    await server.publish(idOf('ship-1'), DB, { data: '2' })
+    await server.publish(idOf('ship-1'), WEB, { a: 'three' })
+    await clock.advance(10_000)
+    expect((await rows('ship-1')).held.get('shop/web')).toContain('three')
+  })
+  await server.publish(idOf('ship-1'), DB, { data: '3' })
+  await clock.advance(5 * MINUTE)
+  expect(server.restoreGate.pending()).toBe(false)
+  expect((await rows('ship-1')).held.get('shop/db')).toContain('3')
 })
 
 test('RP2 a yes that breaks off before the restore is settled leaves it pending, and the next one goes on', async () => {

@@ -92,6 +92,23 @@ export async function restorableFleet(names: readonly string[]) {
       move(backupDir, world.dir, put)
       await server.open()
     },
+    /** What `during` wrote to the shards did not reach the disk, as after a power loss: the store has it. */
+    async loseShardTail(during: () => Promise<void>) {
+      await kill()
+      move(world.dir, backupDir, ['shards'])
+      await server.open()
+      await clock.advance(5_000)
+      await during()
+      await kill()
+      move(backupDir, world.dir, ['shards'])
+      await server.open()
+    },
+    /** A stop as it should be: the shards are trusted afterwards. */
+    async restartCleanly() {
+      await kill()
+      rmSync(join(world.dir, 'shards', 'in-use'))
+      await server.open()
+    },
     async stop() {
       for (const running of agents.values()) await running.kill()
       await kill()
