@@ -18,8 +18,8 @@ export type WorkerAnswer =
   | { kind: 'read'; read: SourceResult | { kind: 'large' }; compressions?: number }
   | { kind: 'failed'; error: string }
 
-/** Requests that wait for the Worker; more are told to come back. */
-export const LARGE_READS_MAX = 64
+/** Clusters whose requests wait for the Worker: some ten seconds' work, since proxies cut who waits for thirty. More are told to come back. */
+export const LARGE_READS_MAX = 32
 /** A Worker that is busy for longer hangs. */
 export const LARGE_READ_MS_MAX = 120_000
 const RETRY_AFTER_MS = 2_000
@@ -53,18 +53,21 @@ export class LargeReads {
   }
 
   async read(request: LargeRead): Promise<SourceResult> {
-    if (this.#closed || this.#queue.length >= LARGE_READS_MAX)
+    // One waits for each cluster, so that nobody fills the queue alone. Who asks again was cut on the way: it takes the place of the one that nobody waits for.
+    const place = this.#queue.findIndex((waiting) => waiting.request.clusterId === request.clusterId)
+    if (this.#closed || (place < 0 && this.#queue.length >= LARGE_READS_MAX))
       throw new AppError('unavailable', {
         doing: 'read a large page',
         detail: 'many agents fetch everything at once',
         retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + 4 * this.#options.random())),
       })
-    // One at a time of each: nobody fills the queue alone. An agent whose poll was cut comes back while the first is still read.
-    const { clusterId } = request
-    if (this.#current?.request.clusterId === clusterId || this.#queue.some((waiting) => waiting.request.clusterId === clusterId))
-      throw new AppError('too_many_requests', { doing: 'read a large page', retryAfterMs: RETRY_AFTER_MS })
     return new Promise((resolve, reject) => {
-      this.#queue.push({ request, resolve, reject })
+      const mine = { request, resolve, reject }
+      if (place < 0) this.#queue.push(mine)
+      else {
+        const [older] = this.#queue.splice(place, 1, mine)
+        older?.reject(new AppError('too_many_requests', { doing: 'read a large page', retryAfterMs: RETRY_AFTER_MS }))
+      }
       this.#next()
     })
   }
