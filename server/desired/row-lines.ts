@@ -13,13 +13,14 @@ export interface RowLines {
   rows: number
 }
 
-const FIRST_BYTES = 16 * 1_024
+/** What small pages are written in, one after the other: a buffer for each of ten thousand would be garbage at once. */
+const desk = Buffer.allocUnsafe(16 * 1_024)
 /** UTF-8 needs at most this many for a unit of a string. */
 const BYTES_OF_UNIT = 3
 
 /** Null as soon as there is more than the bounds allow. */
 export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines | null {
-  let buffer = Buffer.allocUnsafe(FIRST_BYTES)
+  let buffer = desk
   let [length, rows] = [0, 0]
   for (const row of source) {
     const line = rowLine(row)
@@ -32,5 +33,6 @@ export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines 
     }
     length += buffer.write(line, length)
   }
-  return { bytes: buffer.subarray(0, length), rows }
+  const written = buffer.subarray(0, length)
+  return { bytes: buffer === desk ? Buffer.from(written) : written, rows }
 }
