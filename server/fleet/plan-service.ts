@@ -61,7 +61,8 @@ interface Holder {
 
 export function planService(input: PlanInput): ServicePlan {
   const plan: ServicePlan = { publishes: [], open: [], close: [], finished: false }
-  const holders = holdersOf(input)
+  const rows = new Map(input.current.map((row) => [row.clusterId, row]))
+  const holders = holdersOf(rows, input.clusters)
   const frozen = input.render === null && !input.deleting
   const targets = input.deleting ? [] : targetsOf(input.spec.targets, input.clusters)
   const targeted = new Set(targets.map(({ clusterId }) => clusterId))
@@ -81,7 +82,6 @@ export function planService(input: PlanInput): ServicePlan {
     const commit = commitOf(input.render, holders)
     // Who may not leave yet is served on, and keeps the note of what placed it: the reason to wait is still the same.
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
-    const rows = new Map(input.current.map((row) => [row.clusterId, row]))
     const placedBy = placedByText(input.spec.targets)
     const wanted = wantedDocs(input.spec, input.render, commit)
     for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, plan)
@@ -94,12 +94,11 @@ export function planService(input: PlanInput): ServicePlan {
   return plan
 }
 
-function holdersOf({ current, clusters }: PlanInput): Holder[] {
-  const byId = new Map(clusters.map((cluster) => [cluster.clusterId, cluster]))
+function holdersOf(rows: ReadonlyMap<ClusterId, DesiredService>, clusters: readonly TargetCluster[]): Holder[] {
   const holders: Holder[] = []
-  for (const row of current) {
-    const cluster = byId.get(row.clusterId)
-    if (row.doc !== null && cluster !== undefined) holders.push({ row, doc: row.doc, cluster })
+  for (const cluster of clusters) {
+    const row = rows.get(cluster.clusterId)
+    if (row !== undefined && row.doc !== null) holders.push({ row, doc: row.doc, cluster })
   }
   return holders.sort((a, b) => (a.cluster.name < b.cluster.name ? -1 : 1))
 }
@@ -268,7 +267,7 @@ function place(
   const { id, render, confirmations } = input
   if (render === null) return
   const held = row?.doc ?? null
-  const confirmation = confirmations.get(pruneSubject(cluster.clusterId, id))
+  const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
   const { doc, settled } = wanted(held, confirmed)
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
