@@ -269,6 +269,7 @@ class RunningAgent implements Agent {
       replica: this.#sync.replica(),
       link: this.#link(),
       enforcement,
+      todayBytes: this.#sync.status().today.bytes,
       disk: this.#reserve.problem(),
     })
   }
@@ -284,7 +285,6 @@ class RunningAgent implements Agent {
       parts,
       metered,
       waitSeconds,
-      todayBytes: today.bytes,
       budgetBytes: today.budgetBytes,
       bytesSent: traffic.sentBytes,
       bytesReceived: traffic.receivedBytes,

@@ -19,8 +19,7 @@ export const linkReportSchema = z.object({
   metered: z.boolean(),
   /** Of the next poll. */
   waitSeconds: z.number(),
-  /** Since midnight UTC, headers included, without TLS and TCP; a budget of 0 is none. */
-  todayBytes: z.number(),
+  /** For a day (UTC); 0 is none. */
   budgetBytes: z.number(),
   /** Since the agent started. */
   bytesSent: z.number(),
@@ -41,6 +40,8 @@ export const agentReportSchema = z.object({
   /** Why nothing new can be written down; null: it can (RP4). */
   disk: z.string().nullable().catch(null),
   outboxDepth: z.number(),
+  /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */
+  todayBytes: z.number(),
   services: z.array(z.object({ name: z.string(), status: serviceStatusSchema.nullable() })),
 })
 export type AgentReport = z.infer<typeof agentReportSchema>
@@ -53,9 +54,10 @@ export interface ReportParts {
   link: LinkReport | null
   enforcement: { state: string; message: string }
   disk: string | null
+  todayBytes: number
 }
 
-export function agentReport({ running, version, state, replica, link, enforcement, disk }: ReportParts): AgentReport {
+export function agentReport({ running, version, state, replica, link, enforcement, disk, todayBytes }: ReportParts): AgentReport {
   const identity = state.identity()
   const position = replica?.position() ?? null
   const names = new Set([...(replica?.services() ?? []), ...state.services()].map(serviceKey))
@@ -73,6 +75,7 @@ export function agentReport({ running, version, state, replica, link, enforcemen
         ? null
         : { position: position && cursorText(position), epoch: replica.epoch(), rows: replica.rowCount(), verified: replica.verified() },
     outboxDepth: state.outboxDepth(),
+    todayBytes,
     services: [...names].sort().map((name) => ({ name, status: lastStatus(state, name) })),
   }
 }

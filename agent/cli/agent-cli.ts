@@ -22,7 +22,7 @@ import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
-import { DAILY_BYTES_METERED } from '../sync/traffic-day.ts'
+import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -170,6 +170,7 @@ function reportFromDisk(data: string): AgentReport {
         })
   const report = agentReport({
     running: false,
+    todayBytes: readToday(files.traffic, systemClock.nowMs()),
     version: VERSION,
     state,
     replica,

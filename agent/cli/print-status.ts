@@ -25,7 +25,7 @@ function linkText({ state, error, parts }: LinkReport, isJoined: boolean): strin
 }
 
 /** What today cost, and what follows from a spent budget. */
-function trafficLines({ metered, todayBytes, budgetBytes, waitSeconds }: LinkReport): Array<[string, string]> {
+function trafficLines({ metered, budgetBytes, waitSeconds }: LinkReport, todayBytes: number): Array<[string, string]> {
   const used = budgetBytes > 0 ? `${bytesText(todayBytes)} of ${bytesText(budgetBytes)} today` : `${bytesText(todayBytes)} today`
   const line: [string, string] = ['traffic', `${used}${metered ? ', metered' : ''}, polls of ${age(waitSeconds * 1_000)}`]
   if (budgetBytes === 0 || todayBytes < budgetBytes) return [line]
@@ -53,7 +53,8 @@ export function statusText(report: AgentReport, nowMs: number): string {
     ])
   else if (report.clusterId !== null) lines.push(['server', 'not asked: only a running agent is in contact'])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
-  if (link !== null) lines.push(...trafficLines(link))
+  if (link !== null) lines.push(...trafficLines(link, report.todayBytes))
+  else if (report.todayBytes > 0) lines.push(['traffic', `${bytesText(report.todayBytes)} today, until it stopped`])
   if (replica !== null) {
     const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'
     lines.push([

@@ -60,7 +60,13 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
   }
 }
 
-export function readDay(path: string): Day | null {
+/** Of an agent that does not run. */
+export function readToday(path: string, nowMs: number): number {
+  const held = readDay(path)
+  return held?.day === dayOf(nowMs) ? held.bytes : 0
+}
+
+function readDay(path: string): Day | null {
   try {
     return daySchema.parse(JSON.parse(readFileSync(path, 'utf8')))
   } catch {

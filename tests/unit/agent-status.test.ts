@@ -14,7 +14,6 @@ const link = (change: Partial<LinkReport> = {}): LinkReport => ({
   parts: null,
   metered: false,
   waitSeconds: 110,
-  todayBytes: 12_345,
   budgetBytes: 0,
   bytesSent: 1,
   bytesReceived: 1,
@@ -32,6 +31,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
   disk: null,
   outboxDepth: 0,
+  todayBytes: 12_345,
   services: [],
   ...change,
 })
@@ -102,12 +102,12 @@ describe('what a person at the site reads', () => {
     ['without a budget', {}, ['traffic      12.3 kB today, polls of 1 min']],
     [
       'metered, within its budget',
-      { link: link({ metered: true, waitSeconds: 900, todayBytes: 64_000, budgetBytes: 1_000_000 }) },
+      { link: link({ metered: true, waitSeconds: 900, budgetBytes: 1_000_000 }), todayBytes: 64_000 },
       ['traffic      64.0 kB of 1.0 MB today, metered, polls of 15 min'],
     ],
     [
       'metered, with its budget spent',
-      { link: link({ metered: true, waitSeconds: 900, todayBytes: 1_000_000, budgetBytes: 1_000_000 }) },
+      { link: link({ metered: true, waitSeconds: 900, budgetBytes: 1_000_000 }), todayBytes: 1_000_000 },
       [
         'the budget is spent: until midnight UTC reports go up once an hour; changes still arrive',
         'next step    Nothing, if that will do. Else raise --daily-bytes',
@@ -126,7 +126,7 @@ describe('what a person at the site reads', () => {
     [
       'stopped',
       { running: false, link: null, enforcement: { state: 'stopped', message: 'x' } },
-      ['not running: this is what it last knew', 'not asked'],
+      ['not running: this is what it last knew', 'not asked', 'traffic      12.3 kB today, until it stopped'],
     ],
     [
       'damaged',
