@@ -61,7 +61,7 @@ function planText(plan: RestorePlanView, nowMs: number, colours: boolean): strin
   )
   const same = plan.clusters.reduce((sum, cluster) => sum + cluster.same, 0)
   const texts = [
-    `This server was restored from a backup: ${countText(ahead.length, 'cluster')} of ${plan.clusters.length} proved, ${ageText(plan.sinceMs, nowMs)} ago or since, that it knew more once.`,
+    `This server was restored from a backup: found out ${ageText(plan.sinceMs, nowMs)} ago; ${ahead.length} of ${countText(plan.clusters.length, 'cluster')} proved that they were told more than it knows.`,
     'Until a person confirms this plan, agents go on enforcing what they hold and are sent nothing. A yes deletes nothing in any cluster.',
     '',
     lines.length === 0 ? 'No service would change.' : renderTable(columns(nowMs), lines, { wide: false, headers: true, colours }).trimEnd(),

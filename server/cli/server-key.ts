@@ -18,10 +18,12 @@ export async function rotateServerKey(context: Context, { yes }: { yes?: true | 
   const before = await client.list('/server-keys', serverKeyViewSchema)
   io.stderr.write(`Server key ${before.at(-1)?.fingerprint ?? '-'} signs no more, and its private half is destroyed.
 Agents follow by themselves when they next make contact; join tokens that were printed before stay good.
-An agent that misses ${countText(KEY_LINKS_MAX, 'rotation')} and one more has to join again.
+An agent that misses more than ${countText(KEY_LINKS_MAX, 'rotation')} has to join again.
 `)
   await consent(context, 'Sign with a new key from now on?', yes === true)
   const { items } = await client.send('POST', '/server-keys/rotate', listOf(serverKeyViewSchema))
   io.stdout.write(`server-key/${items.at(-1)?.fingerprint ?? '-'} signs from now on\n`)
-  io.stderr.write('Make a backup of the data folder now: an older one holds a key that agents may no longer take.\n')
+  io.stderr.write(
+    'Make a backup of the data folder now. Older ones still hold the old private key: keep them as safe as the server, or delete them.\n',
+  )
 }

@@ -45,7 +45,7 @@ test('RP2 restore shows each change, who is silent, who knocks, and how to go on
   const { admin } = await restored()
   const { code, out } = await runTestCli(admin, ['restore'])
   expect(code).toBe(0)
-  expect(out).toContain('1 cluster of 2 proved')
+  expect(out).toContain('found out 5m ago; 1 of 2 clusters proved')
   expect(out).toMatch(/ship-1 +10s +shop +late +feedface +- +unclaimed: kept/)
   expect(out).toMatch(/ship-1 +10s +shop +web +aaaaaaaa +bbbbbbbb +would change/)
   expect(out).toContain('4 services in clusters stay as they are')
