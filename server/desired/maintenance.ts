@@ -38,11 +38,18 @@ export async function maintainShards(deps: MaintenanceDeps, signal: AbortSignal)
     if (hurried.size === 0) await clock.sleep((ROUND_MS / shardCount) * (0.5 + random()), AbortSignal.any([signal, bell.signal]))
     if (signal.aborted) return
     const [index = next] = hurried
-    if (!hurried.delete(index)) next = (next + 1) % shardCount
-    await maintainShard(deps, index, signal).catch((error: unknown) => {
+    const trouble = hurried.delete(index)
+    if (!trouble) next = (next + 1) % shardCount
+    try {
+      const outcome = await maintainShard(deps, index, signal)
+      if (!trouble || outcome !== 'whole') continue
+      log.warn('a shard file gave trouble and is whole: it is opened anew', { shard: index })
+      opened.reopen(index, () => {})
+    } catch (error) {
       if (!signal.aborted) log.error('a shard file cannot be cared for', { shard: index, error: describeError(error) })
-    })
-    lookedMs.set(index, clock.nowMs())
+    } finally {
+      lookedMs.set(index, clock.nowMs())
+    }
   }
 }
 

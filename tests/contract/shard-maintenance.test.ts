@@ -18,6 +18,7 @@ import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 import { DB, newId, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 test.each([
   ['nothing', 0, 0, 0, false],
@@ -197,6 +198,40 @@ test('CU2 CU5 a file that SQLite cannot read any more is made anew while the ser
   await care
   expect([shards.head(one).hash, report(path).damage]).toEqual([hash, null])
   expect((await shards.refetch(one, new Uint8Array(), { zstd: false })).kind).toBe('page')
+  shards.close()
+  await store.close()
+})
+
+test('CU5 a file that gives trouble though it is whole is opened anew, once a minute at most', async () => {
+  const { one, publish, deps, shards, store, opened } = await start()
+  await publish(one, WEB, { a: '1' })
+  let trouble = (_: number) => {}
+  const reopened: number[] = []
+  const clock = createVirtualClock()
+  const watched = {
+    shards,
+    indexOf: opened.indexOf,
+    pathOf: opened.pathOf,
+    held: opened.held,
+    onTrouble: (listener: (index: number) => void) => {
+      trouble = listener
+    },
+    reopen: (index: number, whileClosed: (path: string) => void) => {
+      reopened.push(index)
+      opened.reopen(index, whileClosed)
+    },
+  }
+  const stopping = new AbortController()
+  const care = maintainShards({ ...deps, opened: watched, clock }, stopping.signal)
+  for (const expected of [1, 1, 2]) {
+    trouble(0)
+    await clock.settle()
+    expect(reopened.length).toBe(expected)
+    await clock.advance(31_000)
+  }
+  expect((await shards.pull(one, null, { zstd: false })).kind).toBe('page')
+  stopping.abort()
+  await care
   shards.close()
   await store.close()
 })
