@@ -80,6 +80,7 @@ function knocksText({ unknownAgents }: RestorePlanView, nowMs: number): string {
     ({ agentId, tries, lastMs }) => `  ${plainText(agentId)}, ${countText(tries, 'time')}, last ${ageText(lastMs, nowMs)} ago\n`,
   )
   return `Agents that ask for a session and are not known here, because their cluster joined after the backup or was removed:
-${lines.join('')}Let such a cluster join again: skerry join-token create, then start its agent with that token. What is applied there stays applied.
+${lines.join('')}Let such a cluster join again: skerry join-token create, then start its agent with that token and an empty
+state folder. What is applied there stays applied.
 `
 }

@@ -115,7 +115,8 @@ export const ERRORS = define({
     status: 401,
     retryable: false,
     cause: 'The server knows no cluster with this key: it was removed.',
-    remedy: 'Join the cluster again with a new join token. What is applied stays applied meanwhile.',
+    remedy:
+      'Join the cluster again: start the agent with a new join token and an empty state folder. What is applied stays applied meanwhile.',
   },
   revoked: {
     status: 403,
