@@ -85,6 +85,7 @@ class RunningAgent implements Agent {
   #unreachable: string | null = null
   #freeing = false
   #current = false
+  #isClosed = false
   readonly #problemSince = new Map<string, number>()
 
   constructor(options: AgentOptions, deps: AgentDeps) {
@@ -93,7 +94,7 @@ class RunningAgent implements Agent {
     const { clock, random, log, fetcher } = deps
     const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, metered = false, dailyBytes = 0, version } = options
     const files = agentFiles(dataDir)
-    this.#reserve = createDiskReserve(dataDir, () => this.#reportCluster())
+    this.#reserve = createDiskReserve(dataDir, () => this.#isClosed || this.#reportCluster())
     const state = openAgentState(files.state, this.#reserve)
     this.#state = state
     const uid = () => this.#info?.uid ?? ''
@@ -118,7 +119,7 @@ class RunningAgent implements Agent {
           serverKeys: () => state.identity()?.serverKeys ?? [],
           log,
           libraryDir: files.library,
-          onDiskFull: () => this.#reserve.giveBack(),
+          onDiskFull: (doing) => this.#reserve.giveBack(doing),
           onDamage: () => this.#sync.replicaDamaged(),
         })
       },
@@ -293,8 +294,10 @@ class RunningAgent implements Agent {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#sync.replica()?.close()
     this.#state.close()
+    this.#reserve.restock() // out of what their logs took, for the next start
   }
 }
 

@@ -23,8 +23,8 @@ export interface CrdtReplicaOptions {
   serverKeys(): readonly string[]
   log: Logger
   libraryDir?: string
-  /** A page found no space (RP4). */
-  onDiskFull?(): void
+  /** A page found no space, or the opening of what is held (RP4). */
+  onDiskFull?(doing: 'write' | 'open'): void
   /** What was whole is not any more: nothing is enforced until it is fetched again. */
   onDamage?(): void
 }
@@ -119,7 +119,7 @@ class CrdtReplica implements CheckedReplica {
     try {
       return this.#apply(frames)
     } catch (error) {
-      if (isDiskFull(error)) this.#options.onDiskFull?.()
+      if (isDiskFull(error)) this.#options.onDiskFull?.('write')
       throw error
     }
   }
@@ -213,7 +213,7 @@ class CrdtReplica implements CheckedReplica {
       this.#open()
     } catch (error) {
       if (!isDiskFull(error)) throw error
-      this.#options.onDiskFull?.()
+      this.#options.onDiskFull?.('open')
       this.#open()
     }
   }

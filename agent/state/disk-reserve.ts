@@ -1,16 +1,18 @@
 // RP4: some space of the data folder that is kept for the moment when there is none. It is given back at the first write that fails, so that the agent can still write
 // down what happens and say that its disk is full; it is made again when there is space for it twice.
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 
 /** The log of a state file between two checkpoints, or a delta of some thousand rows. */
 export const RESERVE_BYTES = 4 * 1_024 * 1_024
+/** What of it is kept even then: an agent that is started again on a full disk has to open its files, whose logs need an index. */
+export const START_BYTES = 256 * 1_024
 
 export interface DiskReserve {
-  /** A write found no space. */
-  giveBack(): void
+  /** A write found no space. For the opening of a file the rest is given, too. */
+  giveBack(to: 'write' | 'open'): void
   /** Makes it where there is space. Cheap while it is there. */
   restock(): void
   /** Null, or what to tell from the first failed write until there is a reserve again. */
@@ -18,19 +20,23 @@ export interface DiskReserve {
 }
 
 /** `onChange`: there is a problem, or there is none any more. */
-export function createDiskReserve(dir: string, onChange: () => void = () => {}): DiskReserve {
+export function createDiskReserve(dir: string, onChange: () => unknown = () => {}): DiskReserve {
   const path = join(dir, 'reserve')
   let problem: string | null = null
-  const isThere = () => statSync(path, { throwIfNoEntry: false })?.size === RESERVE_BYTES
+  const size = () => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return {
-    giveBack() {
-      rmSync(path, { force: true })
+    giveBack(to) {
+      if (to === 'open') rmSync(path, { force: true })
+      else if (size() > START_BYTES) truncateSync(path, START_BYTES)
       if (problem !== null) return
       problem = `there is no space left in the data folder ${dir}: what is desired goes on being enforced, but nothing new may come in and the oldest events are dropped; free some space, and it recovers by itself`
       onChange()
     },
     restock() {
-      if (!isThere() && !make(dir, path)) return
+      if (size() !== RESERVE_BYTES && !(hasSpace(dir) && make(path, RESERVE_BYTES))) {
+        for (let bytes = START_BYTES; size() === 0 && bytes >= START_BYTES / 4; bytes /= 2) make(path, bytes)
+        return
+      }
       if (problem === null) return
       problem = null
       onChange()
@@ -39,13 +45,16 @@ export function createDiskReserve(dir: string, onChange: () => void = () => {}):
   }
 }
 
-function make(dir: string, path: string): boolean {
+function hasSpace(dir: string): boolean {
+  const { bavail, bsize } = statfsSync(dir)
+  return bavail * bsize >= 2 * RESERVE_BYTES
+}
+
+function make(path: string, size: number): boolean {
   try {
-    const { bavail, bsize } = statfsSync(dir)
-    if (bavail * bsize < 2 * RESERVE_BYTES) return false
     const file = openSync(path, 'w', 0o600)
     try {
-      const bytes = randomBytes(RESERVE_BYTES) // zeros would take no blocks on a file system that compresses
+      const bytes = randomBytes(size) // zeros would take no blocks on a file system that compresses
       for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)
       fsyncSync(file)
     } finally {

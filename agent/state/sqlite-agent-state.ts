@@ -57,7 +57,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   let eventsMax = OUTBOX_EVENTS_MAX
   /** RP4: the reserve goes first, and the older half of the events makes room in the file: whoever filled the disk may take what was given back, too. */
   const makeRoom = (from: DiskReserve) => {
-    from.giveBack()
+    from.giveBack('write')
     foldLog(db)
     eventsMax = Math.floor((statements.events.get()?.n ?? 0) / 2)
     writeTransaction(db, () => statements.boundEvents.run(eventsMax))
@@ -248,7 +248,7 @@ function openWithSpace(path: string, reserve: DiskReserve | undefined): Database
     return open()
   } catch (error) {
     if (reserve === undefined || !isDiskFull(error)) throw error
-    reserve.giveBack()
+    reserve.giveBack('open')
     return open()
   }
 }
