@@ -35,6 +35,8 @@ export class PushLoop {
   #wakers: Array<() => void> = []
   /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
   #given: number | null
+  /** Of a former life nobody can tell what arrived. */
+  readonly #sent: { rev: number }
   #lastMs: number | null = null
   #underWay: Promise<unknown> = Promise.resolve()
   /** Where the inventory goes on. */
@@ -44,6 +46,7 @@ export class PushLoop {
     this.#options = options
     const { state } = options
     this.#given = state.identity() === null ? null : state.lastRev()
+    this.#sent = { rev: this.#given ?? 0 }
     state.onOutbox(() => this.wake())
   }
 
@@ -78,7 +81,7 @@ export class PushLoop {
         await compareRevs(session, state, this.#given, log, signal)
         this.#given = null
       }
-      await pushBatch(session, state, log, signal)
+      await pushBatch(session, state, this.#sent, log, signal)
     })
   }
 

@@ -10,9 +10,11 @@ import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from './session-keep
 /** Of one range: less than the server takes, because a smaller push gets through a worse link. */
 const INVENTORY_BYTES_MAX = PUSH_BYTES_MAX
 
+/** `sent`: the greatest rev that the server can have from here; raised before the request. */
 export async function pushBatch(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew'>,
+  sent: { rev: number },
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
@@ -20,11 +22,14 @@ export async function pushBatch(
   const incarnation = state.identity()?.incarnation
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined || incarnation === undefined) return
-  const { ack, had = ack, reject } = await send(session, { incarnation, rows }, signal)
-  if (wasSetBack(had, state, log)) return
-  if (ack > last.rev) {
-    // The server knows revs that this file never gave out: it was set back (a snapshot, a lost write). Whatever it numbers now could pass for old.
-    log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: last.rev })
+  const known = Math.max(sent.rev, incarnation * REV_INCARNATION)
+  sent.rev = Math.max(sent.rev, last.rev)
+  const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
+  if (wasSetBack(had ?? ack, state, log)) return
+  if (ack > last.rev || (had ?? 0) > known) {
+    // The server knows revs that never went up from here: this file was set back (a snapshot, a lost write), or a copy of it speaks, too. Whatever it numbers
+    // now could pass for old, and some of what it just said did.
+    log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, had, rev: last.rev })
     return session.takeNextIncarnation(signal)
   }
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))

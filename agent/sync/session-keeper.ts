@@ -75,9 +75,9 @@ export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0
 
   return {
     async takeNextIncarnation(signal) {
-      await opening?.catch(() => {})
+      while (opening !== null) await opening.catch(() => {})
       state.wantNextIncarnation()
-      await open(signal)
+      await openOnce(signal, null)
     },
     async renewKeys(signal) {
       const newest = () => state.identity()?.serverKeys.join()
@@ -91,7 +91,8 @@ export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0
       try {
         return await client.call({ ...call, token: used })
       } catch (error) {
-        // Superseded by ourselves: another call took the next incarnation while this one was under way.
+        // Superseded by ourselves: another call takes the next incarnation while this one is under way, and the server may say so here before it does there.
+        if (error instanceof AppError && error.code === 'superseded') await opening?.catch(() => {})
         const replaced = error instanceof AppError && error.code === 'superseded' && held !== null && held.token !== used
         if (!replaced && !(error instanceof AppError && error.code === 'session_required')) throw error
         if (held?.token === used) held = null

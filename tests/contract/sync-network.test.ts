@@ -141,6 +141,59 @@ test('PU4 PU7 an inventory that is larger than a push is complete, too', async (
   expect(await shown(made)).toHaveLength(6_000)
 }, 60_000)
 
+test.each([
+  ['the same number', 1],
+  ['a lower number', 5],
+] as const)(
+  'PU7 what a copy of this agent said under %s hides nothing: this one takes a new incarnation and says it again',
+  async (_, said) => {
+    const made = await joined()
+    const { clock, agent, server } = made
+    report(agent, 'before')
+    await clock.advance(1_000)
+    const { incarnation = 0 } = agent.state?.identity() ?? {}
+    const doc = {
+      sync: 'Synced',
+      health: 'Degraded',
+      reason: 'r',
+      message: 'of the copy',
+      sinceMs: 1,
+      objectCount: 0,
+      healthyCount: 0,
+    } as const
+    const rev = (agent.state?.lastRev() ?? 0) + 1
+    await server.store.upsertStatus(agent.clusterId ?? ('' as never), [{ kind: 'service', key: 'shop/web', rev, doc }], {
+      complete: false,
+      nowMs: 1,
+    })
+    agent.state?.report(
+      Array.from({ length: said }, (_, n) => ({
+        kind: 'service',
+        key: n === 0 ? 'shop/web' : `shop/x${n}`,
+        doc: { ...doc, message: 'of this one' },
+      })),
+    )
+    await clock.advance(10_000)
+    expect((await shown(made)).map(([, message]) => message)).toEqual(Array.from({ length: said }, () => 'of this one'))
+    expect(agent.state?.identity()?.incarnation).toBe(incarnation + 1)
+  },
+)
+
+test('PU7 a push whose answer was lost is no copy of this agent', async () => {
+  const made = await joined()
+  const { clock, agent, link } = made
+  report(agent, 'before')
+  await clock.advance(1_000)
+  const { incarnation = 0 } = agent.state?.identity() ?? {}
+  let lost = 0
+  link.loseAnswer = (path) => path === ROUTES.status && lost++ < 2
+  report(agent, 'after')
+  await clock.advance(60_000)
+  report(agent, 'later')
+  await clock.advance(10_000)
+  expect([lost >= 2, await shown(made), agent.state?.identity()?.incarnation]).toEqual([true, [['shop/web', 'later']], incarnation])
+})
+
 test('SY1 RP2 a server that waits for a person is no error: status goes up, polls are few, and it goes on by itself', async () => {
   const { clock, agent, link, status, publish, asked } = await joined()
   await publish('1')
