@@ -26,26 +26,31 @@ export async function readInflated(request: Request, limit: number, { ready, ...
 export const readJson = async <T>(request: Request, limit: number, schema: z.ZodType<T>, reading?: AgentBodyReading): Promise<T> =>
   parseJson(await readInflated(request, limit, reading), schema)
 
-/** Far more than anything that travels needs. What is nested a hundred thousand deep can be parsed, and then costs a second of whoever walks it. */
+/** Far more than anything that travels needs. What is nested a hundred thousand deep can be parsed, and then costs a second of whoever walks it; a million names
+ *  of members cost most of one by themselves. */
 const NESTING_MAX = 64
-const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x7b, 0x5d, 0x7d]
+const MEMBERS_MAX = 100_000
+const [QUOTE, BACKSLASH, COLON, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b, 0x5d, 0x7d]
 
-function isNestedTooDeep(bytes: Uint8Array): boolean {
-  let depth = 0
+/** Before anything is parsed; null: nothing of the kind. */
+function badShape(bytes: Uint8Array): string | null {
+  let [depth, members] = [0, 0]
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]
     if (byte === QUOTE) {
       for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++
     } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
-      if (++depth > NESTING_MAX) return true
+      if (++depth > NESTING_MAX) return `it is nested more than ${NESTING_MAX} deep`
     } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) depth--
+    else if (byte === COLON && ++members > MEMBERS_MAX) return `it has more than ${MEMBERS_MAX} members`
   }
-  return false
+  return null
 }
 
 /** Problems name paths, never the input. */
 export function parseJson<T>(bytes: Uint8Array, schema: z.ZodType<T>): T {
-  if (isNestedTooDeep(bytes)) throw new AppError('bad_request', { detail: `the body is nested more than ${NESTING_MAX} deep` })
+  const bad = badShape(bytes)
+  if (bad !== null) throw new AppError('bad_request', { detail: `the body is not read: ${bad}` })
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
