@@ -52,12 +52,15 @@ class CrdtReplica implements CheckedReplica {
   #inode: bigint | null = null
   #verified = false
   #last: LastHead
+  /** The proof that is beside the file. */
+  #beside: HeadProof | null
 
   constructor(options: CrdtReplicaOptions) {
     const { path, clusterId, libraryDir } = options
     this.#options = options
     this.#fileOptions = libraryDir === undefined ? { clusterId } : { clusterId, libraryDir }
     this.#last = readLastHead(lastHeadPath(path), clusterId)
+    this.#beside = this.#last.proof
     this.#load()
   }
 
@@ -66,7 +69,7 @@ class CrdtReplica implements CheckedReplica {
     try {
       this.#openWithSpace()
       const epoch = Math.max(this.#last.epoch, this.#file?.held()?.epoch ?? 0)
-      this.#last = { epoch, proof: laterProof(this.#file?.proof() ?? null, this.#last.proof) }
+      this.#last = { epoch, proof: laterProof(this.#last.proof, this.#file?.proof() ?? null) }
     } catch (error) {
       this.#options.log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }
@@ -94,6 +97,7 @@ class CrdtReplica implements CheckedReplica {
     const damage = this.#file === null ? 'there is none' : (this.#supplanted() ?? this.#file.damage('whole'))
     if (damage === null) this.#verified = true
     else this.#distrust(damage)
+    if (this.#verified) this.#refreshBeside()
     return this.#verified
   }
 
@@ -245,7 +249,18 @@ class CrdtReplica implements CheckedReplica {
   }
 
   close(): void {
+    this.#refreshBeside()
     this.#letGo()
+  }
+
+  /** Deltas do not write it: at checks and at the end is often enough for what only counts when the replica is lost. */
+  #refreshBeside(): void {
+    if (this.#beside === this.#last.proof) return
+    try {
+      this.#keepBeside(this.#last)
+    } catch (error) {
+      this.#options.log.warn('the last head could not be kept beside the replica', { why: describeError(error) })
+    }
   }
 
   #letGo(): void {
@@ -263,6 +278,7 @@ class CrdtReplica implements CheckedReplica {
   #keepBeside(last: LastHead): void {
     writeLastHead(lastHeadPath(this.#options.path), this.#options.clusterId, last)
     this.#last = last
+    this.#beside = last.proof
   }
 }
 
