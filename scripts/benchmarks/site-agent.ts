@@ -5,6 +5,7 @@ import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
+import { createPartStage } from '../../agent/sync/part-stage.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { SyncLoop, type SyncStatus } from '../../agent/sync/sync-loop.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
@@ -52,6 +53,7 @@ export function startSiteAgent(options: SiteAgentOptions): SiteAgent {
     random,
     log: silentLogger,
     metered,
+    parts: createPartStage(dir),
   })
   const stopping = new AbortController()
   const running = loop.run(stopping.signal)
