@@ -47,6 +47,7 @@ export const STEP_FAULTS = [
   'disk_full_server',
   'poison_status',
   'poison_desired',
+  'vanished_row',
   'bad_agent',
   'kube_failing',
   'kube_slow',

@@ -57,6 +57,7 @@ async function rogueEdit(run: Run): Promise<void> {
   const crdt = openCrdtDb(agent.files.replica, { synchronous: 'OFF' })
   crdt.db.run(edit)
   crdt.close()
+  agent.tamper()
   run.world.count('rogue_edit')
   if (run.world.chance(0.5)) await run.world.clock.advance(run.world.random() * 60_000)
 }
@@ -71,6 +72,7 @@ async function bitFlip(run: Run): Promise<void> {
   const at = somewhere(run, agent.files.replica)
   bytes[at] = (bytes[at] ?? 0) ^ (1 << run.world.below(8))
   writeFileSync(agent.files.replica, bytes)
+  agent.tamper()
   run.world.count('bit_flip_on_disk')
 }
 
@@ -80,6 +82,7 @@ async function damagedReplica(run: Run): Promise<void> {
   agent.kill()
   if (run.world.chance(0.5)) writeFileSync(agent.files.replica, 'damaged')
   else truncateSync(agent.files.replica, Math.min(8_192, statSync(agent.files.replica).size))
+  agent.tamper()
   run.world.count('damaged_replica')
 }
 
@@ -89,6 +92,7 @@ async function lostReplica(run: Run): Promise<void> {
   agent.kill()
   const { replica } = agent.files
   agent.lose(replica, ...(run.world.chance(0.7) ? [`${replica}-wal`, `${replica}-shm`] : []))
+  agent.tamper()
   run.world.count('lost_replica')
 }
 
@@ -97,6 +101,7 @@ async function lostWal(run: Run): Promise<void> {
   if (!existsSync(`${agent.files.replica}-wal`)) return
   agent.kill()
   agent.lose(`${agent.files.replica}-wal`, `${agent.files.replica}-shm`)
+  agent.tamper()
   run.world.count('lost_wal')
 }
 
@@ -121,7 +126,9 @@ async function powerLossAgent(run: Run): Promise<void> {
   if (!agent.running) return
   agent.kill()
   agent.lose(`${agent.files.replica}-shm`)
-  if (cutLog(run, `${agent.files.replica}-wal`)) run.world.count('power_loss_agent')
+  if (!cutLog(run, `${agent.files.replica}-wal`)) return
+  agent.tamper()
+  run.world.count('power_loss_agent')
 }
 
 async function powerLossServer(run: Run): Promise<void> {
@@ -166,6 +173,7 @@ async function agentSetBack(run: Run): Promise<void> {
   if (older === undefined) return
   agent.kill()
   agent.setBackTo(older)
+  agent.tamper()
   run.world.count('agent_set_back')
   if (run.world.chance(0.7)) agent.start()
 }
@@ -176,6 +184,7 @@ async function twoAgents(run: Run): Promise<void> {
   if (run.clones.length > 0 || agent.clusterId === null) return
   const network = new FaultyNetwork(run.world, agent.name, agent.network.target, run.pages)
   const clone = new SimAgent(run.world, agent.name, run.server.joinToken, network, agent.cluster, agent.copy())
+  clone.tamper()
   run.clones.push(clone)
   clone.start()
   run.world.count('two_agents')

@@ -10,8 +10,9 @@ import type { Run } from './run.ts'
 import type { SimAgent } from './sim-agent.ts'
 import { readServiceRow, rowsOnDisk } from './sim-cluster.ts'
 
-/** A site of these histories has at most 40 objects, a reserve of 4 MiB beside them; what grows without end would pass this within a few of them. */
-const AGENT_FOLDER_BYTES_MAX = 12 * 1_024 * 1_024
+/** What a site may take of its disk: the reserve and the logs of two databases, and the largest revision a few times over (replica, what was applied, what is staged). */
+const FOLDER_BYTES_FIXED = 10 * 1_024 * 1_024
+const FOLDER_ROWS_FACTOR = 10
 const POISON_KEY = 'poison'
 
 export async function findProblems(run: Run): Promise<Broken[]> {
@@ -98,12 +99,13 @@ function clusterProblems(agent: SimAgent, expected: ReadonlyArray<readonly [stri
 }
 
 function boundProblems(run: Run, agent: SimAgent, say: Say): Broken[] {
+  const most = FOLDER_BYTES_FIXED + FOLDER_ROWS_FACTOR * run.largestBytes
   const files = readdirSync(agent.dir, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
   const bytes = files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0)
   run.counts.largest_agent_folder_bytes = Math.max(run.counts.largest_agent_folder_bytes, bytes)
   const staged = files.filter(({ name }) => /\.new(-wal|-shm)?$|\.part/.test(name)).map(({ name }) => name)
   return [
-    ...(bytes > AGENT_FOLDER_BYTES_MAX ? [say('bounds', `has ${bytes} bytes in its folder`)] : []),
+    ...(bytes > most ? [say('bounds', `has ${bytes} bytes in its folder, at most ${most} are expected`)] : []),
     ...(staged.length > 0 ? [say('bounds', `left ${staged.join(', ')} behind`)] : []),
   ]
 }

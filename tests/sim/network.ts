@@ -22,6 +22,8 @@ interface Answer {
 
 class LinkDown extends Error {}
 
+/** A page of a hundred parts, and whatever else there is to say. */
+const BURST_MAX = 200
 const COUNTER_MAX = 2 ** 53 - 2
 const KEEPS: ReadonlySet<string> = new Set([ROUTES.desired, ROUTES.buckets, ROUTES.status])
 
@@ -40,6 +42,7 @@ export class FaultyNetwork {
   /** Pages that any agent of this world was sent. */
   readonly #pages: Map<string, Answer>
   #last: Answer | null = null
+  #burst = { atMs: 0, count: 0 }
   readonly #open = { pull: 0, push: 0 }
   #life: Life | null = null
 
@@ -51,6 +54,7 @@ export class FaultyNetwork {
   }
 
   async fetch(life: Life, url: string, init: BunFetchRequestInit): Promise<Response> {
+    if (this.#spins()) life.end()
     const path = new URL(url).pathname
     const kind = path === ROUTES.status ? 'push' : path === ROUTES.desired || path === ROUTES.buckets ? 'pull' : null
     if (this.#life !== life) {
@@ -66,6 +70,15 @@ export class FaultyNetwork {
     } finally {
       if (this.#life === life) this.#open[kind] -= 1
     }
+  }
+
+  /** Requests that follow each other while no time passes. */
+  #spins(): boolean {
+    const nowMs = this.#world.clock.nowMs()
+    if (nowMs !== this.#burst.atMs) this.#burst = { atMs: nowMs, count: 0 }
+    this.#burst.count += 1
+    if (this.#burst.count === BURST_MAX) this.#world.break('stuck', `${this.#name} asked ${BURST_MAX} times in no time`)
+    return this.#burst.count >= BURST_MAX
   }
 
   async #fetch(url: string, path: string, init: BunFetchRequestInit): Promise<Response> {

@@ -17,9 +17,9 @@ const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
 
 /** Of revisions with an object that does not compress and travels in parts on a bad link. */
 const LARGE_SHARE = 0.04
-const noise = (seed: number): string => {
+const noise = (seed: number, bytes: number): string => {
   const random = seededRandom(seed)
-  return Buffer.from(Array.from({ length: random() < 0.2 ? 300_000 : 50_000 }, () => random() * 256)).toString('base64')
+  return Buffer.from(Array.from({ length: bytes }, () => random() * 256)).toString('base64')
 }
 
 export interface RunCounts {
@@ -41,6 +41,8 @@ export class Run {
   clones: SimAgent[] = []
   readonly pages: SentPages = new Map()
   readonly backups: string[] = []
+  /** Of the objects of one publication. */
+  largestBytes = 0
   readonly snapshots = new Map<string, string>()
   readonly counts: RunCounts = {
     revisions: 0,
@@ -88,15 +90,22 @@ export class Run {
   }
 
   /** What somebody might order next. */
-  wish(clusterId: ClusterId, id: ServiceId): Map<string, string> {
+  wish(
+    clusterId: ClusterId,
+    id: ServiceId,
+    { share = LARGE_SHARE, bytes = this.world.chance(0.2) ? 300_000 : 50_000 } = {},
+  ): Map<string, string> {
     const { world } = this
     const pool = NAMES.slice(0, id.service === 'web' ? 9 : 5)
-    const share = world.chance(0.1) ? 0.1 : 0.65
-    const names = pool.filter(() => world.chance(share))
+    const part = world.chance(0.1) ? 0.1 : 0.65
+    const names = pool.filter(() => world.chance(part))
     // The value names the cluster: what comes to the wrong place is seen.
-    const large = world.chance(LARGE_SHARE) ? world.pick(names.length === 0 ? [''] : names) : ''
+    const large = world.chance(share) ? world.pick(names.length === 0 ? [''] : names) : ''
     return new Map(
-      names.map((name) => [objectName(id, name), `${clusterId} ${world.below(4)}${name === large ? noise(world.below(1_000_000)) : ''}`]),
+      names.map((name) => [
+        objectName(id, name),
+        `${clusterId} ${world.below(4)}${name === large ? noise(world.below(1_000_000), bytes) : ''}`,
+      ]),
     )
   }
 
@@ -110,6 +119,10 @@ export class Run {
     const { server, name, clusterId } = to
     const objects = new Map(
       [...values].map(([object, value]) => [objectRowId(id, configMapRef(object)), canonicalJson(configMap(object, { value }))]),
+    )
+    this.largestBytes = Math.max(
+      this.largestBytes,
+      [...objects.values()].reduce((sum, doc) => sum + doc.length, 0),
     )
     const digest = poison ? setDigest([['object/x', '{}']]) : setDigest(objects)
     const before = (await this.currentRow(server, clusterId, id))?.doc ?? null

@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import type { AgentReport } from '../../agent/report.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { hashOfRows } from '../../shared/crdt/row-hash.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import type { ProcessClock } from '../support/virtual-clock.ts'
 import { copyFolder, keyOf, makeReserve, type World } from './history.ts'
 import { Life } from './life.ts'
 import type { FaultyNetwork } from './network.ts'
-import { readServiceRow, rowsOnDisk, type SimCluster, serviceOfRow } from './sim-cluster.ts'
+import { headOnDisk, readServiceRow, rowsOnDisk, type SimCluster, serviceOfRow } from './sim-cluster.ts'
 
 export interface StatusOnDisk {
   kind: string
@@ -29,6 +30,7 @@ export class SimAgent {
   #running: { agent: Agent; life: Life; clock: ProcessClock; clusterId: string | null } | null = null
   #offsetMs = 0
   #seen = ''
+  #tampered = false
   /** Why the last start failed; a person at the site reads it. */
   startFailure: string | null = null
   starts = 0
@@ -149,6 +151,11 @@ export class SimAgent {
     for (const path of paths) rmSync(path, { force: true })
   }
 
+  /** Somebody else wrote the file: until it is healed nothing is expected of it. */
+  tamper(): void {
+    this.#tampered = true
+  }
+
   #replicaChanged(): boolean {
     const look = (path: string) => statSync(path, { throwIfNoEntry: false })
     const [file, log] = [look(this.files.replica), look(`${this.files.replica}-wal`)]
@@ -162,7 +169,13 @@ export class SimAgent {
   watchRows(): void {
     const clusterId = this.clusterId
     if (clusterId === null || !this.#replicaChanged()) return
-    for (const { cluster, id, doc } of rowsOnDisk(this.#dir) ?? []) {
+    const rows = rowsOnDisk(this.#dir) ?? []
+    const head = headOnDisk(this.#dir)
+    // CU4: rows and cursor change together, so that whenever it dies it is at a position that was once a head.
+    const fits = head === null || (head.count === rows.length && head.hash === hashOfRows(rows.map(({ id, doc }) => [id, doc])))
+    if (fits) this.#tampered = false
+    else if (!this.#tampered) this.#world.break('diverged', `${this.name} holds ${rows.length} rows that are not those of its own cursor`)
+    for (const { cluster, id, doc } of rows) {
       if (cluster !== clusterId || (id.startsWith('object/') && !doc.includes(clusterId) && doc !== 'rogue'))
         this.#world.break('foreign_row', `${this.name} holds ${id} of another cluster`)
       const service = serviceOfRow(id)

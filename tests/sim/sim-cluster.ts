@@ -138,6 +138,20 @@ export function rowsOnDisk(dataDir: string): Array<{ cluster: string; id: string
   }
 }
 
+/** What a replica says of itself. */
+export function headOnDisk(dataDir: string): { hash: string; count: number } | null {
+  try {
+    const db = openSqlite(agentFiles(dataDir).replica, { readonly: true })
+    try {
+      return db.query<{ hash: string; count: number }, []>('SELECT hash, count FROM replica_position').get()
+    } finally {
+      db.close()
+    }
+  } catch {
+    return null
+  }
+}
+
 function heldRow(dataDir: string, service: ServiceId): ServiceRow | null {
   const row = rowsOnDisk(dataDir)?.find(({ id }) => id === serviceRowId(service))
   return row === undefined ? null : readServiceRow(row.doc)

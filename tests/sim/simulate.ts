@@ -16,6 +16,8 @@ export interface SimOptions {
   weights?: Readonly<Record<string, number>>
   /** In place of all network faults. */
   network?: readonly NetworkFault[]
+  /** How long a world that does not come to rest is waited for. */
+  restMinutes?: number
 }
 
 export interface SimReport extends RunCounts {
@@ -47,7 +49,7 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
       for (const agent of run.everyAgent) agent.watchRows()
     }
     await becomeQuiet(run)
-    world.broken.push(...(await rest(run)))
+    world.broken.push(...(await rest(run, options.restMinutes ?? REST_MINUTES_MAX)))
   } catch (error) {
     world.break('stuck', error instanceof Error ? (error.stack ?? error.message) : String(error))
   } finally {
@@ -130,10 +132,10 @@ async function becomeQuiet(run: Run): Promise<void> {
 }
 
 /** Waits until there is nothing left to find, twice; else says what there is. */
-async function rest(run: Run): Promise<Broken[]> {
+async function rest(run: Run, minutes: number): Promise<Broken[]> {
   let calm = 0
   let found: Broken[] = []
-  for (let minute = 0; minute < REST_MINUTES_MAX && calm < 2; minute++) {
+  for (let minute = 0; minute < minutes && calm < 2; minute++) {
     await run.world.clock.advance(MINUTE_MS)
     await run.server.catchUp()
     await actOnReports(run, run.server, 1)

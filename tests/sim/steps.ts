@@ -31,6 +31,8 @@ export const STEPS: ReadonlyArray<readonly [name: string, weight: number, step: 
   ['kube', 3, kube],
   ['cut watches', 2, async (run) => run.world.pick(run.agents).cluster.cutWatches()],
   ['poison desired', 1, poisonDesired],
+  ['vanish', 0.7, vanish],
+  ['publish large', 0, publishLarge],
   ['bad agent', 1, badAgent],
   ...FILE_STEPS,
 ]
@@ -49,6 +51,22 @@ async function poisonDesired(run: Run): Promise<void> {
   if (to === null) return
   const id = run.world.pick(SERVICES)
   if (await run.publish(to, id, run.wish(to.clusterId, id), { poison: true })) run.world.count('poison_desired')
+}
+
+/** A row that is gone without an order, as no server should have it: nothing may go for it. */
+async function vanish(run: Run): Promise<void> {
+  const to = await run.pickCluster()
+  if (to === null) return
+  const id = run.world.pick(SERVICES)
+  run.world.note(`${to.server.name} loses the row of ${id.service} in ${to.name}`)
+  if (await to.server.publish(to.clusterId, id, null, new Map())) run.world.count('vanished_row')
+}
+
+async function publishLarge(run: Run): Promise<void> {
+  const to = await run.pickCluster()
+  if (to === null) return
+  const id = run.world.pick(SERVICES)
+  await run.publish(to, id, run.wish(to.clusterId, id, { share: 1, bytes: 700_000 }))
 }
 
 /** A person reads what waits for one, and sometimes acts. */

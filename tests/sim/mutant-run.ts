@@ -1,0 +1,18 @@
+// One process of tests/sim/mutations.test.ts: histories of a mutation's kind until one goes wrong. Prints which, and what was found.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MUTATIONS, type MutationName } from './mutations.ts'
+import { simulate } from './simulate.ts'
+
+const { histories, options } = MUTATIONS[process.argv[2] as MutationName]
+let found: { seed: number; what: string } | null = null
+for (let seed = 1; seed <= histories && found === null; seed++) {
+  const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'skerry-sim-'))
+  const { broken } = await simulate({ ...options, seed, dir, restMinutes: 30 })
+  rmSync(dir, { recursive: true, force: true })
+  const [first] = broken
+  if (first !== undefined) found = { seed, what: `${first.kind}: ${first.what}` }
+}
+process.stdout.write(`${JSON.stringify(found)}\n`)
+process.exit(0)
