@@ -148,14 +148,24 @@ async function carryOut(
     const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
     events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
   }
-  for (const subject of plan.close) await store.closeConfirmation(subject)
+  const pace = createPace(clock)
+  for (const subject of plan.close) {
+    await store.closeConfirmation(subject)
+    await pace()
+  }
   // Not if it was taken back while this pass ran: whoever did that asked for another pass.
   if (plan.finished && (await store.finishDeletion(service, service.version))) {
     deps.renderer.forget(id)
     events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
   }
-  if (events.length > 0) await store.appendEvents(events)
+  for (let start = 0; start < events.length; start += EVENTS_A_TIME) {
+    await store.appendEvents(events.slice(start, start + EVENTS_A_TIME))
+    await pace()
+  }
 }
+
+/** A removal from ten thousand clusters is as many events. */
+const EVENTS_A_TIME = 200
 
 /** Answers what there is to tell of it. */
 async function publishPlanned(
@@ -170,10 +180,11 @@ async function publishPlanned(
     return { ...id, clusterId, doc, placedBy, objects: objects === 'rendered' ? rendered : NONE }
   })
   const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
+  const removed = publishes.filter(({ what }) => what === 'removed')
+  await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, id))) // they are committed together
   const events: NewEvent[] = []
   const revised: string[] = []
-  for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {
-    if (what === 'removed') await deps.store.deleteStatusOfService(clusterId, id)
+  for (const [index, { cluster, doc, what }] of publishes.entries()) {
     if (changed[index] !== true) continue
     const about = { service: id, cluster }
     if (what === 'placed' || what === 'updated') revised.push(cluster)

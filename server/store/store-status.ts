@@ -42,7 +42,7 @@ export function createStatusStore(db: Kysely<Tables>): StatusStore {
       return readSlices(read, toEntry)
     },
 
-    deleteStatusOfService: (clusterId, id) => db.transaction().execute((trx) => deleteStatusOfService(trx, clusterId, id)),
+    deleteStatusOfService: (clusterId, id) => together((trx) => deleteStatusOfService(trx, clusterId, id)),
     appendEvents: (events) => db.transaction().execute((trx) => appendEvents(trx, events)),
 
     listEvents: async ({ after, cluster, project, service, limit }) => {
