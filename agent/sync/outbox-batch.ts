@@ -30,3 +30,8 @@ export function settledRev(rows: readonly OutboxRow[], ack: number, refusedKeys:
   }
   return settled
 }
+
+/** A push that a link cut is tried again with half of it, because what is too much for the link stays too much. */
+export const PUSH_BYTES_MIN = 4_096
+export const bytesAfterCut = (bytes: number): number => Math.max(PUSH_BYTES_MIN, Math.floor(bytes / 2))
+export const bytesAfterPush = (bytes: number): number => Math.min(PUSH_BYTES_MAX, bytes * 2)

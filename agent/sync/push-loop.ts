@@ -5,8 +5,10 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { compareRevs, pushBatch, pushInventory } from './push.ts'
+import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX } from './outbox-batch.ts'
+import { compareRevs, type PushLimits, pushBatch, pushInventory } from './push.ts'
 import { pushAtMs } from './push-pace.ts'
+import { cutOf } from './server-client.ts'
 import type { SessionKeeper } from './session-keeper.ts'
 
 /** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
@@ -35,8 +37,7 @@ export class PushLoop {
   #wakers: Array<() => void> = []
   /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
   #given: number | null
-  /** Of a former life nobody can tell what arrived. */
-  readonly #sent: { rev: number }
+  readonly #limits: PushLimits
   #lastMs: number | null = null
   #underWay: Promise<unknown> = Promise.resolve()
   /** Where the inventory goes on. */
@@ -46,7 +47,8 @@ export class PushLoop {
     this.#options = options
     const { state } = options
     this.#given = state.identity() === null ? null : state.lastRev()
-    this.#sent = { rev: this.#given ?? 0 }
+    // Of a former life nobody can tell what arrived.
+    this.#limits = { sentRev: this.#given ?? 0, bytesMax: PUSH_BYTES_MAX }
     state.onOutbox(() => this.wake())
   }
 
@@ -81,15 +83,27 @@ export class PushLoop {
         await compareRevs(session, state, this.#given, log, signal)
         this.#given = null
       }
-      await pushBatch(session, state, this.#sent, log, signal)
+      await pushBatch(session, state, this.#limits, log, signal)
     })
   }
 
   /** One push is under way at a time: the server takes no more of one agent. */
   #alone<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#underWay.then(work)
+    const turn = this.#underWay.then(() => this.#measured(work))
     this.#underWay = turn.catch(() => {})
     return turn
+  }
+
+  async #measured<T>(work: () => Promise<T>): Promise<T> {
+    const limits = this.#limits
+    try {
+      const done = await work()
+      limits.bytesMax = bytesAfterPush(limits.bytesMax)
+      return done
+    } catch (error) {
+      if (cutOf(error)?.sent) limits.bytesMax = bytesAfterCut(limits.bytesMax)
+      throw error
+    }
   }
 
   /** Returns when there is contact, something to say, and the time for it has come. */
@@ -124,7 +138,10 @@ export class PushLoop {
     if (this.#after === null) await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
     // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
     const settled = !signal.aborted && idle() && this.#given === null && state.outboxDepth() === 0
-    this.#after = settled && state.inventoryDue() ? await this.#alone(() => pushInventory(session, state, this.#after, log, signal)) : null
+    this.#after =
+      settled && state.inventoryDue()
+        ? await this.#alone(() => pushInventory(session, state, this.#after, this.#limits.bytesMax, log, signal))
+        : null
   }
 
   async #compareTurn(signal: AbortSignal): Promise<void> {

@@ -4,26 +4,29 @@ import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/pro
 import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { outboxBatch, PUSH_BYTES_MAX, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
+import { outboxBatch, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
 import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from './session-keeper.ts'
 
-/** Of one range: less than the server takes, because a smaller push gets through a worse link. */
-const INVENTORY_BYTES_MAX = PUSH_BYTES_MAX
+export interface PushLimits {
+  /** The greatest rev that the server can have from here; raised before the request. */
+  sentRev: number
+  /** Of one push before compression: a smaller one gets through a worse link. */
+  bytesMax: number
+}
 
-/** `sent`: the greatest rev that the server can have from here; raised before the request. */
 export async function pushBatch(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew'>,
-  sent: { rev: number },
+  limits: PushLimits,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const rows = outboxBatch(state.outbox(PUSH_ROWS_MAX))
+  const rows = outboxBatch(state.outbox(PUSH_ROWS_MAX), limits.bytesMax)
   const incarnation = state.identity()?.incarnation
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined || incarnation === undefined) return
-  const known = Math.max(sent.rev, incarnation * REV_INCARNATION)
-  sent.rev = Math.max(sent.rev, last.rev)
+  const known = Math.max(limits.sentRev, incarnation * REV_INCARNATION)
+  limits.sentRev = Math.max(limits.sentRev, last.rev)
   const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
   if (wasSetBack(had ?? ack, state, log)) return
   if (ack > last.rev || (had ?? 0) > known) {
@@ -69,12 +72,13 @@ export async function pushInventory(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'inventoryRange' | 'inventoryDone'>,
   after: string | null,
+  bytesMax: number,
   log: Logger,
   signal: AbortSignal,
 ): Promise<string | null> {
   const incarnation = state.identity()?.incarnation
   if (incarnation === undefined) return null
-  const { rows, upTo } = state.inventoryRange(after, STATUS_ROWS_MAX, INVENTORY_BYTES_MAX)
+  const { rows, upTo } = state.inventoryRange(after, STATUS_ROWS_MAX, bytesMax)
   if (rows.length === 0 && after === null) return null
   const { reject } = await send(session, { incarnation, rows, complete: after === null && upTo === null ? true : { after, upTo } }, signal)
   for (const { key, code } of reject) log.warn('the server keeps what the inventory does not name, because it refused a row', { key, code })

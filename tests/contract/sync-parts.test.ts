@@ -176,6 +176,22 @@ test('SY9 RV3 a page that the server no longer keeps is asked for again from the
   expect(asked.filter((path) => path.includes('part=4')).length).toBeGreaterThanOrEqual(2)
 }, 30_000)
 
+test('PU5 a link that cuts after every 20 kB upwards brings up what waits in the outbox', async () => {
+  const { proxy, start, clusterId, server } = await startSite(1)
+  proxy.setRules({ cutAfterBytes: { up: 20_000 } })
+  const { state, until } = start()
+  const doc = { sync: 'Synced', health: 'Healthy', reason: 'r', sinceMs: 1, objectCount: 0, healthyCount: 0 }
+  const rows = Array.from({ length: 2_000 }, (_, n) => ({
+    kind: 'service' as const,
+    key: `shop/s${n}`,
+    doc: { ...doc, message: randomBytes(60).toString('base64') },
+  }))
+  state.report(rows)
+  await until(() => state.outboxDepth() === 0)
+  expect(await server.store.listStatus({ clusterId, kind: 'service' })).toHaveLength(2_000)
+  expect(proxy.counts().cuts).toBeGreaterThan(3)
+}, 30_000)
+
 const head = (change: (text: string) => string) => async (response: Response) => {
   const text = response.headers.get(TRANSFER_HEADER)
   if (text === null) return response

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { outboxBatch, settledRev } from '../../agent/sync/outbox-batch.ts'
+import { bytesAfterCut, bytesAfterPush, outboxBatch, PUSH_BYTES_MAX, PUSH_BYTES_MIN, settledRev } from '../../agent/sync/outbox-batch.ts'
 
 const row = (rev: number, key = `k${rev}`, doc: unknown = null) => ({ kind: 'service' as const, key, rev, doc })
 
@@ -31,4 +31,9 @@ test('PU5 a batch is the beginning of the outbox, up to its bytes, and never emp
   expect(revs(1)).toEqual([1])
   expect(revs(1e9)).toEqual([1, 2, 3])
   expect(outboxBatch([])).toEqual([])
+})
+
+test('PU5 a push is halved by a cut down to its least, and doubled by success up to its most', () => {
+  expect([bytesAfterCut(PUSH_BYTES_MAX), bytesAfterCut(PUSH_BYTES_MIN + 1)]).toEqual([PUSH_BYTES_MAX / 2, PUSH_BYTES_MIN])
+  expect([bytesAfterPush(PUSH_BYTES_MIN), bytesAfterPush(PUSH_BYTES_MAX - 1)]).toEqual([2 * PUSH_BYTES_MIN, PUSH_BYTES_MAX])
 })
