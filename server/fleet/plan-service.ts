@@ -5,7 +5,7 @@ import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Confirmation, DesiredService } from '../store/store.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
-import { leftByNewTargets, placedByText, type TargetCluster, targetsOf } from './targeting.ts'
+import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
 
 export interface PlanInput {
   id: ServiceId
@@ -121,13 +121,14 @@ function decideRemovals(
   const subject = deleting ? removeSubject(id) : leaveSubject(id)
   const other = deleting ? leaveSubject(id) : removeSubject(id)
   if (confirmations.has(other)) plan.close.push(other)
+  const placedTargets = sharedBy(readPlacedBy) // most clusters were placed by the same
   const verdict: GuardVerdict = guardRemovals({
     cause: deleting ? 'service_deleted' : 'left_targets',
     protect: input.spec.protect,
     holders: holders.filter(({ doc }) => doc.removal === undefined).length,
     leaving: leaving.length,
     ordered,
-    leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels)).length,
+    leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels, placedTargets)).length,
     targets,
   })
   const frozen = input.render === null && !deleting

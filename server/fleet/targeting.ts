@@ -27,10 +27,13 @@ export const placedByText = ({ selector, exclude }: Targets): string => canonica
 const placedBySchema = z.object({ selector: labelSelectorSchema, exclude: z.array(labelSelectorSchema) })
 
 /** TG2: a cluster that its old targets would still take was not relabelled: the service's targets changed under it. */
-export function leftByNewTargets(placedBy: string, labels: Labels): boolean {
-  const parsed = placedBySchema.safeParse(safeJson(placedBy))
-  return !parsed.success || isTarget(labels, parsed.data)
+export function leftByNewTargets(placedBy: string, labels: Labels, read: (placedBy: string) => Targets | null = readPlacedBy): boolean {
+  const targets = read(placedBy)
+  return targets === null || isTarget(labels, targets)
 }
+
+/** Null for what is none. */
+export const readPlacedBy = (placedBy: string): Targets | null => placedBySchema.safeParse(safeJson(placedBy)).data ?? null
 
 function safeJson(text: string): unknown {
   try {
