@@ -171,14 +171,13 @@ export class OwnedObjects implements WatchSink {
 
   turned(resource: ApiResource): void {
     for (const model of this.#models.values()) {
-      let concerned = false
       for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.inventory]) {
         if (ref.kind !== resource.kind || ref.group !== resource.group || groupOf(apiVersion) !== resource.group) continue
         model.mark(key)
-        concerned = true
       }
+      // Also who wants nothing of the kind: what carries its marks may be there from an earlier life (IV3).
       model.narrow = true
-      if (concerned) this.#deps.wake(model.key)
+      this.#deps.wake(model.key)
     }
   }
 

@@ -76,3 +76,18 @@ test.each([-3, 3])('RC17 a clock that is set by %d years makes no retry and no c
   expect(cluster.object(configMapRef('b'))?.['data']).toEqual({ a: '1' })
   await kit.stop()
 })
+
+test('IV3 what an earlier life applied is found again when another service brings its kind, though the revision names nothing', async () => {
+  const { clock, cluster, kit } = start()
+  kit.desire([configMap('a')])
+  await clock.advance(10_000)
+  await kit.stop()
+  const forgetful = createReconcileKit({ cluster, clock })
+  forgetful.desire([])
+  forgetful.start()
+  await clock.advance(10_000)
+  forgetful.desire([configMap('other')], {}, { project: 'web', service: 'other' })
+  await clock.advance(10_000)
+  expect(forgetful.service()?.refusal?.names).toEqual(['ConfigMap default/a'])
+  await forgetful.stop()
+})
