@@ -175,6 +175,7 @@ export class SimAgent {
     const fits = head === null || (head.count === rows.length && head.hash === hashOfRows(rows.map(({ id, doc }) => [id, doc])))
     if (fits) this.#tampered = false
     else if (!this.#tampered) this.#world.break('diverged', `${this.name} holds ${rows.length} rows that are not those of its own cursor`)
+    if (this.#tampered) return
     for (const { cluster, id, doc } of rows) {
       if (cluster !== clusterId || (id.startsWith('object/') && !doc.includes(clusterId) && doc !== 'rogue'))
         this.#world.break('foreign_row', `${this.name} holds ${id} of another cluster`)
