@@ -301,6 +301,31 @@ test('RP7 after a rotation of the server’s key the agent pins what follows fro
   expect(asked.filter((path) => path === ROUTES.buckets)).toEqual([])
 })
 
+test('RP7 a page by a newer key that comes before the session that tells of it is kept until it does', async () => {
+  const made = await site()
+  const { clock, agent, server, link, status, publish, asked } = made
+  agent.sync = withOwnKeys(made)
+  agent.start()
+  await clock.advance(20_000)
+  link.delayMs = (path) => (path === ROUTES.desired ? 30_000 : 0)
+  await clock.advance(60_000)
+  const position = agent.loop?.replica()?.position() ?? null
+  server.keys.rotate(clock.nowMs())
+  await publish('1')
+  const page = await server.shards.pull(agent.clusterId ?? ('' as never), position, { zstd: false })
+  const bytes = page.kind === 'page' ? Buffer.from(page.bytes) : Buffer.alloc(0)
+  let answered = 0
+  link.answer = (path) => (path === ROUTES.desired && answered++ === 0 ? new Response(bytes) : null)
+  asked.length = 0
+  await clock.advance(35_000)
+  expect(answered).toBeGreaterThanOrEqual(1)
+  expect(agent.loop?.replica()?.read(WEB).kind).toBe('complete')
+  expect(status()).toMatchObject({ state: 'following', failure: null })
+  expect(asked.filter((path) => path === ROUTES.session)).toHaveLength(2)
+  expect(asked).not.toContain(ROUTES.buckets)
+  expect(agent.state?.identity()?.serverKeys).toHaveLength(2)
+})
+
 test('RP7 a page by a key that follows from none is refused, after one new session', async () => {
   const { clock, agent, link, asked } = await joined()
   const page = '{"t":"hello"}'
