@@ -49,6 +49,8 @@ interface Running {
   restore: RestoreActions
 }
 
+export class ServerDown extends Error {}
+
 export class SimServer {
   readonly name: string
   readonly #world: World
@@ -91,7 +93,7 @@ export class SimServer {
   }
 
   #alive(): Running {
-    if (this.#running === null) throw new Error(`${this.name} is down`)
+    if (this.#running === null) throw new ServerDown(`${this.name} is down`)
     return this.#running
   }
 

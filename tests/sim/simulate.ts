@@ -5,6 +5,7 @@ import { RESTORE_STEPS } from './file-steps.ts'
 import type { Broken } from './history.ts'
 import { findProblems } from './invariants.ts'
 import { Run, type RunCounts, SERVICES } from './run.ts'
+import { ServerDown } from './sim-server.ts'
 import { actOnReports, STEPS, type Step, startOrRepair, startServers } from './steps.ts'
 
 export interface SimOptions {
@@ -45,7 +46,7 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
     for (let step = 0; step < (options.steps ?? 24); step++) {
       const [name, act] = choose(steps, world.random())
       world.note(`step ${name}`)
-      await act(run)
+      await unlessDown(run, () => act(run))
       for (const agent of run.everyAgent) agent.watchRows()
     }
     await becomeQuiet(run)
@@ -73,6 +74,16 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
     virtualHours,
     trace: world.traceHash(),
     tail: broken.length > 0 ? world.lines() : [],
+  }
+}
+
+/** A server may go down while a person looks at it: then that person saw nothing. */
+async function unlessDown(run: Run, act: () => Promise<void>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    if (!(error instanceof ServerDown)) throw error
+    run.world.note('the server went down meanwhile')
   }
 }
 
