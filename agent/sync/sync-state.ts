@@ -244,8 +244,9 @@ function afterPart(task: Extract<Task, { kind: 'parts' }>, event: PageEvent, bef
       // A delta continues a file that is gone; a page that makes a new file is as good as before.
       if (of.kind === 'refetch') return { task: { kind: 'parts', of: { ...of, held: false } }, footing: 'kept', failure: before.failure }
       return withoutParts(afterPage(of, event, before))
-    case 'page_applied':
     case 'page_refused':
+      return restedAfterAll(of, withoutParts(afterPage(of, event, before)))
+    case 'page_applied':
     case 'must_refetch':
       return withoutParts(afterPage(of, event, before))
     case 'nothing_new':
@@ -255,6 +256,12 @@ function afterPart(task: Extract<Task, { kind: 'parts' }>, event: PageEvent, bef
       return exhaustive(event)
   }
 }
+
+/** Each part that came is a success to the growing wait, so it would begin anew after every page that came whole for nothing. */
+const restedAfterAll = (of: PageTask, outcome: Outcome): Outcome =>
+  of.kind === 'refetch' && of.scope === 'whole'
+    ? { ...outcome, effects: (outcome.effects ?? []).map((effect) => (effect === BACK_OFF ? REST : effect)) }
+    : outcome
 
 const withoutParts = (outcome: Outcome): Outcome =>
   outcome.footing === 'same' ? outcome : { ...outcome, effects: [DROP_PARTS, ...(outcome.effects ?? [])] }

@@ -129,7 +129,7 @@ const TABLE: Record<keyof typeof STATES, Record<SyncEvent['kind'], string>> = {
     joined: 'bare buckets, drop_parts',
     page_applied: 'unproven, drop_parts, tell',
     page_discarded: 'whole, drop_parts, back_off',
-    page_refused: 'whole, drop_parts, back_off',
+    page_refused: 'whole, drop_parts, rest',
     nothing_new: 'same, back_off',
     must_refetch: 'same, back_off',
     transfer_began: 'same, back_off',
