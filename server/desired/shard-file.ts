@@ -9,7 +9,7 @@ import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
-import { type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
+import { deltaReader, type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
 const TABLES = `
@@ -214,7 +214,9 @@ class CrdtShardFile implements ShardFile {
 
   led(clusterId: string, cursor: Position): KnownHead | null {
     const { before, count, ordinal } = this.#head(clusterId)
-    return before !== undefined && samePosition(before, cursor) ? { to: this.head(clusterId), count, ordinal } : null
+    return before !== undefined && samePosition(before, cursor)
+      ? { to: this.head(clusterId), count, ordinal, rows: this.#statements.delta.rows(clusterId, cursor.dv) }
+      : null
   }
 
   ordinal(clusterId: string): number {
@@ -280,6 +282,7 @@ function prepare(db: Database) {
     rows: db.prepare<{ id: string; doc: string }, { cluster: string; service: string; from: string; below: string }>(SERVICE_ROWS),
     upsert: db.prepare<null, { cluster: string; id: string; doc: string }>(UPSERT),
     remove: db.prepare<null, { cluster: string; id: string }>('DELETE FROM desired WHERE cluster = $cluster AND id = $id'),
+    delta: deltaReader(db),
     log: db.prepare<null, { dv: number; cluster: string; ordinal: number; term: number; hash: string; count: number }>(
       'INSERT INTO tx_log (dv, cluster, ordinal, term, hash, count) VALUES ($dv, $cluster, $ordinal, $term, $hash, $count)',
     ),

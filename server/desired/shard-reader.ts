@@ -16,6 +16,8 @@ export interface KnownHead {
   to: Position
   count: number
   ordinal: number
+  /** Read as they are taken, through the writer’s own connection: each write empties the cache of every other one. */
+  rows: Iterable<Row>
 }
 
 export type ReadResult =
@@ -80,7 +82,7 @@ function prepare(db: Database) {
     logged: db.prepare<HeadRow, { cluster: string; dv: number }>(
       'SELECT dv, term, hash, count FROM tx_log WHERE cluster = $cluster AND dv = $dv',
     ),
-    delta: db.prepare<ChangeRow, { cluster: string; after: number }>(DELTA),
+    delta: deltaReader(db),
     live: db.prepare<{ id: string; doc: string }, { cluster: string }>('SELECT id, doc FROM desired WHERE cluster = $cluster ORDER BY id'),
     ordinal: db.prepare<{ ordinal: number }, { cluster: string }>('SELECT ordinal FROM cluster_ordinal WHERE cluster = $cluster'),
   }
@@ -101,7 +103,7 @@ export function openShardReader(path: string): ShardReader {
   return {
     dbId: meta.dbId,
     read: (cluster, ask, bounds) =>
-      (ask.kind === 'pull' ? readKnown(statements, meta, cluster, ask, bounds) : null) ?? snapshot.deferred(cluster, ask, bounds),
+      (ask.kind === 'pull' && ask.led !== undefined ? readKnown(meta, ask.led, bounds) : null) ?? snapshot.deferred(cluster, ask, bounds),
     refusal: (cluster, cursor) => refusal.deferred(cluster, cursor),
     close() {
       for (const statement of Object.values(statements)) statement.finalize()
@@ -112,11 +114,16 @@ export function openShardReader(path: string): ShardReader {
 
 type Statements = ReturnType<typeof prepare>
 
-/** One statement is a snapshot of its own (PL2): the rows of a commit to ten thousand clusters are read ten thousand times. */
-function readKnown({ delta }: Statements, { siteId }: Meta, cluster: string, { cursor, led }: Ask & { kind: 'pull' }, bounds: ReadBounds) {
-  if (led === undefined || cursor === null) return null
-  const lines = writeLines(deltaRows(delta.iterate({ cluster, after: cursor.dv })), bounds)
-  return lines === null ? ({ kind: 'large' } as const) : ({ kind: 'rows', ...led, siteId, lines } as const)
+/** No transaction: one statement is a snapshot of its own (PL2). The rows of a commit to ten thousand clusters are read ten thousand times. */
+function readKnown({ siteId }: Meta, { rows, ...led }: KnownHead, bounds: ReadBounds): ReadResult {
+  const lines = writeLines(rows, bounds)
+  return lines === null ? { kind: 'large' } : { kind: 'rows', ...led, siteId, lines }
+}
+
+/** The rows of a cluster that are newer than a version of it. */
+export function deltaReader(db: Database): { rows(cluster: string, after: number): Iterable<Row>; finalize(): void } {
+  const delta = db.prepare<ChangeRow, { cluster: string; after: number }>(DELTA)
+  return { rows: (cluster, after) => deltaRows(delta.iterate({ cluster, after })), finalize: () => delta.finalize() }
 }
 
 /** Inside one read transaction (PL2). */
@@ -130,7 +137,7 @@ function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask,
     const reason = refusalOf(statements, meta, cluster, cursor, at.dv)
     if (reason !== null) return { kind: 'refetch', reason }
     if (cursor.dv === at.dv) return { kind: 'nothing_new' }
-    lines = writeLines(deltaRows(delta.iterate({ cluster, after: cursor.dv })), bounds)
+    lines = writeLines(delta.rows(cluster, cursor.dv), bounds)
   } else {
     if (at.count > bounds.rows) return { kind: 'large' }
     const all = () => wholeRows(live.iterate({ cluster }))
