@@ -137,6 +137,7 @@ class CrdtReplica implements CheckedReplica {
     if (hello.from === null) return this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
     if (position === null || !samePosition(position, hello.from)) return { kind: 'discarded' }
+    if (this.#saidMore(hello)) return { kind: 'refused', why: `the server said more than ordinal ${hello.ordinal} before: it was set back` }
     try {
       return this.#mergePage(read.page)
     } catch (error) {
@@ -144,6 +145,13 @@ class CrdtReplica implements CheckedReplica {
       if (isDiskFull(error) || (this.recheck() && !isDamage(error))) throw error
       return { kind: 'refused', why: `the replica is damaged: ${describeError(error)}` }
     }
+  }
+
+  /** RP2: in one epoch ordinals only grow. Without this, a server and a replica that both went back would agree on what nobody ordered any more; the refetch that
+   *  follows shows the server what it said. */
+  #saidMore({ epoch, ordinal }: Page['hello']): boolean {
+    const said = this.#last.proof?.hello
+    return said !== undefined && said.epoch === epoch && said.ordinal > ordinal
   }
 
   /** A file can break under an open connection. Then the check says so and a bootstrap follows; any other error is the caller's. */
@@ -165,6 +173,7 @@ class CrdtReplica implements CheckedReplica {
     const merged = file.merge(rows, head)
     if ('differs' in merged) return { kind: 'refused', why: merged.differs }
     this.#last = { epoch: hello.epoch, proof: head }
+    this.#refreshBeside() // a power cut may take the end of the file's log back
     return { kind: 'applied', position: hello.to, changedServices: servicesOf(merged.changedIds) }
   }
 
@@ -253,7 +262,7 @@ class CrdtReplica implements CheckedReplica {
     this.#letGo()
   }
 
-  /** Deltas do not write it: at checks and at the end is often enough for what only counts when the replica is lost. */
+  /** What it says counts when the replica is lost or came back older; a full disk keeps it from nothing else. */
   #refreshBeside(): void {
     if (this.#beside === this.#last.proof) return
     try {

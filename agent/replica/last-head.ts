@@ -1,5 +1,5 @@
 // What outlives the replica file: the greatest epoch seen (CU2a) and the last head that the server signed (RP2), in a small file beside it. Written before a new file
-// takes force, never at a delta.
+// takes force and after a delta did.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
