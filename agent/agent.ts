@@ -139,14 +139,23 @@ class RunningAgent implements Agent {
     })
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  async run(stop: AbortSignal): Promise<void> {
+    const broken = new AbortController()
+    const signal = AbortSignal.any([stop, broken.signal])
     const learned = this.#learnCluster(signal)
     const syncing = async () => {
       // A join that names its cluster lets the server know it again when this disk is lost (RP6).
       if (this.#state.identity() === null) await Promise.race([learned, this.#deps.clock.sleep(INFO_PATIENCE_MS, signal)])
       await this.#sync.run(signal)
     }
-    await Promise.all([learned, syncing(), this.#enforce(signal), this.#tendDisk(signal)])
+    // Sync alone would look alive to whoever starts a process again that ended.
+    const endAll = (error: unknown) => {
+      broken.abort()
+      throw error
+    }
+    const parts = [learned, syncing(), this.#enforce(signal), this.#tendDisk(signal)].map((part) => part.catch(endAll))
+    await Promise.allSettled(parts)
+    await Promise.all(parts)
   }
 
   /** Begins as soon as there is an identity and a replica; a network is not needed. */
@@ -240,8 +249,8 @@ class RunningAgent implements Agent {
     try {
       this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
     } catch (error) {
-      // Nothing may end for it, enforcement least of all: the reserve has it said again when there is space (RP4).
-      if (!isDiskFull(error)) throw error
+      // Nothing may end for it, enforcement least of all. The reserve has it said again when there is space (RP4).
+      if (!isDiskFull(error)) this.#deps.log.error('the cluster’s state cannot be noted', { error: describeError(error) })
     }
   }
 

@@ -132,11 +132,14 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const address = probes === undefined ? null : parseAddress(probes)
   const local = serveLocalApi(folder.path, () => agent.report(), ...(address === null ? [] : [address]))
   log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
-  await agent.run(stopping.signal)
-  await local.stop()
-  agent.close()
-  cluster.close()
-  folder.unlock()
+  try {
+    await agent.run(stopping.signal)
+  } finally {
+    await local.stop()
+    agent.close()
+    cluster.close()
+    folder.unlock()
+  }
 }
 
 function readTokenFile(path: string): string {

@@ -1,0 +1,89 @@
+// A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be started again by nobody.
+import { expect, test } from 'bun:test'
+import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { SimServer } from '../sim/world.ts'
+import { createFakeCluster } from '../support/fake-cluster.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+import { WEB } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+async function startSite() {
+  const clock = createVirtualClock()
+  const random = seededRandom(7)
+  const server = new SimServer({ dir: tempDir(), clock, random })
+  await server.open()
+  await server.createJoinToken(1)
+  const cluster = createFakeCluster({ clock })
+  const dataDir = tempDir()
+  const asked: string[] = []
+  const fetcher: Fetcher = async (url, init) => {
+    asked.push(url)
+    const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    aborted.catch(() => {})
+    const answer = await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted])
+    if (answer === null) throw new Error('connection refused')
+    return answer
+  }
+  const start = () => {
+    const options = { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 20, version: '1' }
+    const agent = createAgent(options, { cluster, fetcher, clock, random, log: silentLogger, freeMemory: () => {} })
+    const stopping = new AbortController()
+    const ended: unknown[] = []
+    const running = agent.run(stopping.signal).catch((error: unknown) => void ended.push(error))
+    const stop = async () => {
+      stopping.abort()
+      await running
+      agent.close()
+    }
+    return { agent, ended, stop }
+  }
+  const breakState = (...statements: string[]) => {
+    const db = openSqlite(agentFiles(dataDir).state)
+    for (const statement of statements) db.run(statement)
+    db.close()
+  }
+  const publish = (agent: Agent, objects: Record<string, string>) =>
+    server.publish(clusterIdSchema.parse(agent.report().clusterId), WEB, objects)
+  return { clock, cluster, asked, start, breakState, publish }
+}
+
+test('SY11 an agent whose inventory cannot be read ends with that error, and asks the server nothing more', async () => {
+  const { clock, asked, start, breakState } = await startSite()
+  const first = start()
+  await clock.advance(5_000)
+  await first.stop()
+  breakState(
+    "INSERT INTO service (key) VALUES ('shop/web')",
+    "INSERT INTO inventory (ref, service, api_version) VALUES ('?', 'shop/web', 'v1')",
+  )
+  const second = start()
+  await clock.advance(30_000)
+  expect(second.ended.map(String)).toEqual([expect.stringContaining('well-formed refs')])
+  asked.length = 0
+  await clock.advance(10 * 60_000)
+  expect(asked).toEqual([])
+  await second.stop()
+})
+
+test('SY11 a report that cannot be noted down ends no enforcement', async () => {
+  const { clock, cluster, start, breakState, publish } = await startSite()
+  const { agent, ended, stop } = start()
+  await clock.advance(5_000)
+  await publish(agent, { a: '1' })
+  await clock.advance(5_000)
+  breakState('DROP TABLE outbox')
+  cluster.deleteAs('kubectl', { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME })
+  await clock.advance(60_000)
+  cluster.editAs('kubectl', configMapRef('a'), (object) => Object.assign(object, { data: { value: 'x' } }))
+  await clock.advance(60_000)
+  expect(ended).toEqual([])
+  expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ value: '1' })
+  await stop()
+})
