@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type FileChanges, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createLocalFleet, type LocalAgent, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import { createLocalFleet, type LocalAgent, type LocalFleet, type Programs } from '../../scripts/local-cluster/local-fleet.ts'
 import type { PlacementView } from '../../shared/model/views.ts'
 import { type AuditEvent, type Etcd, eventually, type KubeCluster, startEtcd, startKubeCluster, WRITE_VERBS } from './kube-cluster.ts'
 
@@ -33,7 +33,11 @@ export interface SiteOptions {
   extraApiServerFlags?: readonly string[]
 }
 
-export async function startScenario(options: { sites: Record<string, SiteOptions>; poll?: string }): Promise<Scenario> {
+export async function startScenario(options: {
+  sites: Record<string, SiteOptions>
+  poll?: string
+  programs?: Programs
+}): Promise<Scenario> {
   const undo: Array<() => unknown> = []
   const stop = async () => {
     for (const step of undo.splice(0).reverse()) await step()
@@ -46,7 +50,7 @@ export async function startScenario(options: { sites: Record<string, SiteOptions
     await git.commit({ 'README.md': '# manifests\n' }, 'begin')
     const etcd: Etcd = await startEtcd()
     undo.push(() => etcd.stop())
-    const fleet = await createLocalFleet()
+    const fleet = await createLocalFleet(options.programs === undefined ? {} : { programs: options.programs })
     undo.push(() => fleet.stop())
     await fleet.startServer()
     await fleet.run(['apply', '-f', '-'], { stdin: repositoryYaml('apps', git.url, options.poll) })
