@@ -66,9 +66,11 @@ export async function readBody(request: Request, bytesMax: number, { budget, sig
   }
 }
 
-/** The same request with its body in memory. */
+/** The same request with its body in memory, under a name of four letters or more: Elysia looks for a path at a fixed place behind the scheme, and under a short
+ *  one (`http://hub/api/…`) it would see another path than whoever asked for the credential. */
 export async function withLimitedBody(request: Request, bytesMax: number): Promise<Request> {
-  if (request.body === null) return request
-  const body = await readBody(request, bytesMax)
-  return new Request(request.url, { method: request.method, headers: request.headers, body, signal: request.signal })
+  const { pathname, search } = new URL(request.url)
+  const { method, headers, signal } = request
+  const body = request.body === null ? null : await readBody(request, bytesMax)
+  return new Request(`http://localhost${pathname}${search}`, { method, headers, signal, ...(body === null ? {} : { body }) })
 }

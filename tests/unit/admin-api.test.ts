@@ -35,6 +35,18 @@ test('AP1 only the probes are open', async () => {
   expect((await admin.app.fetch(new Request('http://localhost/healthz'))).status).toBe(200)
 })
 
+test.each(['x', 'hub', 'hub:8080', 'skerry.example', '[::1]:8080'])(
+  'AP1 a server that is called %s has the same paths, and no others',
+  async (host) => {
+    const ask = async (path: string, headers: Record<string, string> = {}) =>
+      (await admin.app.fetch(new Request(`http://${host}${path}`, { headers }))).status
+    expect(await ask('/healthz')).toBe(200)
+    expect(await ask('/api/v1/clusters')).toBe(401)
+    expect(await ask('/api/v1/clusters', { authorization: `Bearer ${admin.token}` })).toBe(200)
+    expect(await ask('/zz/api/v1/clusters')).toBe(404)
+  },
+)
+
 test('AP3 an unknown route is a problem, below /api only for those who may ask', async () => {
   expect(await admin.call('GET', '/api/v1/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } })
   expect(await admin.call('GET', '/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } })
