@@ -54,9 +54,13 @@ async function rogueEdit(run: Run): Promise<void> {
     'DELETE FROM desired',
     `INSERT INTO desired VALUES ('${clusterId}', 'x', 'rogue')`,
   ])
-  const crdt = openCrdtDb(agent.files.replica, { synchronous: 'OFF' })
-  crdt.db.run(edit)
-  crdt.close()
+  try {
+    const crdt = openCrdtDb(agent.files.replica, { synchronous: 'OFF' })
+    crdt.db.run(edit)
+    crdt.close()
+  } catch {
+    return // the file has other troubles
+  }
   agent.tamper()
   run.world.count('rogue_edit')
   if (run.world.chance(0.5)) await run.world.clock.advance(run.world.random() * 60_000)
@@ -111,6 +115,7 @@ async function lostState(run: Run): Promise<void> {
   agent.kill()
   const { state } = agent.files
   agent.lose(state, `${state}-wal`, `${state}-shm`)
+  run.forgetful.add(agent.name)
   run.world.count('lost_state')
 }
 
@@ -174,6 +179,7 @@ async function agentSetBack(run: Run): Promise<void> {
   agent.kill()
   agent.setBackTo(older)
   agent.tamper()
+  run.forgetful.add(agent.name)
   run.world.count('agent_set_back')
   if (run.world.chance(0.7)) agent.start()
 }
@@ -187,6 +193,8 @@ async function twoAgents(run: Run): Promise<void> {
   clone.tamper()
   run.clones.push(clone)
   clone.start()
+  run.cloned.add(agent.name)
+  run.forgetful.add(agent.name)
   run.world.count('two_agents')
   await run.world.clock.advance(run.world.random() * 60_000)
 }

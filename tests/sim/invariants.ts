@@ -13,6 +13,8 @@ import { readServiceRow, rowsOnDisk } from './sim-cluster.ts'
 /** What a site may take of its disk: the reserve and the logs of two databases, and the largest revision a few times over (replica, what was applied, what is staged). */
 const FOLDER_BYTES_FIXED = 10 * 1_024 * 1_024
 const FOLDER_ROWS_FACTOR = 10
+/** A lie about its own cluster that a hostile agent got in (steps.ts); an honest one knows nothing of it. */
+const HOSTILE_ROW = 'service shop/never'
 const POISON_KEY = 'poison'
 
 export async function findProblems(run: Run): Promise<Broken[]> {
@@ -38,8 +40,9 @@ async function problemsOf(run: Run, agent: SimAgent): Promise<Broken[]> {
     ]
   if (report.outboxDepth > 0) return [say('lost_status', `has ${report.outboxDepth} rows in its outbox: ${link()}`)]
   return [
-    ...(await statusProblems(run, agent, clusterId, say)),
-    ...clusterProblems(agent, expected, say),
+    // Two agents that number their rows alike cannot be told apart by them: what one of them said may stand for what the other did, until it changes.
+    ...(run.cloned.has(agent.name) ? [] : await statusProblems(run, agent, clusterId, say)),
+    ...clusterProblems(run, agent, expected, say),
     ...boundProblems(run, agent, say),
   ]
 }
@@ -69,13 +72,14 @@ async function statusProblems(run: Run, agent: SimAgent, clusterId: ReturnType<t
   }
   // A server keeps what an inventory does not name when it refused a row of it (PU4).
   const poisoned = agent.reported().some(({ key }) => key === POISON_KEY)
+  received.delete(HOSTILE_ROW)
   for (const key of received.keys())
     if (!reported.has(key) && !poisoned) problems.push(say('lost_status', `the server has ${key}, which the agent does not know`))
   return problems.slice(0, 3)
 }
 
 /** What the rows name is there as they say; what is there as ours is named, or waits for a person. */
-function clusterProblems(agent: SimAgent, expected: ReadonlyArray<readonly [string, string]>, say: Say): Broken[] {
+function clusterProblems(run: Run, agent: SimAgent, expected: ReadonlyArray<readonly [string, string]>, say: Say): Broken[] {
   const live = agent.cluster.values()
   const wanted = new Map<string, string>()
   const complete = new Set<string>()
@@ -87,6 +91,8 @@ function clusterProblems(agent: SimAgent, expected: ReadonlyArray<readonly [stri
   const problems: Broken[] = []
   for (const [name, value] of wanted)
     if (live.get(name) !== value) problems.push(say('diverged', `has ${name} = ${live.get(name)} in its cluster, ordered is ${value}`))
+  // What an earlier life applied of a kind that nobody wants any more is not looked for (RC5).
+  if (run.forgetful.has(agent.name)) return problems.slice(0, 3)
   const statuses = new Map(agent.reported().flatMap(({ kind, key, doc }) => (kind === 'service' ? [[key, doc] as const] : [])))
   for (const name of live.keys()) {
     const id: ServiceId = { project: 'shop', service: name.slice(0, name.lastIndexOf('.')) }

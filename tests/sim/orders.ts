@@ -45,6 +45,13 @@ export class Orders {
     this.#held.set(key, Math.max(order.number, this.#held.get(key) ?? 0))
   }
 
+  /** After a fork two servers order what they like, each whole and signed: what only the other one had ordered is no wish of this one. */
+  isOfAnotherLine(cluster: string, service: ServiceId, name: string, line: string): boolean {
+    const naming = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).filter(({ names }) => names?.has(name))
+    const newest = naming.at(-1)
+    return newest !== undefined && newest.line !== line
+  }
+
   /** Null when somebody wanted it gone; else why this delete is nobody's wish. `row`: of the object's service, as the replica holds it now. */
   whyNotDelete(cluster: string, service: ServiceId, name: string, row: ServiceRow | null): string | null {
     if (row === null) return 'the replica holds no row of its service'

@@ -28,6 +28,7 @@ export interface RunCounts {
   statuses: number
   objects: number
   deletes: number
+  deletes_after_fork: number
   starts: number
   largest_agent_folder_bytes: number
 }
@@ -43,6 +44,9 @@ export class Run {
   readonly backups: string[] = []
   /** Of the objects of one publication. */
   largestBytes = 0
+  /** Sites that had two agents, or whose agent lost its memory of what it applied. */
+  readonly cloned = new Set<string>()
+  readonly forgetful = new Set<string>()
   readonly snapshots = new Map<string, string>()
   readonly counts: RunCounts = {
     revisions: 0,
@@ -50,6 +54,7 @@ export class Run {
     statuses: 0,
     objects: 0,
     deletes: 0,
+    deletes_after_fork: 0,
     starts: 0,
     largest_agent_folder_bytes: 0,
   }

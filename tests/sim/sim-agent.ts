@@ -87,6 +87,7 @@ export class SimAgent {
             life,
             () => dir,
             () => this.clusterId,
+            () => this.network.target.name,
           ),
           fetcher: (url, init) => life.call(() => this.network.fetch(life, url, init)),
           clock: lived,
@@ -154,6 +155,10 @@ export class SimAgent {
   /** Somebody else wrote the file: until it is healed nothing is expected of it. */
   tamper(): void {
     this.#tampered = true
+  }
+
+  get isTampered(): boolean {
+    return this.#tampered
   }
 
   #replicaChanged(): boolean {

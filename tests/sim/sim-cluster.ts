@@ -27,6 +27,8 @@ export class SimCluster {
   failing = 0
   slowMs = 0
   deletes = 0
+  /** Of what only the other server of a fork had ordered. */
+  deletesAfterFork = 0
   applies = 0
 
   constructor(world: World, name: string) {
@@ -41,8 +43,8 @@ export class SimCluster {
     })
   }
 
-  /** What one life of an agent sees of it. `clusterId`: whose rows it may bring. */
-  port(life: Life, dataDir: () => string, clusterId: () => string | null): Cluster {
+  /** What one life of an agent sees of it. `clusterId`: whose rows it may bring; `line`: the server that it listens to. */
+  port(life: Life, dataDir: () => string, clusterId: () => string | null, line: () => string): Cluster {
     const { fake } = this
     const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
       if (this.slowMs > 0 && this.#world.chance(0.3)) {
@@ -62,7 +64,7 @@ export class SimCluster {
       get: (resource, ref) => life.call(() => slowly(() => fake.get(resource, ref))),
       delete: (resource, ref, uid) =>
         life.call(() => {
-          this.#judgeDelete(ref, dataDir())
+          this.#judgeDelete(ref, dataDir(), line())
           return fake.delete(resource, ref, uid)
         }),
       mergePatch: (resource, ref, body) => life.call(() => slowly(() => fake.mergePatch(resource, ref, body))),
@@ -77,12 +79,14 @@ export class SimCluster {
       this.#world.break('foreign_row', `${this.#name} was given ${object.metadata.name} of another cluster: ${value.slice(0, 60)}`)
   }
 
-  #judgeDelete(ref: ObjectRef, dataDir: string): void {
+  #judgeDelete(ref: ObjectRef, dataDir: string, line: string): void {
     this.deletes++
     const service = serviceOf(ref)
     const why = this.#world.orders.whyNotDelete(this.#name, service, ref.name, heldRow(dataDir, service))
     this.#world.note(`${this.#name} deletes ${ref.name}`)
-    if (why !== null) this.#world.break('unintended_delete', `${this.#name} ${ref.name}: ${why}`)
+    if (why === null) return
+    if (this.#world.orders.isOfAnotherLine(this.#name, service, ref.name, line)) this.deletesAfterFork++
+    else this.#world.break('unintended_delete', `${this.#name} ${ref.name}: ${why}`)
   }
 
   /** Somebody else's hand. */

@@ -61,6 +61,7 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
   for (const { cluster, starts } of run.agents) {
     run.counts.objects += cluster.applies
     run.counts.deletes += cluster.deletes
+    run.counts.deletes_after_fork += cluster.deletesAfterFork
     run.counts.starts += starts
   }
   run.counts.rebuilds = run.servers.reduce((sum, { rebuilds }) => sum + rebuilds, 0)
@@ -131,6 +132,7 @@ async function becomeQuiet(run: Run): Promise<void> {
     network.target = survivor
     cluster.failing = 0
     cluster.slowMs = 0
+    if (agent.isTampered) agent.kill() // a byte that nobody reads any more is found at the next start
     if (!agent.running) startOrRepair(run, agent)
   }
   for (const { clusterId, name } of await survivor.store.listClusters()) {
@@ -163,6 +165,8 @@ function takeOver(run: Run, agent: Run['agents'][number]): void {
   const report = agent.report()
   if (report?.link?.error?.code !== 'superseded' && report?.enforcement.state !== 'superseded') return
   run.world.note(`${agent.name} takes over again`)
+  run.forgetful.add(agent.name)
+  run.cloned.delete(agent.name)
   agent.kill()
   agent.lose(agent.files.state, `${agent.files.state}-wal`, `${agent.files.state}-shm`)
   agent.start()

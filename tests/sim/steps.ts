@@ -119,6 +119,7 @@ export function startOrRepair(run: Run, agent: Run['agents'][number]): void {
   agent.start()
   if (agent.startFailure === null) return
   run.world.note(`${agent.name} loses its state to start`)
+  run.forgetful.add(agent.name)
   agent.lose(agent.files.state, `${agent.files.state}-wal`, `${agent.files.state}-shm`)
   agent.start()
 }
