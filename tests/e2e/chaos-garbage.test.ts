@@ -1,4 +1,4 @@
-// An agent that speaks garbage at every endpoint of a real server, while a healthy one beside it goes on. Prints what each attack cost. SKERRY_CHAOS_ATTACK_MS
+// An agent that speaks garbage at every endpoint of the compiled server, while a healthy one beside it goes on. Prints what each attack cost. SKERRY_CHAOS_ATTACK_MS
 // (default 1000) is how long each lasts.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type ChaosFleet, type ProcessSize, processSize, startChaosFleet } from '../support/chaos-fleet.ts'
@@ -25,7 +25,7 @@ let silent: RawConnection[]
 let silentSinceMs: number
 
 beforeAll(async () => {
-  chaos = await startChaosFleet({ sites: ['ada'], services: { 'all-small': 4, 'all-large': 400 }, ballast: 500 })
+  chaos = await startChaosFleet({ programs: 'dist', sites: ['ada'], services: { 'all-small': 4, 'all-large': 400 }, ballast: 500 })
   await chaos.settled()
   hostile = await joinHostile(chaos.fleet.serverUrl, await joinToken(chaos.fleet, {}), 'mallory')
   probe = await createWakeProbe(chaos.fleet, chaos.site('ada'), 'only-ada')

@@ -1,5 +1,5 @@
-// kill −9 of a real server and real agents at random moments, while commits are published, pages merged and statuses pushed. SKERRY_CHAOS_ROUNDS (default 200)
-// is the number of kills; SKERRY_PROGRAMS=dist takes the compiled server.
+// kill −9 of the compiled server and of real agents at random moments, while commits are published, pages merged and statuses pushed. SKERRY_CHAOS_ROUNDS (default
+// 200) is the number of kills. tests/e2e/chaos-cluster.test.ts kills the compiled agent.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ChaosFleet, startChaosFleet } from '../support/chaos-fleet.ts'
@@ -9,7 +9,7 @@ setDefaultTimeout(120_000 + ROUNDS * 1_500)
 let chaos: ChaosFleet
 
 beforeAll(async () => {
-  chaos = await startChaosFleet({ sites: ['ada', 'bering', 'cook', 'drake'] })
+  chaos = await startChaosFleet({ programs: 'dist', sites: ['ada', 'bering', 'cook', 'drake'] })
   await chaos.settled()
 })
 afterAll(() => chaos?.stop())

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createLocalFleet, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import { createLocalFleet, type LocalFleet, type Programs } from '../../scripts/local-cluster/local-fleet.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
@@ -25,6 +25,8 @@ export interface ChaosOptions {
   /** Bytes of ballast in each object, incompressible. */
   ballast?: number
   agent?: Partial<SyncAgentOptions>
+  /** Default: as SKERRY_PROGRAMS says. */
+  programs?: Programs
   /** Of the server. */
   dataDir?: string
   /** Where the agents' folders are. */
@@ -99,7 +101,8 @@ export async function startChaosFleet(options: ChaosOptions): Promise<ChaosFleet
       return mine
     }
     await write(sizes.keys())
-    const fleet = await createLocalFleet(options.dataDir === undefined ? {} : { dataDir: options.dataDir })
+    const { programs, dataDir } = options
+    const fleet = await createLocalFleet({ ...(programs === undefined ? {} : { programs }), ...(dataDir === undefined ? {} : { dataDir }) })
     undo.push(() => fleet.stop())
     await fleet.startServer()
     const yaml = [...sizes.keys()].map((name) =>
