@@ -2,6 +2,7 @@
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { SourceResult } from './page-source.ts'
 import type { Ask } from './shard-reader.ts'
@@ -84,8 +85,13 @@ export class LargeReads {
     const current = this.#queue.shift()
     if (current === undefined) return
     this.#current = current
-    this.#worker ??= this.#start()
-    this.#worker.postMessage(current.request)
+    try {
+      this.#worker ??= this.#start()
+      this.#worker.postMessage(current.request)
+    } catch (error) {
+      this.#died(describeError(error))
+      return
+    }
     this.#watchdog = new AbortController()
     const { signal } = this.#watchdog
     void this.#options.clock.sleep(LARGE_READ_MS_MAX, signal).then(() => {
@@ -95,7 +101,10 @@ export class LargeReads {
 
   #start(): Worker {
     const worker = (this.#options.startWorker ?? startPageWorker)()
-    worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => this.#answered(data)
+    worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => {
+      // What one that was ended had sent already would be another cluster's rows to whoever is asking now (PL7).
+      if (this.#worker === worker) this.#answered(data)
+    }
     worker.onerror = (event) => {
       event.preventDefault()
       if (this.#worker === worker) this.#died(event.message)

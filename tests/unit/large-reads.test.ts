@@ -81,6 +81,44 @@ test('PL13 a Worker that hangs is ended', async () => {
   expect([await next, workers.length]).toEqual(['nothing_new', 2])
 })
 
+test('PL7 PL13 what a Worker says after its end is the answer to nobody’s question', async () => {
+  const { clock, read, workers, last } = start()
+  const [answer, next] = [read('a'), read('b')]
+  await clock.advance(LARGE_READ_MS_MAX)
+  expect(await answer).toContain('did not answer')
+  const settled: string[] = []
+  void next.then((kind) => settled.push(kind))
+  workers[0]?.answer() // it was on its way when the Worker was ended: rows of the cluster before
+  await clock.advance(1)
+  expect(settled).toEqual([])
+  last().answer()
+  expect([await next, workers.length]).toEqual(['nothing_new', 2])
+})
+
+test('PL13 a Worker that cannot be started fails that read alone', async () => {
+  let refuse = true
+  const worker = new FakeWorker()
+  const reads = new LargeReads({
+    clock: createVirtualClock(),
+    random: () => 0.5,
+    log: silentLogger,
+    startWorker: () => {
+      if (refuse) throw new Error('no thread')
+      return worker as unknown as Worker
+    },
+  })
+  const read = (clusterId: string) =>
+    reads.read({ path: 'p', dbId: EMPTY_HASH, clusterId, ask: { kind: 'pull', cursor: null }, zstd: true }).then(
+      ({ kind }) => kind,
+      (error: unknown) => String(error),
+    )
+  expect(await read('a')).toContain('no thread')
+  refuse = false
+  const next = read('b')
+  worker.answer()
+  expect(await next).toBe('nothing_new')
+})
+
 test('PL13 who comes when the queue is full is told to come back', async () => {
   const { read } = start()
   void read('at the Worker')
