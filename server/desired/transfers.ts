@@ -55,7 +55,7 @@ class Transfer extends Deadline {
     super()
     this.sliceBytes = sliceBytes
     this.head = head
-    this.page = page
+    this.page = { head: page.head, tail: page.tail } // without the rows: they are in `spooled`
     this.spooled = spooled
     this.#gone = gone
   }
@@ -83,13 +83,8 @@ export class Transfers {
 
   /** Ends the cluster's older one. Throws `unavailable` while too much is kept for others. */
   async open(clusterId: ClusterId, page: WirePage, sliceBytes: number): Promise<{ transfer: TransferHead; bytes: Uint8Array }> {
-    this.end(clusterId)
-    const bytes = page.head.length + page.body.bytes.length + page.tail.length
-    const head = { id: this.#options.newTransferId(), parts: Math.ceil(bytes / sliceBytes), bytes }
-    const spooled = this.#spool(page)
-    const transfer = new Transfer(head, page, spooled, sliceBytes, () => this.end(clusterId))
-    this.#transfers.set(clusterId, transfer)
-    this.#deadlines.add(transfer, TRANSFER_MS)
+    const transfer = this.#start(clusterId, page, sliceBytes)
+    const { head, spooled } = transfer
     try {
       await spooled.ready
     } catch (error) {
@@ -97,6 +92,17 @@ export class Transfers {
       throw error
     }
     return { transfer: head, bytes: this.part(clusterId, head.id, 0) ?? slice(transfer, 0) }
+  }
+
+  /** Not in `open`: what an async function holds, the closures that are made in it hold too, and that would be the rows. */
+  #start(clusterId: ClusterId, page: WirePage, sliceBytes: number): Transfer {
+    this.end(clusterId)
+    const bytes = page.head.length + page.body.bytes.length + page.tail.length
+    const head = { id: this.#options.newTransferId(), parts: Math.ceil(bytes / sliceBytes), bytes }
+    const transfer = new Transfer(head, page, this.#spool(page), sliceBytes, () => this.end(clusterId))
+    this.#transfers.set(clusterId, transfer)
+    this.#deadlines.add(transfer, TRANSFER_MS)
+    return transfer
   }
 
   /** Null: gone, never there, or another cluster's. */
@@ -124,7 +130,8 @@ export class Transfers {
     this.#spooled.delete(spooled.key)
     this.#bytes -= spooled.bytes
     const { at } = spooled
-    if (typeof at === 'string') void spooled.ready.catch(() => {}).then(() => rmSync(at, { force: true }))
+    // What cannot be removed is removed at the next start.
+    if (typeof at === 'string') spooled.ready.finally(() => rmSync(at, { force: true })).catch(() => {})
     else this.#memoryBytes -= spooled.bytes
   }
 

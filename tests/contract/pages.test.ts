@@ -139,6 +139,33 @@ test('PL3 a large page lies in a file that no crash leaves behind, and is shared
   expect(existsSync(join(dir, 'spool', 'left'))).toBe(false)
 })
 
+test('PL3 of a page whose rows lie in a file, or are another cluster’s too, memory keeps none', async () => {
+  const transfers = new Transfers({
+    dir: join(tempDir(), 'spool'),
+    clock: createVirtualClock(),
+    random: () => 0.5,
+    newTransferId: () => newId().slice(0, 22),
+  })
+  const before = memory()
+  const shared = pageOf(4_000_000).body.sha256
+  for (let n = 0; n < 50; n++) {
+    const page = pageOf(4_000_000)
+    await transfers.open(
+      clusterNumber(n),
+      { ...page, body: { ...page.body, sha256: n % 2 === 0 ? page.body.sha256 : shared } },
+      PART_BYTES_MAX,
+    )
+  }
+  expect(memory() - before).toBeLessThan(50_000_000)
+  transfers.close()
+})
+
+/** Bytes of what is still used. */
+function memory(): number {
+  Bun.gc(true)
+  return process.memoryUsage().external
+}
+
 const pageOf = (bytes: number): WirePage => {
   const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true }
   return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
