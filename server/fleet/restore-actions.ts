@@ -64,9 +64,10 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
             remedy: 'Read the plan again with `skerry restore`, then confirm that one.',
           })
         await markRestored(deps.publish, marked)
-        await store.settleRestore(clock.nowMs())
-        await deps.refreshAgents()
-        gate.settled()
+        await gate.settle(async () => {
+          await store.settleRestore(clock.nowMs())
+          await deps.refreshAgents()
+        })
         deps.onSettled?.()
         const message = `confirmed by ${by}: ${view.clusters.length} clusters are served again, ${marked.length} services delete nothing before their next commit`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'RestoreConfirmed', message, {})])
@@ -82,13 +83,12 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
 const earliest = (proofs: readonly RestoreProof[]): number | null =>
   proofs.reduce<number | null>((min, { atMs }) => (min === null || atMs < min ? atMs : min), null)
 
-async function readPlan({ store, gate, knocks }: RestoreActionsDeps): Promise<Read> {
+async function readPlan({ store, gate, knocks, clock }: RestoreActionsDeps): Promise<Read> {
   const unknownAgents = knocks.list()
   await gate.saved()
   const proofs = await store.restoreProofs()
-  const sinceMs = earliest(proofs)
-  if (!gate.pending() || sinceMs === null)
-    return { view: { pending: false, sinceMs: null, token: null, clusters: [], unknownAgents }, marked: [] }
+  const sinceMs = earliest(proofs) ?? clock.nowMs() // none: a yes that broke off after the store forgot the matter
+  if (!gate.pending()) return { view: { pending: false, sinceMs: null, token: null, clusters: [], unknownAgents }, marked: [] }
   const byCluster = new Map(proofs.map((proof) => [proof.clusterId, proof]))
   const clusters: RestorePlanView['clusters'] = []
   const marked: DesiredService[] = []

@@ -23,8 +23,8 @@ export interface RestoreGate {
   told(clusterId: ClusterId): ReadonlySet<string>
   /** What was shown so far is in the store. */
   saved(): Promise<void>
-  /** Pages are served again. */
-  settled(): void
+  /** `forget` makes the store forget the matter; then pages are served again. */
+  settle(forget: () => Promise<void>): Promise<void>
 }
 
 export interface RestoreGateDeps {
@@ -66,21 +66,37 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   if (pending) log.warn('a restore waits for a person: agents get no pages until `skerry restore confirm`', { clusters: recorded.size })
 
   let unsaved = new Map<ClusterId, RestoreProof>()
-  const save = async (): Promise<void> => {
-    const proofs = [...unsaved.values()]
+  let lastSave: Promise<void> = Promise.resolve()
+  const save = (): Promise<void> => {
+    lastSave = lastSave.catch(() => {}).then(write)
+    return lastSave
+  }
+  async function write(): Promise<void> {
+    const proofs = unsaved
     unsaved = new Map()
-    if (proofs.length > 0) await store.recordRestoreProofs(proofs)
+    if (proofs.size === 0) return
+    await store.recordRestoreProofs([...proofs.values()]).catch((error: unknown) => {
+      unsaved = new Map([...proofs, ...unsaved]) // else nobody could say yes to what is pending
+      throw error
+    })
   }
   // A whole fleet comes back at once, and each commit waits for the disk: those after the first share theirs. What a crash loses is shown again.
+  let saving = false
   const saveSoon = () => {
-    if (unsaved.size === 1)
-      void clock
-        .sleep(SAVE_WAIT_MS)
-        .then(save)
-        .catch((error: unknown) => log.warn('proofs of a restore cannot be written', { error: describeError(error) }))
+    if (saving) return
+    saving = true
+    void clock
+      .sleep(SAVE_WAIT_MS)
+      .then(() => {
+        saving = false
+        return save()
+      })
+      .catch((error: unknown) => log.warn('proofs of a restore cannot be written', { error: describeError(error) }))
   }
 
+  let settling = false
   async function record(found: RestoreProof): Promise<void> {
+    if (settling) return // its agent gets no page yet, and shows it again
     const held = recorded.get(found.clusterId)
     if (held !== undefined && held.epoch >= found.epoch && held.ordinal >= found.ordinal) return
     const first = !pending
@@ -110,10 +126,17 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
     },
     told: (clusterId) => told.get(clusterId) ?? NOTHING,
     saved: save,
-    settled() {
-      pending = false
-      recorded.clear()
-      told.clear()
+    async settle(forget) {
+      settling = true
+      try {
+        await save() // what is written after it is forgotten would be found at the next start
+        await forget()
+        pending = false
+        recorded.clear()
+        told.clear()
+      } finally {
+        settling = false
+      }
     },
   }
 }

@@ -202,6 +202,67 @@ test('RP2 a yes that breaks off before the restore is settled leaves it pending,
   expect((await rows('ship-1')).held.get('shop/web')).toContain('old')
 })
 
+/** What ship-2 could show: more than the store has of it. */
+async function proofBeyond({ server }: Fleet): Promise<HeadProof> {
+  const clusterId = idOf('ship-2')
+  const facts = await server.store.restoreFacts(clusterId)
+  const to = server.shards.head(clusterId)
+  const hello = { t: 'hello' as const, epoch: facts?.epoch ?? 0, schema: 1, ordinal: 99, from: null, to, siteId: '0'.repeat(32) }
+  const covered = { count: 2, rows: '0'.repeat(64) }
+  return { hello, checkpoint: { t: 'checkpoint', ...covered, signature: server.keys.sign(checkpointBytes(clusterId, hello, covered)) } }
+}
+
+test.each(['before', 'during', 'after'] as const)(
+  'RP2 what an agent shows %s the moment at which a restore is settled is settled with it',
+  async (when) => {
+    const { server, clock } = await setBack('store')
+    await clock.advance(2 * MINUTE)
+    const proof = await proofBeyond({ server } as Fleet)
+    const offer = () => server.restoreGate.offer(idOf('ship-2'), proof)
+    const settle = server.store.settleRestore
+    server.store.settleRestore = async (nowMs) => {
+      if (when === 'before') await offer()
+      const settling = settle(nowMs)
+      if (when === 'during') void offer()
+      await settling
+      if (when === 'after') await offer()
+    }
+    await server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')
+    await clock.advance(MINUTE)
+    expect([server.restoreGate.pending(), await server.store.restoreProofs()]).toEqual([false, []])
+    await fleet?.restartCleanly()
+    expect(server.restoreGate.pending()).toBe(false)
+  },
+)
+
+test('RP2 a proof that the store could not take is written with the next, and can be settled', async () => {
+  fleet = await restorableFleet(['ship-2'])
+  const { server } = fleet
+  const { recordRestoreProofs } = server.store
+  server.store.recordRestoreProofs = () => Promise.reject(new Error('no space'))
+  await expect(server.restoreGate.offer(idOf('ship-2'), await proofBeyond(fleet))).rejects.toThrow('no space')
+  expect(server.restoreGate.pending()).toBe(true)
+  server.store.recordRestoreProofs = recordRestoreProofs
+  const plan = await server.restore.plan()
+  expect(plan.pending).toBe(true)
+  await server.restore.confirm(plan.token ?? '', 'ann')
+  expect(server.restoreGate.pending()).toBe(false)
+})
+
+test('RP2 a yes that breaks off after the store forgot the matter can be said again', async () => {
+  const { server, clock } = await setBack('store')
+  await clock.advance(2 * MINUTE)
+  const settle = server.store.settleRestore
+  server.store.settleRestore = async (nowMs) => {
+    await settle(nowMs)
+    throw new Error('killed')
+  }
+  await expect(server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')).rejects.toThrow('killed')
+  server.store.settleRestore = settle
+  await server.restore.confirm((await server.restore.plan()).token ?? '', 'ann')
+  expect(server.restoreGate.pending()).toBe(false)
+})
+
 test('SE7 RP2 an agent of a cluster that joined after the backup knocks, and is listed with what to do', async () => {
   fleet = await restorableFleet(['ship-1'])
   await fleet.server.publish(idOf('ship-1'), WEB, { a: 'old' })
