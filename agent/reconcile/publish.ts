@@ -6,7 +6,7 @@ import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
 import type { ServiceModel } from './service-model.ts'
-import { retryAtOf } from './situation.ts'
+import { isStillToCome, retryAtOf } from './situation.ts'
 import type { StatusUpdate, TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
@@ -156,7 +156,9 @@ function wakeLater(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   for (const problem of model.problems.values()) {
     const retryAtMs = retryAtOf(problem)
     // What was due when the turn began has been looked at: if it still stands (a held prune), an event ends it, and the clock would only spin.
-    if (retryAtMs !== null && retryAtMs > model.turnBeganMs) atMs = Math.min(atMs, retryAtMs)
+    if (retryAtMs === null) continue
+    const wasSetBack = nowMs < model.turnBeganMs // the clock, during the turn (RC17)
+    if (wasSetBack || retryAtMs > model.turnBeganMs) atMs = Math.min(atMs, isStillToCome(retryAtMs, nowMs) ? retryAtMs : nowMs)
   }
   const deadlineMs = durationMs(model.sync().healthDeadline)
   for (const sinceMs of model.progressingSinceMs.values()) if (sinceMs + deadlineMs > nowMs) atMs = Math.min(atMs, sinceMs + deadlineMs)
