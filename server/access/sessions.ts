@@ -53,11 +53,14 @@ export interface SessionDeps {
   store: Pick<Store, 'raiseIncarnation'>
   clock: Clock
   randomBytes(count: number): Uint8Array
+  /** Default NONCES_USED_MAX. */
+  usedMax?: number
   /** An agent that is not known asked for a session, or showed one that it had. */
   onUnknown?(agentId: AgentId): void
 }
 
-export function createSessions({ keys, agents, store, clock, randomBytes, onUnknown }: SessionDeps): Sessions {
+export function createSessions(deps: SessionDeps): Sessions {
+  const { keys, agents, store, clock, randomBytes, onUnknown, usedMax = NONCES_USED_MAX } = deps
   const usedUntilMs = new Map<string, number>()
 
   // A session is one with the key that signed its answer: after a rotation each agent opens a new one and is told of the new key (RP7).
@@ -87,10 +90,11 @@ export function createSessions({ keys, agents, store, clock, randomBytes, onUnkn
   const useUp = (text: string) => {
     const now = clock.nowMs()
     for (const [used, untilMs] of usedUntilMs) {
-      if (untilMs > now) break // in order of time
+      // In order of time; what lies further ahead is from before the clock was set back, and fresh no more.
+      if (untilMs > now && untilMs <= now + NONCE_MS) break
       usedUntilMs.delete(used)
     }
-    if (usedUntilMs.size >= NONCES_USED_MAX) throw new AppError('too_many_requests', { doing: 'open a session', retryAfterMs: NONCE_MS })
+    if (usedUntilMs.size >= usedMax) throw new AppError('too_many_requests', { doing: 'open a session', retryAfterMs: NONCE_MS })
     usedUntilMs.set(text, now + NONCE_MS)
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
@@ -6,7 +7,7 @@ import { joinRequest } from '../../agent/sync/join.ts'
 import { createKnocks, KNOCKS_MAX } from '../../server/access/knocks.ts'
 import { createSeenMarks } from '../../server/access/seen-marks.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
-import { NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
+import { createSessions, NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { joinAnswerSchema } from '../../shared/protocol/join.ts'
@@ -100,6 +101,27 @@ test('SE1 a session is had by signing a fresh nonce of this server, once', async
   expect(await open(sessionBody(keys, agentId, incarnation, edge))).toBe('200 ok')
   server.clock.jump(1)
   expect(await open(sessionBody(keys, agentId, incarnation, past))).toBe('401 session_required')
+})
+
+test('SE1 a clock that was ahead and was set back locks nobody out', async () => {
+  const server = await startTestServer()
+  const { keys, joined } = await joinTestAgent(server)
+  const { agentId, incarnation } = joined
+  const deps = { keys: server.server.keys, agents: server.server.agents, store: server.server.store, clock: server.clock, randomBytes }
+  const sessions = createSessions({ ...deps, usedMax: 3 })
+  const open = () => sessions.open(sessionBody(keys, agentId, incarnation, sessions.nonce())).then(({ expiresInMs }) => expiresInMs)
+  server.clock.jump(365 * 24 * 3_600_000)
+  expect(await open()).toBe(SESSION_MS)
+  server.clock.jump(-365 * 24 * 3_600_000)
+  for (let n = 0; n < 5; n++) {
+    expect(await open()).toBe(SESSION_MS)
+    server.clock.jump(NONCE_MS)
+  }
+  const one = sessionBody(keys, agentId, incarnation, sessions.nonce())
+  await sessions.open(one)
+  await expect(sessions.open(one)).rejects.toMatchObject({ code: 'session_required' })
+  for (let n = 0; n < 2; n++) await open()
+  await expect(open()).rejects.toMatchObject({ code: 'too_many_requests' })
 })
 
 test('SE2 a token is short, ends with its time, and no bent one is taken', async () => {
