@@ -100,7 +100,9 @@ export async function postBuckets(request: Request, query: string, context: Requ
     if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
     const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
-    return pageResponse(await timed(context, () => shards.refetch(clusterId, sums, accept)))
+    const page = await timed(context, () => shards.refetch(clusterId, sums, accept))
+    refuseWhileRestoring(restoreGate) // it may have been found out meanwhile
+    return pageResponse(page)
   } finally {
     turn.end()
   }

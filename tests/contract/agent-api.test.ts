@@ -212,6 +212,24 @@ test('RP2 while a restore waits for a person no page, part or bucket is served, 
   expect((await ask('GET', ROUTES.desired, { token })).status).toBe(200)
 })
 
+test.each(['pull', 'refetch'] as const)('RP2 a %s that was being read when a restore was found out is not handed out', async (call) => {
+  const { ask, agent, server, publish } = await start()
+  await publish('1')
+  let pending = false
+  Object.assign(server.restoreGate, { pending: () => pending })
+  const read = server.shards[call].bind(server.shards) as () => Promise<unknown>
+  Object.assign(server.shards, {
+    [call]: async (...asked: Parameters<typeof read>) => {
+      const page = await read(...asked)
+      pending = true // by the proof of another agent
+      return page
+    },
+  })
+  const { token } = agent.session
+  const answer = call === 'pull' ? ask('GET', ROUTES.desired, { token }) : ask('POST', ROUTES.buckets, { token, body: line({}) })
+  expect((await answer).body['code']).toBe('restore_pending')
+})
+
 test('PL2 idle answers carry nothing but their status', async () => {
   const { ask, agent, server } = await start()
   const path = `${ROUTES.desired}?cursor=${cursorText(server.shards.head(agent.clusterId))}&wait=0`
