@@ -285,6 +285,41 @@ test.each([
   shards.close()
 })
 
+test('CU7 a revision that the file could not take, at no try, is not remembered as taken', () => {
+  const dir = tempDir()
+  const { shards } = openTestShards(dir, { shardCount: 1 })
+  const one = revision(CLUSTER, WEB, 1, { a: '1' })
+  shards.writeRevision(one)
+  const head = shards.head(CLUSTER)
+  const broken = openCrdtDb(join(dir, 'shard-00.db'))
+  broken.db.run("DELETE FROM desired WHERE id LIKE 'object/%'")
+  broken.db.run("CREATE TRIGGER broken BEFORE INSERT ON tx_log BEGIN SELECT RAISE(ABORT, 'broken'); END")
+  broken.close()
+  const two = { ...revision(CLUSTER, WEB, 2, {}), before: one } // deletes a row that is not there
+  expect(() => shards.writeRevision(two)).toThrow('broken')
+  expect([shards.ordinal(CLUSTER), shards.head(CLUSTER)]).toEqual([1, head])
+  shards.close()
+})
+
+test('CU5 CU7 of a file that lost some of its pages in a crash only what its log says counts as taken', () => {
+  const dir = tempDir()
+  const first = openTestShards(dir, { shardCount: 1 }).shards
+  first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  const head = first.head(CLUSTER)
+  first.close()
+  // The page of the ordinals reached the disk, those of the rows and of the log did not: nothing in the file contradicts it.
+  const db = openSqlite(join(dir, 'shard-00.db'))
+  db.run('UPDATE cluster_ordinal SET ordinal = 3')
+  db.close()
+  const trusted = openTestShards(dir, { shardCount: 1 }).shards
+  expect(trusted.ordinal(CLUSTER)).toBe(3)
+  trusted.close()
+  writeFileSync(join(dir, 'in-use'), '')
+  const { shards } = openTestShards(dir, { shardCount: 1 })
+  expect([shards.head(CLUSTER), shards.ordinal(CLUSTER)]).toEqual([head, 1])
+  shards.close()
+})
+
 test('RP5 a removed cluster leaves nothing, and the file stays good for its neighbours', async () => {
   const dir = tempDir()
   const { shards } = openTestShards(dir, { shardCount: 1 })
