@@ -50,6 +50,12 @@ export const proxyWantsCredentials: Required<LinkFailure> = {
   remedy: PROXY_CREDENTIALS,
 }
 
+/** 200 and no page. */
+export const anotherAnswered: Required<LinkFailure> = {
+  detail: 'something on the way answered in the server’s place',
+  remedy: 'If this network wants a log-in, log in; else let the server’s address pass the proxy untouched, or check --server.',
+}
+
 /** Of a failure with words of our own, Bun's name for it is enough; its advice is for programmers. */
 export function plainCause(error: unknown): unknown {
   const code = codeOf(error)

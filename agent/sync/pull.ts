@@ -10,9 +10,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { NOT_SIGNED } from '../replica/page-reader.ts'
 import type { ApplyPageResult, Replica } from '../replica/replica.ts'
+import { anotherAnswered } from './link-failure.ts'
 import { type PartStage, partLength, transferLie } from './part-stage.ts'
 import { afterClean, afterCut, afterSilence, beginWait, type PollWait } from './poll-wait.ts'
-import { cutOf, inflated, type ServerAnswer, type ServerCall, TIMED_OUT } from './server-client.ts'
+import { cutOf, inflated, isGatewayTimeout, type ServerAnswer, type ServerCall, TIMED_OUT } from './server-client.ts'
 import { CALL_TIMEOUT_MS, type SessionKeeper } from './session-keeper.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from './slice-choice.ts'
 import type { PageTask } from './sync-state.ts'
@@ -28,7 +29,8 @@ const REFETCH_TIMEOUT_MS = 120_000
 
 export type PullResult =
   | ApplyPageResult
-  | { kind: 'nothing_new'; pauseMs: number }
+  /** Not `heard`: something on the way ended the poll, and of the server that says nothing. */
+  | { kind: 'nothing_new'; pauseMs: number; heard: boolean }
   | { kind: 'must_refetch'; reason: RefetchReason }
   | { kind: 'transfer_began' }
   | { kind: 'part_staged' }
@@ -65,6 +67,8 @@ class ServerPull implements Pull {
   #slice = anySlice
   /** What was asked for when the staged page began; a server that gave larger parts all the same cannot do better. */
   #stagedSlice: number | null = null
+  /** The last poll was ended by something on the way. */
+  #wasCut = false
 
   constructor(deps: PullDeps) {
     this.#deps = deps
@@ -111,14 +115,22 @@ class ServerPull implements Pull {
       )
       if (result.kind !== 'nothing_new') return result
       // A clock that was set back makes this poll seem to have ended before it began.
-      return { kind: 'nothing_new', pauseMs: Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - Math.max(0, tookMs)) }
+      const pauseMs = Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - Math.max(0, tookMs))
+      return { kind: 'nothing_new', pauseMs, heard: true }
     } catch (error) {
       const tookMs = clock.nowMs() - startMs
-      if (!patient || signal.aborted || !isSilence(error)) throw error
+      if (!patient || signal.aborted || !isSilence(error, call.doing)) throw error
       if (isTimeout(error)) this.#wait = afterSilence({ ...this.#wait, seconds: waitSeconds })
       if (isTimeout(error) || tookMs < CUT_AFTER_MS) throw error
       this.#wait = afterCut({ ...this.#wait, seconds: waitSeconds }, tookMs)
-      return { kind: 'nothing_new', pauseMs: random() * CUT_PAUSE_MS }
+      const pauseMs = random() * CUT_PAUSE_MS
+      if (!this.#wasCut) {
+        this.#wasCut = true
+        return { kind: 'nothing_new', pauseMs, heard: false }
+      }
+      // The shorter wait was cut, too: who takes the connection may have no server behind it.
+      await clock.sleep(pauseMs, signal)
+      throw error
     }
   }
 
@@ -164,8 +176,13 @@ class ServerPull implements Pull {
       if (!(error instanceof AppError && error.code === 'must_refetch')) throw error
       return { kind: 'must_refetch', reason: reasonOf(error.data.extra?.['reason']) }
     }
-    if (answer.status === 204) return { kind: 'nothing_new', pauseMs: 0 }
-    if (answer.piece === null) return this.#apply(replica, answer.body, signal)
+    this.#wasCut = false
+    if (answer.status === 204) return { kind: 'nothing_new', pauseMs: 0, heard: true }
+    if (answer.piece === null) {
+      // A log-in page of some network, say: no reason to doubt what is held, and to fetch it anew when the network lets the server through.
+      if (answer.body[0] !== PAGE_BEGINS) throw new AppError('server_unreachable', { doing: 'pull', ...anotherAnswered })
+      return this.#apply(replica, answer.body, signal)
+    }
     const transfer = parseTransfer(answer.piece, PAGE_BYTES_MAX)
     const lie = transfer === null ? 'a transfer that cannot be read' : transferLie(transfer, answer.body.length)
     if (transfer === null || lie !== null) return { kind: 'refused', why: lie ?? '' }
@@ -216,8 +233,15 @@ interface Asking {
 
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
 
-const isSilence = (error: unknown): boolean =>
-  error instanceof AppError && error.code === 'server_unreachable' && !(cutOf(error)?.begun ?? false)
+/** The `{` of its hello. */
+const PAGE_BEGINS = 0x7b
+
+/** This very request went out, and nothing came back; not one that was made for it before, and none for which there was no connection. */
+function isSilence(error: unknown, doing: string): boolean {
+  if (!(error instanceof AppError && error.code === 'server_unreachable' && error.data.doing === doing)) return false
+  const cut = cutOf(error)
+  return cut === null ? isGatewayTimeout(error) : cut.sent && !cut.begun
+}
 const isTimeout = (error: unknown): boolean => error instanceof AppError && error.data.detail === TIMED_OUT
 
 function unlessGone(error: unknown): 'gone' {

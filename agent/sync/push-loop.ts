@@ -13,6 +13,9 @@ import type { SessionKeeper } from './session-keeper.ts'
 
 /** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
 export const INVENTORY_WAIT_MS = 120_000
+/** Between two times that everything is numbered anew because of what the server says of revs: a server that says so for ever must not be told everything for
+ *  ever, and incarnations are not without end. */
+const DOUBT_INTERVAL_MS = 60_000
 /** Between comparisons of revs, in the mean: a server that was restored meanwhile is told everything again. */
 const COMPARE_INTERVAL_MS = 3_600_000
 const COMPARE_INTERVAL_METERED_MS = 12 * 3_600_000
@@ -40,6 +43,8 @@ export class PushLoop {
   readonly #limits: PushLimits
   #lastMs: number | null = null
   #underWay: Promise<unknown> = Promise.resolve()
+  /** Until the next doubt may be acted on at once. */
+  #calm: Promise<unknown> = Promise.resolve()
   /** Where the inventory goes on. */
   #after: string | null = null
 
@@ -74,17 +79,21 @@ export class PushLoop {
   }
 
   async #pushTurn(signal: AbortSignal): Promise<void> {
-    const { session, state, clock, log } = this.#options
+    const { session, state, clock, random, log } = this.#options
     await this.#due(signal)
     if (signal.aborted) return
     this.#lastMs = clock.nowMs()
-    await this.#alone(async () => {
+    const pushed = await this.#alone(async () => {
       if (this.#given !== null) {
-        await compareRevs(session, state, this.#given, log, signal)
+        const compared = await compareRevs(session, state, this.#given, log, signal)
         this.#given = null
+        if (compared === 'doubted') return compared
       }
-      await pushBatch(session, state, this.#limits, log, signal)
+      return pushBatch(session, state, this.#limits, log, signal)
     })
+    if (pushed === 'settled') return
+    await this.#calm
+    this.#calm = clock.sleep(DOUBT_INTERVAL_MS * (0.5 + random()), signal)
   }
 
   /** One push is under way at a time: the server takes no more of one agent. */

@@ -14,31 +14,36 @@ export interface PushLimits {
   bytesMax: number
 }
 
+/** `doubted`: what the server said of revs is not what went up from here, and rows are numbered anew. */
+export type Pushed = 'settled' | 'doubted'
+
 export async function pushBatch(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew'>,
   limits: PushLimits,
   log: Logger,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Pushed> {
   const rows = outboxBatch(state.outbox(PUSH_ROWS_MAX), limits.bytesMax)
   const incarnation = state.identity()?.incarnation
   const [first, last] = [rows[0], rows.at(-1)]
-  if (first === undefined || last === undefined || incarnation === undefined) return
+  if (first === undefined || last === undefined || incarnation === undefined) return 'settled'
   const known = Math.max(limits.sentRev, incarnation * REV_INCARNATION)
   limits.sentRev = Math.max(limits.sentRev, last.rev)
   const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
-  if (wasSetBack(had ?? ack, state, log)) return
+  if (wasSetBack(had ?? ack, state, log)) return 'doubted'
   if (ack > last.rev || (had ?? 0) > known) {
     // The server knows revs that never went up from here: this file was set back (a snapshot, a lost write), or a copy of it speaks, too. Whatever it numbers
     // now could pass for old, and some of what it just said did.
     log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, had, rev: last.rev })
-    return session.takeNextIncarnation(signal)
+    await session.takeNextIncarnation(signal)
+    return 'doubted'
   }
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))
   if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged nothing of it' })
   for (const { key, code } of reject) log.warn('status row refused by the server', { key, code })
   state.acknowledge(settled, ack)
+  return 'settled'
 }
 
 /** PU7: asks what the server has before anything is said that could pass for old. `given`: the greatest rev that this file had given out by then. */
@@ -48,14 +53,16 @@ export async function compareRevs(
   given: number,
   log: Logger,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Pushed> {
   const incarnation = state.identity()?.incarnation
-  if (incarnation === undefined) return
+  if (incarnation === undefined) return 'settled'
   const { ack } = await send(session, { incarnation, rows: [] }, signal)
   if (ack > given && ack >= incarnation * REV_INCARNATION) {
     log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: given })
     await session.takeNextIncarnation(signal)
-  } else wasSetBack(ack, state, log)
+    return 'doubted'
+  }
+  return wasSetBack(ack, state, log) ? 'doubted' : 'settled'
 }
 
 /** Only what it had before a push tells: the push itself brings it up to date, with a gap. */

@@ -79,6 +79,7 @@ const PROBLEM_BYTES_MAX = 64 * 1_024
 const ZSTD_MAGIC = 0xfd2fb528
 /** Gateways say with these that the server behind them was silent for longer than they wait: the same as a cut connection. */
 const GATEWAY_TIMEOUTS: ReadonlySet<number> = new Set([408, 504, 524])
+export const isGatewayTimeout = (error: AppError): boolean => error.data.extra?.['gateway'] === true
 
 export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clock, options: ServerClientOptions = {}): ServerClient {
   const { onTraffic = () => {}, versions = OWN_VERSIONS } = options
@@ -248,7 +249,11 @@ export function inflated(bytes: Uint8Array, limit: number): Uint8Array {
 function problem(response: Response, bytes: Uint8Array, doing: string, clock: Clock): AppError {
   const body = parseJson(bytes)
   if (GATEWAY_TIMEOUTS.has(response.status) && !isOurs(body))
-    return new AppError('server_unreachable', { doing, detail: `a gateway gave up waiting for the server (HTTP ${response.status})` })
+    return new AppError('server_unreachable', {
+      doing,
+      detail: `a gateway gave up waiting for the server (HTTP ${response.status})`,
+      extra: { gateway: true },
+    })
   if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials })
   const error = errorFromProblem(response.status, body, doing)
   const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())

@@ -184,7 +184,7 @@ export class SyncLoop {
       cause = error
     }
     await this.#step(event, cause, signal)
-    if (event.kind === 'page_applied' || event.kind === 'nothing_new') this.#options.onCurrent?.()
+    if (event.kind === 'page_applied' || (event.kind === 'nothing_new' && event.heard)) this.#options.onCurrent?.()
   }
 
   async #perform(signal: AbortSignal): Promise<SyncEvent> {
@@ -233,7 +233,10 @@ export class SyncLoop {
 
   #failure(error: unknown): SyncFailure {
     const nowMs = this.#options.clock.nowMs()
-    if (error instanceof AppError) return syncFailure(error.code, describeError(error), nowMs, error.remedy)
+    if (error instanceof AppError) {
+      if (error.code === 'disk_full') return syncFailure('unavailable', describeError(error), nowMs, 'Free some space on the server.')
+      return syncFailure(error.code, describeError(error), nowMs, error.remedy)
+    }
     return syncFailure(isDiskFull(error) ? 'disk_full' : 'internal', describeError(error), nowMs)
   }
 

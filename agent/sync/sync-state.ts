@@ -46,7 +46,7 @@ export type SyncEvent =
   | { kind: 'page_applied'; services: readonly ServiceId[] }
   | { kind: 'page_discarded' } // an answer to another cursor than ours
   | { kind: 'page_refused'; failure: SyncFailure }
-  | { kind: 'nothing_new'; pauseMs: number }
+  | { kind: 'nothing_new'; pauseMs: number; heard: boolean } // `heard`: by the server's own word
   | { kind: 'must_refetch'; reason: RefetchReason }
   | { kind: 'transfer_began' } // the page comes in parts, the first is staged
   | { kind: 'part_staged' }
@@ -91,8 +91,11 @@ export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'server_key_mismatch',
 ])
 
-/** States in which the server answers: what waits in the outbox may go up. */
-export const inContact = ({ kind, task }: SyncState): boolean => kind !== 'offline' && kind !== 'halted' && task.kind !== 'join'
+/** States in which the server answers: what waits in the outbox may go up. So it does to a site that only has no space for what came (RP4). */
+export function inContact({ kind, task, failure }: SyncState): boolean {
+  if (task.kind === 'join' || kind === 'halted') return false
+  return kind !== 'offline' || failure?.code === 'disk_full'
+}
 
 export function turnOf({ kind, task }: SyncState): Turn {
   switch (task.kind) {
@@ -196,7 +199,7 @@ function afterPage(task: PageTask, event: PageEvent, before: SyncState): Outcome
     case 'nothing_new':
       if (task.kind === 'refetch') return nonsense
       return {
-        task: { kind: 'follow', proven: true, restarted: false },
+        task: event.heard ? { kind: 'follow', proven: true, restarted: false } : task,
         footing: 'going',
         effects: event.pauseMs > 0 ? [{ kind: 'sleep', ms: event.pauseMs }] : [],
       }
@@ -220,6 +223,8 @@ function afterPage(task: PageTask, event: PageEvent, before: SyncState): Outcome
         task: { ...REFETCH_TASK, scope: task.kind === 'refetch' ? task.scope : 'buckets', held: false },
         footing: 'kept',
         failure: before.failure,
+        // What was fetched just now is damaged again: it is the disk, and no refetch mends that.
+        effects: task.kind === 'follow' && !task.proven ? [REST] : [],
       }
     case 'page_discarded':
     case 'part_staged':

@@ -423,7 +423,7 @@ test('PL10 a thousand agents that lose a server in one moment come back spread',
   const session: SessionKeeper = {
     call: async () => {
       arrivals.push(clock.nowMs())
-      if (!up) throw new AppError('server_unreachable', { extra: { cut: { sent: false, begun: false, bodyBytes: 0 } } })
+      if (!up) throw new AppError('server_unreachable', { doing: 'pull', extra: { cut: { sent: false, begun: false, bodyBytes: 0 } } })
       return new Promise((_, reject) => cuts.push(reject))
     },
     takeNextIncarnation: async () => {},
@@ -452,7 +452,7 @@ test('PL10 a thousand agents that lose a server in one moment come back spread',
   })
   await clock.advance(30_000)
   const lose = () => {
-    const error = new AppError('server_unreachable', { extra: { cut: { sent: true, begun: false, bodyBytes: 0 } } })
+    const error = new AppError('server_unreachable', { doing: 'pull', extra: { cut: { sent: true, begun: false, bodyBytes: 0 } } })
     for (const cut of cuts.splice(0)) cut(error)
     arrivals.length = 0
   }

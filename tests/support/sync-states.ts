@@ -44,7 +44,7 @@ export const EVENTS: { [K in SyncEvent['kind']]: Extract<SyncEvent, { kind: K }>
   page_applied: { kind: 'page_applied', services: [WEB] },
   page_discarded: { kind: 'page_discarded' },
   page_refused: { kind: 'page_refused', failure },
-  nothing_new: { kind: 'nothing_new', pauseMs: 7 },
+  nothing_new: { kind: 'nothing_new', pauseMs: 7, heard: true },
   must_refetch: { kind: 'must_refetch', reason: 'unknown' },
   transfer_began: { kind: 'transfer_began' },
   part_staged: { kind: 'part_staged' },

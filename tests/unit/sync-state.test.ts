@@ -90,7 +90,7 @@ const TABLE: Record<keyof typeof STATES, Record<SyncEvent['kind'], string>> = {
     transfer_began: 'parts of unproven',
     part_staged: 'same, back_off',
     transfer_gone: 'same, back_off',
-    replica_damaged: 'bare buckets',
+    replica_damaged: 'bare buckets, rest',
     restore_pending: 'pending unproven, back_off',
     failed: 'offline unproven, back_off',
     refused: 'halted unproven, rest',
@@ -165,7 +165,7 @@ const TABLE: Record<keyof typeof STATES, Record<SyncEvent['kind'], string>> = {
     transfer_began: 'same, back_off',
     part_staged: 'parts of unproven',
     transfer_gone: 'unproven again, drop_parts',
-    replica_damaged: 'bare buckets, drop_parts',
+    replica_damaged: 'bare buckets, drop_parts, rest',
     restore_pending: 'pending parts of unproven, back_off',
     failed: 'offline parts of unproven, back_off',
     refused: 'halted parts of unproven, rest',
@@ -379,6 +379,11 @@ test('SY1 nothing waits between a step and the next but where the table says so,
     }
 })
 
+test('SY1 PR7 a poll that something on the way ended proves nothing', () => {
+  const { state, effects } = stepSync(STATES.unproven, { kind: 'nothing_new', pauseMs: 7, heard: false }, 50)
+  expect([shownTask(state.task), effects]).toEqual(['unproven', [{ kind: 'sleep', ms: 7 }]])
+})
+
 test('SY1 success forgets the failure', () => {
   expect(stepSync({ ...STATES['offline following'], failure }, EVENTS.nothing_new, 50).state.failure).toBeNull()
   expect(stepSync({ ...STATES['halted following'], failure }, EVENTS.page_applied, 50).state.failure).toBeNull()
@@ -415,6 +420,11 @@ test('SY2 RP2 status goes up while the server answers, also while it waits for a
   const talking = Object.entries(STATES).filter(([, state]) => inContact(state))
   expect(talking.map(([name]) => name).filter((name) => /offline|halted|joining/.test(name))).toEqual([])
   expect(talking.filter(([name]) => name.startsWith('pending'))).toHaveLength(3)
+})
+
+test('RP4 a site without space for a page still tells what there is to tell', () => {
+  const full = { ...failure, code: 'disk_full' } as const
+  expect(inContact(stepSync(STATES.following, { kind: 'failed', failure: full }, 50).state)).toBe(true)
 })
 
 test('SY2 only codes that a person must act on halt, and none of them is retryable', () => {
