@@ -303,10 +303,15 @@ class ShardFiles implements Shards {
   }
 
   #watched<T>(index: number, work: () => T): T {
-    try {
-      return work()
-    } catch (error) {
+    const tell = (error: unknown) => {
       if (!(error instanceof AppError) && !isDiskFull(error)) this.onTrouble(index)
+    }
+    try {
+      const done = work()
+      if (done instanceof Promise) done.catch(tell)
+      return done
+    } catch (error) {
+      tell(error)
       throw error
     }
   }

@@ -12,6 +12,7 @@ import { cursorText } from '../../shared/crdt/position.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { joinAnswerSchema } from '../../shared/protocol/join.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -109,7 +110,8 @@ test('SE1 a clock that was ahead and was set back locks nobody out', async () =>
   const { agentId, incarnation } = joined
   const deps = { keys: server.server.keys, agents: server.server.agents, store: server.server.store, clock: server.clock, randomBytes }
   const sessions = createSessions({ ...deps, usedMax: 3 })
-  const open = () => sessions.open(sessionBody(keys, agentId, incarnation, sessions.nonce())).then(({ expiresInMs }) => expiresInMs)
+  const request = () => sessionRequestSchema.parse(sessionBody(keys, agentId, incarnation, sessions.nonce()))
+  const open = () => sessions.open(request()).then(({ expiresInMs }) => expiresInMs)
   server.clock.jump(365 * 24 * 3_600_000)
   expect(await open()).toBe(SESSION_MS)
   server.clock.jump(-365 * 24 * 3_600_000)
@@ -117,7 +119,7 @@ test('SE1 a clock that was ahead and was set back locks nobody out', async () =>
     expect(await open()).toBe(SESSION_MS)
     server.clock.jump(NONCE_MS)
   }
-  const one = sessionBody(keys, agentId, incarnation, sessions.nonce())
+  const one = request()
   await sessions.open(one)
   await expect(sessions.open(one)).rejects.toMatchObject({ code: 'session_required' })
   for (let n = 0; n < 2; n++) await open()

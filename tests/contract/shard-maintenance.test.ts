@@ -202,6 +202,24 @@ test('CU2 CU5 a file that SQLite cannot read any more is made anew while the ser
   await store.close()
 })
 
+test('CU5 a file that a Worker cannot read sets off a look as well', async () => {
+  const { one, publish, many, opened, shards, path, store } = await start()
+  await publish(one, WEB, many)
+  settle(path)
+  const file = openSync(path, 'r+')
+  const { size } = fstatSync(file)
+  writeSync(file, Buffer.alloc(size - 65_536, 0x55), 0, size - 65_536, 65_536)
+  closeSync(file)
+  const troubled: number[] = []
+  opened.onTrouble((index) => troubled.push(index))
+  const reading = shards.refetch(one, new Uint8Array(), { zstd: false })
+  expect(troubled).toEqual([]) // to the main thread it is merely large
+  await expect(reading).rejects.toThrow('a large read failed')
+  expect(troubled).toEqual([0])
+  shards.close()
+  await store.close()
+})
+
 test('CU5 a file that gives trouble though it is whole is opened anew, once a minute at most', async () => {
   const { one, publish, deps, shards, store, opened } = await start()
   await publish(one, WEB, { a: '1' })
