@@ -258,15 +258,18 @@ async function rotateKey(run: Run): Promise<void> {
 
 async function backup(run: Run): Promise<void> {
   const server = run.world.pick(run.servers)
-  if (server.up) run.backups.push(server.backup())
+  if (server.up) run.backups.push({ dir: server.backup(), restores: run.restores })
 }
 
-/** k writes back. Sometimes only the fleet store comes from the backup, and the shards know more. */
+/** k writes back. Sometimes only the fleet store comes from the backup, and the shards know more; not one from before another restore, whose numbers were given
+ *  out again since. */
 async function restoreServer(run: Run): Promise<void> {
   if (run.backups.length === 0 || run.servers.length > 1) return
   const { server } = run
   if (server.up) server.kill()
-  server.restore(run.world.pick(run.backups), run.world.chance(0.3))
+  const { dir, restores } = run.world.pick(run.backups)
+  server.restore(dir, restores === run.restores && run.world.chance(0.3))
+  run.restores += 1
   await server.open()
   run.world.count('restored_server')
 }

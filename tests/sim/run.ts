@@ -41,7 +41,9 @@ export class Run {
   /** Second agents of a cluster, until somebody notices. */
   clones: SimAgent[] = []
   readonly pages: SentPages = new Map()
-  readonly backups: string[] = []
+  readonly backups: Array<{ dir: string; restores: number }> = []
+  /** How often the server was put back to a backup. */
+  restores = 0
   /** Of the objects of one publication. */
   largestBytes = 0
   /** Sites that had two agents, or whose agent lost its memory of what it applied. */

@@ -111,7 +111,7 @@ async function prepare(run: Run, { agents = 2, network }: SimOptions): Promise<v
   for (const agent of run.agents)
     if (agent.clusterId === null) throw new Error(`${agent.name} does not join: ${JSON.stringify(agent.report()?.link)}`)
   for (const agent of run.agents) run.snapshots.set(agent.name, agent.copy())
-  run.backups.push(run.server.backup())
+  run.backups.push({ dir: run.server.backup(), restores: 0 })
 }
 
 /** The faults stop. One of two forked servers is left; people look at what cannot mend itself. */
