@@ -9,7 +9,7 @@ import { createWakeProbe, latencyText, type WakeProbe } from '../support/wake-pr
 const ATTACK_MS = Number(process.env['SKERRY_CHAOS_ATTACK_MS'] ?? 1_000)
 setDefaultTimeout(60_000 + ATTACK_MS * 10)
 /** The server holds some 130 MB by itself; bodies that come in are 96 MiB at most (AR2), what is made of them is garbage until it is collected. */
-const RSS_MB_MAX = 600
+const RSS_MB_MAX = 450
 /** A change is with the healthy agent some 10 ms after it was made, on an idle machine. The attackers share its two processors. */
 const WAKE_MS_MAX = 3_000
 /** Connections of the probe and of the healthy agent. */
@@ -25,7 +25,7 @@ let silent: RawConnection[]
 let silentSinceMs: number
 
 beforeAll(async () => {
-  chaos = await startChaosFleet({ programs: 'dist', sites: ['ada'], services: { 'all-small': 4, 'all-large': 400 }, ballast: 500 })
+  chaos = await startChaosFleet({ programs: 'dist', sites: ['ada'], services: { 'all-small': 4, 'all-large': 400 }, ballast: 1_000 })
   await chaos.settled()
   hostile = await joinHostile(chaos.fleet.serverUrl, await joinToken(chaos.fleet, {}), 'mallory')
   probe = await createWakeProbe(chaos.fleet, chaos.site('ada'), 'only-ada')

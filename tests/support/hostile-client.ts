@@ -288,6 +288,15 @@ export const ATTACKS: readonly Attack[] = [
     },
   },
   {
+    // With sums of its own each time, so that no page is like the last one.
+    name: 'refetches of pages that it never fetches',
+    run: (agent, forMs) =>
+      until(forMs, () => {
+        const sums = [0, 16, 256, 4_096].map((size) => Buffer.concat([Buffer.from('{}\n'), randomBytes(size)]))
+        return Promise.all(sums.map((body) => ask(agent, ROUTES.buckets, body)))
+      }),
+  },
+  {
     // Bun cuts a connection that sends the next request before the answer to the last.
     name: 'hundreds of requests in one go',
     run: (agent, forMs) =>
