@@ -121,9 +121,9 @@ export async function startServer(options: ServerOptions, { clock, random, log }
     sessions: createSessions({ keys, agents, store, clock, randomBytes, onUnknown: knocks.note }),
     shards,
     store,
-    onStatus: ({ clusterId }, changed) => {
-      restoreGate.onStatus(clusterId, changed)
-      reports.onStatus(clusterId, changed)
+    onStatus: (agent, changed) => {
+      restoreGate.onStatus(agent.clusterId, changed)
+      reports.onStatus(agent, changed)
     },
     onSeen: seen.seen,
     restoreGate,

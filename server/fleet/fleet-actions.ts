@@ -1,15 +1,16 @@
 // What a person's write or an agent's report sets off. The deciding is planService's, in the service pass that each of these asks for.
+import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
-import { serviceStatusSchema } from '../../shared/model/status.ts'
+import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Shards } from '../desired/shards.ts'
 import type { DeleteOutcome, FleetActions } from '../http/fleet-actions.ts'
 import type { Ingest } from '../ingest/ingest-loop.ts'
-import type { Confirmation, ResourceKey, StatusWrite, Store } from '../store/store.ts'
+import type { AgentRecord, Confirmation, ResourceKey, StatusWrite, Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { pruneSubject, removeSubject } from './plan-service.ts'
 
@@ -23,9 +24,11 @@ export interface FleetActionsDeps {
   log: Logger
 }
 
+type ReportingCluster = Pick<AgentRecord, 'clusterId' | 'clusterName'>
+
 export interface AgentReports {
   /** Status rows of a cluster that changed, after they are in the store. Returns at once. */
-  onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
+  onStatus(cluster: ReportingCluster, changed: readonly StatusWrite[]): void
   /** A cluster joined. Returns at once. */
   onJoined(name: string): void
 }
@@ -67,9 +70,9 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
       follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged()]))
     },
-    onStatus(clusterId, rows) {
-      for (const { kind, key, doc } of rows)
-        if (kind === 'service') follow('service status', serviceReported(deps, clusterId, parseServiceKey(key), doc))
+    onStatus(cluster, rows) {
+      const reports = rows.filter(({ kind }) => kind === 'service')
+      if (reports.length > 0) follow('service status', servicesReported(deps, cluster, reports))
     },
   }
 }
@@ -105,17 +108,38 @@ async function confirm({ store, ingest, clock, log }: FleetActionsDeps, confirma
   return confirmation
 }
 
+/** Reports that are followed between two turns of everybody else. */
+const REPORTS_A_TURN = 50
+
+/** An agent can say anything of anything: it has consequences for services only that its cluster has from here, and one after the other. */
+async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
+  let services: ReadonlySet<string> | null = null
+  for (const [index, { key, doc }] of reports.entries()) {
+    if (index % REPORTS_A_TURN === REPORTS_A_TURN - 1) await setImmediate()
+    const status = serviceStatusSchema.safeParse(doc).data
+    if (status?.refusal !== undefined || status?.removed === true) {
+      services ??= new Set((await deps.store.desiredInCluster(cluster.clusterId)).map(serviceKey))
+      if (!services.has(key)) continue
+    }
+    await serviceReported(deps, cluster, parseServiceKey(key), status).catch((error: unknown) =>
+      deps.log.warn('what a report sets off failed', { service: key, error: describeError(error) }),
+    )
+  }
+}
+
 /** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends its order. */
-async function serviceReported(deps: FleetActionsDeps, clusterId: ClusterId, id: ServiceId, doc: unknown): Promise<void> {
+async function serviceReported(
+  deps: FleetActionsDeps,
+  { clusterId, clusterName: cluster }: ReportingCluster,
+  id: ServiceId,
+  status: ServiceStatus | undefined,
+): Promise<void> {
   const { store, ingest, clock } = deps
-  const status = serviceStatusSchema.safeParse(doc).data
   const subject = pruneSubject(clusterId, id)
   const held = await store.confirmationFor(subject)
   if (status?.refusal !== undefined) {
     const { digest, names, count, ownedCount, why } = status.refusal
     if (held?.token === digest && canonicalJson(held.names) === canonicalJson(names)) return
-    const cluster = (await store.listClusters()).find((candidate) => candidate.clusterId === clusterId)?.name
-    if (cluster === undefined) return
     const more = count > names.length ? ` (the first ${names.length} of ${count} are named)` : ''
     const { project, service } = id
     const createdMs = clock.nowMs()

@@ -309,6 +309,41 @@ describe('targets', () => {
     expect(await kit.store.listConfirmations()).toEqual([])
   })
 
+  test('TG12 an agent that reports of services which its cluster does not have opens no questions, and costs next to nothing', async () => {
+    const refusal = { digest: 'a'.repeat(64), names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'x' }
+    const doc = {
+      sync: 'Synced',
+      health: 'Healthy',
+      reason: '',
+      message: '',
+      sinceMs: 1,
+      objectCount: 1,
+      healthyCount: 1,
+      removed: true,
+      refusal,
+    }
+    const rows = Array.from({ length: 200 }, (_, n) => ({ kind: 'service' as const, key: `default/s${n}`, rev: n + 1, doc }))
+    let passes = 0
+    let lists = 0
+    const { listClusters, getResource } = kit.store
+    kit.store.listClusters = () => {
+      lists += 1
+      return listClusters()
+    }
+    kit.store.getResource = (key) => {
+      passes += 1
+      return getResource(key)
+    }
+    kit.actions.onStatus({ clusterId: one, clusterName: 'cluster-1' }, rows)
+    await Bun.sleep(300)
+    expect([(await kit.store.listConfirmations()).length, lists, passes]).toEqual([0, 0, 0])
+    kit.actions.onStatus({ clusterId: one, clusterName: 'cluster-1' }, [
+      { ...rows[0], key: 'default/shop', doc: { ...doc, removed: false } } as never,
+    ])
+    await Bun.sleep(50)
+    expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'prune', cluster: 'cluster-1', service: 'shop' }])
+  })
+
   test('TG13 a deleted cluster takes its rows along and leaves the others alone', async () => {
     expect(await kit.actions.deleteCluster('cluster-1', 'ada')).toBe(true)
     expect(await kit.actions.deleteCluster('cluster-1', 'ada')).toBe(false)

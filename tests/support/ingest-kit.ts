@@ -96,7 +96,8 @@ export async function createIngestKit() {
       const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1, ...status }
       const row = { kind: 'service' as const, key: `default/${service}`, rev: ++rev, doc }
       const { changed } = await store.upsertStatus(clusterId, [row], { complete: false, nowMs: 1 })
-      actions.onStatus(clusterId, changed)
+      const clusterName = (await store.listClusters()).find((cluster) => cluster.clusterId === clusterId)?.name ?? '?'
+      actions.onStatus({ clusterId, clusterName }, changed)
       await Bun.sleep(0)
       await ingest.serviceChanged({ project: 'default', service })
     },
