@@ -1,7 +1,7 @@
 // One file of the agent's replica: rows, position and counters in one place, changed in one transaction (CU4). Knows SQL and nothing of pages,
 // signatures or which file is in force.
 import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
-import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
@@ -79,6 +79,16 @@ export function openReplicaFile(path: string, { clusterId: cluster, libraryDir, 
   } catch (error) {
     crdt.close()
     throw error
+  }
+}
+
+/** Throws when the next start could not read the file: a connection that is open keeps the schema that it once read, whatever the file says now. */
+function readAnew(path: string): void {
+  const db = openSqlite(path, { readonly: true })
+  try {
+    for (const table of ['desired', 'replica_position']) db.query(`SELECT 1 FROM ${table} LIMIT 1`).get()
+  } finally {
+    db.close()
   }
 }
 
@@ -216,6 +226,7 @@ class CrdtReplicaFile implements ReplicaFile {
       const pragma = structure === 'quick' ? 'quick_check' : 'integrity_check'
       const found = this.db.query(`PRAGMA ${pragma}(1)`).values()[0]?.[0]
       if (found !== 'ok') return `${pragma}: ${found ?? 'no answer'}`
+      if (structure === 'whole') readAnew(this.db.filename)
       return this.#rowDamage()
     } catch (error) {
       return error instanceof Error ? error.message : String(error)
