@@ -177,9 +177,10 @@ export class SimAgent {
     const rows = rowsOnDisk(this.#dir) ?? []
     const head = headOnDisk(this.#dir)
     // CU4: rows and cursor change together, so that whenever it dies it is at a position that was once a head.
-    const fits = head === null || (head.count === rows.length && head.hash === hashOfRows(rows.map(({ id, doc }) => [id, doc])))
+    const fits = head !== null && head.count === rows.length && head.hash === hashOfRows(rows.map(({ id, doc }) => [id, doc]))
     if (fits) this.#tampered = false
-    else if (!this.#tampered) this.#world.break('diverged', `${this.name} holds ${rows.length} rows that are not those of its own cursor`)
+    else if (!this.#tampered && head !== null)
+      this.#world.break('diverged', `${this.name} holds ${rows.length} rows that are not those of its own cursor`)
     if (this.#tampered) return
     for (const { cluster, id, doc } of rows) {
       if (cluster !== clusterId || (id.startsWith('object/') && !doc.includes(clusterId) && doc !== 'rogue'))
