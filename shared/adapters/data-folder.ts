@@ -30,11 +30,14 @@ export function openDataFolder(folder: string): DataFolder {
 /** Open locks, held here because a collected handle would close and unlock. */
 const held = new Set<Database>()
 
+/** `skerry-agent status` looks into the folder of an agent that does not run: one that starts at that moment waits for it. */
+const LOCK_PATIENCE_MS = 2_000
+
 /** An open exclusive transaction is a lock that the kernel takes back when the process dies; a pid file would stay. */
 function lock(path: string): () => void {
   let db: Database | undefined
   try {
-    db = openSqlite(join(path, 'lock.sqlite'), { journal: 'DELETE', busyTimeoutMs: 0 })
+    db = openSqlite(join(path, 'lock.sqlite'), { journal: 'DELETE', busyTimeoutMs: LOCK_PATIENCE_MS })
     db.run('BEGIN EXCLUSIVE')
     held.add(db)
   } catch (error) {

@@ -3,13 +3,13 @@ import { mkdtempSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const open = (path: string, hold: boolean) =>
+const open = (path: string, holdMs: number) =>
   Bun.spawn(
     [
       process.execPath,
       '-e',
       `import { openDataFolder } from ${JSON.stringify(join(import.meta.dir, '../../shared/adapters/data-folder.ts'))}
-       try { openDataFolder(${JSON.stringify(path)}); console.log('open ' + process.cwd()); ${hold ? 'await Bun.sleep(60_000)' : ''} }
+       try { openDataFolder(${JSON.stringify(path)}); console.log('open ' + process.cwd()); await Bun.sleep(${holdMs}); process.exit() }
        catch (error) { console.log(error.code + ' ' + error.message) }`,
     ],
     { stdout: 'pipe', stderr: 'inherit' },
@@ -23,15 +23,22 @@ const firstLine = async (child: Bun.Subprocess<'ignore', 'pipe', 'inherit'>): Pr
 
 test('a data folder belongs to one process, and a killed process gives it back', async () => {
   const path = join(mkdtempSync(join(tmpdir(), 'skerry-data-')), 'new', 'folder')
-  const first = open(path, true)
+  const first = open(path, 60_000)
   expect(await firstLine(first)).toBe(`open ${path}`)
   expect(statSync(path).mode & 0o777).toBe(0o700)
-  expect(await firstLine(open(path, false))).toStartWith('data_locked')
+  expect(await firstLine(open(path, 0))).toStartWith('data_locked')
   first.kill('SIGKILL')
   await first.exited
-  expect(await firstLine(open(path, false))).toBe(`open ${path}`)
+  expect(await firstLine(open(path, 0))).toBe(`open ${path}`)
+})
+
+test('SY5 a program that starts while somebody shortly looks into its folder waits for them', async () => {
+  const path = join(mkdtempSync(join(tmpdir(), 'skerry-data-')), 'folder')
+  const looking = open(path, 700)
+  expect(await firstLine(looking)).toBe(`open ${path}`)
+  expect(await firstLine(open(path, 0))).toBe(`open ${path}`)
 })
 
 test('a folder that cannot be made is named', async () => {
-  expect(await firstLine(open('/proc/nowhere', false))).toStartWith('data_unusable open the data folder: /proc/nowhere')
+  expect(await firstLine(open('/proc/nowhere', 0))).toStartWith('data_unusable open the data folder: /proc/nowhere')
 })
