@@ -134,10 +134,13 @@ class CrdtReplica implements CheckedReplica {
     if (read.kind === 'refused') return read
     const { hello } = read.page
     if (hello.epoch < this.epoch()) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.epoch()}` }
-    if (hello.from === null) return this.#replaceBy(read.page)
+    const setBack = this.#saidMore(hello)
+      ? ({ kind: 'refused', why: `the server said more than ordinal ${hello.ordinal} before: it was set back` } as const)
+      : null
+    if (hello.from === null) return setBack ?? this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
     if (position === null || !samePosition(position, hello.from)) return { kind: 'discarded' }
-    if (this.#saidMore(hello)) return { kind: 'refused', why: `the server said more than ordinal ${hello.ordinal} before: it was set back` }
+    if (setBack !== null) return setBack
     try {
       return this.#mergePage(read.page)
     } catch (error) {
@@ -147,8 +150,8 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  /** RP2: in one epoch ordinals only grow. Without this, a server and a replica that both went back would agree on what nobody ordered any more; the refetch that
-   *  follows shows the server what it said. */
+  /** RP2: in one epoch ordinals only grow. Without this, a server and a replica that both went back would agree on what nobody ordered any more, and somebody on the
+   *  way could tell a page of last year again; the refetch that follows shows the server what it said. */
   #saidMore({ epoch, ordinal }: Page['hello']): boolean {
     const said = this.#last.proof?.hello
     return said !== undefined && said.epoch === epoch && said.ordinal > ordinal

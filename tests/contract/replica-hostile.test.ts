@@ -1,12 +1,13 @@
 // What a lying server, a proxy or a broken link can hand to the replica: nothing of it is taken, and each is refused for its own reason.
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { INTEGER_BOUND, type Position } from '../../shared/crdt/position.ts'
 import { hashOfRows } from '../../shared/crdt/row-hash.ts'
 import { serviceRowId } from '../../shared/model/desired.ts'
 import { PAGE_ROWS_MAX, ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type ForgedPage, forgePage } from '../support/hostile-pages.ts'
 import { inSync, position, pull } from '../support/replica-kit.ts'
-import { CLUSTER, DB, NEIGHBOUR, OTHER_KEY, objectRows, revision, serviceDoc, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, DB, NEIGHBOUR, OTHER_KEY, objectRows, openTestShards, revision, serviceDoc, WEB } from '../support/sync-kit.ts'
 
 const ROW_A = 'object/shop/web//ConfigMap/default/a'
 /** The rows of `inSync` with one document changed: the sum that a forged page needs, so that each case is refused for its own reason only. */
@@ -152,7 +153,9 @@ test('PL5 the forger forges well: the pages that all cases are bent from are tak
 })
 
 test('PL5 the greatest numbers are taken, and the next page from another file heals what they leave behind', async () => {
-  const { shards, replica } = await inSync()
+  const { replica, dir } = await inSync()
+  const { shards } = openTestShards(join(dir, 'raised'), { epochOf: () => 2 })
+  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
   const from = position(replica)
   const to = next(from, { dv: INTEGER_BOUND })
   const giant = row(ROW_A, INTEGER_BOUND, INTEGER_BOUND, '{}')

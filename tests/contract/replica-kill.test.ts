@@ -7,17 +7,21 @@ import { CLUSTER, DB, openTestReplica, openTestShards, revision, SERVER_KEY, WEB
 import { tempDir } from '../support/temp-dir.ts'
 
 const KILLS = 20
+/** Times that the server begins anew, each with a bootstrap under another epoch. */
+const ROUNDS = 12
 
 test('CU4 PL8 twenty kills in the middle of merges and bootstraps leave a replica at a position that once was a head', async () => {
   const dir = tempDir()
-  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
+  let epoch = 1
+  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, epochOf: () => epoch })
   mkdirSync(join(dir, 'pages'))
   const dumps = new Map<string, string>()
-  let pages = 0
-  const keep = async (cursor: Position | null) => {
-    const { frames, hello } = await pullPage(shards, CLUSTER, cursor)
-    writeFileSync(join(dir, 'pages', String(pages++).padStart(3, '0')), frames)
-    const { rows } = await pullPage(shards, CLUSTER, null)
+  const keep = async (cursor: Position | null, n: number) => {
+    for (epoch = 1; epoch <= ROUNDS; epoch++) {
+      const { frames } = await pullPage(shards, CLUSTER, cursor)
+      writeFileSync(join(dir, 'pages', [epoch, n].map((each) => String(each).padStart(3, '0')).join('-')), frames)
+    }
+    const { rows, hello } = await pullPage(shards, CLUSTER, null)
     const dump = rows.map(({ id, doc }) => [id, doc ?? '']).sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
     dumps.set(hello.to.hash, JSON.stringify(dump))
   }
@@ -26,7 +30,7 @@ test('CU4 PL8 twenty kills in the middle of merges and bootstraps leave a replic
     const objects = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`o${i}`, `${(n + i) % 5} ${'x'.repeat(500)}`]))
     const before = n === 0 ? null : shards.head(CLUSTER)
     shards.writeRevision(revision(CLUSTER, n % 2 ? WEB : DB, n + 1, objects))
-    await keep(before)
+    await keep(before, n)
   }
 
   const replicaPath = join(dir, 'replica.db')

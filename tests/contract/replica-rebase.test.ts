@@ -44,7 +44,7 @@ test.each([
     }
     expect(clocks(path).some(({ cl }) => cl > 1)).toBe(true)
 
-    const { shards } = openTestShards(join(dir, 'after'), { shardCount: 1 })
+    const { shards } = openTestShards(join(dir, 'after'), { shardCount: 1, epochOf: () => 2 })
     const news = { o2: 'changed' }
     shards.writeRevision(revision(CLUSTER, WEB, 1, objects(count, news)))
     expect(replica.bucketSums()).toHaveLength(buckets * 16)
@@ -75,7 +75,7 @@ test.each([
 
 test('PL9 with nothing changed no row travels, and nothing is told to have changed', async () => {
   const { replica, shards, dir } = await inSync()
-  const { shards: after } = openTestShards(join(dir, 'after'), { shardCount: 1 })
+  const { shards: after } = openTestShards(join(dir, 'after'), { shardCount: 1, epochOf: () => 2 })
   after.writeRevision(revision(CLUSTER, WEB, 1, { a: '1', b: '1' }))
   after.writeRevision(revision(CLUSTER, DB, 2, { d: '1' }))
   const page = await refetch(after, replica)
