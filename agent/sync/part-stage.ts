@@ -118,8 +118,8 @@ export function createPartStage(dataDir: string): PartStage {
   return {
     current(nowMs) {
       if (!looked) held = look()
+      if (held === null ? !looked : tooOld(held, nowMs)) drop()
       looked = true
-      if (held !== null && tooOld(held, nowMs)) drop()
       return held
     },
     begin(page, first) {

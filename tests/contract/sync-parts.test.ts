@@ -1,7 +1,7 @@
 // Large pages over bad links: a real server, an agent's real sync loop, replica and files, and a TCP proxy that cuts between them.
 import { afterEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, existsSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -267,4 +267,18 @@ test('SY9 what is staged is forgotten after the time that a server keeps it, and
   third.begin(page, Buffer.from('0123456789'))
   expect(createPartStage(dir).current(999_999)).toBeNull()
   expect(existsSync(join(dir, 'parts'))).toBe(false)
+})
+
+test.each([
+  ['no head', null],
+  ['a head of nothing', ''],
+  ['a head that is another thing', '{"transfer":{}}'],
+])('SY9 parts with %s, left by a kill between two writes, take no space after the next start', (_, head) => {
+  const dir = tempDir()
+  const parts = join(dir, 'parts')
+  mkdirSync(parts)
+  writeFileSync(join(parts, 'body'), randomBytes(1_000))
+  if (head !== null) writeFileSync(join(parts, 'head.json'), head)
+  expect(createPartStage(dir).current(1)).toBeNull()
+  expect(existsSync(parts)).toBe(false)
 })
