@@ -1,10 +1,11 @@
 // The compiled server and the compiled agent with a real Kubernetes API: killed, frozen and killed again while revisions are applied. What the API server's audit log
 // says counts: nothing of ours was ever deleted. SKERRY_CHAOS_CLUSTER_ROUNDS (default 30).
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync } from 'node:fs'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { processSize } from '../support/chaos-fleet.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
-import { agentWrites, configMapYaml, type Scenario, type Site, serviceYaml, startScenario } from '../support/scenario.ts'
+import { agentWrites, configMapYaml, joinToken, type Scenario, type Site, serviceYaml, startScenario } from '../support/scenario.ts'
 
 const ROUNDS = Number(process.env['SKERRY_CHAOS_CLUSTER_ROUNDS'] ?? 30)
 setDefaultTimeout(120_000 + ROUNDS * 3_000)
@@ -74,4 +75,38 @@ test('RV2 IV1 RP1 kills and stops of compiled server and agent at random moments
   const size = processSize(site.agent.pid())
   process.stdout.write(`chaos-cluster: ${JSON.stringify({ ...counts, writes: writes.length, agent: size })}\n`)
   expect(size?.rssMb ?? Number.POSITIVE_INFINITY).toBeLessThan(AGENT_RSS_MB_MAX)
+})
+
+test('CM2 CM3 SE4 of two compiled agents with one key and one cluster one enforces and the other says why it does not', async () => {
+  const { fleet } = scenario
+  await site.agent.kill()
+  const dataDir = `${site.agent.dataDir}-twin`
+  cpSync(site.agent.dataDir, dataDir, { recursive: true, filter: (path) => !path.endsWith('.sock') })
+  await site.agent.start()
+  // The copy shall be older than what the server knows.
+  const commit = await scenario.push(settings('before the twin'))
+  await scenario.settled('reef', ['settings'], { commit })
+  const twin = await fleet.addAgent({ name: 'reef', cluster: site.cluster, joinToken: await joinToken(fleet, {}), dataDir })
+  const both = [site.agent, twin]
+  const states = await eventually(
+    'one of both is superseded',
+    async () => {
+      const reports = await Promise.all(both.map((agent) => agent.status()))
+      const enforcing = reports.map(({ enforcement }) => enforcement.state === 'enforcing')
+      const told = reports.some(({ enforcement, link }) => enforcement.state === 'superseded' && link?.error?.code === 'superseded')
+      return told && enforcing.filter(Boolean).length === 1 ? { enforcing } : false
+    },
+    60_000,
+  ).catch(async (error: Error) => {
+    const reports = await Promise.all(both.map((agent) => agent.status()))
+    const words = reports.map(({ link, enforcement }) => JSON.stringify({ link, enforcement }))
+    const logs = both.map((agent) => agent.log().split('\n').slice(-12).join('\n'))
+    throw new Error([error.message, ...words, ...logs].join('\n'))
+  })
+  const since = site.cluster.auditMark()
+  const next = await scenario.push(settings('with the twin'))
+  await scenario.settled('reef', ['settings'], { commit: next })
+  const deletes = agentWrites(site.cluster, since).filter((event) => event.verb === 'delete')
+  expect(deletes).toEqual([])
+  process.stdout.write(`chaos-cluster: the ${states.enforcing[0] ? 'first' : 'copied'} agent enforces\n`)
 })
