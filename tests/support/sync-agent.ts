@@ -116,7 +116,8 @@ Bun.serve({
   unix: files.socket,
   fetch: (request) => {
     const path = new URL(request.url).pathname
-    if (path === '/dump') return Response.json({ rows: loop.replica()?.dump() ?? [], statuses: state.inventoryRange(null, 100_000, 1e9).rows })
+    if (path === '/dump')
+      return Response.json({ rows: loop.replica()?.dump() ?? [], statuses: state.inventoryRange(null, 100_000, 1e9).rows })
     return Response.json(report())
   },
 })
