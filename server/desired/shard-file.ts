@@ -9,6 +9,7 @@ import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
+import type { ReadBounds } from './row-lines.ts'
 import { deltaReader, type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
@@ -203,13 +204,16 @@ class CrdtShardFile implements ShardFile {
     if (changes.length === 0) return null
 
     const dv = this.#crdt.nextDbVersion(last + 1) // CU6
+    let chars = 0
     for (const { id, doc } of changes) {
+      chars += doc?.length ?? 0
       const ran = doc === null ? remove.run({ cluster, id }) : upsert.run({ cluster, id, doc })
       if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} was not held as expected`)
     }
     const hash = hashText(addHash(parseHash(held.hash), sum))
-    const before = { dbId: this.dbId, term: held.term, dv: held.dv, hash: held.hash }
-    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count, before })
+    const after = { dbId: this.dbId, term: held.term, dv: held.dv, hash: held.hash }
+    const written = { after, rows: changes.length, chars }
+    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count, written })
     log.run({ dv, cluster, ordinal, term: this.#term, hash, count: next.count })
     return { dbId: this.dbId, term: this.#term, dv, hash }
   }
@@ -228,10 +232,16 @@ class CrdtShardFile implements ShardFile {
   }
 
   led(clusterId: string, cursor: Position): KnownHead | null {
-    const { before, count, ordinal } = this.#head(clusterId)
-    return before !== undefined && samePosition(before, cursor)
-      ? { to: this.head(clusterId), count, ordinal, rows: this.#statements.delta.rows(clusterId, cursor.dv) }
-      : null
+    const { written, count, ordinal } = this.#head(clusterId)
+    if (written === undefined || !samePosition(written.after, cursor)) return null
+    const { delta } = this.#statements
+    const isLarge = ({ rows, bytes }: ReadBounds) => written.rows > rows || written.chars > bytes
+    return {
+      to: this.head(clusterId),
+      count,
+      ordinal,
+      delta: (bounds) => (isLarge(bounds) ? null : delta.lines(clusterId, cursor.dv, bounds)),
+    }
   }
 
   ordinal(clusterId: string): number {
@@ -285,8 +295,8 @@ interface Head {
   hash: string
   count: number
   ordinal: number
-  /** Where the last write of this process began. */
-  before?: Position
+  /** The last write of this process: where it began, and how much it was. */
+  written?: { after: Position; rows: number; chars: number }
 }
 
 /** What was said to be held is not: nothing is written on that ground. */

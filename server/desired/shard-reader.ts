@@ -6,7 +6,7 @@ import { EMPTY_HASH, rowHash } from '../../shared/crdt/row-hash.ts'
 import type { RefetchReason, Row } from '../../shared/protocol/frames.ts'
 import { BUCKET_COUNTS, BucketSums, equalBuckets, SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import { assert } from '../../shared/runtime/assert.ts'
-import { type ReadBounds, type RowLines, writeLines } from './row-lines.ts'
+import { type ReadBounds, type RowLines, UNBOUNDED, writeLines } from './row-lines.ts'
 
 /** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
@@ -16,8 +16,8 @@ export interface KnownHead {
   to: Position
   count: number
   ordinal: number
-  /** Read as they are taken, through the writer’s own connection: each write empties the cache of every other one. */
-  rows: Iterable<Row>
+  /** Its rows; null when there are more. Through the writer’s own connection: each write empties the cache of every other one. */
+  delta(bounds: ReadBounds): RowLines | null
 }
 
 export type ReadResult =
@@ -72,6 +72,16 @@ LEFT JOIN desired d ON d.cluster = p.cluster AND d.id = p.id
 WHERE t.cluster = $cluster AND t.dv > $after
 ORDER BY t.dv, c.seq, p.id`
 
+// Of a delta, before it is read on the main thread: to sort what is too large would cost the time that the Worker is there to spare. Reads no document.
+const DELTA_SIZE = `
+SELECT count(*) AS cells, coalesce(sum(octet_length(d.doc)), 0) AS bytes
+FROM (SELECT c.key AS key FROM tx_log t CROSS JOIN desired__crsql_clock c ON c.db_version = t.dv
+  WHERE t.cluster = $cluster AND t.dv > $after LIMIT $cells) x
+CROSS JOIN desired__crsql_pks p ON p.__crsql_key = x.key
+LEFT JOIN desired d ON d.cluster = p.cluster AND d.id = p.id`
+/** A row that was deleted and inserted again has two at one version. */
+const CELLS_OF_ROW = 2
+
 const META = `SELECT db_id AS dbId, term, origin, (SELECT lower(hex(site_id)) FROM crsql_site_id WHERE ordinal = 0) AS siteId FROM meta`
 
 function prepare(db: Database) {
@@ -84,6 +94,9 @@ function prepare(db: Database) {
     ),
     delta: deltaReader(db),
     live: db.prepare<{ id: string; doc: string }, { cluster: string }>('SELECT id, doc FROM desired WHERE cluster = $cluster ORDER BY id'),
+    liveBytes: db.prepare<{ bytes: number | null }, { cluster: string }>(
+      'SELECT sum(octet_length(doc)) AS bytes FROM desired WHERE cluster = $cluster',
+    ),
     ordinal: db.prepare<{ ordinal: number }, { cluster: string }>('SELECT ordinal FROM cluster_ordinal WHERE cluster = $cluster'),
   }
 }
@@ -115,20 +128,40 @@ export function openShardReader(path: string): ShardReader {
 type Statements = ReturnType<typeof prepare>
 
 /** No transaction: one statement is a snapshot of its own (PL2). The rows of a commit to ten thousand clusters are read ten thousand times. */
-function readKnown({ siteId }: Meta, { rows, ...led }: KnownHead, bounds: ReadBounds): ReadResult {
-  const lines = writeLines(rows, bounds)
+function readKnown({ siteId }: Meta, { delta, ...led }: KnownHead, bounds: ReadBounds): ReadResult {
+  const lines = delta(bounds)
   return lines === null ? { kind: 'large' } : { kind: 'rows', ...led, siteId, lines }
 }
 
-/** The rows of a cluster that are newer than a version of it. */
-export function deltaReader(db: Database): { rows(cluster: string, after: number): Iterable<Row>; finalize(): void } {
+export interface DeltaReader {
+  /** Whether the rows of a cluster that are newer than a version of it are surely more than the bounds allow. Reads none of them. */
+  isLarge(cluster: string, after: number, bounds: ReadBounds): boolean
+  /** These rows; null when they are more. */
+  lines(cluster: string, after: number, bounds: ReadBounds): RowLines | null
+  finalize(): void
+}
+
+export function deltaReader(db: Database): DeltaReader {
   const delta = db.prepare<ChangeRow, { cluster: string; after: number }>(DELTA)
-  return { rows: (cluster, after) => deltaRows(delta.iterate({ cluster, after })), finalize: () => delta.finalize() }
+  const size = db.prepare<{ cells: number; bytes: number }, { cluster: string; after: number; cells: number }>(DELTA_SIZE)
+  return {
+    isLarge(cluster, after, bounds) {
+      if (bounds === UNBOUNDED) return false
+      const [cells, bytes] = [CELLS_OF_ROW * bounds.rows, CELLS_OF_ROW * bounds.bytes]
+      const found = size.get({ cluster, after, cells: cells + 1 })
+      return found !== null && (found.cells > cells || found.bytes > bytes)
+    },
+    lines: (cluster, after, bounds) => writeLines(deltaRows(delta.iterate({ cluster, after })), bounds),
+    finalize() {
+      delta.finalize()
+      size.finalize()
+    },
+  }
 }
 
 /** Inside one read transaction (PL2). */
 function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask, bounds: ReadBounds): ReadResult {
-  const { delta, live } = statements
+  const { delta, live, liveBytes } = statements
   const at = headOf(statements, meta, cluster)
   let lines: RowLines | null
   let keep: string | undefined
@@ -137,9 +170,10 @@ function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask,
     const reason = refusalOf(statements, meta, cluster, cursor, at.dv)
     if (reason !== null) return { kind: 'refetch', reason }
     if (cursor.dv === at.dv) return { kind: 'nothing_new' }
-    lines = writeLines(delta.rows(cluster, cursor.dv), bounds)
+    lines = delta.isLarge(cluster, cursor.dv, bounds) ? null : delta.lines(cluster, cursor.dv, bounds)
   } else {
     if (at.count > bounds.rows) return { kind: 'large' }
+    if (bounds !== UNBOUNDED && (liveBytes.get({ cluster })?.bytes ?? 0) > bounds.bytes) return { kind: 'large' }
     const all = () => wholeRows(live.iterate({ cluster }))
     const differing = ask.kind === 'refetch' ? withoutEqualBuckets(all, ask.sums) : { rows: all() }
     keep = differing.keep

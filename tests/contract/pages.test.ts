@@ -13,7 +13,7 @@ import { BUCKET_COUNTS, BucketSums, bucketOf } from '../../shared/protocol/refet
 import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN, TRANSFER_MS } from '../../shared/protocol/transfer.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
-import { IDENTITY, type ParsedPage, pullPage, refetchPage, wholePage, ZSTD } from '../support/page-kit.ts'
+import { IDENTITY, type ParsedPage, parsePage, pullPage, refetchPage, wholePage, ZSTD } from '../support/page-kit.ts'
 import {
   CLUSTER,
   clusterNumber,
@@ -254,6 +254,24 @@ test('PL2 a page of a Worker is that of the main thread, byte for byte, and the 
   expect((await refetchPage(alone, CLUSTER, new Uint8Array(256 * 16))).text).toBe(buckets.text)
   expect(pages[1]?.rows.filter(({ doc }) => doc === null)).toHaveLength(20)
   alone.close()
+})
+
+test.each(['the last write', 'several writes'])('PL13 to the main thread a large delta costs next to nothing: %s', async (since) => {
+  const { shards } = openWith()
+  shards.writeRevision(revision(CLUSTER, DB, 1, { d: '1' }))
+  const cursor = shards.head(CLUSTER)
+  const doc = 'x'.repeat(1_500)
+  shards.writeRevision(revision(CLUSTER, WEB, 2, Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`o${n}`, doc + n]))))
+  if (since === 'several writes') shards.writeRevision(revision(CLUSTER, DB, 3, { d: '2' }))
+  const blocked: number[] = []
+  for (let n = 0; n < 3; n++) {
+    const startedMs = performance.now()
+    const pulling = shards.pull(CLUSTER, cursor, ZSTD)
+    blocked.push(performance.now() - startedMs)
+    expect(parsePage(wholePage(shards, CLUSTER, await pulling)).rows.length).toBeGreaterThan(10_000)
+  }
+  expect(Math.min(...blocked)).toBeLessThan(20) // to read and sort them takes more than five times as long
+  shards.close()
 })
 
 test('PL13 an error in the Worker fails that read alone', async () => {
