@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
-import { openDataFolder } from '../../shared/adapters/data-folder.ts'
+import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
 import { versionInfo, versionText } from '../../shared/adapters/version-info.ts'
@@ -150,15 +150,29 @@ function readTokenFile(path: string): string {
   }
 }
 
+function takeFolder(data: string): DataFolder {
+  try {
+    return openDataFolder(data)
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === 'data_locked')) throw error
+    throw new AppError('data_locked', {
+      doing: 'read the status',
+      detail: `an agent runs on ${resolve(data)} and gave no answer for 5 s`,
+      remedy: 'Ask again; if it stays so, read the agent’s log and start it again: it goes on from what it holds.',
+    })
+  }
+}
+
 /** Takes the data folder's lock, so that it never reads under a running agent. */
 function reportFromDisk(data: string): AgentReport {
   const files = agentFiles(resolve(data))
   if (!existsSync(files.state))
     throw new AppError('bad_options', {
       doing: 'read the status',
-      detail: `${resolve(data)} is not the data folder of an agent; name it with --data`,
+      detail: `${resolve(data)} is not the data folder of an agent`,
+      remedy: 'Name it with --data or SKERRY_DATA; of an agent in a pod, ask inside the pod.',
     })
-  const folder = openDataFolder(data)
+  const folder = takeFolder(data)
   const state = openAgentState(files.state)
   const identity = state.identity()
   const replica =

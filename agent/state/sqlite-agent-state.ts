@@ -1,5 +1,5 @@
 // AgentState in one plain SQLite file. Every method is one transaction; nothing here is replicated.
-import { type Database, isDiskFull, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { type Database, isDamage, isDiskFull, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
@@ -202,6 +202,8 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
         writeMeta('acknowledged', String(ack))
       }),
     lastRev,
+    sentRev: () => Number(readMeta('sent') ?? lastRev()),
+    noteSent: (rev) => void write(() => writeMeta('sent', String(rev))),
     acknowledgedRev: () => Number(readMeta('acknowledged') ?? 0),
     reportAnew: () => {
       write(() => renumber(lastRev()))
@@ -247,11 +249,23 @@ function openWithSpace(path: string, reserve: DiskReserve | undefined): Database
   try {
     return open()
   } catch (error) {
+    if (isDamage(error)) throw damaged(path, error)
     if (reserve === undefined || !isDiskFull(error)) throw error
     reserve.giveBack('open')
     return open()
   }
 }
+
+const damaged = (path: string, cause: unknown): AppError =>
+  new AppError(
+    'data_unusable',
+    {
+      doing: 'open the agent state',
+      detail: `${path} is damaged`,
+      remedy: `Move ${path}, ${path}-wal and ${path}-shm away and start the agent with a join token of its server: it finds what it applied by its marks. Until then what is applied stays.`,
+    },
+    { cause },
+  )
 
 /** So that the log is written from its beginning again. It keeps its length, which is space that nobody else can take. */
 function foldLog(db: Database): void {

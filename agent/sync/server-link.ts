@@ -17,6 +17,15 @@ export interface ServerLinkOptions {
 export function createServerLink({ serverUrl, caFile, env, log }: ServerLinkOptions): Fetcher {
   if (!URL.canParse(serverUrl) || !/^https?:$/.test(new URL(serverUrl).protocol))
     throw new AppError('bad_options', { doing: 'read --server', detail: `${JSON.stringify(serverUrl)} is no http:// or https:// URL` })
+  const { username, password } = new URL(serverUrl)
+  if (username !== '' || password !== '') {
+    const detail = 'it holds a user or a password, which the server does not ask for and every log would show'
+    throw new AppError('bad_options', {
+      doing: 'read --server',
+      detail,
+      remedy: 'Give the URL without them; the join token is what this agent proves itself by.',
+    })
+  }
   const proxy = proxyFor(new URL(serverUrl), env)
   if (proxy !== null) log.info('the server is reached through a proxy', { proxy: proxyName(proxy) })
   const ca = caFile === null ? null : new AuthorityFile(caFile, log)

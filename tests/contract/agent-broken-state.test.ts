@@ -1,7 +1,10 @@
 // A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be started again by nobody.
 import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
@@ -87,3 +90,23 @@ test('SY11 a report that cannot be noted down ends no enforcement', async () => 
   expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ value: '1' })
   await stop()
 })
+
+test('SY11 a state that cannot be opened says which file is damaged and what to do', () => {
+  const path = join(tempDir(), 'agent.sqlite')
+  writeFileSync(path, Buffer.alloc(8_192, 'x'))
+  expect(() => openAgentState(path)).toThrow(`${path} is damaged`)
+})
+
+const AGENT_CLI = ['bun', join(import.meta.dir, '../../agent/main.ts')]
+
+test('SY5 SY11 a status says so when an agent has the data folder and gives no answer', async () => {
+  const dir = tempDir()
+  openAgentState(agentFiles(dir).state).close()
+  const lock = openSqlite(join(dir, 'lock.sqlite'), { journal: 'DELETE' })
+  lock.run('BEGIN EXCLUSIVE')
+  const asked = Bun.spawn([...AGENT_CLI, 'status', '--data', dir], { stdout: 'pipe', stderr: 'pipe' })
+  const said = await new Response(asked.stderr).text()
+  expect([await asked.exited, said]).toEqual([1, expect.stringContaining('an agent runs on')])
+  expect(said).toContain('start it again')
+  lock.close()
+}, 20_000)

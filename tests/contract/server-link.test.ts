@@ -205,3 +205,9 @@ test('SY7 the Kubernetes link takes no proxy of the environment', async () => {
     })
   }
 })
+
+test('SY7 credentials in --server are refused, and said by no message', () => {
+  const open = () => createServerLink({ serverUrl: 'https://user:hunter2@skerry.example', caFile: null, env: {}, log: silentLogger })
+  expect(open).toThrow('a user or a password')
+  expect(open).not.toThrow('hunter2')
+})
