@@ -82,6 +82,9 @@ export interface AgentState {
   acknowledge(settled: number, ack?: number): void
   /** The greatest rev given out. */
   lastRev(): number
+  /** PU7: the greatest rev that may have gone up from this file; with `noteSent` before it goes. What was given out since proves nothing of what the server has. */
+  sentRev(): number
+  noteSent(rev: number): void
   /** The greatest rev that the server said it has; 0 in a new incarnation. */
   acknowledgedRev(): number
   /** PU7: every row is numbered anew and waits again. */

@@ -51,7 +51,7 @@ export class PushLoop {
   constructor(options: PushLoopOptions) {
     this.#options = options
     const { state } = options
-    this.#given = state.identity() === null ? null : state.lastRev()
+    this.#given = state.identity() === null ? null : state.sentRev()
     // Of a former life nobody can tell what arrived.
     this.#limits = { sentRev: this.#given ?? 0, bytesMax: PUSH_BYTES_MAX }
     state.onOutbox(() => this.wake())

@@ -1,4 +1,5 @@
 // The way up: one batch of the outbox. A row that the server refuses leaves with a log line, so that it never holds up the others (PU3).
+import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
@@ -19,7 +20,7 @@ export type Pushed = 'settled' | 'doubted'
 
 export async function pushBatch(
   session: SessionKeeper,
-  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew'>,
+  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew' | 'noteSent'>,
   limits: PushLimits,
   log: Logger,
   signal: AbortSignal,
@@ -29,6 +30,7 @@ export async function pushBatch(
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined || incarnation === undefined) return 'settled'
   const known = Math.max(limits.sentRev, incarnation * REV_INCARNATION)
+  if (last.rev > limits.sentRev) noteSent(state, last.rev)
   limits.sentRev = Math.max(limits.sentRev, last.rev)
   const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
   if (wasSetBack(had ?? ack, state, log)) return 'doubted'
@@ -44,6 +46,15 @@ export async function pushBatch(
   for (const { key, code } of reject) log.warn('status row refused by the server', { key, code })
   state.acknowledge(settled, ack)
   return 'settled'
+}
+
+/** Before it goes, because its answer may be lost with this process. A full disk must not keep the agent from saying so. */
+function noteSent(state: Pick<AgentState, 'noteSent'>, rev: number): void {
+  try {
+    state.noteSent(rev)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+  }
 }
 
 /** PU7: asks what the server has before anything is said that could pass for old. `given`: the greatest rev that this file had given out by then. */
