@@ -70,7 +70,7 @@ export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
 
 class ClaimKeeper {
   readonly #deps: ClaimKeeperDeps
-  /** The claim that was there at the start, which is ours to take (CM3) until the first write succeeded. Undefined: none was judged yet. */
+  /** The claim that was there at the start, which is ours to take (CM3); one that says no start, until the first write succeeded. Undefined: none was judged yet. */
   #met: Claim | null | undefined
   #isMetTaken = false
   #attempt = 0
@@ -104,7 +104,9 @@ class ClaimKeeper {
   #judge(live: Claim | null): ClaimVerdict {
     const { own, log, onChange } = this.#deps
     if (this.#met === undefined) this.#met = live
-    const isMet = !this.#isMetTaken && isSame(live, this.#met)
+    // Whoever wrote that very claim never writes it again: if it comes back later, then with the whole cluster, out of a backup.
+    const mayMeet = !this.#isMetTaken || (live !== null && live.instance !== '')
+    const isMet = mayMeet && isSame(live, this.#met)
     const verdict = judgeClaim(live, own, isMet)
     if (verdict !== 'write') {
       this.#isMetTaken = true

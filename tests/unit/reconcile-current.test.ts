@@ -1,8 +1,11 @@
 // A disk that came back older, by a power cut or a snapshot, holds revisions that never heard of what came later.
 import { expect, test } from 'bun:test'
+import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const CLAIM = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
 
 function start() {
   const clock = createVirtualClock()
@@ -90,4 +93,22 @@ test('IV3 what an earlier life applied is found again when another service bring
   await clock.advance(10_000)
   expect(forgetful.service()?.refusal?.names).toEqual(['ConfigMap default/a'])
   await forgetful.stop()
+})
+
+test('CM3 a cluster that was set back to before this start does not end enforcement', async () => {
+  const { clock, cluster, kit } = start()
+  kit.desire([configMap('a')])
+  await clock.advance(10_000)
+  await kit.stop()
+  const before = { agent: 'a-1', incarnation: '1', instance: 'an earlier start' }
+  cluster.editAs('skerry', CLAIM, (object) => Object.assign(object, { data: before }))
+  kit.start()
+  await clock.advance(10_000)
+  expect(cluster.object(CLAIM)?.['data']).not.toEqual(before)
+  cluster.editAs('etcdctl', CLAIM, (object) => Object.assign(object, { data: before }))
+  await clock.advance(10_000)
+  cluster.deleteAs('kubectl', configMapRef('a'))
+  await clock.advance(10_000)
+  expect([kit.claims.at(-1), cluster.object(configMapRef('a')) !== null]).toEqual([{ kind: 'held' }, true])
+  await kit.stop()
 })
