@@ -37,15 +37,20 @@ const BATCH = 128
 export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
   const prepared = await prepare(deps, publications)
   const changed = new Set<Publication>()
+  const failures: unknown[] = []
   const order = byShard(deps.shards, publications)
   for (let start = 0; start === 0 || start < order.length; start += BATCH) {
     const batch = order.slice(start, start + BATCH)
     await inTurn(deps.shards, async (behind) => {
-      await catchUp(deps, behind)
-      if (batch.length > 0) for (const done of await publishBatch(deps, batch, prepared, behind)) changed.add(done)
+      failures.push(...(await catchUp(deps, behind)))
+      if (batch.length === 0) return
+      const { done, failed } = await publishBatch(deps, batch, prepared, behind)
+      for (const publication of done) changed.add(publication)
+      failures.push(...failed)
     })
     await deps.pace?.()
   }
+  if (failures.length > 0) throw failures[0] // only now: a file that takes nothing keeps no other from it
   return publications.map((publication) => changed.has(publication))
 }
 
@@ -77,11 +82,26 @@ async function prepare({ content, pace }: PublishDeps, publications: readonly Pu
   return prepared
 }
 
-async function catchUp(deps: PublishDeps, behind: Set<ClusterId>): Promise<void> {
+/** Of each file that takes nothing still, the failure of one cluster. */
+async function catchUp(deps: PublishDeps, behind: Set<ClusterId>): Promise<unknown[]> {
+  const failed = new Map<number, unknown>()
   for (const clusterId of behind) {
-    await replayClusters(deps, [clusterId])
-    behind.delete(clusterId)
+    const shard = deps.shards.shardOf(clusterId)
+    if (failed.has(shard)) continue
+    try {
+      await replayClusters(deps, [clusterId])
+      behind.delete(clusterId)
+    } catch (error) {
+      failed.set(shard, error)
+    }
   }
+  return [...failed.values()]
+}
+
+interface BatchOutcome {
+  done: Publication[]
+  /** Why files did not take theirs. */
+  failed: unknown[]
 }
 
 async function publishBatch(
@@ -89,7 +109,7 @@ async function publishBatch(
   batch: readonly Publication[],
   prepared: Prepared,
   behind: Set<ClusterId>,
-): Promise<Publication[]> {
+): Promise<BatchOutcome> {
   const published = await deps.store.publish(
     batch.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
   )
@@ -111,9 +131,9 @@ async function writeShards(
   { shards, pace }: PublishDeps,
   revisions: ReadonlyArray<{ publication: Publication; revision: ServiceRevision }>,
   behind: Set<ClusterId>,
-): Promise<Publication[]> {
+): Promise<BatchOutcome> {
   const done: Publication[] = []
-  const failures: unknown[] = []
+  const failed: unknown[] = []
   for (const chunk of chunksOf(shards, revisions)) {
     // After a revision that a cluster's shard could not take, a later one would hide it from replay (CU7).
     const writable = chunk.filter(({ revision }) => !behind.has(revision.clusterId))
@@ -122,12 +142,11 @@ async function writeShards(
       for (const [index, { publication }] of writable.entries()) if (written[index]?.changed) done.push(publication)
     } catch (error) {
       for (const { revision } of writable) behind.add(revision.clusterId)
-      failures.push(error)
+      failed.push(error)
     }
     await pace?.(true) // the polls that were woken are answered before more are
   }
-  if (failures.length > 0) throw failures[0]
-  return done
+  return { done, failed }
 }
 
 const NOTHING: Objects = new Map()

@@ -156,6 +156,45 @@ async function startOver({ store, shards, content }: Awaited<ReturnType<typeof o
   return raised
 }
 
+test('CU7 a shard file that takes nothing keeps no other from what is published', async () => {
+  const { store, content, shards } = await start()
+  const clusters = await Promise.all(Array.from({ length: 8 }, (_, n) => joinCluster(store, String(n + 2))))
+  const broken = shards.shardOf(clusters[0] ?? CLUSTER)
+  let isBroken = true
+  const into: typeof shards = Object.assign(Object.create(shards), {
+    shardOf: shards.shardOf.bind(shards),
+    ordinal: shards.ordinal.bind(shards),
+    writeRevisions: (revisions: Parameters<typeof shards.writeRevisions>[0]) => {
+      if (isBroken && revisions.some(({ clusterId }) => shards.shardOf(clusterId) === broken)) throw new Error('damaged')
+      return shards.writeRevisions(revisions)
+    },
+  })
+  const publishAll = (value: string) => {
+    const objects = objectRows(WEB, { a: value })
+    const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
+    return publishRevisions(
+      { store, content, shards: into },
+      clusters.map((clusterId) => ({ clusterId, ...WEB, placedBy: '{}', doc, objects })),
+    )
+  }
+  const behind = async () => {
+    const ordinals = await store.clusterOrdinals()
+    return clusters.filter((clusterId) => shards.ordinal(clusterId) < (ordinals.get(clusterId) ?? 0))
+  }
+  const ofBroken = clusters.filter((clusterId) => shards.shardOf(clusterId) === broken)
+  expect(ofBroken.length).toBeLessThan(clusters.length)
+  for (const value of ['1', '2']) {
+    await expect(publishAll(value)).rejects.toThrow('damaged')
+    expect([await behind(), [...(await store.clusterOrdinals()).values()].filter((ordinal) => ordinal === Number(value)).length]).toEqual([
+      ofBroken,
+      8,
+    ])
+  }
+  isBroken = false
+  await publishAll('2')
+  expect(await behind()).toEqual([])
+})
+
 test('CU8 a fleet store that was restored from a backup: the shard file is made anew, epochs are raised, and it holds what the store says', async () => {
   const dir = tempDir()
   const parts = await openBoth(dir)
