@@ -2,10 +2,10 @@
 import type { AgentReport, LinkReport } from '../report.ts'
 
 /** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need anybody at the site; none of them touches what is enforced. */
-function linkText({ state, error, parts }: LinkReport, isJoined: boolean): string {
+function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: boolean): string {
   switch (state) {
     case 'following':
-      return 'connected'
+      return lastContactMs === null ? 'no answer yet' : 'connected'
     case 'refetching':
       return 'fetching what differs'
     case 'fetching_parts':

@@ -93,6 +93,8 @@ export class SyncLoop {
   #state: SyncState
   #lastContactMs: number | null = null
   #cutPoll = new AbortController()
+  /** Since this process started. */
+  #wasHeard = false
 
   constructor(options: SyncOptions) {
     const { state, clock, random, log, keys, fetcher, serverUrl, metered = false } = options
@@ -184,7 +186,9 @@ export class SyncLoop {
       cause = error
     }
     await this.#step(event, cause, signal)
-    if (event.kind === 'page_applied' || (event.kind === 'nothing_new' && event.heard)) this.#options.onCurrent?.()
+    if (event.kind !== 'page_applied' && !(event.kind === 'nothing_new' && event.heard)) return
+    this.#wasHeard = true
+    this.#options.onCurrent?.()
   }
 
   async #perform(signal: AbortSignal): Promise<SyncEvent> {
@@ -198,7 +202,7 @@ export class SyncLoop {
       return this.#eventOf(await this.#pull.nextPart(replica, either))
     return this.#eventOf(
       turn.kind === 'follow'
-        ? await this.#pull.follow(replica, task, turn.patient, either)
+        ? await this.#pull.follow(replica, task, turn.patient && this.#wasHeard, either) // what waits for the server waits no longer than it must
         : await this.#pull.refetch(replica, task, turn.sums, either),
     )
   }

@@ -69,3 +69,14 @@ test('SY3 the log-in page of a network is no reason to fetch anew what is held',
   expect(status()).toMatchObject({ state: 'following', failure: null })
   expect(asked).not.toContain(ROUTES.buckets)
 })
+
+test('PR7 a start hears of the server at once, not when the first poll is over', async () => {
+  const { clock, agent, asked, heardSince } = await listening()
+  await agent.kill()
+  heardSince()
+  asked.length = 0
+  agent.start()
+  await clock.advance(2_000)
+  expect(heardSince()).toBeGreaterThan(0)
+  expect(asked.filter((path) => path === ROUTES.desired)).toHaveLength(2) // one that does not wait, one that does
+})

@@ -56,6 +56,11 @@ describe('what a person at the site reads', () => {
       ['enforcement  enforcing', 'https://skerry: connected for 1 h, last contact 12 s ago', 'nothing targets this cluster yet'],
     ],
     [
+      'just started',
+      { link: link({ sinceMs: NOW - 2_000, lastContactMs: null }) },
+      ['https://skerry: no answer yet for 2 s, last contact never'],
+    ],
+    [
       'not joined',
       { ...NOT_JOINED, link: link({ state: 'halted', lastContactMs: null, error: failure('join_token_unknown', 'join: unknown') }) },
       [
