@@ -4,12 +4,16 @@ import { setImmediate } from 'node:timers/promises'
 import type { Kysely, Transaction } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** One group is one block of the server's only thread. */
+/** One group is one block of the server's only thread: this many writes… */
 export const GROUP_MAX = 16
+/** …and rows, unless one alone has more. */
+export const GROUP_ROWS_MAX = 500
 
-export type GroupCommit = <T>(work: (trx: Transaction<Tables>) => Promise<T>) => Promise<T>
+/** `rows`: about how many there are to write. */
+export type GroupCommit = <T>(work: (trx: Transaction<Tables>) => Promise<T>, rows: number) => Promise<T>
 
 interface Waiting {
+  rows: number
   work(trx: Transaction<Tables>): Promise<unknown>
   resolve(value: unknown): void
   reject(error: unknown): void
@@ -23,7 +27,7 @@ export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
     running = true
     while (waiting.length > 0) {
       await setImmediate() // who comes in this turn of the loop comes along
-      await commit(waiting.splice(0, GROUP_MAX))
+      await commit(waiting.splice(0, groupLength(waiting)))
     }
     running = false
   }
@@ -44,9 +48,19 @@ export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
     }
   }
 
-  return <T>(work: (trx: Transaction<Tables>) => Promise<T>) =>
+  return <T>(work: (trx: Transaction<Tables>) => Promise<T>, rows: number) =>
     new Promise<T>((resolve, reject) => {
-      waiting.push({ work, resolve: (value) => resolve(value as T), reject })
+      waiting.push({ rows, work, resolve: (value) => resolve(value as T), reject })
       if (!running) void run()
     })
+}
+
+function groupLength(waiting: readonly Waiting[]): number {
+  let [length, rows] = [0, 0]
+  for (const next of waiting) {
+    rows += next.rows
+    if (length === GROUP_MAX || (length > 0 && rows > GROUP_ROWS_MAX)) break
+    length += 1
+  }
+  return length
 }

@@ -25,7 +25,7 @@ const AFTER_EVERY_KEY = '\u{10ffff}'
 export function createStatusStore(db: Kysely<Tables>): StatusStore {
   const together = createGroupCommit(db)
   return {
-    upsertStatus: (clusterId, rows, options) => together((trx) => upsertStatus(trx, clusterId, rows, options)),
+    upsertStatus: (clusterId, rows, options) => together((trx) => upsertStatus(trx, clusterId, rows, options), rows.length),
 
     listStatus: async ({ clusterId, kind, key, keyPrefix }) => {
       let query = db.selectFrom('statuses').selectAll().where('kind', '=', kind).where('doc', 'is not', null)
@@ -42,7 +42,7 @@ export function createStatusStore(db: Kysely<Tables>): StatusStore {
       return readSlices(read, toEntry)
     },
 
-    deleteStatusOfService: (clusterId, id) => together((trx) => deleteStatusOfService(trx, clusterId, id)),
+    deleteStatusOfService: (clusterId, id) => together((trx) => deleteStatusOfService(trx, clusterId, id), 1),
     appendEvents: (events) => db.transaction().execute((trx) => appendEvents(trx, events)),
 
     listEvents: async ({ after, cluster, project, service, limit }) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Kysely } from 'kysely'
-import { createGroupCommit, GROUP_MAX } from '../../server/store/group-commit.ts'
+import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
 import type { Tables } from '../../server/store/tables.ts'
@@ -18,12 +18,12 @@ async function start() {
     return db.transaction()
   }
   const together = createGroupCommit(Object.assign(Object.create(db), { transaction: counted }))
-  const write = (key: string, fails = false) =>
+  const write = (key: string, fails = false, rows = 1) =>
     together(async (trx) => {
       await trx.insertInto('meta').values({ key, value: '' }).execute()
       if (fails) throw new Error(`${key} fails`)
       return key
-    })
+    }, rows)
   const keys = async () =>
     (await db.selectFrom('meta').select('key').where('key', 'like', 'w%').orderBy('key').execute()).map(({ key }) => key)
   return { db, write, keys, transactions: () => transactions }
@@ -34,6 +34,14 @@ test('PU2 pushes that come together are one commit, and each gets its own answer
   const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(2, '0')}`)
   expect(await Promise.all(names.map((name) => write(name)))).toEqual(names)
   expect([await keys(), transactions()]).toEqual([names, 2])
+  await db.destroy()
+})
+
+test('PU2 what has many rows is committed with few others, or alone: one commit is one block of everybody', async () => {
+  const { db, write, keys, transactions } = await start()
+  const pushes = [GROUP_ROWS_MAX - 1, 2, GROUP_ROWS_MAX - 2, 10 * GROUP_ROWS_MAX, 1].map((rows, n) => write(`w${n}`, false, rows))
+  expect(await Promise.all(pushes)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4'])
+  expect([await keys(), transactions()]).toEqual([['w0', 'w1', 'w2', 'w3', 'w4'], 4])
   await db.destroy()
 })
 
