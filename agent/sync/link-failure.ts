@@ -11,6 +11,12 @@ const GIVE_AUTHORITY =
 const PROXY_CREDENTIALS =
   'Put user and password into HTTPS_PROXY or HTTP_PROXY (http://USER:PASSWORD@HOST:PORT), or leave the proxy out with NO_PROXY.'
 
+/** A redirect, or 200 and no page. */
+export const anotherAnswered: Required<LinkFailure> = {
+  detail: 'something on the way answered in the server’s place',
+  remedy: 'If this network wants a log-in, log in; else let the server’s address pass the proxy untouched, or check --server.',
+}
+
 const BY_CODE: Readonly<Record<string, LinkFailure>> = {
   CERT_HAS_EXPIRED: {
     detail: 'the server’s certificate has expired',
@@ -32,11 +38,12 @@ const BY_CODE: Readonly<Record<string, LinkFailure>> = {
   },
   ECONNRESET: { detail: 'the connection was closed before an answer came' },
   ENOTFOUND: { detail: 'the server’s name is not known here', remedy: 'Check --server and the DNS of this machine.' },
+  UnexpectedRedirect: anotherAnswered,
   ERR_PROXY_TUNNEL: { detail: 'the proxy lets nobody through to the server', remedy: PROXY_CREDENTIALS },
 }
 
-/** No connection was made, so that no byte of the request was sent. */
 const SENT = new Set(['ECONNRESET'])
+/** No connection to the server was made, so that no byte of the request was sent to it. */
 const UNSENT = new Set([...Object.keys(BY_CODE), 'EHOSTUNREACH', 'ENETUNREACH', 'ConnectionRefused', 'FailedToOpenSocket'])
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
@@ -48,12 +55,6 @@ export const wasSent = (error: unknown): boolean => SENT.has(codeOf(error)) || !
 export const proxyWantsCredentials: Required<LinkFailure> = {
   detail: 'the proxy asks for credentials (HTTP 407)',
   remedy: PROXY_CREDENTIALS,
-}
-
-/** 200 and no page. */
-export const anotherAnswered: Required<LinkFailure> = {
-  detail: 'something on the way answered in the server’s place',
-  remedy: 'If this network wants a log-in, log in; else let the server’s address pass the proxy untouched, or check --server.',
 }
 
 /** Of a failure with words of our own, Bun's name for it is enough; its advice is for programmers. */

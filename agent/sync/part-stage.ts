@@ -78,8 +78,8 @@ export function memoryStage(): PartStage {
   }
 }
 
-/** Also when the clock went back: how old it is, nobody can tell then. */
-const tooOld = ({ movedMs }: Staged, nowMs: number): boolean => nowMs - movedMs > TRANSFER_MS || nowMs < movedMs
+/** Also when the clock went back by more than a correction: how old it is, nobody can tell then. */
+const tooOld = ({ movedMs }: Staged, nowMs: number): boolean => Math.abs(nowMs - movedMs) > TRANSFER_MS
 
 export function createPartStage(dataDir: string): PartStage {
   const dir = join(dataDir, 'parts')

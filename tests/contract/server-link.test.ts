@@ -211,3 +211,14 @@ test('SY7 credentials in --server are refused, and said by no message', () => {
   expect(open).toThrow('a user or a password')
   expect(open).not.toThrow('hunter2')
 })
+
+test('SY5 a network that sends everybody to its log-in page is named as that, and is no contact', async () => {
+  const url = plainServer(() => new Response(null, { status: 302, headers: { location: 'http://127.0.0.1:9/log-in' } }))
+  const error = await failure(client(url).call())
+  expect([error.code, error.message, cutOf(error)?.sent]).toEqual([
+    'server_unreachable',
+    'pull: something on the way answered in the server’s place',
+    false,
+  ])
+  expect(error.remedy).toContain('log in')
+})
