@@ -257,7 +257,8 @@ function problem(response: Response, bytes: Uint8Array, doing: string, clock: Cl
   if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials })
   const error = errorFromProblem(response.status, body, doing)
   const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())
-  return new AppError(error.code, { ...error.data, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
+  const detail = isOurs(body) ? {} : { detail: `HTTP ${response.status}, and not by a Skerry server` }
+  return new AppError(error.code, { ...error.data, ...detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 
 const isOurs = (body: unknown): boolean => typeof body === 'object' && body !== null && 'code' in body

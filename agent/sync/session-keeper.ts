@@ -17,6 +17,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
+import { anotherAnswered } from './link-failure.ts'
 import { parseJson, type ServerAnswer, type ServerCall, type ServerClient } from './server-client.ts'
 
 export const CALL_TIMEOUT_MS = 30_000
@@ -180,7 +181,9 @@ function nonceOf(error: unknown): string {
 }
 
 export function parseAnswer<T>(answer: ServerAnswer, schema: z.ZodType<T>, doing: string): T {
-  const parsed = schema.safeParse(parseJson(answer.body))
+  const json = parseJson(answer.body)
+  if (json === null) throw new AppError('server_unreachable', { doing, ...anotherAnswered })
+  const parsed = schema.safeParse(json)
   if (parsed.success) return parsed.data
   throw new AppError('unavailable', { doing, detail: 'the answer has not the form of the protocol' })
 }

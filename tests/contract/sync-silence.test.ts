@@ -1,7 +1,7 @@
 // Silence that looks like contact: what something on the way did to a poll says nothing of the server.
 import { afterEach, expect, test } from 'bun:test'
 import { ROUTES } from '../../shared/protocol/routes.ts'
-import { joined, killAgents } from '../support/link-site.ts'
+import { joined, killAgents, site } from '../support/link-site.ts'
 
 afterEach(killAgents)
 
@@ -79,4 +79,15 @@ test('PR7 a start hears of the server at once, not when the first poll is over',
   await clock.advance(2_000)
   expect(heardSince()).toBeGreaterThan(0)
   expect(asked.filter((path) => path === ROUTES.desired)).toHaveLength(2) // one that does not wait, one that does
+})
+
+test.each([
+  ['a log-in page', () => new Response('<html>log in</html>'), 'something on the way answered in the server’s place'],
+  ['a proxy that reaches nobody', () => new Response('<html>', { status: 502 }), 'HTTP 502, and not by a Skerry server'],
+] as const)('SY5 %s in the place of the join is named as that', async (_, answer, message) => {
+  const { clock, agent, link, status } = await site()
+  link.answer = answer
+  agent.start()
+  await clock.advance(60_000)
+  expect(status()).toMatchObject({ state: 'offline', failure: { message: `join: ${message}` } })
 })
