@@ -43,6 +43,27 @@ async function runHere(): Promise<SimReport[]> {
   return reports
 }
 
+let done = 0
+let toldMs = performance.now()
+const PROGRESS_MS = 15_000
+
+function tellProgress(): void {
+  done++
+  if (performance.now() - toldMs < PROGRESS_MS) return
+  toldMs = performance.now()
+  process.stderr.write(`  ${done} of ${histories} histories\n`)
+}
+
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}
+
 async function runInProcesses(): Promise<SimReport[]> {
   const size = Math.ceil(histories / processes)
   const parts = Array.from({ length: processes }, async (_, index) => {
@@ -50,9 +71,13 @@ async function runInProcesses(): Promise<SimReport[]> {
     if (count <= 0) return []
     const args = ['--part', '--histories', String(count), '--seed', String(firstSeed + index * size), '--processes', '1']
     const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
-    const lines = (await new Response(child.stdout).text()).split('\n').filter((line) => line !== '')
+    const reports: SimReport[] = []
+    for await (const line of linesOf(child.stdout)) {
+      reports.push(JSON.parse(line) as SimReport)
+      tellProgress()
+    }
     if ((await child.exited) !== 0) throw new Error('a part of the histories did not end')
-    return lines.map((line) => JSON.parse(line) as SimReport)
+    return reports
   })
   return (await Promise.all(parts)).flat()
 }
