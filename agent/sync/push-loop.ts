@@ -2,7 +2,7 @@
 import type { BackoffLimits } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { runLoop } from '../../shared/runtime/loop.ts'
+import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX } from './outbox-batch.ts'
@@ -66,6 +66,17 @@ export class PushLoop {
   compareSoon(): void {
     this.#given ??= this.#options.state.lastRev()
     this.wake()
+  }
+
+  /** PU7: the server was set back, by its own word. What it says that it has proves nothing: a push of before, told again on the way, may hide what it lost. */
+  reportAnew(): void {
+    const { state, log } = this.#options
+    try {
+      state.reportAnew()
+    } catch (error) {
+      log.warn('not everything can be reported again', { why: describeError(error) })
+      this.compareSoon()
+    }
   }
 
   async run(common: { backoff: BackoffLimits; clock: Clock; random: Random; log: Logger; signal: AbortSignal }): Promise<void> {

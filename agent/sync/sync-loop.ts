@@ -93,6 +93,8 @@ export class SyncLoop {
   #state: SyncState
   #lastContactMs: number | null = null
   #cutPoll = new AbortController()
+  /** Everything was reported again because of the restore that is pending, or was until the last page. */
+  #isToldAnew = false
   /** Since this process started. */
   #wasHeard = false
 
@@ -247,7 +249,8 @@ export class SyncLoop {
   async #step(event: SyncEvent, cause: unknown, signal: AbortSignal): Promise<void> {
     const { state, effects } = stepSync(this.#state, event, this.#options.clock.nowMs())
     // What the server remembers of this site is of the backup, and a person is about to decide by it.
-    if (state.kind === 'restore_pending' && this.#state.kind !== 'restore_pending') this.#push.compareSoon()
+    if (state.kind === 'restore_pending' && !this.#isToldAnew) this.#push.reportAnew()
+    this.#isToldAnew = state.kind === 'restore_pending' || (this.#isToldAnew && event.kind !== 'page_applied')
     this.#state = state
     this.#push.wake()
     for (const effect of effects) await this.#carryOut(effect, event, cause, signal)

@@ -1,8 +1,9 @@
 // Trouble of the site itself is no trouble with the server: what there is to report goes up all the same.
 import { afterEach, expect, test } from 'bun:test'
 import { PUSH_ROWS_MAX } from '../../agent/sync/outbox-batch.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
-import { joined, killAgents, report, shown } from '../support/link-site.ts'
+import { joined, killAgents, problem, report, shown } from '../support/link-site.ts'
 
 afterEach(killAgents)
 
@@ -45,4 +46,22 @@ test('SY3 PU7 an answer that says again and again that it lost what it had is no
   asked.length = 0
   await clock.advance(10 * 60_000)
   expect(asked.length).toBeLessThan(10 * 12)
+})
+
+test('PU7 RP2 a server that waits because of a restore is told everything again, once, whatever it says that it has', async () => {
+  const { clock, agent, link } = await joined()
+  report(agent, 'told')
+  await clock.advance(10_000)
+  const before = agent.state?.lastRev() ?? 0
+  let away = false
+  const pending = () => problem(new AppError('restore_pending'))
+  link.answer = (path) => (away ? 'down' : path === ROUTES.desired ? pending() : null)
+  for (let flap = 0; flap < 5; flap++) {
+    await clock.advance(3 * 60_000)
+    away = !away
+  }
+  expect(agent.state?.lastRev()).toBe(before + 1)
+  away = false
+  await clock.advance(2 * 60_000)
+  expect(agent.state?.outboxDepth()).toBe(0)
 })
