@@ -1,6 +1,5 @@
 // A server and its agents as they run in production, in one process: real fleet store, shard files, routes, replicas and agent states; only clock,
 // network and dice are the simulation's. A part that is killed comes back from its files.
-import { createHash } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
@@ -277,7 +276,3 @@ export class SimAgent {
     state.report(rows)
   }
 }
-
-/** Of all rows, to compare two places in one line of a failed test. */
-export const sumOf = (rows: ReadonlyArray<readonly [string, string]>): string =>
-  createHash('sha256').update(JSON.stringify(rows)).digest('hex').slice(0, 12)
