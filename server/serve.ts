@@ -34,7 +34,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   try {
     const folder = openDataFolder(data)
     const options = { dataDir: folder.path, ...address, ...(externalUrl === undefined ? {} : { externalUrl }) }
-    const server = await startServer(options, { clock: systemClock, random: systemRandom, log })
+    const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })
     await showToken(server.firstAdminToken, tokenFile, server.url, io)
     const signal = await new Promise<string>((resolve) => io.onStop(resolve))
     log.info('stopping', { signal })

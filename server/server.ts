@@ -48,6 +48,8 @@ export interface ServerDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** Lets go of what nobody holds, in the background. */
+  freeMemory?(): void
 }
 
 export interface RunningServer {
@@ -59,7 +61,12 @@ export interface RunningServer {
 
 const newId = () => randomBytes(16).toString('hex')
 
-export async function startServer(options: ServerOptions, { clock, random, log }: ServerDeps): Promise<RunningServer> {
+/** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
+const MANY_CLUSTERS = 1_000
+/** By then the agents have fetched their pages. */
+const FREE_MEMORY_AFTER_MS = 5_000
+
+export async function startServer(options: ServerOptions, { clock, random, log, freeMemory }: ServerDeps): Promise<RunningServer> {
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
@@ -104,7 +111,10 @@ export async function startServer(options: ServerOptions, { clock, random, log }
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
   const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
-  const ingest = createIngest({ store, content, shards, sources, clock, random, log, stopping: stopping.signal })
+  const onPublished = (clusters: number) => {
+    if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
+  }
+  const ingest = createIngest({ store, content, shards, sources, onPublished, clock, random, log, stopping: stopping.signal })
   const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,

@@ -22,6 +22,8 @@ export interface ServicePassDeps {
   renderer: ServiceRenderer
   clock: Clock
   log: Logger
+  /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
+  onPublished?(clusters: number): void
 }
 
 export interface ServicePassOptions {
@@ -195,6 +197,7 @@ async function publishPlanned(
       events.push(fleetEvent(nowMs, 'Normal', 'RemovalOrdered', `${policy} in ${cluster}, by ${by}: ${why}`, about))
     }
   }
+  if (revised.length > 0) deps.onPublished?.(revised.length)
   if (revised.length > 0 && rendering.kind === 'good') {
     const { commit, digest, count } = rendering
     deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
