@@ -64,21 +64,28 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
   }
 }
 
+/** A killed agent closes nothing, so a process that lives through many histories grows: after so many another one goes on. */
+const HISTORIES_OF_A_PROCESS = 500
+
 async function runInProcesses(): Promise<SimReport[]> {
-  const size = Math.ceil(histories / processes)
-  const parts = Array.from({ length: processes }, async (_, index) => {
-    const count = Math.min(size, histories - index * size)
-    if (count <= 0) return []
-    const args = ['--part', '--histories', String(count), '--seed', String(firstSeed + index * size), '--processes', '1']
-    const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
+  const size = Math.min(HISTORIES_OF_A_PROCESS, Math.ceil(histories / processes))
+  let next = 0
+  const worker = async (): Promise<SimReport[]> => {
     const reports: SimReport[] = []
-    for await (const line of linesOf(child.stdout)) {
-      reports.push(JSON.parse(line) as SimReport)
-      tellProgress()
+    while (next < histories) {
+      const [from, count] = [firstSeed + next, Math.min(size, histories - next)]
+      next += count
+      const args = ['--part', '--histories', String(count), '--seed', String(from), '--processes', '1']
+      const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
+      for await (const line of linesOf(child.stdout)) {
+        reports.push(JSON.parse(line) as SimReport)
+        tellProgress()
+      }
+      if ((await child.exited) !== 0) throw new Error('a part of the histories did not end')
     }
-    if ((await child.exited) !== 0) throw new Error('a part of the histories did not end')
     return reports
-  })
+  }
+  const parts = Array.from({ length: processes }, worker)
   return (await Promise.all(parts)).flat()
 }
 

@@ -9,9 +9,9 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
-import { type LastHead, laterProof, readLastHead, writeLastHead } from './last-head.ts'
+import { type LastHead, laterProof, NO_HEAD, readLastHead, writeLastHead } from './last-head.ts'
 import { buildNewFile, removeFile } from './new-file.ts'
-import { type Page, readPage } from './page-reader.ts'
+import { isSigned, type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
 import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
 import { readService, servicesOf } from './revision-read.ts'
@@ -59,17 +59,24 @@ class CrdtReplica implements CheckedReplica {
     const { path, clusterId, libraryDir } = options
     this.#options = options
     this.#fileOptions = libraryDir === undefined ? { clusterId } : { clusterId, libraryDir }
-    this.#last = readLastHead(lastHeadPath(path), clusterId)
+    this.#last = this.#ownServers(readLastHead(lastHeadPath(path), clusterId))
     this.#beside = this.#last.proof
     this.#load()
+  }
+
+  /** A person who joined this agent anew vouched for the keys that it pins since. What was said under others binds nobody: a server whose key was set back could
+   *  neither be told by that word nor ever say more than it. */
+  #ownServers(last: LastHead): LastHead {
+    const { clusterId, serverKeys } = this.#options
+    return last.proof === null || isSigned(last.proof, clusterId, serverKeys()) ? last : NO_HEAD
   }
 
   #load(): void {
     if (!existsSync(this.#options.path)) return
     try {
       this.#openWithSpace()
-      const epoch = Math.max(this.#last.epoch, this.#file?.held()?.epoch ?? 0)
-      this.#last = { epoch, proof: laterProof(this.#last.proof, this.#file?.proof() ?? null) }
+      const held = this.#ownServers({ epoch: this.#file?.held()?.epoch ?? 0, proof: this.#file?.proof() ?? null })
+      this.#last = { epoch: Math.max(this.#last.epoch, held.epoch), proof: laterProof(this.#last.proof, held.proof) }
     } catch (error) {
       this.#options.log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }

@@ -18,15 +18,16 @@ const storedSchema = z.object({
   proof: headProofSchema.nullable().catch(null),
 })
 
-const NOTHING: LastHead = { epoch: 0, proof: null }
+/** Before the first page, and after a join to a server that never said what is kept. */
+export const NO_HEAD: LastHead = { epoch: 0, proof: null }
 
 /** What was kept for this cluster; nothing after a join to another one, whose epochs are others. */
 export function readLastHead(path: string, cluster: string): LastHead {
   try {
     const stored = storedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
-    return stored.cluster === cluster ? { epoch: stored.epoch, proof: stored.proof } : NOTHING
+    return stored.cluster === cluster ? { epoch: stored.epoch, proof: stored.proof } : NO_HEAD
   } catch {
-    return NOTHING
+    return NO_HEAD
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type Checkpoint,
   checkpointBytes,
   checkpointSchema,
+  type HeadProof,
   type Hello,
   helloSchema,
   parseRowLine,
@@ -47,6 +48,11 @@ const refuse = (why: string): never => {
   throw new BadPage(why)
 }
 
+export function isSigned({ hello, checkpoint }: HeadProof, clusterId: string, serverKeys: readonly string[]): boolean {
+  const signed = checkpointBytes(clusterId, hello, checkpoint)
+  return serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature))
+}
+
 function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly string[]): Page {
   if (frames.length > PAGE_BYTES_MAX) refuse(`larger than ${PAGE_BYTES_MAX} bytes`)
   if (frames.length === 0 || frames[frames.length - 1] !== LF) refuse('cut short')
@@ -57,9 +63,7 @@ function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly s
   const checkpoint = frame(checkpointSchema, frames.subarray(checkpointStart), 'checkpoint')
   const lines = frames.subarray(helloEnd, checkpointStart)
   if (hash('sha256', lines, 'hex') !== checkpoint.rows) refuse('its rows differ from the checkpoint’s digest')
-  const signed = checkpointBytes(clusterId, hello, checkpoint)
-  if (!serverKeys.some((key) => verifyBytes(key, signed, checkpoint.signature)))
-    refuse('not signed by a key of this server for this cluster')
+  if (!isSigned({ hello, checkpoint }, clusterId, serverKeys)) refuse('not signed by a key of this server for this cluster')
   checkHello(hello, checkpoint)
   return { hello, rows: parseRows(lines, hello.from === null), checkpoint }
 }

@@ -2,9 +2,12 @@
 import { expect, test } from 'bun:test'
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { signBytes } from '../../shared/runtime/keys.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
 import { wholePage } from '../support/page-kit.ts'
-import { CLUSTER, openTestReplica, openTestShards, revision, WEB } from '../support/sync-kit.ts'
+import { CLUSTER, OTHER_KEY, openTestReplica, openTestShards, revision, SERVER_KEY, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 test('RP2 a replica that a power cut took back finds out a server that was restored, though both agree', async () => {
@@ -35,6 +38,29 @@ test('RP2 a replica that a power cut took back finds out a server that was resto
   expect(back.proof()?.hello.ordinal).toBe(3) // which the refetch shows the server
   back.close()
   server.close()
+})
+
+test('CU2a an agent that was joined anew to a server of an older key is not held to what the newer key said', async () => {
+  const dir = tempDir()
+  const path = join(dir, 'replica.sqlite')
+  const later = openTestShards(join(dir, 'later'), { epochOf: () => 7 }).shards
+  for (const ordinal of [1, 2, 3]) later.writeRevision(revision(CLUSTER, WEB, ordinal, { a: String(ordinal) }))
+  const replica = openTestReplica(path)
+  replica.applyPage(wholePage(later, CLUSTER, await later.pull(CLUSTER, null, { zstd: false })))
+  replica.close()
+  const earlier = openTestShards(join(dir, 'earlier'), { sign: (bytes) => signBytes(OTHER_KEY.privateKey, bytes) }).shards
+  earlier.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  const restored = wholePage(earlier, CLUSTER, await earlier.pull(CLUSTER, null, { zstd: false }))
+
+  const both = { path, clusterId: CLUSTER, log: silentLogger }
+  const held = createCrdtReplica({ ...both, serverKeys: () => [SERVER_KEY.publicKey, OTHER_KEY.publicKey] })
+  expect(held.applyPage(restored)).toMatchObject({ kind: 'refused', why: expect.stringContaining('epoch 1') })
+  held.close()
+  const joinedAnew = createCrdtReplica({ ...both, serverKeys: () => [OTHER_KEY.publicKey] })
+  expect(joinedAnew.proof()).toBe(null)
+  expect(joinedAnew.applyPage(restored).kind).toBe('applied')
+  joinedAnew.close()
+  for (const server of [later, earlier]) server.close()
 })
 
 test('RP1 a byte of the schema that flips under an open replica is found by the recheck whenever the next start would stumble over it', async () => {
