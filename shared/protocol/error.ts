@@ -128,7 +128,8 @@ export const ERRORS = define({
     status: 403,
     retryable: false,
     cause: 'A newer agent took over this cluster with the same key.',
-    remedy: 'Stop this agent; if it is the right one, stop the other and delete this one’s state folder.',
+    remedy:
+      'Stop this agent. If it is the right one: stop the other, move agent.sqlite out of this one’s data folder (its key stays) and start it with a join token; it then takes the next incarnation.',
   },
   protocol_unsupported: {
     status: 426,
