@@ -52,6 +52,16 @@ export class Orders {
     return newest !== undefined && newest.line !== line
   }
 
+  /** As `whyNotDelete`, when the replica's file cannot be read any more (a byte of it flipped under the agent, whose cache is whole): the newest order is what it holds. */
+  whyNotDeleteUnseen(cluster: string, service: ServiceId, name: string): string | null {
+    const [newest, ...earlier] = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).toReversed()
+    if (newest === undefined) return 'nobody gave an order for its service'
+    if (!newest.complete) return `order ${newest.number} was never whole`
+    if (newest.removal === 'orphan') return `order ${newest.number} lets go, it removes nothing`
+    if (newest.names?.has(name)) return `order ${newest.number} names it`
+    return earlier.some(({ names }) => names?.has(name)) ? null : `order ${newest.number} did not drop it: nobody had named it before`
+  }
+
   /** Null when somebody wanted it gone; else why this delete is nobody's wish. `row`: of the object's service, as the replica holds it now. */
   whyNotDelete(cluster: string, service: ServiceId, name: string, row: ServiceRow | null): string | null {
     if (row === null) return 'the replica holds no row of its service'

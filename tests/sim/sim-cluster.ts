@@ -82,7 +82,12 @@ export class SimCluster {
   #judgeDelete(ref: ObjectRef, dataDir: string, line: string): void {
     this.deletes++
     const service = serviceOf(ref)
-    const why = this.#world.orders.whyNotDelete(this.#name, service, ref.name, heldRow(dataDir, service))
+    const { orders } = this.#world
+    const rows = rowsOnDisk(dataDir)
+    const why =
+      rows === null
+        ? orders.whyNotDeleteUnseen(this.#name, service, ref.name)
+        : orders.whyNotDelete(this.#name, service, ref.name, heldRow(rows, service))
     this.#world.note(`${this.#name} deletes ${ref.name}`)
     if (why === null) return
     if (this.#world.orders.isOfAnotherLine(this.#name, service, ref.name, line)) this.deletesAfterFork++
@@ -156,8 +161,8 @@ export function headOnDisk(dataDir: string): { hash: string; count: number } | n
   }
 }
 
-function heldRow(dataDir: string, service: ServiceId): ServiceRow | null {
-  const row = rowsOnDisk(dataDir)?.find(({ id }) => id === serviceRowId(service))
+function heldRow(rows: ReadonlyArray<{ id: string; doc: string }>, service: ServiceId): ServiceRow | null {
+  const row = rows.find(({ id }) => id === serviceRowId(service))
   return row === undefined ? null : readServiceRow(row.doc)
 }
 
