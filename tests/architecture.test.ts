@@ -278,6 +278,16 @@ test('no barrels and no rooms without a subject', () => {
   )
 })
 
+test('every Worker is an entry point of the binary that starts it', () => {
+  const compiled = readFileSync(join(ROOT, 'scripts/build'), 'utf8')
+  const workers = productFiles.filter(({ text }) => /^self\.onmessage = /m.test(text)).map(({ path }) => path)
+  expect(workers).toContain('server/desired/check-worker.ts')
+  expectNone(
+    workers.filter((path) => !new RegExp(`^compile skerry .* ${path}( |$)`, 'm').test(compiled)),
+    'from source it runs all the same; in the binary it would be found missing by the first large page',
+  )
+})
+
 test('the tables above name files that exist', () => {
   const paths = new Set(productFiles.map(({ path }) => path))
   expectNone(

@@ -6,6 +6,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { SourceResult } from './page-source.ts'
 import type { Ask } from './shard-reader.ts'
+import { startWorker } from './start-worker.ts'
 
 export interface LargeRead {
   path: string
@@ -100,7 +101,7 @@ export class LargeReads {
   }
 
   #start(): Worker {
-    const worker = (this.#options.startWorker ?? startPageWorker)()
+    const worker = (this.#options.startWorker ?? (() => startWorker('page-worker')))()
     worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => {
       // What one that was ended had sent already would be another cluster's rows to whoever is asking now (PL7).
       if (this.#worker === worker) this.#answered(data)
@@ -145,7 +146,3 @@ export class LargeReads {
     current?.reject(error)
   }
 }
-
-/** In a compiled binary it is an entry point of its own (scripts/build), found by its path below the program's root. */
-const startPageWorker = (): Worker =>
-  new Worker(import.meta.url.includes('$bunfs') ? '/$bunfs/root/desired/page-worker.js' : new URL('./page-worker.ts', import.meta.url).href)

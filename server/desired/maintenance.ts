@@ -6,6 +6,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import { type RewriteDeps, rewriteShard } from './rewrite-shard.ts'
 import type { OpenedShards } from './shard-files.ts'
 import { compactionDue, type ShardReport } from './shard-report.ts'
+import { startWorker } from './start-worker.ts'
 
 export const ROUND_MS = 60 * 60_000
 /** Trouble within this time after a look is none that a look finds. */
@@ -71,7 +72,7 @@ export async function maintainShard(deps: MaintenanceDeps, index: number, signal
 }
 
 async function examineInWorker(path: string, clock: Clock, signal: AbortSignal): Promise<ShardReport> {
-  const worker = startCheckWorker()
+  const worker = startWorker('check-worker')
   const done = new AbortController()
   try {
     return await new Promise((resolve, reject) => {
@@ -90,9 +91,3 @@ async function examineInWorker(path: string, clock: Clock, signal: AbortSignal):
     worker.terminate()
   }
 }
-
-/** In a compiled binary it is an entry point of its own (scripts/build), found by its path below the program's root. */
-const startCheckWorker = (): Worker =>
-  new Worker(
-    import.meta.url.includes('$bunfs') ? '/$bunfs/root/desired/check-worker.js' : new URL('./check-worker.ts', import.meta.url).href,
-  )

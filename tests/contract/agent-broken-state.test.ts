@@ -10,17 +10,17 @@ import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimServer } from '../sim/world.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import { WEB } from '../support/sync-kit.ts'
+import { SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 async function startSite() {
   const clock = createVirtualClock()
   const random = seededRandom(7)
-  const server = new SimServer({ dir: tempDir(), clock, random })
+  const server = new SyncServer({ dir: tempDir(), clock, random })
   await server.open()
   await server.createJoinToken(1)
   const cluster = createFakeCluster({ clock })

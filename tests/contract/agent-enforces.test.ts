@@ -8,10 +8,10 @@ import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimServer } from '../sim/world.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import { WEB } from '../support/sync-kit.ts'
+import { SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
@@ -23,7 +23,7 @@ afterEach(async () => {
 async function site(waitSeconds = 55) {
   const clock = createVirtualClock()
   const random = seededRandom(7)
-  const server = new SimServer({ dir: tempDir(), clock, random })
+  const server = new SyncServer({ dir: tempDir(), clock, random })
   await server.open()
   await server.createJoinToken(1)
   const cluster = createFakeCluster({ clock })

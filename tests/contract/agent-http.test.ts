@@ -4,8 +4,8 @@ import type { Server } from 'bun'
 import { IDLE_TIMEOUT_SECONDS } from '../../server/http/desired-routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimAgent, SimServer } from '../sim/world.ts'
 import { WEB } from '../support/sync-kit.ts'
+import { SyncAgent, SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import type { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -26,7 +26,7 @@ async function until(condition: () => boolean | undefined, what: string): Promis
 
 async function start() {
   const world = { dir: tempDir(), clock: realClock, random: seededRandom(3) }
-  const server = new SimServer(world)
+  const server = new SyncServer(world)
   await server.open()
   await server.createJoinToken(1)
   const listen = (port: number): Server<undefined> =>
@@ -39,7 +39,7 @@ async function start() {
     })
   let http = listen(0)
   const { port } = http
-  const agent = new SimAgent(world, server, 'site', (url, init) => fetch(url.replace('http://sim', `http://127.0.0.1:${port}`), init))
+  const agent = new SyncAgent(world, server, 'site', (url, init) => fetch(url.replace('http://sim', `http://127.0.0.1:${port}`), init))
   stops.push(async () => {
     await agent.kill()
     await http.stop(true)

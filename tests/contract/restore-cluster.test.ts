@@ -6,10 +6,10 @@ import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimServer } from '../sim/world.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import { WEB } from '../support/sync-kit.ts'
+import { SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
@@ -20,7 +20,7 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
   const clock = createVirtualClock()
   const random = seededRandom(7)
   const [dir, backup] = [tempDir(), tempDir()]
-  const server = new SimServer({ dir, clock, random })
+  const server = new SyncServer({ dir, clock, random })
   await server.open()
   await server.createJoinToken(1)
   const cluster = createFakeCluster({ clock })

@@ -15,8 +15,8 @@ import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { TRANSFER_HEADER, TRANSFER_MS } from '../../shared/protocol/transfer.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
-import { SimServer } from '../sim/world.ts'
 import { WEB } from '../support/sync-kit.ts'
+import { SyncServer } from '../support/sync-world.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
@@ -31,7 +31,7 @@ const hasty = () => 0.001
 
 async function startSite(rows: number) {
   const dir = tempDir()
-  const server = new SimServer({ dir, clock: { ...createVirtualClock(), ...systemClock }, random: Math.random })
+  const server = new SyncServer({ dir, clock: { ...createVirtualClock(), ...systemClock }, random: Math.random })
   await server.open()
   await server.createJoinToken(1)
   const asked: string[] = []

@@ -14,7 +14,7 @@ import { sessionProofBytes } from '../../shared/protocol/session.ts'
 import { signBytes } from '../../shared/runtime/keys.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
-import { SimAgent, SimServer } from '../sim/world.ts'
+import { SyncAgent, SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 import { jsonOf, WireCorpus } from '../support/wire-corpus.ts'
@@ -52,7 +52,7 @@ function agentOfToday(instead: Playback = () => 'recorded') {
     await Promise.race([cut, clock.sleep(Number(url.searchParams.get('wait') ?? 0) * 1_000)])
     return corpus.answer('nothing-new')
   }
-  const agent = new SimAgent(world, { joinToken: setting.joinToken } as SimServer, 'ship', fetcher)
+  const agent = new SyncAgent(world, { joinToken: setting.joinToken } as SyncServer, 'ship', fetcher)
   agent.start()
   stops.push(() => agent.kill())
   const digests = () => {
@@ -233,7 +233,7 @@ describe('today’s server and the requests of version 1', () => {
     mkdirSync(join(dir, 'keys'))
     writeFileSync(join(dir, 'keys', 'signing.json'), JSON.stringify(setting.server))
     const clock = createVirtualClock()
-    const server = new SimServer({ dir, clock, random: seededRandom(9) })
+    const server = new SyncServer({ dir, clock, random: seededRandom(9) })
     await server.open()
     await server.createJoinToken(2)
     stops.push(() => server.kill())

@@ -11,7 +11,7 @@ import { ROUTES } from '../../shared/protocol/routes.ts'
 import { type SessionAnswer, sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
 import { signBytes } from '../../shared/runtime/keys.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimServer } from '../sim/world.ts'
+import { SyncServer } from './sync-world.ts'
 import { tempDir } from './temp-dir.ts'
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 
@@ -24,7 +24,7 @@ export interface Answer {
 }
 
 export interface TestServer {
-  server: SimServer
+  server: SyncServer
   clock: VirtualClock
   ask(
     method: string,
@@ -35,7 +35,7 @@ export interface TestServer {
 
 export async function startTestServer(joins = 5): Promise<TestServer> {
   const clock = createVirtualClock()
-  const server = new SimServer({ dir: tempDir(), clock, random: seededRandom(randomBytes(4).readUInt32BE()) })
+  const server = new SyncServer({ dir: tempDir(), clock, random: seededRandom(randomBytes(4).readUInt32BE()) })
   await server.open()
   await server.createJoinToken(joins)
   return {

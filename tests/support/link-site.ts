@@ -5,12 +5,12 @@ import type { SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { type AppError, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimAgent, SimServer } from '../sim/world.ts'
 import { WEB } from './sync-kit.ts'
+import { SyncAgent, SyncServer } from './sync-world.ts'
 import { tempDir } from './temp-dir.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
-const agents: SimAgent[] = []
+const agents: SyncAgent[] = []
 /** After each test. */
 export async function killAgents(): Promise<void> {
   for (const agent of agents.splice(0)) await agent.kill()
@@ -36,7 +36,7 @@ export interface Link {
 export async function site(options: { joins?: number; sync?: Partial<SyncOptions> } = {}) {
   const clock = createVirtualClock()
   const world = { dir: tempDir(), clock, random: seededRandom(5) }
-  const server = new SimServer(world)
+  const server = new SyncServer(world)
   await server.open()
   await server.createJoinToken(options.joins ?? 1)
   const asked: string[] = []
@@ -65,7 +65,7 @@ export async function site(options: { joins?: number; sync?: Partial<SyncOptions
     const cut = link.cutAfterMs === null ? aborted : clock.sleep(link.cutAfterMs).then(() => Promise.reject(new Error('ECONNRESET')))
     return Promise.race([link.frozen ? aborted : ask(), aborted, cut])
   }
-  const agent = new SimAgent(world, server, 'site', fetcher)
+  const agent = new SyncAgent(world, server, 'site', fetcher)
   agents.push(agent)
   const status = () => agent.loop?.status()
   const publish = (value: string) =>
@@ -82,7 +82,7 @@ export const joined = async (options: Parameters<typeof site>[0] = {}) => {
   expect(made.status()?.state).toBe('following')
   return made
 }
-export const report = (agent: SimAgent, message: string, key = 'shop/web') =>
+export const report = (agent: SyncAgent, message: string, key = 'shop/web') =>
   agent.state?.report([
     { kind: 'service', key, doc: { sync: 'Synced', health: 'Healthy', reason: 'r', message, sinceMs: 1, objectCount: 0, healthyCount: 0 } },
   ])

@@ -16,8 +16,8 @@ import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
-import { SimServer } from '../sim/world.ts'
 import { DB, WEB } from './sync-kit.ts'
+import { SyncServer } from './sync-world.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 import { type Exchange, jsonOf, WireCorpus, type WireSetting } from './wire-corpus.ts'
 
@@ -26,9 +26,9 @@ const noise = (length: number) => Array.from({ length }, () => Math.floor(random
 
 class Recorder {
   readonly exchanges = new Map<string, Exchange>()
-  readonly server: SimServer
+  readonly server: SyncServer
   token = ''
-  constructor(server: SimServer) {
+  constructor(server: SyncServer) {
     this.server = server
   }
 
@@ -55,7 +55,7 @@ async function record(): Promise<WireCorpus> {
   const keys = { server: generateKey('ed25519'), agent: { signing: generateKey('ed25519'), recipient: generateKey('x25519') } }
   mkdirSync(join(dir, 'keys'))
   writeFileSync(join(dir, 'keys', 'signing.json'), JSON.stringify(keys.server))
-  const server = new SimServer({ dir, clock: createVirtualClock(), random: seededRandom(7) })
+  const server = new SyncServer({ dir, clock: createVirtualClock(), random: seededRandom(7) })
   await server.open()
   await server.createJoinToken(1)
   const recorder = new Recorder(server)

@@ -2,7 +2,7 @@
 import { cpSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { SimAgent, SimServer } from '../sim/world.ts'
+import { SyncAgent, SyncServer } from './sync-world.ts'
 import { tempDir } from './temp-dir.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
@@ -11,7 +11,7 @@ export type Backup = 'store' | 'store and shards' | 'store without shards'
 export async function restorableFleet(names: readonly string[]) {
   const clock = createVirtualClock()
   const world = { dir: tempDir(), clock, random: seededRandom(11) }
-  const server = new SimServer(world)
+  const server = new SyncServer(world)
   await server.open()
   await server.createJoinToken(20)
   const online = new Set<string>(names)
@@ -22,7 +22,7 @@ export async function restorableFleet(names: readonly string[]) {
     await server.kill()
   }
   const newAgent = (name: string) =>
-    new SimAgent(world, server, name, async (url, init) => {
+    new SyncAgent(world, server, name, async (url, init) => {
       const cut = Promise.withResolvers<never>()
       cut.promise.catch(() => {})
       const reject = () => cut.reject(new Error('connection reset'))

@@ -33,8 +33,8 @@ import { type ClusterId, clusterIdSchema, type ServiceId, serviceKey } from '../
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { objectRows, serviceDoc } from '../support/sync-kit.ts'
-import type { VirtualClock } from '../support/virtual-clock.ts'
+import { objectRows, serviceDoc } from './sync-kit.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 export const SHARD_COUNT = 2
 const JOIN_SECRET = 'simulated-join-secret'
@@ -53,7 +53,7 @@ export const randomHex = (random: Random, bytes: number): string =>
       .padStart(2, '0'),
   ).join('')
 
-export class SimServer {
+export class SyncServer {
   readonly #world: World
   #keys: ServerKeys
   store!: Store
@@ -179,10 +179,10 @@ export class SimServer {
   }
 }
 
-export class SimAgent {
+export class SyncAgent {
   readonly name: string
   readonly #world: World
-  readonly #server: SimServer
+  readonly #server: SyncServer
   readonly #fetcher: Fetcher
   readonly #keys: AgentKeys
   #running: { stop: AbortController; done: Promise<void>; loop: SyncLoop; state: AgentState; replicas: CheckedReplica[] } | null = null
@@ -192,7 +192,7 @@ export class SimAgent {
   changes = 0
   restarts = -1
 
-  constructor(world: World, server: SimServer, name: string, fetcher: Fetcher) {
+  constructor(world: World, server: SyncServer, name: string, fetcher: Fetcher) {
     this.#world = world
     this.#server = server
     this.name = name
