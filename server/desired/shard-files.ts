@@ -167,12 +167,6 @@ class ShardFiles implements Shards {
     this.#largeReads = new LargeReads({ clock, random, log })
   }
 
-  writeRevision(revision: ServiceRevision) {
-    const [written] = this.writeRevisions([revision])
-    assert(written, 'one for one')
-    return written
-  }
-
   writeRevisions(revisions: readonly ServiceRevision[]) {
     const [first] = revisions
     if (first === undefined) return []

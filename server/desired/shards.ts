@@ -39,7 +39,6 @@ export interface Shards {
   /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version (RV4). All of them are of one shard file and
    *  are written in one transaction, each with a version of its own (CU6): all or none. Synchronous. Wakes their clusters after commit. */
   writeRevisions(revisions: readonly ServiceRevision[]): Array<{ changed: boolean }>
-  writeRevision(revision: ServiceRevision): { changed: boolean }
   /** The file of a cluster. */
   shardOf(clusterId: ClusterId): number
   /** Greatest ordinal that the shard holds of a cluster; 0 for none. */

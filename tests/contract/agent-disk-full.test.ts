@@ -102,7 +102,7 @@ onDisk('RP4 an agent that starts on a full disk enforces what its replica holds,
   const reserve = createDiskReserve(disk.path)
   reserve.restock()
   const { shards } = openTestShards(join(tempDir(), 'shards'), { shardCount: 1 })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const open = () =>
     createCrdtReplica({
       path: join(disk.path, 'replica.sqlite'),
@@ -137,12 +137,12 @@ onDisk('RP4 a page that finds no space changes nothing, gives the reserve back, 
   })
   const objects = (letter: string, count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`o${n}`, letter.repeat(60_000) + n]))
-  shards.writeRevision(revision(CLUSTER, WEB, 1, objects('a', 4)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, objects('a', 4))])
   expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
   const before = await serverRows(shards)
   const from = replica.position()
   disk.fill()
-  shards.writeRevision(revision(CLUSTER, WEB, 2, objects('b', 120)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, objects('b', 120))])
   for (const page of [await pull(shards, from), await pull(shards, null)]) {
     expect(() => replica.applyPage(page)).toThrow(/full|space/)
     expect(reserve.problem()).not.toBeNull()

@@ -61,7 +61,7 @@ test.each([
   'PL3 a page that is too large for one answer travels in parts of its bytes, %s, each of which can be asked for again',
   async (_, accept) => {
     const { shards } = openWith()
-    shards.writeRevision(revision(CLUSTER, WEB, 1, noise(100, 9_000)))
+    shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(100, 9_000))])
     const page = await paged(shards, CLUSTER, accept)
     const { id, parts, bytes } = page.transfer
     expect(parts).toBe(Math.ceil(bytes / PART_BYTES_MAX))
@@ -82,7 +82,7 @@ test.each([
 
 test('PL3 an agent on a bad link gets smaller parts, also of a page that would travel whole', async () => {
   const { shards } = openWith()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, noise(10, 6_000)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(10, 6_000))])
   const whole = await shards.pull(CLUSTER, null, ZSTD)
   expect(whole.kind === 'page' && whole.transfer).toBeNull()
   const sliced = await paged(shards, CLUSTER, { zstd: true, sliceBytes: SLICE_BYTES_MIN })
@@ -94,7 +94,7 @@ test('PL3 an agent on a bad link gets smaller parts, also of a page that would t
 test('PL3 a part is there for ten minutes by the server’s clock after the last new one was asked for, and not a moment longer', async () => {
   const clock = createVirtualClock()
   const { shards } = openWith({ clock, withoutWorker: true })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, noise(100, 9_000)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(100, 9_000))])
   const { transfer } = await paged(shards)
   await clock.advance(TRANSFER_MS - 1)
   expect(shards.part(CLUSTER, transfer.id, 1).kind).toBe('part')
@@ -110,7 +110,7 @@ test('PL3 a part is there for ten minutes by the server’s clock after the last
 
 test('PL7 a part may only be had by the cluster that it was made for', async () => {
   const { shards } = openWith()
-  for (const cluster of [CLUSTER, NEIGHBOUR]) shards.writeRevision(revision(cluster, WEB, 1, noise(100, 9_000)))
+  for (const cluster of [CLUSTER, NEIGHBOUR]) shards.writeRevisions([revision(cluster, WEB, 1, noise(100, 9_000))])
   const [mine, theirs] = [await paged(shards), await paged(shards, NEIGHBOUR)]
   expect(shards.part(CLUSTER, theirs.transfer.id, 1)).toEqual({ kind: 'gone' })
   expect(shards.part(CLUSTER, mine.transfer.id, 1).kind).toBe('part')
@@ -121,7 +121,7 @@ test('PL7 a part may only be had by the cluster that it was made for', async () 
 test('PL3 a large page lies in a file that no crash leaves behind, and is shared by the clusters that get it', async () => {
   const { shards, dir } = openWith()
   const objects = noise(100, 30_000)
-  for (const cluster of [CLUSTER, NEIGHBOUR]) shards.writeRevision(revision(cluster, WEB, 1, objects))
+  for (const cluster of [CLUSTER, NEIGHBOUR]) shards.writeRevisions([revision(cluster, WEB, 1, objects)])
   const [mine, theirs] = [await paged(shards), await paged(shards, NEIGHBOUR)]
   expect(mine.transfer.bytes).toBeGreaterThan(1_024 * 1_024)
   expect(readdirSync(join(dir, 'spool'))).toHaveLength(1)
@@ -206,24 +206,24 @@ test('PL3 a spool that cannot be written says so, and the next page may', async 
 })
 
 test.each([
-  ['a tombstone', (o: OpenedShards) => o.shards.writeRevision(revision(CLUSTER, DB, 3, null)), 'gone'],
-  ['a removal order', (o: OpenedShards) => o.shards.writeRevision(revision(CLUSTER, DB, 3, {})), 'gone'],
+  ['a tombstone', (o: OpenedShards) => o.shards.writeRevisions([revision(CLUSTER, DB, 3, null)]), 'gone'],
+  ['a removal order', (o: OpenedShards) => o.shards.writeRevisions([revision(CLUSTER, DB, 3, {})]), 'gone'],
   [
     'a withdrawn revision',
-    (o: OpenedShards) => o.shards.writeRevision({ ...revision(CLUSTER, DB, 3, { d: '2' }), withdraw: true }),
+    (o: OpenedShards) => o.shards.writeRevisions([{ ...revision(CLUSTER, DB, 3, { d: '2' }), withdraw: true }]),
     'gone',
   ],
   ['the cluster’s removal', (o: OpenedShards) => o.shards.removeCluster(CLUSTER), 'gone'],
   [
     'an ordinary commit, else a bad link would never finish',
-    (o: OpenedShards) => o.shards.writeRevision(revision(CLUSTER, DB, 3, { d: '2' })),
+    (o: OpenedShards) => o.shards.writeRevisions([revision(CLUSTER, DB, 3, { d: '2' })]),
     'part',
   ],
-  ['a tombstone of another cluster', (o: OpenedShards) => o.shards.writeRevision(revision(NEIGHBOUR, DB, 3, null)), 'part'],
+  ['a tombstone of another cluster', (o: OpenedShards) => o.shards.writeRevisions([revision(NEIGHBOUR, DB, 3, null)]), 'part'],
 ] as const)('RV3 after %s an open transfer is as it should be', async (_, change, expected) => {
   const opened = openWith()
-  opened.shards.writeRevision(revision(CLUSTER, WEB, 1, noise(100, 9_000)))
-  for (const cluster of [CLUSTER, NEIGHBOUR]) opened.shards.writeRevision(revision(cluster, DB, 2, { d: '1' }))
+  opened.shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(100, 9_000))])
+  for (const cluster of [CLUSTER, NEIGHBOUR]) opened.shards.writeRevisions([revision(cluster, DB, 2, { d: '1' })])
   const { transfer } = await paged(opened.shards)
   change(opened)
   expect(opened.shards.part(CLUSTER, transfer.id, 1).kind).toBe(expected)
@@ -232,9 +232,9 @@ test.each([
 
 test('RV3 a revision that is withdrawn while a Worker reads it is not in the page', async () => {
   const { shards } = openWith()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`o${n}`, 'bad']))))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`o${n}`, 'bad'])))])
   const reading = pullPage(shards, CLUSTER, null)
-  shards.writeRevision({ ...revision(CLUSTER, WEB, 2, { o0: 'good' }), withdraw: true })
+  shards.writeRevisions([{ ...revision(CLUSTER, WEB, 2, { o0: 'good' }), withdraw: true }])
   expect((await reading).text).not.toContain('bad')
   shards.close()
 })
@@ -242,9 +242,9 @@ test('RV3 a revision that is withdrawn while a Worker reads it is not in the pag
 test('PL2 a page of a Worker is that of the main thread, byte for byte, and the Worker sees each commit at once', async () => {
   const { dir, shards } = openWith()
   const objects = noise(300, 500)
-  shards.writeRevision(revision(CLUSTER, WEB, 1, objects))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, objects)])
   const before = shards.head(CLUSTER)
-  shards.writeRevision(revision(CLUSTER, WEB, 2, { ...noise(280, 500), o0: 'last' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, { ...noise(280, 500), o0: 'last' })])
   const pages = [await pullPage(shards, CLUSTER, null, ZSTD), await pullPage(shards, CLUSTER, before, ZSTD)]
   const buckets = await refetchPage(shards, CLUSTER, new Uint8Array(256 * 16))
   shards.close()
@@ -258,11 +258,11 @@ test('PL2 a page of a Worker is that of the main thread, byte for byte, and the 
 
 test.each(['the last write', 'several writes'])('PL13 to the main thread a large delta costs next to nothing: %s', async (since) => {
   const { shards } = openWith()
-  shards.writeRevision(revision(CLUSTER, DB, 1, { d: '1' }))
+  shards.writeRevisions([revision(CLUSTER, DB, 1, { d: '1' })])
   const cursor = shards.head(CLUSTER)
   const doc = 'x'.repeat(1_500)
-  shards.writeRevision(revision(CLUSTER, WEB, 2, Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`o${n}`, doc + n]))))
-  if (since === 'several writes') shards.writeRevision(revision(CLUSTER, DB, 3, { d: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`o${n}`, doc + n])))])
+  if (since === 'several writes') shards.writeRevisions([revision(CLUSTER, DB, 3, { d: '2' })])
   const blocked: number[] = []
   for (let n = 0; n < 3; n++) {
     const startedMs = performance.now()
@@ -276,7 +276,7 @@ test.each(['the last write', 'several writes'])('PL13 to the main thread a large
 
 test('PL13 an error in the Worker fails that read alone', async () => {
   const { shards, dir } = openWith()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, noise(300, 50)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(300, 50))])
   renameSync(join(dir, 'shard-00.db'), join(dir, 'away.db'))
   await expect(shards.pull(CLUSTER, null, ZSTD)).rejects.toThrow('large read failed')
   renameSync(join(dir, 'away.db'), join(dir, 'shard-00.db'))
@@ -286,10 +286,10 @@ test('PL13 an error in the Worker fails that read alone', async () => {
 
 test('PL1 a file that was put in the place of another is served by main thread and Worker from then on', async () => {
   const { dir, shards, reopen, dbIds } = openWith()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, noise(300, 50)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(300, 50))])
   const old = (await pullPage(shards, CLUSTER, null)).hello.to
   const other = openTestShards(join(dir, 'other'), { shardCount: 1 })
-  other.shards.writeRevision(revision(CLUSTER, WEB, 1, { ...noise(300, 50), mark: 'new' }))
+  other.shards.writeRevisions([revision(CLUSTER, WEB, 1, { ...noise(300, 50), mark: 'new' })])
   other.shards.close()
   const waiting = shards.waitForChange(CLUSTER, shards.head(CLUSTER), 600_000, new AbortController().signal)
   reopen(0, (path) => renameSync(join(dir, 'other', 'shard-00.db'), path))
@@ -306,10 +306,10 @@ test('PL13 equal pages of a thousand clusters are compressed once, also when the
   const clusters = Array.from({ length: 1_000 }, (_, n) => clusterNumber(n))
   const [old, now] = [1, 2].map((n) => Object.fromEntries(Array.from({ length: 20 }, (_, o) => [`o${o}`, `${n} ${'x'.repeat(400)}`])))
   const cursors = clusters.map((cluster, n) => {
-    if (n % 2 === 0) shards.writeRevision(revision(cluster, WEB, 1, { before: 'only here' })) // an object more in its past
-    shards.writeRevision(revision(cluster, WEB, 2, old ?? {}))
+    if (n % 2 === 0) shards.writeRevisions([revision(cluster, WEB, 1, { before: 'only here' })]) // an object more in its past
+    shards.writeRevisions([revision(cluster, WEB, 2, old ?? {})])
     const cursor = shards.head(cluster)
-    shards.writeRevision(revision(cluster, WEB, 3, now ?? {}))
+    shards.writeRevisions([revision(cluster, WEB, 3, now ?? {})])
     return cursor
   })
   const sizes = new Set<number>()
@@ -328,12 +328,12 @@ test('PL13 equal pages of a thousand clusters are compressed once, also when the
 test('PL2 an agent fifty versions behind gets each row once, and merges to what the server holds', async () => {
   const { shards, dir } = openWith()
   const state = (n: number) => Object.fromEntries(Array.from({ length: 12 }, (_, o) => [`o${(n + o) % 15}`, `${n}`]))
-  shards.writeRevision(revision(CLUSTER, WEB, 1, state(0)))
-  shards.writeRevision(revision(CLUSTER, DB, 2, { d: '0' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, state(0))])
+  shards.writeRevisions([revision(CLUSTER, DB, 2, { d: '0' })])
   const replica = openTestReplica(join(dir, 'replica.db'))
   expect(replica.applyPage((await pullPage(shards, CLUSTER, null)).frames).kind).toBe('applied')
   const cursor = replica.position()
-  for (let n = 1; n <= 50; n++) shards.writeRevision(revision(CLUSTER, n % 7 === 0 ? DB : WEB, n + 2, state(n))) // objects go and come back
+  for (let n = 1; n <= 50; n++) shards.writeRevisions([revision(CLUSTER, n % 7 === 0 ? DB : WEB, n + 2, state(n))]) // objects go and come back
   const page = await pullPage(shards, CLUSTER, cursor)
   expect(new Set(page.rows.map(({ id }) => id)).size).toBe(page.rows.length)
   expect(page.rows.some(({ doc }) => doc === null)).toBe(true)
@@ -359,9 +359,9 @@ test.each(BUCKET_COUNTS)(
   'PL9 by %d sums, rows of buckets that are equal do not travel, and what travels and what is kept is everything',
   async (count) => {
     const { shards } = openWith()
-    shards.writeRevision(revision(CLUSTER, WEB, 1, noise(500, 20)))
+    shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(500, 20))])
     const held = (await pullPage(shards, CLUSTER, null)).rows
-    shards.writeRevision(revision(CLUSTER, DB, 2, { d: '1' })) // two rows more
+    shards.writeRevisions([revision(CLUSTER, DB, 2, { d: '1' })]) // two rows more
     const page = await refetchPage(shards, CLUSTER, sumsOf(held, count))
     const { keep } = page.hello
     expect([page.hello.from, keep?.length ?? 0, signed(page, CLUSTER)]).toEqual([null, count, true])
@@ -377,7 +377,7 @@ test.each(BUCKET_COUNTS)(
 
 test('PL9 an agent that has it all gets no row', async () => {
   const { shards } = openWith()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, noise(500, 20)))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(500, 20))])
   const { rows } = await pullPage(shards, CLUSTER, null)
   const page = await refetchPage(shards, CLUSTER, sumsOf(rows, 256))
   expect([page.rows, page.hello.keep, page.checkpoint.count]).toEqual([[], '1'.repeat(256), 501])

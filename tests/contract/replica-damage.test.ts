@@ -67,7 +67,7 @@ test('RP1 a rogue edit under the running agent is seen at the next reading, befo
   withCrdt(path, (db) => db.query('UPDATE desired SET doc = ? WHERE id = ?').run('rogue', ROW_A))
   expect(replica.read(WEB).kind).toBe('incomplete')
   expect(replica.verified()).toBe(false)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
   expect(replica.verified()).toBe(true)
   expect(replica.dump()).toEqual(await serverRows(shards))
@@ -93,7 +93,7 @@ test('RP1 a service that went while the replica was damaged is among those that 
   const { shards, replica, path } = await inSync()
   withCrdt(path, (db) => db.run("UPDATE desired SET doc = 'rogue'"))
   expect(replica.verified()).toBe(false)
-  shards.writeRevision(revision(CLUSTER, DB, 3, null))
+  shards.writeRevisions([revision(CLUSTER, DB, 3, null)])
   expect(replica.applyPage(await pull(shards, null))).toMatchObject({ kind: 'applied', changedServices: [DB, WEB] })
 })
 
@@ -120,9 +120,9 @@ test('PL8 the log of the old file is never played into the new one, whoever else
   const { shards, replica, path } = await inSync()
   const reader = openSqlite(path, { readonly: true }) // a backup, a curious person: it keeps the log from being folded in and removed
   reader.query('SELECT count(*) FROM desired').get()
-  shards.writeRevision(revision(CLUSTER, WEB, 3, Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`o${n}`, 'x'.repeat(500)]))))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`o${n}`, 'x'.repeat(500)])))])
   replica.applyPage(await pull(shards, position(replica)))
-  shards.writeRevision(revision(CLUSTER, WEB, 4, { a: 'small' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 4, { a: 'small' })])
   replica.applyPage(await pull(shards, null))
   expect(replica.recheck()).toBe(true)
   reader.close()
@@ -144,9 +144,9 @@ test.each(ASKS)(
     const { shards, replica, path } = await inSync()
     // More than SQLite keeps in memory, and all of it in the file itself.
     const objects = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`o${n}`, 'x'.repeat(2_000)]))
-    shards.writeRevision(revision(CLUSTER, WEB, 3, objects))
+    shards.writeRevisions([revision(CLUSTER, WEB, 3, objects)])
     replica.applyPage(await pull(shards, null))
-    shards.writeRevision(revision(CLUSTER, WEB, 4, { ...objects, o1: '2' }))
+    shards.writeRevisions([revision(CLUSTER, WEB, 4, { ...objects, o1: '2' })])
     const page = await pull(shards, position(replica))
     const bytes = readFileSync(path)
     writeFileSync(path, bytes.fill(0xa5, 4_096 * 30), { flag: 'r+' })
@@ -177,11 +177,11 @@ async function filledReplica() {
   const kit = await inSync()
   const { shards, replica } = kit
   const objects = (value: string) => Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`o${n}`, value.repeat(300) + n]))
-  shards.writeRevision(revision(CLUSTER, WEB, 3, objects('v')))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, objects('v'))])
   replica.applyPage(await pull(shards, position(replica)))
   const from = position(replica)
   const rows = replica.dump()
-  shards.writeRevision(revision(CLUSTER, WEB, 4, objects('w')))
+  shards.writeRevisions([revision(CLUSTER, WEB, 4, objects('w'))])
   return { ...kit, rows, delta: await pull(shards, from), everything: await pull(shards, null), after: await serverRows(shards) }
 }
 
@@ -235,7 +235,7 @@ test('RP1 a flipped bit at any page of the file under a running agent harms noth
 test('RP1 CU4 a lost log takes rows and cursor back together, or is found', async () => {
   const { shards, replica, path, dir } = await inSync()
   for (let n = 3; n < 12; n++) {
-    shards.writeRevision(revision(CLUSTER, WEB, n, { a: 'x'.repeat(n * 1_000) }))
+    shards.writeRevisions([revision(CLUSTER, WEB, n, { a: 'x'.repeat(n * 1_000) })])
     replica.applyPage(await pull(shards, position(replica)))
     const lost = join(dir, `lost-${n}.db`)
     copyFileSync(path, lost) // a power loss: the log was never written
@@ -253,12 +253,12 @@ test('RP1 CU2a an older copy of the own file is a delta behind, and does not bri
   const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, epochOf: () => epoch })
   const path = join(dir, 'replica.db')
   const replica = openTestReplica(path)
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   replica.applyPage(await pull(shards, null))
   replica.close()
   copyFileSync(path, `${path}.copy`)
   const later = openTestReplica(path)
-  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, { a: '2' })])
   const old = await pull(shards, position(later))
   epoch = 2
   later.applyPage(await pull(shards, position(later)))

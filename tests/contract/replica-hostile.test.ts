@@ -139,7 +139,7 @@ test.each(HOSTILE)('PL5 refused, and the last good rows stay in force: %s', asyn
   expect(refused).toMatchObject({ kind: 'refused', why: expect.stringMatching(why) })
   expect([replica.dump(), replica.position(), replica.epoch(), replica.proof()]).toEqual(before)
   expect(replica.verified()).toBe(true)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(replica.applyPage(await pull(shards, position(replica))).kind).toBe('applied')
 })
 
@@ -155,7 +155,7 @@ test('PL5 the forger forges well: the pages that all cases are bent from are tak
 test('PL5 the greatest numbers are taken, and the next page from another file heals what they leave behind', async () => {
   const { replica, dir } = await inSync()
   const { shards } = openTestShards(join(dir, 'raised'), { epochOf: () => 2 })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const from = position(replica)
   const to = next(from, { dv: INTEGER_BOUND })
   const giant = row(ROW_A, INTEGER_BOUND, INTEGER_BOUND, '{}')
@@ -163,13 +163,13 @@ test('PL5 the greatest numbers are taken, and the next page from another file he
   expect(replica.recheck()).toBe(true)
   expect(replica.applyPage(forgePage({ ...base(to), to: { ...to, dv: to.dv } })).kind).toBe('refused')
   expect(replica.applyPage(await pull(shards, null)).kind).toBe('applied')
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(replica.applyPage(await pull(shards, position(replica))).kind).toBe('applied')
 })
 
 test('PL5 every cut and every flipped byte of a page is refused', async () => {
   const { shards, replica } = await inSync()
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   for (const page of [await pull(shards, position(replica)), await pull(shards, null)]) {
     const before = [replica.dump(), replica.position()]
     for (let at = 0; at < page.length; at += 7) {

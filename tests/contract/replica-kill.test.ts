@@ -29,7 +29,7 @@ test('CU4 PL8 twenty kills in the middle of merges and bootstraps leave a replic
   for (let n = 0; n < 12; n++) {
     const objects = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`o${i}`, `${(n + i) % 5} ${'x'.repeat(500)}`]))
     const before = n === 0 ? null : shards.head(CLUSTER)
-    shards.writeRevision(revision(CLUSTER, n % 2 ? WEB : DB, n + 1, objects))
+    shards.writeRevisions([revision(CLUSTER, n % 2 ? WEB : DB, n + 1, objects)])
     await keep(before, n)
   }
 

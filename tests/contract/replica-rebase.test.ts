@@ -33,20 +33,20 @@ test.each([
     const { shards: before } = openTestShards(join(dir, 'before'), { shardCount: 1 })
     // Deleted, made again and changed: the clocks of the old file are far above those of a new one.
     for (const [n, rows] of [objects(count), null, objects(count, { o1: 'x' }), objects(count)].entries())
-      before.writeRevision(revision(CLUSTER, WEB, n + 1, rows))
-    before.writeRevision(revision(CLUSTER, DB, 5, { gone: '1' }))
+      before.writeRevisions([revision(CLUSTER, WEB, n + 1, rows)])
+    before.writeRevisions([revision(CLUSTER, DB, 5, { gone: '1' })])
     const path = join(dir, 'replica.db')
     const replica = openTestReplica(path)
     replica.applyPage(await pull(before, null))
     for (const n of [6, 7]) {
-      before.writeRevision(revision(CLUSTER, WEB, n, n === 6 ? null : objects(count)))
+      before.writeRevisions([revision(CLUSTER, WEB, n, n === 6 ? null : objects(count))])
       replica.applyPage(await pull(before, position(replica)))
     }
     expect(clocks(path).some(({ cl }) => cl > 1)).toBe(true)
 
     const { shards } = openTestShards(join(dir, 'after'), { shardCount: 1, epochOf: () => 2 })
     const news = { o2: 'changed' }
-    shards.writeRevision(revision(CLUSTER, WEB, 1, objects(count, news)))
+    shards.writeRevisions([revision(CLUSTER, WEB, 1, objects(count, news))])
     expect(replica.bucketSums()).toHaveLength(buckets * 16)
     const page = await refetch(shards, replica)
     const { rows, hello } = parsePage(Buffer.from(page))
@@ -64,7 +64,7 @@ test.each([
       objects(count),
     ]
     for (const [n, rows] of later.entries()) {
-      shards.writeRevision(revision(CLUSTER, WEB, n + 2, rows))
+      shards.writeRevisions([revision(CLUSTER, WEB, n + 2, rows)])
       expect(replica.applyPage(await pull(shards, position(replica))).kind).toBe('applied')
       expect(replica.dump()).toEqual(await serverRows(shards))
     }
@@ -76,8 +76,8 @@ test.each([
 test('PL9 with nothing changed no row travels, and nothing is told to have changed', async () => {
   const { replica, shards, dir } = await inSync()
   const { shards: after } = openTestShards(join(dir, 'after'), { shardCount: 1, epochOf: () => 2 })
-  after.writeRevision(revision(CLUSTER, WEB, 1, { a: '1', b: '1' }))
-  after.writeRevision(revision(CLUSTER, DB, 2, { d: '1' }))
+  after.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1', b: '1' })])
+  after.writeRevisions([revision(CLUSTER, DB, 2, { d: '1' })])
   const page = await refetch(after, replica)
   expect(parsePage(Buffer.from(page))).toMatchObject({ rows: [], hello: { keep: '1', from: null } })
   expect(replica.applyPage(page)).toEqual({ kind: 'applied', position: after.head(CLUSTER), changedServices: [] })
@@ -91,7 +91,7 @@ test('PL9 an empty replica shows nothing and keeps nothing', async () => {
   const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
   replica.applyPage(await refetch(shards, replica))
   expect([replica.verified(), replica.bucketSums().length]).toEqual([true, 0])
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   expect(replica.applyPage(await refetch(shards, replica)).kind).toBe('applied')
   expect(replica.dump()).toEqual(await serverRows(shards))
 })
@@ -115,13 +115,13 @@ test('PL9 PL5 a refused re-base leaves the old file in force, with its position'
   const forged = forgePage({ clusterId: CLUSTER, from: null, to, count: 5, lines: [], signed: { keep: '1' } })
   expect(replica.applyPage(forged)).toMatchObject({ kind: 'refused', why: 'its rows differ from its hash' })
   expect([replica.dump(), replica.position(), replica.proof()]).toEqual(before)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(replica.applyPage(await pull(shards, position(replica))).kind).toBe('applied')
 })
 
 test('RP2 the proof is of the last page applied, is kept beside a lost file, and is of this cluster only', async () => {
   const { replica, shards, path } = await inSync()
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   const delta = await pull(shards, position(replica))
   replica.applyPage(delta)
   const { hello, checkpoint } = parsePage(Buffer.from(delta))

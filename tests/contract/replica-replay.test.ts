@@ -7,7 +7,7 @@ import { CLUSTER, openTestReplica, revision, WEB } from '../support/sync-kit.ts'
 test('CU2a a whole page from before what is held is refused, however well signed', async () => {
   const { shards, replica } = await inSync()
   const recorded = [await pull(shards, null), await refetch(shards, replica)]
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2', newer: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2', newer: '1' })])
   replica.applyPage(await pull(shards, position(replica)))
   for (const page of recorded) expect(replica.applyPage(page).kind).toBe('refused')
   expect(replica.position()).toEqual(shards.head(CLUSTER))
@@ -17,7 +17,7 @@ test('CU2a a whole page from before what is held is refused, however well signed
 test('CU2a nor is it taken when the replica was lost since', async () => {
   const { shards, replica, path } = await inSync()
   const recorded = await pull(shards, null)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2', newer: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2', newer: '1' })])
   replica.applyPage(await pull(shards, position(replica)))
   replica.close()
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })

@@ -16,7 +16,7 @@ test('RP2 a replica that a power cut took back finds out a server that was resto
   const server = openTestShards(join(dir, 'shards')).shards
   const pull = async (replica: ReturnType<typeof openTestReplica>) =>
     wholePage(server, CLUSTER, await server.pull(CLUSTER, replica.position(), { zstd: false }))
-  server.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  server.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const replica = openTestReplica(path)
   replica.applyPage(await pull(replica))
   const older = join(dir, 'older.sqlite')
@@ -24,10 +24,10 @@ test('RP2 a replica that a power cut took back finds out a server that was resto
   copyFileSync(path, older)
 
   // What the restored server will say again, and what it said before that.
-  server.writeRevision(revision(CLUSTER, WEB, 2, { a: '2' }))
+  server.writeRevisions([revision(CLUSTER, WEB, 2, { a: '2' })])
   const again = openTestReplica(path)
   const restored = await pull(again)
-  server.writeRevision(revision(CLUSTER, WEB, 3, { a: '3', b: '1' }))
+  server.writeRevisions([revision(CLUSTER, WEB, 3, { a: '3', b: '1' })])
   expect(again.applyPage(await pull(again)).kind).toBe('applied')
   again.close()
   for (const end of ['-wal', '-shm']) rmSync(path + end, { force: true })
@@ -44,12 +44,12 @@ test('CU2a an agent that was joined anew to a server of an older key is not held
   const dir = tempDir()
   const path = join(dir, 'replica.sqlite')
   const later = openTestShards(join(dir, 'later'), { epochOf: () => 7 }).shards
-  for (const ordinal of [1, 2, 3]) later.writeRevision(revision(CLUSTER, WEB, ordinal, { a: String(ordinal) }))
+  for (const ordinal of [1, 2, 3]) later.writeRevisions([revision(CLUSTER, WEB, ordinal, { a: String(ordinal) })])
   const replica = openTestReplica(path)
   replica.applyPage(wholePage(later, CLUSTER, await later.pull(CLUSTER, null, { zstd: false })))
   replica.close()
   const earlier = openTestShards(join(dir, 'earlier'), { sign: (bytes) => signBytes(OTHER_KEY.privateKey, bytes) }).shards
-  earlier.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  earlier.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const restored = wholePage(earlier, CLUSTER, await earlier.pull(CLUSTER, null, { zstd: false }))
 
   const both = { path, clusterId: CLUSTER, log: silentLogger }
@@ -66,7 +66,7 @@ test('CU2a an agent that was joined anew to a server of an older key is not held
 test('RP1 a byte of the schema that flips under an open replica is found by the recheck whenever the next start would stumble over it', async () => {
   const dir = tempDir()
   const server = openTestShards(join(dir, 'shards')).shards
-  server.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  server.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const page = wholePage(server, CLUSTER, await server.pull(CLUSTER, null, { zstd: false }))
   const missed: number[] = []
   let unreadable = 0

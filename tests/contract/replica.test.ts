@@ -11,7 +11,7 @@ test('PL8 a bootstrap brings every row and the position that a delta continues',
   expect(replica.dump()).toEqual(await serverRows(shards))
   expect(replica.position()).toEqual(shards.head(CLUSTER))
   expect(existsSync(`${path}.new`)).toBe(false)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2', b: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2', b: '1' })])
   const applied = replica.applyPage(await pull(shards, position(replica)))
   expect(applied).toEqual({ kind: 'applied', position: shards.head(CLUSTER), changedServices: [WEB] })
   expect(replica.dump()).toEqual(await serverRows(shards))
@@ -20,7 +20,7 @@ test('PL8 a bootstrap brings every row and the position that a delta continues',
 test('PL8 a bootstrap over a held replica says which services differ', async () => {
   const { shards, replica } = await inSync()
   expect(replica.applyPage(await pull(shards, null))).toMatchObject({ kind: 'applied', changedServices: [] })
-  shards.writeRevision(revision(CLUSTER, DB, 3, null))
+  shards.writeRevisions([revision(CLUSTER, DB, 3, null)])
   expect(replica.applyPage(await pull(shards, null))).toMatchObject({ kind: 'applied', changedServices: [DB] })
   expect(replica.dump()).toEqual(await serverRows(shards))
 })
@@ -46,7 +46,7 @@ test('PL2 rows deleted, inserted again, updated and deleted again arrive as the 
     { b: 'once more' },
   ]
   for (const [index, objects] of steps.entries()) {
-    shards.writeRevision(revision(CLUSTER, WEB, index + 3, objects))
+    shards.writeRevisions([revision(CLUSTER, WEB, index + 3, objects)])
     expect(replica.applyPage(await pull(shards, position(replica))).kind).toBe('applied')
     expect(replica.dump()).toEqual(await serverRows(shards))
   }
@@ -58,7 +58,7 @@ test('PL2 a delta over many versions equals the same versions one by one, and a 
   late.applyPage(await pull(shards, null))
   for (let n = 0; n < 30; n++) {
     const objects = Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`o${(n * i) % 7}`, String(n % 3)]))
-    shards.writeRevision(revision(CLUSTER, n % 2 ? WEB : DB, n + 3, n % 11 === 10 ? null : objects))
+    shards.writeRevisions([revision(CLUSTER, n % 2 ? WEB : DB, n + 3, n % 11 === 10 ? null : objects)])
     replica.applyPage(await pull(shards, position(replica)))
   }
   late.applyPage(await pull(shards, position(late)))
@@ -71,7 +71,7 @@ test('PL2 a delta over many versions equals the same versions one by one, and a 
 
 test('PL6 applying the same page twice changes nothing', async () => {
   const { shards, replica } = await inSync()
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   const page = await pull(shards, position(replica))
   replica.applyPage(page)
   const once = [replica.dump(), replica.position()]
@@ -82,9 +82,9 @@ test('PL6 applying the same page twice changes nothing', async () => {
 test('PL6 an answer to an older cursor that arrives late is discarded', async () => {
   const { shards, replica } = await inSync()
   const start = position(replica)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   const early = await pull(shards, start)
-  shards.writeRevision(revision(CLUSTER, WEB, 4, { a: '3' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 4, { a: '3' })])
   replica.applyPage(await pull(shards, start))
   expect(replica.applyPage(early)).toEqual({ kind: 'discarded' })
   expect(replica.position()).toEqual(shards.head(CLUSTER))
@@ -94,7 +94,7 @@ test('CU3 PL1 a page from another file is never merged into this one', async () 
   const { replica } = await inSync()
   const { shards: other } = openTestShards(tempDir(), { shardCount: 1 })
   const start = other.head(CLUSTER)
-  other.writeRevision(revision(CLUSTER, WEB, 1, { a: 'other' }))
+  other.writeRevisions([revision(CLUSTER, WEB, 1, { a: 'other' })])
   expect(replica.applyPage(await pull(other, start))).toEqual({ kind: 'discarded' })
 })
 
@@ -105,7 +105,7 @@ test('CU4 rows and cursor survive a restart together', async () => {
   const again = openTestReplica(path)
   expect([again.dump(), again.position(), again.epoch()]).toEqual(before)
   expect(again.verified()).toBe(true)
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(again.applyPage(await pull(shards, position(again))).kind).toBe('applied')
 })
 
@@ -143,12 +143,12 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
     [removal(), objects, 'a removal order with 1 objects'],
   ]
   for (const [index, [doc, rows, why]] of cases.entries()) {
-    shards.writeRevision({ clusterId: CLUSTER, ...WEB, ordinal: index + 3, serviceDoc: doc, objects: rows })
+    shards.writeRevisions([{ clusterId: CLUSTER, ...WEB, ordinal: index + 3, serviceDoc: doc, objects: rows }])
     replica.applyPage(await pull(shards, position(replica)))
     expect(replica.read(WEB)).toEqual({ kind: 'incomplete', why })
     expect(replica.read(DB).kind).toBe('complete')
   }
-  shards.writeRevision({ clusterId: CLUSTER, ...WEB, ordinal: 10, serviceDoc: removal(), objects: new Map() })
+  shards.writeRevisions([{ clusterId: CLUSTER, ...WEB, ordinal: 10, serviceDoc: removal(), objects: new Map() }])
   replica.applyPage(await pull(shards, position(replica)))
   expect(replica.read(WEB).kind).toBe('complete')
 })

@@ -31,7 +31,7 @@ test('CU1 CU7 a cluster without rows is at a valid position that later deltas co
   expect(start.hello.to).toMatchObject({ dv: 0, hash: EMPTY_HASH })
   expect(start.checkpoint.count).toBe(0)
   expect(await shards.pull(CLUSTER, start.hello.to, IDENTITY)).toEqual({ kind: 'nothing_new' })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   expect((await page(shards, CLUSTER, start.hello.to)).rows.map(({ id }) => id)).toEqual([
     'object/shop/web//ConfigMap/default/a',
     'service/shop/web',
@@ -41,10 +41,10 @@ test('CU1 CU7 a cluster without rows is at a valid position that later deltas co
 
 test('CU2 the head carries the sum over the live rows, kept row by row', async () => {
   const shards = open()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1', b: '2' }))
-  shards.writeRevision(revision(CLUSTER, DB, 2, { a: '1' }))
-  shards.writeRevision(revision(CLUSTER, WEB, 3, { b: '3' }))
-  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { a: '9' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1', b: '2' })])
+  shards.writeRevisions([revision(CLUSTER, DB, 2, { a: '1' })])
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, { b: '3' })])
+  shards.writeRevisions([revision(NEIGHBOUR, WEB, 1, { a: '9' })])
   const all = await page(shards, CLUSTER, null)
   expect(all.hello.to.hash).toBe(hashOfRows(all.rows.map(({ id, doc }) => [id, doc ?? ''])))
   expect(all.checkpoint.count).toBe(4)
@@ -59,7 +59,7 @@ test('CU6 RV2 a revision is one db_version of one cluster, also between writes t
     [CLUSTER, 2, '2'],
   ] as const
   const seen = dvs.map(([cluster, ordinal, value]) => {
-    shards.writeRevision(revision(cluster, WEB, ordinal, { a: value, b: value }))
+    shards.writeRevisions([revision(cluster, WEB, ordinal, { a: value, b: value })])
     return shards.head(cluster).dv
   })
   expect(seen).toEqual([1, 2, 3])
@@ -70,14 +70,14 @@ test('CU6 RV2 a revision is one db_version of one cluster, also between writes t
 test('CU6 RV4 writing the same revision again changes no row, no version and no log, and a restart hands no version out twice', async () => {
   const dir = tempDir()
   const first = openTestShards(dir).shards
-  expect(first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))).toEqual({ changed: true })
+  expect(first.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])).toEqual([{ changed: true }])
   const head = first.head(CLUSTER)
-  expect(first.writeRevision(revision(CLUSTER, WEB, 2, { a: '1' }))).toEqual({ changed: false })
+  expect(first.writeRevisions([revision(CLUSTER, WEB, 2, { a: '1' })])).toEqual([{ changed: false }])
   expect(first.head(CLUSTER)).toEqual(head)
   first.close()
   const second = openTestShards(dir).shards
   expect(second.head(CLUSTER)).toEqual(head)
-  second.writeRevision(revision(CLUSTER, WEB, 3, { a: '2' }))
+  second.writeRevisions([revision(CLUSTER, WEB, 3, { a: '2' })])
   expect(second.head(CLUSTER).dv).toBe(head.dv + 1)
   expect((await page(second, CLUSTER, head)).rows).toHaveLength(2)
   second.close()
@@ -87,8 +87,8 @@ test('CU7 the ordinal is remembered, also of a revision that changed no row', ()
   const dir = tempDir()
   const first = openTestShards(dir).shards
   expect(first.ordinal(CLUSTER)).toBe(0)
-  first.writeRevision(revision(CLUSTER, WEB, 3, { a: '1' }))
-  first.writeRevision(revision(CLUSTER, WEB, 4, { a: '1' }))
+  first.writeRevisions([revision(CLUSTER, WEB, 3, { a: '1' })])
+  first.writeRevisions([revision(CLUSTER, WEB, 4, { a: '1' })])
   first.close()
   const second = openTestShards(dir).shards
   expect(second.ordinal(CLUSTER)).toBe(4)
@@ -110,7 +110,7 @@ test('PL2 the join on clock, keys and base says of every row what crsql_changes 
   ]
   const cursors: Position[] = [shards.head(CLUSTER)]
   steps.forEach(([cluster, objects], index) => {
-    shards.writeRevision(revision(cluster, WEB, index + 1, objects))
+    shards.writeRevisions([revision(cluster, WEB, index + 1, objects)])
     cursors.push(shards.head(CLUSTER))
   })
   shards.close()
@@ -137,9 +137,9 @@ test('PL2 the join on clock, keys and base says of every row what crsql_changes 
 
 test('PL1 a cursor is answered by a delta only if it once was a head of this very file', async () => {
   const shards = open()
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const early = shards.head(CLUSTER)
-  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '2' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, { a: '2' })])
   const head = shards.head(CLUSTER)
   const answer = async (cursor: Position) => {
     const pulled = await shards.pull(CLUSTER, cursor, IDENTITY)
@@ -174,9 +174,9 @@ test.each([
 test('PL7 a page holds rows of its cluster only', async () => {
   const { shards } = openTestShards(tempDir(), { shardCount: 1 })
   const start = shards.head(CLUSTER)
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { mine: 'mine' }))
-  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { theirs: 'theirs' }))
-  shards.writeRevision(revision(NEIGHBOUR, WEB, 2, null))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { mine: 'mine' })])
+  shards.writeRevisions([revision(NEIGHBOUR, WEB, 1, { theirs: 'theirs' })])
+  shards.writeRevisions([revision(NEIGHBOUR, WEB, 2, null)])
   for (const from of [null, start]) {
     expect((await page(shards, CLUSTER, from)).text).not.toContain('theirs')
     expect((await page(shards, CLUSTER, from)).rows).toHaveLength(2)
@@ -213,7 +213,7 @@ test('PL10 a write wakes the waiters of its cluster and no others', async () => 
     shards.waitForChange(cluster, shards.head(cluster), 60_000, give.signal).then(() => woken.push(name))
   const waits = [wait(CLUSTER, 'mine'), wait(CLUSTER, 'mine too'), wait(NEIGHBOUR, 'theirs')]
   const stale = shards.head(CLUSTER)
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   await Promise.all(waits.slice(0, 2))
   expect(woken.sort()).toEqual(['mine', 'mine too'])
   await shards.waitForChange(CLUSTER, stale, 60_000, give.signal) // changed before it began to wait
@@ -242,8 +242,8 @@ test('CU5 after an unclean stop a whole file is kept, a damaged one is made anew
     Array.from({ length: 50 }, (_, n) => clusterNumber(n)).find((id) => shardOf(id, 2) === shard),
   )
   if (inFirst === undefined || inSecond === undefined) throw new Error('both shards have clusters')
-  first.writeRevision(revision(inFirst, WEB, 1, { a: '1' }))
-  first.writeRevision(revision(inSecond, WEB, 1, { a: '1' }))
+  first.writeRevisions([revision(inFirst, WEB, 1, { a: '1' })])
+  first.writeRevisions([revision(inSecond, WEB, 1, { a: '1' })])
   const [firstHead, secondHead] = [first.head(inFirst), first.head(inSecond)]
   first.close()
   writeFileSync(join(dir, 'in-use'), '') // as a killed process leaves it
@@ -270,7 +270,7 @@ test.each([
 ])('%s is found after an unclean stop', (_, sql) => {
   const dir = tempDir()
   const first = openTestShards(dir, { shardCount: 1 }).shards
-  first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  first.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const { dbId } = first.head(CLUSTER)
   first.close()
   writeFileSync(join(dir, 'in-use'), '')
@@ -289,14 +289,14 @@ test('CU7 a revision that the file could not take, at no try, is not remembered 
   const dir = tempDir()
   const { shards } = openTestShards(dir, { shardCount: 1 })
   const one = revision(CLUSTER, WEB, 1, { a: '1' })
-  shards.writeRevision(one)
+  shards.writeRevisions([one])
   const head = shards.head(CLUSTER)
   const broken = openCrdtDb(join(dir, 'shard-00.db'))
   broken.db.run("DELETE FROM desired WHERE id LIKE 'object/%'")
   broken.db.run("CREATE TRIGGER broken BEFORE INSERT ON tx_log BEGIN SELECT RAISE(ABORT, 'broken'); END")
   broken.close()
   const two = { ...revision(CLUSTER, WEB, 2, {}), before: one } // deletes a row that is not there
-  expect(() => shards.writeRevision(two)).toThrow('broken')
+  expect(() => shards.writeRevisions([two])).toThrow('broken')
   expect([shards.ordinal(CLUSTER), shards.head(CLUSTER)]).toEqual([1, head])
   shards.close()
 })
@@ -304,7 +304,7 @@ test('CU7 a revision that the file could not take, at no try, is not remembered 
 test('CU5 CU7 of a file that lost some of its pages in a crash only what its log says counts as taken', () => {
   const dir = tempDir()
   const first = openTestShards(dir, { shardCount: 1 }).shards
-  first.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
+  first.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const head = first.head(CLUSTER)
   first.close()
   // The page of the ordinals reached the disk, those of the rows and of the log did not: nothing in the file contradicts it.
@@ -323,13 +323,13 @@ test('CU5 CU7 of a file that lost some of its pages in a crash only what its log
 test('RP5 a removed cluster leaves nothing, and the file stays good for its neighbours', async () => {
   const dir = tempDir()
   const { shards } = openTestShards(dir, { shardCount: 1 })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1' }))
-  shards.writeRevision(revision(NEIGHBOUR, WEB, 1, { a: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
+  shards.writeRevisions([revision(NEIGHBOUR, WEB, 1, { a: '1' })])
   const head = shards.head(NEIGHBOUR)
   shards.removeCluster(CLUSTER)
   expect(shards.ordinal(CLUSTER)).toBe(0)
   expect((await page(shards, CLUSTER, null)).rows).toEqual([])
-  shards.writeRevision(revision(NEIGHBOUR, WEB, 2, { a: '2' }))
+  shards.writeRevisions([revision(NEIGHBOUR, WEB, 2, { a: '2' })])
   expect((await page(shards, NEIGHBOUR, head)).rows).toHaveLength(2)
   shards.close()
   writeFileSync(join(dir, 'in-use'), '')
@@ -357,9 +357,9 @@ test.each([
 test('a service whose name begins like another keeps its rows', async () => {
   const shards = open()
   const longer = { project: 'shop', service: 'web-2' }
-  shards.writeRevision(revision(CLUSTER, longer, 1, { a: '1' }))
-  shards.writeRevision(revision(CLUSTER, WEB, 2, { a: '1' }))
-  shards.writeRevision(revision(CLUSTER, WEB, 3, null))
+  shards.writeRevisions([revision(CLUSTER, longer, 1, { a: '1' })])
+  shards.writeRevisions([revision(CLUSTER, WEB, 2, { a: '1' })])
+  shards.writeRevisions([revision(CLUSTER, WEB, 3, null)])
   expect((await page(shards, CLUSTER, null)).rows.map(({ id }) => id)).toContain(serviceRowId(longer))
   expect((await page(shards, CLUSTER, null)).rows).toHaveLength(2)
   shards.close()

@@ -29,8 +29,8 @@ export interface InSync {
 export async function inSync(): Promise<InSync> {
   const dir = tempDir()
   const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
-  shards.writeRevision(revision(CLUSTER, WEB, 1, { a: '1', b: '1' }))
-  shards.writeRevision(revision(CLUSTER, DB, 2, { d: '1' }))
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1', b: '1' })])
+  shards.writeRevisions([revision(CLUSTER, DB, 2, { d: '1' })])
   const path = join(dir, 'replica.db')
   const replica = openTestReplica(path)
   const applied = replica.applyPage(await pull(shards, null))
