@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { FAULT_KINDS, noFaults } from './fault-kinds.ts'
 import { type SimOptions, type SimReport, simulate } from './simulate.ts'
 
-const HISTORIES = 150
+const HISTORIES = 300
 /** Always the same ones: a change that breaks one is found by the change, not by the day. `scripts/sim --seed N` looks for new ones. */
 const FIRST_SEED = 21_000
 
