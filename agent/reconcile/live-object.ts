@@ -3,6 +3,7 @@ import { HEALTHY, type Health, healthOf } from '../../shared/kube/health.ts'
 import { keepMark, otherOwner, parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { deletionText, type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { ownedHash } from './owned-fields.ts'
+import { workloadImages } from './workload-images.ts'
 
 export interface LiveObject {
   uid: string
@@ -15,6 +16,8 @@ export interface LiveObject {
   /** Annotation that keeps it from being pruned, or null. */
   keep: string | null
   owner: Owner
+  /** Of its pod template; null for a kind without. */
+  images: string[] | null
 }
 
 /** Whose mark is on a live object. A tracking mark that names another object was copied by some controller and counts as none. */
@@ -54,6 +57,7 @@ export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
     deleting: deletionText(object),
     keep: keepMark(object.metadata.annotations),
     owner: ownerOf(object),
+    images: workloadImages(object),
   }
 }
 
@@ -72,7 +76,8 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
     before.keep !== now.keep ||
     before.health.word !== now.health.word ||
     before.health.reason !== now.health.reason ||
-    before.health.message !== now.health.message
+    before.health.message !== now.health.message ||
+    before.images?.join() !== now.images?.join()
   )
 }
 

@@ -33,7 +33,9 @@ export function objectStatus(
   const reason = (said?.reason ?? health.reason).slice(0, 128)
   const message = (said?.message ?? health.message).slice(0, MESSAGE_CHARS_MAX)
   const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason
-  return { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
+  const images = view.kind === 'present' ? view.live.images : null
+  const status = { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
+  return images === null ? status : { ...status, images }
 }
 
 function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number | null, nowMs: number): Health {

@@ -99,6 +99,7 @@ export const objectColumns = (nowMs: number, allProjects: boolean): Column<Objec
   ...state<ObjectView>((view) => view),
   { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
   { title: 'DRIFTS', value: ({ drift }) => drift?.count ?? 0, wide: true },
+  { title: 'IMAGES', value: ({ images = [] }) => images.join(','), wide: true },
   ...why<ObjectView>((view) => view),
 ]
 

@@ -14,8 +14,21 @@ const reason = z.string().max(128)
 const message = z.string().max(4096)
 const ms = z.number().int().nonnegative()
 
+/** Of one object; a workload that names more says the first of them. */
+export const IMAGES_MAX = 20
+export const IMAGE_CHARS_MAX = 512
+
 /** Key `<project>/<service>/<group>/<kind>/<namespace>/<name>`. */
-export const objectStatusSchema = z.object({ sync, health, reason, message, sinceMs: ms })
+export const objectStatusSchema = z.object({
+  sync,
+  health,
+  reason,
+  message,
+  sinceMs: ms,
+  /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag is not known to the agent. Absent: the kind runs
+   *  none, it is not there, or its sender does not say. */
+  images: z.array(z.string().max(IMAGE_CHARS_MAX)).max(IMAGES_MAX).optional(),
+})
 export type ObjectStatus = z.infer<typeof objectStatusSchema>
 
 const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().max(64), atMs: ms })

@@ -138,6 +138,8 @@ export const objectViewSchema = z.object({
   name: z.string(),
   ...state,
   drift: driftStatusSchema.nullable(),
+  /** As the live pod template names them; absent for what runs none. */
+  images: z.array(z.string()).optional(),
 })
 export type ObjectView = z.infer<typeof objectViewSchema>
 

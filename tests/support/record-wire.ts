@@ -144,12 +144,13 @@ async function recordStatus(recorder: Recorder, incarnation: number): Promise<vo
     doc: value,
   })
   const object = { sync: 'Synced', health: 'Healthy', reason: 'Applied', message: '', sinceMs: 1 }
+  const workload = 'shop/web/apps/Deployment/default/web'
   const rows = [
     row(1, 'service', 'shop/web', doc),
-    row(2, 'object', 'shop/web//ConfigMap/default/a', object),
+    row(2, 'object', workload, { ...object, images: ['registry.example/wait@sha256:0', 'registry.example/web:1'] }),
     row(3, 'cluster', 'cluster', { agentVersion: '1.0.0', kubernetesVersion: 'v1.33', clusterUid: 'uid', problems: [] }),
     row(4, 'event', '0000000000001-1', { atMs: 1, type: 'Normal', reason: 'Applied', message: 'applied', service: 'shop/web' }),
-    row(5, 'drift', 'shop/web//ConfigMap/default/a', { paths: ['.data.a'], manager: 'kubectl', action: 'healed', detectedMs: 1, count: 1 }),
+    row(5, 'drift', workload, { paths: ['.spec.replicas'], manager: 'kubectl', action: 'healed', detectedMs: 1, count: 1 }),
     row(6, 'object', 'shop/web//ConfigMap/default/b', null),
   ]
   await recorder.ask('compare', 'POST', ROUTES.status, { json: { incarnation, rows: [] } })

@@ -49,6 +49,7 @@ const live = (change: Partial<LiveObject> = {}): LiveObject => ({
   deleting: null,
   keep: null,
   owner: OURS,
+  images: null,
   ...change,
 })
 const wantedOf = (key: string, { wanted = '', onlyIfAbsent = false }: Facts): Wanted => {

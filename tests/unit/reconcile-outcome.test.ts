@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { isRelevantChange } from '../../agent/reconcile/live-object.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from '../../agent/reconcile/outcome.ts'
 import type { Problem } from '../../agent/reconcile/situation.ts'
 import { HEALTHY } from '../../shared/kube/health.ts'
@@ -7,7 +8,16 @@ import { configMapRef } from '../support/reconcile-kit.ts'
 
 const present = {
   kind: 'present',
-  live: { uid: 'u', resourceVersion: '1', ownedHash: 'h', health: HEALTHY, deleting: null, keep: null, owner: { kind: 'none' } },
+  live: {
+    uid: 'u',
+    resourceVersion: '1',
+    ownedHash: 'h',
+    health: HEALTHY,
+    deleting: null,
+    keep: null,
+    owner: { kind: 'none' },
+    images: null,
+  },
 } as const
 const failed: Problem = {
   kind: 'failed',
@@ -59,6 +69,21 @@ test('RC13 the time of a state is kept as long as sync, health and reason are th
   const first = objectStatus(facts(null), null, 5)
   expect(objectStatus(facts(null), first, 9).sinceMs).toBe(5)
   expect(objectStatus(facts(failed), first, 9).sinceMs).toBe(9)
+})
+
+test('RC18 what is there names its images, what is gone or not watched names none', () => {
+  const running = { ...present, live: { ...present.live, images: ['app:1', 'web:2'] } }
+  expect(objectStatus(facts(null, running), null, 5).images).toEqual(['app:1', 'web:2'])
+  for (const view of [present, { kind: 'absent' }, { kind: 'unknown' }] as const)
+    expect(objectStatus(facts(null, view), null, 5)).not.toHaveProperty('images')
+})
+
+test('RC18 another image is news, and no other state', () => {
+  const of = (...images: string[]) => ({ ...present, live: { ...present.live, images } })
+  const [before, now] = [of('app:1'), of('app:2')]
+  expect(isRelevantChange(before.live, now.live)).toBe(true)
+  expect(isRelevantChange(before.live, of('app:1').live)).toBe(false)
+  expect(objectStatus(facts(null, now), objectStatus(facts(null, before), null, 5), 9)).toMatchObject({ images: ['app:2'], sinceMs: 5 })
 })
 
 const ok: ObjectStatus = { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message: '', sinceMs: 0 }
