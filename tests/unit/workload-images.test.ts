@@ -1,7 +1,10 @@
-import { describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
 import { workloadImages } from '../../agent/reconcile/workload-images.ts'
-import type { K8sObject } from '../../shared/kube/object.ts'
+import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { objectStatusSchema } from '../../shared/model/status.ts'
+import { requests, setup, stopAll } from '../support/reconcile-fixtures.ts'
+
+afterEach(stopAll)
 
 const podSpec = (...images: unknown[]) => ({ containers: images.map((image) => ({ name: 'c', image })) })
 const template = (spec: unknown) => ({ template: { spec } })
@@ -51,4 +54,22 @@ describe('RC18 the images of', () => {
   test('two workloads that run the same: one list', () => {
     expect(workloadImages(deployment(podSpec('a:1', 'b:1')))).toBe(workloadImages(deployment(podSpec('b:1', 'a:1'))))
   })
+})
+
+test('RC18 what another manager adds to the template is said, and is no drift', async () => {
+  const { cluster, kit, run, settle } = setup()
+  const selector = { matchLabels: { app: 'web' } }
+  const spec = { selector, template: { metadata: { labels: selector.matchLabels }, spec: podSpec('web:1') } }
+  const web = { ...object('apps/v1', 'Deployment', spec), metadata: { name: 'web', namespace: 'default' } } as K8sObject
+  kit.desire([web])
+  await run()
+  expect(kit.object(refKey(refOf(web)))?.images).toEqual(['web:1'])
+  requests(cluster)
+  cluster.editAs('injector', refOf(web), (live) => {
+    const { template } = live['spec'] as { template: { spec: Record<string, unknown> } }
+    template.spec['initContainers'] = [{ name: 'i', image: 'proxy:3' }]
+  })
+  await settle()
+  expect(kit.object(refKey(refOf(web)))).toMatchObject({ sync: 'Synced', images: ['proxy:3', 'web:1'] })
+  expect(requests(cluster)).toEqual([])
 })
