@@ -83,6 +83,7 @@ const LIBRARIES: readonly Library[] = [
     reason: 'two parsers for manifests would disagree; kubectl’s scalar rules live there',
   },
   { name: 'kysely', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
+  { name: 'pg', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
   {
     name: 'elysia',
     importers: (path) => path === 'server/app.ts' || inFolder('server/http')(path),

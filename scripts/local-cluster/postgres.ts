@@ -1,0 +1,175 @@
+// A real PostgreSQL for tests, benchmarks and the demo: Debian's program, in a folder of its own, on loopback, as the user postgres when we are root (it
+// refuses root). Passwords are real (scram), commits are synced. It ends with us, also when we are killed.
+import { randomBytes } from 'node:crypto'
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { createDataFolder, freePort } from './child-process.ts'
+
+const BIN = resolve(import.meta.dir, '../../build/postgres/bin')
+const START_TIMEOUT_MS = 20_000
+
+/** The default order of text in a database. Skerry's own columns say theirs, so it must not matter. */
+export type DatabaseOrder = 'C' | 'en-US'
+
+export interface LocalPostgres {
+  readonly port: number
+  /** Where its socket is. */
+  readonly socketDir: string
+  /** A fresh database of its own role, as an operator would give it; the URL has the password in it. */
+  createDatabase(options?: { order?: DatabaseOrder }): Promise<string>
+  /** As the superuser, in the database of that URL; answers the rows, their columns separated by `|`. */
+  query(url: string, sql: string): Promise<string[]>
+  /** Ends it as a host that goes down does: everybody is cut off. */
+  crash(): Promise<void>
+  /** Starts it again after `crash`, at the same port. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
+interface Runner {
+  /** Before each command. */
+  prefix: string[]
+  uid: number | undefined
+  gid: number | undefined
+}
+
+/** PostgreSQL refuses to run as root, so root hands over to the user that Debian's package made. */
+function createRunner(): Runner {
+  if (process.getuid?.() !== 0) return { prefix: [], uid: undefined, gid: undefined }
+  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
+  const [uid, gid] = [idOf('-u'), idOf('-g')]
+  if (!(uid > 0 && gid > 0)) throw new Error('there is no user postgres to run PostgreSQL as: run scripts/setup --postgres')
+  return { prefix: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'], uid, gid }
+}
+
+/** Others must be able to pass through every folder above; scripts/check runs its stages in one that only root can enter. */
+function reachableTemp(runner: Runner): string {
+  for (let path = tmpdir(); path !== '/'; path = dirname(path)) {
+    if (runner.uid !== undefined && (statSync(path).mode & 0o001) === 0) chmodSync(path, statSync(path).mode | 0o011)
+  }
+  return tmpdir()
+}
+
+export async function startPostgres(): Promise<LocalPostgres> {
+  if (!existsSync(join(BIN, 'postgres'))) throw new Error('build/postgres is missing: run scripts/setup --postgres')
+  const runner = createRunner()
+  reachableTemp(runner)
+  const folder = createDataFolder('skerry-postgres')
+  const port = freePort()
+  const adminPassword = randomBytes(12).toString('hex')
+  const data = join(folder.path, 'data')
+  let server: Bun.Subprocess<'pipe', 'ignore', 'ignore'> | undefined
+  let made = 0
+
+  const own = (path: string) => {
+    if (runner.uid !== undefined && runner.gid !== undefined) chownSync(path, runner.uid, runner.gid)
+  }
+  const tool = async (name: string, args: readonly string[], env: Record<string, string> = {}, stdin = ''): Promise<string> => {
+    const child = Bun.spawn([...runner.prefix, join(BIN, name), ...args], {
+      cwd: folder.path,
+      stdin: Buffer.from(stdin),
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C', ...env },
+    })
+    const [out, err, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+    if (code !== 0) throw new Error(`${name}: exit code ${code}\n${err}${out}`)
+    return out
+  }
+  const psql = async (database: string, sql: string): Promise<string[]> => {
+    const address = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres', '-d', database]
+    const out = await tool('psql', [...address, '-X', '-A', '-t', '-q', '-v', 'ON_ERROR_STOP=1'], { PGPASSWORD: adminPassword }, sql)
+    return out.split('\n').filter(Boolean)
+  }
+  const start = async () => {
+    // A shell that waits for our end of its pipe to close: then it ends the server at once, whatever became of us.
+    const watched = '"$@" >"$LOG" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server 2>/dev/null; wait $server'
+    server = Bun.spawn([...runner.prefix, 'sh', '-c', watched, 'postgres', join(BIN, 'postgres'), '-D', data], {
+      cwd: folder.path,
+      stdin: 'pipe',
+      stdout: 'ignore',
+      stderr: 'ignore',
+      detached: true,
+      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C', LOG: join(folder.path, 'postgres.log') },
+    })
+    const deadline = performance.now() + START_TIMEOUT_MS
+    const ready = () =>
+      Bun.spawn([join(BIN, 'pg_isready'), '-q', '-h', '127.0.0.1', '-p', String(port)], { stdio: ['ignore', 'ignore', 'ignore'] })
+    while ((await ready().exited) !== 0) {
+      if (performance.now() > deadline)
+        throw new Error(`PostgreSQL does not start:\n${await Bun.file(join(folder.path, 'postgres.log')).text()}`)
+      await Bun.sleep(20)
+    }
+  }
+  const crash = async () => {
+    server?.stdin.end()
+    await server?.exited
+    server = undefined
+  }
+  const stop = async () => {
+    await crash()
+    await folder.remove()
+  }
+
+  try {
+    own(folder.path)
+    const passwordFile = join(folder.path, 'password')
+    writeFileSync(passwordFile, adminPassword, { mode: 0o600 })
+    own(passwordFile)
+    await tool('initdb', [
+      '-D',
+      data,
+      '--no-sync',
+      '-A',
+      'scram-sha-256',
+      '--pwfile',
+      passwordFile,
+      '-U',
+      'postgres',
+      '--locale=C',
+      '-E',
+      'UTF8',
+    ])
+    writeFileSync(join(data, 'postgresql.auto.conf'), configuration(port, folder.path))
+    mkdirSync(join(folder.path, 'socket'))
+    own(join(folder.path, 'socket'))
+    await start()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    port,
+    socketDir: join(folder.path, 'socket'),
+    createDatabase: async ({ order = 'C' } = {}) => {
+      const name = `fleet_${++made}`
+      const password = randomBytes(12).toString('hex')
+      const how = order === 'C' ? '' : ` locale_provider icu icu_locale '${order}'`
+      await psql(
+        'postgres',
+        `create role ${name} login password '${password}';
+         create database ${name} owner ${name} template template0${how};`,
+      )
+      return `postgres://${name}:${password}@127.0.0.1:${port}/${name}`
+    },
+    query: (url, sql) => psql(new URL(url).pathname.slice(1), sql),
+    crash,
+    restart: start,
+    stop,
+  }
+}
+
+/** Synced commits as in production; small, because several run at once. */
+const configuration = (port: number, folder: string): string => `
+listen_addresses = '127.0.0.1'
+port = ${port}
+unix_socket_directories = '${join(folder, 'socket')}'
+fsync = on
+shared_buffers = 32MB
+max_connections = 200
+max_wal_size = 256MB
+jit = off
+log_min_messages = warning
+dynamic_shared_memory_type = mmap
+`
