@@ -70,7 +70,7 @@ export async function startServer(options: ServerOptions, { clock, random, log, 
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
-  const store = await openSqliteStore(at('fleet.sqlite'), { random })
+  const store = await openSqliteStore(at('fleet.sqlite'), { random, clock })
   const content = createFileContentStore(at('content'))
   const agents = await createAgentIndex(store)
   const opened = createShards({

@@ -1,8 +1,7 @@
 // Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
 // seconds. Each caller hears of its own write, and only after it is durable.
 import { setImmediate } from 'node:timers/promises'
-import type { Kysely, Transaction } from 'kysely'
-import type { Tables } from './tables.ts'
+import type { StoreDb, Tx } from './store-db.ts'
 
 /** One group is one block of the server's only thread: this many writes… */
 export const GROUP_MAX = 16
@@ -10,16 +9,16 @@ export const GROUP_MAX = 16
 export const GROUP_ROWS_MAX = 500
 
 /** `rows`: about how many there are to write. */
-export type GroupCommit = <T>(work: (trx: Transaction<Tables>) => Promise<T>, rows: number) => Promise<T>
+export type GroupCommit = <T>(work: (tx: Tx) => Promise<T>, rows: number) => Promise<T>
 
 interface Waiting {
   rows: number
-  work(trx: Transaction<Tables>): Promise<unknown>
+  work(tx: Tx): Promise<unknown>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
-export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
+export function createGroupCommit(db: Pick<StoreDb, 'write'>): GroupCommit {
   const waiting: Waiting[] = []
   let running = false
 
@@ -34,9 +33,9 @@ export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
 
   async function commit(group: readonly Waiting[]): Promise<void> {
     try {
-      const results = await db.transaction().execute(async (trx) => {
+      const results = await db.write(async (tx) => {
         const done: unknown[] = []
-        for (const { work } of group) done.push(await work(trx))
+        for (const { work } of group) done.push(await work(tx))
         return done
       })
       for (const [index, { resolve }] of group.entries()) resolve(results[index])
@@ -48,7 +47,7 @@ export function createGroupCommit(db: Kysely<Tables>): GroupCommit {
     }
   }
 
-  return <T>(work: (trx: Transaction<Tables>) => Promise<T>, rows: number) =>
+  return <T>(work: (tx: Tx) => Promise<T>, rows: number) =>
     new Promise<T>((resolve, reject) => {
       waiting.push({ rows, work, resolve: (value) => resolve(value as T), reject })
       if (!running) void run()

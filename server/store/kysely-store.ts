@@ -1,10 +1,12 @@
 // The fleet store over Kysely: the port's methods from one file for each area, each method one transaction or one read.
 import { Kysely } from 'kysely'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { migrate } from './migrations.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
+import { createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
@@ -15,21 +17,24 @@ import type { Tables } from './tables.ts'
 export interface StoreOptions {
   /** For uids and the short ids that people type; nothing secret comes from it. */
   random: Random
+  /** When a change was committed. */
+  clock: Clock
 }
 
 /** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
-export async function openSqliteStore(path: string, { random }: StoreOptions): Promise<Store> {
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) })
+export async function openSqliteStore(path: string, { random, clock }: StoreOptions): Promise<Store> {
+  const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
-    await migrate(db)
+    await migrate(writer, 'sqlite')
   } catch (error) {
-    await db.destroy()
+    await writer.destroy()
     throw error
   }
-  return createStore(db, random)
+  const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
+  return createStore(createStoreDb({ engine: 'sqlite', writer, reader }, clock), random)
 }
 
-function createStore(db: Kysely<Tables>, random: Random): Store {
+function createStore(db: StoreDb, random: Random): Store {
   return {
     ...createResourceStore(db, () => pick(random, '0123456789abcdef', 32)),
     ...createDesiredStore(db),

@@ -1,29 +1,20 @@
 // The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A released migration never changes
 // again; what it got wrong is mended by the next one. The schema builder keeps the statements the same on SQLite and PostgreSQL.
-import { type CreateTableBuilder, type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { AppError } from '../../shared/protocol/error.ts'
+import { addNumbers, addTexts, createTable, type Ddl } from './ddl.ts'
+import { migrateTo3 } from './migration-3.ts'
+import type { Engine } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 export interface Migration {
   version: number
-  up(trx: Transaction<Tables>): Promise<void>
+  up(ddl: Ddl): Promise<void>
 }
 
-type NewTable = CreateTableBuilder<string, string>
-type Column = [name: string, type: 'text' | 'bigint', options?: 'null']
-
-/** Every column is NOT NULL unless it says otherwise. */
-function createTable(trx: Transaction<Tables>, name: string, primaryKey: string[], columns: Column[]): NewTable {
-  let table: NewTable = trx.schema.createTable(name)
-  for (const [column, type, nullable] of columns) {
-    table = table.addColumn(column, type, (definition) => (nullable === 'null' ? definition : definition.notNull()))
-  }
-  return table.addPrimaryKeyConstraint(`${name}_pkey`, primaryKey as [string, ...string[]])
-}
-
-async function createResources(trx: Transaction<Tables>): Promise<void> {
+async function createResources(ddl: Ddl): Promise<void> {
   await createTable(
-    trx,
+    ddl,
     'counters',
     ['name'],
     [
@@ -32,7 +23,7 @@ async function createResources(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'resources',
     ['kind', 'project', 'name'],
     [
@@ -50,7 +41,7 @@ async function createResources(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'repository_states',
     ['project', 'name'],
     [
@@ -62,7 +53,7 @@ async function createResources(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'render_states',
     ['project', 'service'],
     [
@@ -78,9 +69,9 @@ async function createResources(trx: Transaction<Tables>): Promise<void> {
   ).execute()
 }
 
-async function createClusters(trx: Transaction<Tables>): Promise<void> {
+async function createClusters(ddl: Ddl): Promise<void> {
   await createTable(
-    trx,
+    ddl,
     'clusters',
     ['cluster_id'],
     [
@@ -99,7 +90,7 @@ async function createClusters(trx: Transaction<Tables>): Promise<void> {
     .addUniqueConstraint('clusters_name', ['name'])
     .execute()
   await createTable(
-    trx,
+    ddl,
     'agents',
     ['agent_id'],
     [
@@ -116,7 +107,7 @@ async function createClusters(trx: Transaction<Tables>): Promise<void> {
     .addUniqueConstraint('agents_key', ['public_key'])
     .execute()
   await createTable(
-    trx,
+    ddl,
     'join_tokens',
     ['id'],
     [
@@ -133,7 +124,7 @@ async function createClusters(trx: Transaction<Tables>): Promise<void> {
     .addUniqueConstraint('join_tokens_hash', ['token_hash'])
     .execute()
   await createTable(
-    trx,
+    ddl,
     'api_tokens',
     ['id'],
     [
@@ -147,9 +138,9 @@ async function createClusters(trx: Transaction<Tables>): Promise<void> {
     .execute()
 }
 
-async function createFleetState(trx: Transaction<Tables>): Promise<void> {
+async function createFleetState(ddl: Ddl): Promise<void> {
   await createTable(
-    trx,
+    ddl,
     'desired',
     ['cluster_id', 'project', 'service'],
     [
@@ -163,7 +154,7 @@ async function createFleetState(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'statuses',
     ['cluster_id', 'kind', 'key'],
     [
@@ -176,7 +167,7 @@ async function createFleetState(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'events',
     ['id'],
     [
@@ -192,7 +183,7 @@ async function createFleetState(trx: Transaction<Tables>): Promise<void> {
     ],
   ).execute()
   await createTable(
-    trx,
+    ddl,
     'confirmations',
     ['id'],
     [
@@ -214,22 +205,14 @@ async function createFleetState(trx: Transaction<Tables>): Promise<void> {
     .execute()
 }
 
-/** Numbers of `clusters` that came later. */
-async function addClusterNumbers(trx: Transaction<Tables>, names: readonly string[]): Promise<void> {
-  for (const name of names)
-    await trx.schema
-      .alterTable('clusters')
-      .addColumn(name, 'bigint', (column) => column.notNull().defaultTo(0))
-      .execute()
-}
-
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
-    async up(trx) {
-      await createResources(trx)
-      await createClusters(trx)
-      await createFleetState(trx)
+    async up(ddl) {
+      const { trx } = ddl
+      await createResources(ddl)
+      await createClusters(ddl)
+      await createFleetState(ddl)
       await trx.schema.createIndex('desired_by_service').on('desired').columns(['project', 'service', 'cluster_id']).execute()
       await trx.schema.createIndex('statuses_by_key').on('statuses').columns(['kind', 'key', 'cluster_id']).execute()
       await trx.schema.createIndex('events_by_cluster').on('events').columns(['cluster', 'id']).execute()
@@ -243,16 +226,16 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     version: 2,
-    async up(trx) {
-      await trx.schema.alterTable('clusters').addColumn('sweep_from', 'text').execute()
-      await addClusterNumbers(trx, ['sweep_floor', 'adopted_ordinal', 'settled_epoch', 'wait_s'])
+    async up(ddl) {
+      await addTexts(ddl, 'clusters', ['sweep_from'])
+      await addNumbers(ddl, 'clusters', ['sweep_floor', 'adopted_ordinal', 'settled_epoch', 'wait_s'])
       // Whatever pages went out before are no proof of anything.
-      await trx
+      await ddl.trx
         .updateTable('clusters')
         .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))
         .execute()
       await createTable(
-        trx,
+        ddl,
         'restore_proofs',
         ['cluster_id'],
         [
@@ -264,10 +247,11 @@ export const MIGRATIONS: readonly Migration[] = [
       ).execute()
     },
   },
+  { version: 3, up: migrateTo3 },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. */
-export async function migrate(db: Kysely<Tables>, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+export async function migrate(db: Kysely<Tables>, engine: Engine, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
   await sql`create table if not exists meta (key text primary key, value text not null)`.execute(db)
   const row = await db.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()
   const held = Number(row?.value ?? 0)
@@ -280,7 +264,7 @@ export async function migrate(db: Kysely<Tables>, migrations: readonly Migration
   }
   for (const migration of migrations.filter(({ version }) => version > held)) {
     await db.transaction().execute(async (trx) => {
-      await migration.up(trx)
+      await migration.up({ engine, trx })
       const value = String(migration.version)
       await trx
         .insertInto('meta')

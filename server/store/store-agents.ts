@@ -1,6 +1,6 @@
 // Join tokens, clusters and their agents. Labels and revocation of a cluster are its resource's; everything else of it is here.
 import { setImmediate } from 'node:timers/promises'
-import type { Kysely, Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
@@ -9,6 +9,7 @@ import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
+import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import { readLabels, type Tables } from './tables.ts'
 
 type AgentStore = Pick<
@@ -33,54 +34,58 @@ export const SEEN_COARSENESS_MS = 10_000
 /** Clusters in one statement, which is one block of this thread. */
 const CLUSTERS_A_TIME = 500
 
-export function createAgentStore(db: Kysely<Tables>): AgentStore {
+export function createAgentStore(db: StoreDb): AgentStore {
   return {
     createJoinToken: async (record) => {
-      await db.insertInto('join_tokens').values(fromJoinToken(record)).execute()
+      await db.write(({ sql: trx }) => trx.insertInto('join_tokens').values(fromJoinToken(record)).execute())
     },
     listJoinTokens: async () => {
-      const rows = await db.selectFrom('join_tokens').selectAll().orderBy('created_ms').orderBy('id').execute()
+      const rows = await db.read.selectFrom('join_tokens').selectAll().orderBy('created_ms').orderBy('id').execute()
       return rows.map(toJoinToken)
     },
     deleteJoinToken: async (id) => {
-      const { numDeletedRows } = await db.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow()
+      const { numDeletedRows } = await db.write(({ sql: trx }) =>
+        trx.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow(),
+      )
       return numDeletedRows > 0n
     },
 
-    join: (input) => db.transaction().execute((trx) => join(trx, input)),
+    join: (input) => db.write((tx) => join(tx, input)),
     agent: async (agentId) => {
-      const row = await agentRows(db).where('agents.agent_id', '=', agentId).executeTakeFirst()
+      const row = await agentRows(db.read).where('agents.agent_id', '=', agentId).executeTakeFirst()
       return row === undefined ? null : toAgent(row)
     },
     listAgents: async () => {
-      const rows = agentRows(db).orderBy('resources.name').limit(SLICE_ROWS)
+      const rows = agentRows(db.read).orderBy('resources.name').limit(SLICE_ROWS)
       const read = (after: AgentRow | null) => (after === null ? rows : rows.where('resources.name', '>', after.name)).execute()
       return readSlices(read, toAgent)
     },
     raiseIncarnation: async (agentId) => {
-      const row = await db
-        .updateTable('agents')
-        .set((eb) => ({ incarnation: eb('incarnation', '+', 1) }))
-        .where('agent_id', '=', agentId)
-        .where('incarnation', '<', INCARNATION_MAX)
-        .returning('incarnation')
-        .executeTakeFirst()
+      const row = await db.write(({ sql: trx }) =>
+        trx
+          .updateTable('agents')
+          .set((eb) => ({ incarnation: eb('incarnation', '+', 1) }))
+          .where('agent_id', '=', agentId)
+          .where('incarnation', '<', INCARNATION_MAX)
+          .returning('incarnation')
+          .executeTakeFirst(),
+      )
       if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
       return row.incarnation
     },
     adoptedShards: async () => {
-      const rows = await db.selectFrom('meta').selectAll().where('key', 'like', `${SHARD_KEY}%`).execute()
+      const rows = await db.read.selectFrom('meta').selectAll().where('key', 'like', `${SHARD_KEY}%`).execute()
       return new Map(rows.map(({ key, value }) => [Number(key.slice(SHARD_KEY.length)), value]))
     },
-    adoptShards: (files) => db.transaction().execute((trx) => adoptShards(trx, files)),
+    adoptShards: (files) => db.write(({ sql: trx }) => adoptShards(trx, files)),
 
     listClusters: async () => {
-      const rows = clusterRows(db).orderBy('resources.name').limit(SLICE_ROWS)
+      const rows = clusterRows(db.read).orderBy('resources.name').limit(SLICE_ROWS)
       const read = (after: ClusterRow | null) => (after === null ? rows : rows.where('resources.name', '>', after.name)).execute()
       return readSlices(read, toCluster)
     },
     clusterByName: async (name) => {
-      const row = await clusterRows(db).where('clusters.name', '=', name).executeTakeFirst()
+      const row = await clusterRows(db.read).where('clusters.name', '=', name).executeTakeFirst()
       return row === undefined ? null : toCluster(row)
     },
     markSeen: async (seen, waits = new Map()) => {
@@ -88,12 +93,10 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
         const clusters = [...waits].flatMap(([clusterId, seconds]) => (seconds === wait ? [clusterId] : []))
         for (let start = 0; start < clusters.length; start += CLUSTERS_A_TIME) {
           await setImmediate()
-          await db
-            .updateTable('clusters')
-            .set({ wait_s: wait })
-            .where('cluster_id', 'in', clusters.slice(start, start + CLUSTERS_A_TIME))
-            .where('wait_s', '!=', wait)
-            .execute()
+          const some = clusters.slice(start, start + CLUSTERS_A_TIME)
+          await db.write(({ sql: trx }) =>
+            trx.updateTable('clusters').set({ wait_s: wait }).where('cluster_id', 'in', some).where('wait_s', '!=', wait).execute(),
+          )
         }
       }
       // By time, so that clusters of one statement were seen at about the same moment; it gets the latest of them.
@@ -102,19 +105,18 @@ export function createAgentStore(db: Kysely<Tables>): AgentStore {
         if (start > 0) await setImmediate()
         const some = marks.slice(start, start + CLUSTERS_A_TIME)
         const atMs = some.at(-1)?.[1] ?? 0
-        await db
-          .updateTable('clusters')
-          .set({ last_seen_ms: atMs })
-          .where(
-            'cluster_id',
-            'in',
-            some.map(([clusterId]) => clusterId),
-          )
-          .where((eb) => eb.or([eb('last_seen_ms', 'is', null), eb('last_seen_ms', '<=', atMs - SEEN_COARSENESS_MS)]))
-          .execute()
+        const ids = some.map(([clusterId]) => clusterId)
+        await db.write(({ sql: trx }) =>
+          trx
+            .updateTable('clusters')
+            .set({ last_seen_ms: atMs })
+            .where('cluster_id', 'in', ids)
+            .where((eb) => eb.or([eb('last_seen_ms', 'is', null), eb('last_seen_ms', '<=', atMs - SEEN_COARSENESS_MS)]))
+            .execute(),
+        )
       }
     },
-    deleteCluster: (name) => db.transaction().execute((trx) => deleteClusterRows(trx, name)),
+    deleteCluster: (name) => db.write((tx) => deleteClusterRows(tx, name)),
   }
 }
 
@@ -143,7 +145,7 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
 }
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */
-export async function deleteClusterRows(trx: Transaction<Tables>, name: string): Promise<boolean> {
+export async function deleteClusterRows({ sql: trx }: Tx, name: string): Promise<boolean> {
   const cluster = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirst()
   if (cluster === undefined) return false
   const id = cluster.cluster_id
@@ -156,7 +158,8 @@ export async function deleteClusterRows(trx: Transaction<Tables>, name: string):
   return true
 }
 
-async function join(trx: Transaction<Tables>, input: JoinInput): Promise<JoinResult> {
+async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
+  const { sql: trx } = tx
   const known = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
   // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
   // a person undoes a revocation, its sessions say so.
@@ -193,6 +196,8 @@ async function insertCluster(trx: Transaction<Tables>, input: JoinInput, labels:
     .insertInto('clusters')
     .values({
       cluster_id: clusterId,
+      no: await nextNumber(trx, 'cluster_no'),
+      row_count: 0,
       name,
       cluster_uid: input.clusterUid,
       epoch: 1,
@@ -254,7 +259,7 @@ async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: Clu
 }
 
 /** In order of `resources.name`, which an index has: by the other name of a cluster, each slice would sort all that are left. */
-const clusterRows = (db: Kysely<Tables>) =>
+const clusterRows = (db: ReadDb) =>
   db
     .selectFrom('clusters')
     .innerJoin('agents', 'agents.cluster_id', 'clusters.cluster_id')
@@ -271,7 +276,7 @@ const clusterRows = (db: Kysely<Tables>) =>
       'resources.spec',
       'agents.agent_id',
     ])
-const agentRows = (db: Kysely<Tables>) =>
+const agentRows = (db: ReadDb) =>
   clusterRows(db).select(['agents.public_key', 'agents.recipient', 'agents.incarnation', 'agents.join_token_hash', 'clusters.epoch'])
 
 type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTakeFirstOrThrow']>>

@@ -1,25 +1,26 @@
 // What each cluster shall have of each service. The ordinal is taken from the cluster's row in the transaction that writes the desired row (CU7), so a
 // shard that lags knows exactly what it lacks.
-import type { Kysely, Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { DesiredService, Store } from './store.ts'
+import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 type DesiredStore = Pick<Store, 'desiredInCluster' | 'desiredOfService' | 'publish' | 'clusterOrdinals'>
 
-export function createDesiredStore(db: Kysely<Tables>): DesiredStore {
+export function createDesiredStore(db: StoreDb): DesiredStore {
   return {
     desiredInCluster: async (clusterId) => {
-      const rows = await db.selectFrom('desired').selectAll().where('cluster_id', '=', clusterId).orderBy('ordinal').execute()
+      const rows = await db.read.selectFrom('desired').selectAll().where('cluster_id', '=', clusterId).orderBy('ordinal').execute()
       const parse = docParser()
       return rows.map((row) => toDesired(row, parse))
     },
     desiredOfService: async ({ project, service }) => {
       const parse = docParser()
-      const ofService = db.selectFrom('desired').selectAll().where('project', '=', project).where('service', '=', service)
+      const ofService = db.read.selectFrom('desired').selectAll().where('project', '=', project).where('service', '=', service)
       return readSlices(
         (after: Tables['desired'] | null) => {
           const rest = after === null ? ofService : ofService.where('cluster_id', '>', after.cluster_id)
@@ -29,13 +30,13 @@ export function createDesiredStore(db: Kysely<Tables>): DesiredStore {
       )
     },
     publish: (rows) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async (tx) => {
         const published: Published[] = []
-        for (const run of runsOf(rows)) published.push(...(await publishRun(trx, run)))
+        for (const run of runsOf(rows)) published.push(...(await publishRun(tx, run)))
         return published
       }),
     clusterOrdinals: async () => {
-      const rows = await db.selectFrom('clusters').select(['cluster_id', 'ordinal']).execute()
+      const rows = await db.read.selectFrom('clusters').select(['cluster_id', 'ordinal']).execute()
       return new Map(rows.map((row) => [row.cluster_id, row.ordinal]))
     },
   }
@@ -65,7 +66,7 @@ function runsOf(rows: readonly NewRow[]): Written[] {
   return runs
 }
 
-async function publishRun(trx: Transaction<Tables>, { project, service, rows }: Written): Promise<Published[]> {
+async function publishRun({ sql: trx }: Tx, { project, service, rows }: Written): Promise<Published[]> {
   const ids = rows.map(({ clusterId }) => clusterId)
   const ofService = () => trx.selectFrom('desired').where('project', '=', project).where('service', '=', service)
   const found = await ofService().selectAll().where('cluster_id', 'in', ids).execute()
@@ -114,7 +115,21 @@ async function writeChanged(
   const ordinals = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster.ordinal]))
   const values = changed.flatMap(({ row, doc }) => {
     const ordinal = ordinals.get(row.clusterId)
-    return ordinal === undefined ? [] : [{ cluster_id: row.clusterId, ...id, ordinal, doc, set_sha: row.setSha, placed_by: row.placedBy }]
+    return ordinal === undefined
+      ? []
+      : [
+          {
+            cluster_id: row.clusterId,
+            ...id,
+            ordinal,
+            doc,
+            set_sha: row.setSha,
+            placed_by: row.placedBy,
+            digest: row.doc?.removal === undefined ? (row.doc?.digest ?? null) : null,
+            sync: null,
+            health: null,
+          },
+        ]
   })
   if (values.length === 0) return ordinals
   await trx
@@ -125,6 +140,9 @@ async function writeChanged(
         ordinal: eb.ref('excluded.ordinal'),
         doc: eb.ref('excluded.doc'),
         set_sha: eb.ref('excluded.set_sha'),
+        digest: eb.ref('excluded.digest'),
+        sync: eb.ref('excluded.sync'),
+        health: eb.ref('excluded.health'),
         placed_by: eb.ref('excluded.placed_by'),
       })),
     )

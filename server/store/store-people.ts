@@ -1,6 +1,7 @@
 // What waits for a person, and the tokens that people come with.
-import type { Kysely } from 'kysely'
+
 import type { Confirmation, Store } from './store.ts'
+import type { StoreDb } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'
 
 type PeopleStore = Pick<
@@ -17,16 +18,16 @@ type PeopleStore = Pick<
   | 'countApiTokens'
 >
 
-export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => string): PeopleStore {
+export function createPeopleStore(db: StoreDb, newConfirmationId: () => string): PeopleStore {
   const find = (column: 'id' | 'subject', value: string) =>
-    db.selectFrom('confirmations').selectAll().where(column, '=', value).executeTakeFirst()
+    db.read.selectFrom('confirmations').selectAll().where(column, '=', value).executeTakeFirst()
   const readBy = async (column: 'id' | 'subject', value: string) => {
     const row = await find(column, value)
     return row === undefined ? null : toConfirmation(row)
   }
   return {
     openConfirmation: (confirmation) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const { subject, token } = confirmation
         const held = await trx.selectFrom('confirmations').selectAll().where('subject', '=', subject).executeTakeFirst()
         // The same question, or about fewer of the same names, keeps its id, its age and a yes that was given. Another one gets a new id: who typed the
@@ -51,11 +52,16 @@ export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => s
     confirmation: (id) => readBy('id', id),
     confirmationFor: (subject) => readBy('subject', subject),
     confirmationsOfService: async ({ project, service }) => {
-      const rows = await db.selectFrom('confirmations').selectAll().where('project', '=', project).where('service', '=', service).execute()
+      const rows = await db.read
+        .selectFrom('confirmations')
+        .selectAll()
+        .where('project', '=', project)
+        .where('service', '=', service)
+        .execute()
       return rows.map(toConfirmation)
     },
     listConfirmations: async () => {
-      const rows = await db
+      const rows = await db.read
         .selectFrom('confirmations')
         .selectAll()
         .where('confirmed_ms', 'is', null)
@@ -65,25 +71,28 @@ export function createPeopleStore(db: Kysely<Tables>, newConfirmationId: () => s
       return rows.map(toConfirmation)
     },
     confirm: async (id, by, nowMs) => {
-      await db
-        .updateTable('confirmations')
-        .set({ confirmed_ms: nowMs, confirmed_by: by })
-        .where('id', '=', id)
-        .where('confirmed_ms', 'is', null)
-        .execute()
+      await db.write(({ sql: trx }) =>
+        trx
+          .updateTable('confirmations')
+          .set({ confirmed_ms: nowMs, confirmed_by: by })
+          .where('id', '=', id)
+          .where('confirmed_ms', 'is', null)
+          .execute(),
+      )
       return readBy('id', id)
     },
     closeConfirmation: async (subject) => {
-      await db.deleteFrom('confirmations').where('subject', '=', subject).execute()
+      await db.write(({ sql: trx }) => trx.deleteFrom('confirmations').where('subject', '=', subject).execute())
     },
 
     createApiToken: async ({ id, tokenHash, name, createdMs }) => {
-      await db.insertInto('api_tokens').values({ id, token_hash: tokenHash, name, created_ms: createdMs }).execute()
+      const row = { id, token_hash: tokenHash, name, created_ms: createdMs }
+      await db.write(({ sql: trx }) => trx.insertInto('api_tokens').values(row).execute())
     },
     apiTokenByHash: async (tokenHash) =>
-      (await db.selectFrom('api_tokens').select(['id', 'name']).where('token_hash', '=', tokenHash).executeTakeFirst()) ?? null,
+      (await db.read.selectFrom('api_tokens').select(['id', 'name']).where('token_hash', '=', tokenHash).executeTakeFirst()) ?? null,
     countApiTokens: async () => {
-      const row = await db
+      const row = await db.read
         .selectFrom('api_tokens')
         .select((eb) => eb.fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow()

@@ -1,10 +1,10 @@
 // Resources that people wrote, and what the last look at their sources brought.
-import type { Kysely } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { nextNumber } from './counters.ts'
 import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
+import type { ReadDb, StoreDb } from './store-db.ts'
 import { readError, readLabels, type Tables, writeError } from './tables.ts'
 
 type ResourceStore = Pick<
@@ -25,10 +25,10 @@ type ResourceStore = Pick<
 /** Rows read at once while a selector is looked for. */
 const SCAN_ROWS = 500
 
-export function createResourceStore(db: Kysely<Tables>, newUid: () => string): ResourceStore {
+export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
   return {
     applyResource: (key, change) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const held = await find(trx, key)
         const expected = change.ifVersion
         if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
@@ -64,7 +64,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       }),
 
     getResource: async (key) => {
-      const row = await find(db, key)
+      const row = await find(db.read, key)
       return row === undefined ? null : toResource(row)
     },
 
@@ -72,7 +72,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       const items: StoredResource[] = []
       let after = query.after === undefined ? undefined : splitCursor(query.after)
       for (;;) {
-        let select = db.selectFrom('resources').selectAll().where('kind', '=', kind)
+        let select = db.read.selectFrom('resources').selectAll().where('kind', '=', kind)
         if (query.project !== undefined) select = select.where('project', '=', query.project)
         if (after !== undefined) {
           const { project, name } = after
@@ -93,7 +93,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
     },
 
     markDeleting: (key, nowMs) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const held = await find(trx, key)
         if (held === undefined) return false
         if (held.deleting_ms !== null) return true
@@ -103,9 +103,10 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       }),
 
     deleteResource: (key) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async (tx) => {
+        const { sql: trx } = tx
         const { kind, project, name } = key
-        if (kind === 'Cluster') return deleteClusterRows(trx, name)
+        if (kind === 'Cluster') return deleteClusterRows(tx, name)
         if (kind === 'Repository')
           await trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name).execute()
         else await trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name).execute()
@@ -114,7 +115,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       }),
 
     finishDeletion: (key, version) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const marked = trx.deleteFrom('resources').where('version', '=', version).where('deleting_ms', 'is not', null)
         const { numDeletedRows } = await whereKey(marked, key).executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
@@ -123,7 +124,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       }),
 
     takeBackDeletion: (key, subject, nowMs) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const question = await trx
           .deleteFrom('confirmations')
           .where('subject', '=', subject)
@@ -136,7 +137,7 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
       }),
 
     repositoryState: async (project, name) => {
-      const row = await db
+      const row = await db.read
         .selectFrom('repository_states')
         .selectAll()
         .where('project', '=', project)
@@ -147,15 +148,17 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
 
     setRepositoryState: async (project, name, state) => {
       const columns = { commit_id: state.commit, fetched_ms: state.fetchedMs, error: writeError(state.error) }
-      await db
-        .insertInto('repository_states')
-        .values({ project, name, ...columns })
-        .onConflict((on) => on.columns(['project', 'name']).doUpdateSet(columns))
-        .execute()
+      await db.write(({ sql: trx }) =>
+        trx
+          .insertInto('repository_states')
+          .values({ project, name, ...columns })
+          .onConflict((on) => on.columns(['project', 'name']).doUpdateSet(columns))
+          .execute(),
+      )
     },
 
     renderState: async ({ project, service }) => {
-      const row = await db
+      const row = await db.read
         .selectFrom('render_states')
         .selectAll()
         .where('project', '=', project)
@@ -180,16 +183,18 @@ export function createResourceStore(db: Kysely<Tables>, newUid: () => string): R
         rendered_ms: state.renderedMs,
         error: writeError(state.error),
       }
-      await db
-        .insertInto('render_states')
-        .values({ project, service, ...columns })
-        .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
-        .execute()
+      await db.write(({ sql: trx }) =>
+        trx
+          .insertInto('render_states')
+          .values({ project, service, ...columns })
+          .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
+          .execute(),
+      )
     },
   }
 }
 
-const find = (db: Kysely<Tables>, { kind, project, name }: ResourceKey) =>
+const find = (db: ReadDb, { kind, project, name }: ResourceKey) =>
   db.selectFrom('resources').selectAll().where('kind', '=', kind).where('project', '=', project).where('name', '=', name).executeTakeFirst()
 
 interface Filterable {

@@ -1,7 +1,7 @@
 // What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Store } from './store.ts'
-import type { Tables } from './tables.ts'
+import type { StoreDb } from './store-db.ts'
 
 type RestoreStore = Pick<Store, 'distrustLogs' | 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
@@ -11,17 +11,19 @@ const EPOCH_LEAP = 1_000
 /** Rows in one statement. */
 const PROOFS_A_TIME = 500
 
-export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
+export function createRestoreStore(db: StoreDb): RestoreStore {
   return {
     distrustLogs: async () => {
-      await db
-        .updateTable('clusters')
-        .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))
-        .whereRef('adopted_ordinal', '<', 'ordinal')
-        .execute()
+      await db.write(({ sql: trx }) =>
+        trx
+          .updateTable('clusters')
+          .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))
+          .whereRef('adopted_ordinal', '<', 'ordinal')
+          .execute(),
+      )
     },
     restoreFacts: async (clusterId) => {
-      const row = await db
+      const row = await db.read
         .selectFrom('clusters')
         .select(['epoch', 'ordinal', 'adopted_ordinal', 'settled_epoch'])
         .where('cluster_id', '=', clusterId)
@@ -30,11 +32,11 @@ export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
       return { epoch: row.epoch, ordinal: row.ordinal, adoptedOrdinal: row.adopted_ordinal, settledEpoch: row.settled_epoch }
     },
     restoreProofs: async () => {
-      const rows = await db.selectFrom('restore_proofs').selectAll().orderBy('cluster_id').execute()
+      const rows = await db.read.selectFrom('restore_proofs').selectAll().orderBy('cluster_id').execute()
       return rows.map((row) => ({ clusterId: row.cluster_id, epoch: row.epoch, ordinal: row.ordinal, atMs: row.at_ms }))
     },
     recordRestoreProofs: (proofs) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         for (let start = 0; start < proofs.length; start += PROOFS_A_TIME)
           await trx
             .insertInto('restore_proofs')
@@ -52,7 +54,7 @@ export function createRestoreStore(db: Kysely<Tables>): RestoreStore {
             .execute()
       }),
     settleRestore: (nowMs) =>
-      db.transaction().execute(async (trx) => {
+      db.write(async ({ sql: trx }) => {
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
         const least = Math.max(
           proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0),

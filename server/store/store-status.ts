@@ -1,6 +1,6 @@
 // What agents reported, and the event stream. A row of status has one writer, its agent; `rev` decides which of two copies is newer (PU2), never the
 // order of arrival.
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { eventStatusSchema, type StatusKind } from '../../shared/model/status.ts'
@@ -9,6 +9,7 @@ import { nextNumber } from './counters.ts'
 import { createGroupCommit } from './group-commit.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { FleetEvent, StatusEntry, StatusWrite, Store } from './store.ts'
+import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 type StatusStore = Pick<Store, 'upsertStatus' | 'listStatus' | 'deleteStatusOfService' | 'appendEvents' | 'listEvents'>
@@ -22,13 +23,13 @@ export const EVENTS_KEPT_MAX = 100_000
 /** Sorts after every key that begins with the prefix before it. */
 const AFTER_EVERY_KEY = '\u{10ffff}'
 
-export function createStatusStore(db: Kysely<Tables>): StatusStore {
+export function createStatusStore(db: StoreDb): StatusStore {
   const together = createGroupCommit(db)
   return {
-    upsertStatus: (clusterId, rows, options) => together((trx) => upsertStatus(trx, clusterId, rows, options), rows.length),
+    upsertStatus: (clusterId, rows, options) => together((tx) => upsertStatus(tx, clusterId, rows, options), rows.length),
 
     listStatus: async ({ clusterId, kind, key, keyPrefix }) => {
-      let query = db.selectFrom('statuses').selectAll().where('kind', '=', kind).where('doc', 'is not', null)
+      let query = db.read.selectFrom('statuses').selectAll().where('kind', '=', kind).where('doc', 'is not', null)
       if (clusterId !== undefined) query = query.where('cluster_id', '=', clusterId)
       if (key !== undefined) query = query.where('key', '=', key)
       if (keyPrefix !== undefined) query = query.where('key', '>=', keyPrefix).where('key', '<', keyPrefix + AFTER_EVERY_KEY)
@@ -42,11 +43,11 @@ export function createStatusStore(db: Kysely<Tables>): StatusStore {
       return readSlices(read, toEntry)
     },
 
-    deleteStatusOfService: (clusterId, id) => together((trx) => deleteStatusOfService(trx, clusterId, id), 1),
-    appendEvents: (events) => db.transaction().execute((trx) => appendEvents(trx, events)),
+    deleteStatusOfService: (clusterId, id) => together((tx) => deleteStatusOfService(tx, clusterId, id), 1),
+    appendEvents: (events) => db.write((tx) => appendEvents(tx, events)),
 
     listEvents: async ({ after, cluster, project, service, limit }) => {
-      let query = db.selectFrom('events').selectAll()
+      let query = db.read.selectFrom('events').selectAll()
       if (after !== undefined) query = query.where('id', '>', after)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
@@ -61,11 +62,12 @@ export function createStatusStore(db: Kysely<Tables>): StatusStore {
 }
 
 async function upsertStatus(
-  trx: Transaction<Tables>,
+  tx: Tx,
   clusterId: ClusterId,
   rows: readonly StatusWrite[],
   { complete, olderThan = 0, nowMs }: Parameters<Store['upsertStatus']>[2],
 ): Promise<{ ack: number; had: number; changed: StatusWrite[] }> {
+  const { sql: trx } = tx
   const cluster = await trx.selectFrom('clusters').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst()
   if (cluster === undefined) return { ack: 0, had: 0, changed: [] }
   const newest = rows.reduce((max, row) => Math.max(max, row.rev), 0)
@@ -87,7 +89,7 @@ async function upsertStatus(
 
   const events = rows.filter((row) => row.kind === 'event' && row.doc !== null && row.rev > cluster.event_rev).sort((a, b) => a.rev - b.rev)
   await appendEvents(
-    trx,
+    tx,
     events.map((row) => fromStatus(cluster.name, row.doc)),
   )
   changed.push(...events)
@@ -237,7 +239,7 @@ async function removeOthersOfRange(
 const forgetRemoved = (trx: Transaction<Tables>, clusterId: ClusterId, floor: number) =>
   trx.deleteFrom('statuses').where('cluster_id', '=', clusterId).where('doc', 'is', null).where('rev', '<=', floor).execute()
 
-async function deleteStatusOfService(trx: Transaction<Tables>, clusterId: ClusterId, id: ServiceId): Promise<void> {
+async function deleteStatusOfService({ sql: trx }: Tx, clusterId: ClusterId, id: ServiceId): Promise<void> {
   const key = serviceKey(id)
   const ofCluster = () => trx.deleteFrom('statuses').where('cluster_id', '=', clusterId)
   await ofCluster().where('kind', '=', 'service').where('key', '=', key).execute()
@@ -248,7 +250,7 @@ async function deleteStatusOfService(trx: Transaction<Tables>, clusterId: Cluste
     .execute()
 }
 
-async function appendEvents(trx: Transaction<Tables>, events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void> {
+async function appendEvents({ sql: trx }: Tx, events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void> {
   if (events.length === 0) return
   const last = await nextNumber(trx, 'event_id', events.length)
   const first = last - events.length + 1

@@ -1,16 +1,19 @@
 // The tables of the fleet store as types, and the marshalling of their JSON columns. SQL names stay in server/store; everything outside speaks the
 // port. Integers are below 2^53 everywhere, so a PostgreSQL adapter may read its bigints as numbers.
+import type { Generated } from 'kysely'
 import { z } from 'zod'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
-import type { StatusKind } from '../../shared/model/status.ts'
+import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
+import type { ChangeTopic } from './change-log.ts'
+import type { RollupDimension } from './rollup-deltas.ts'
 import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './store.ts'
 
 export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */
   meta: { key: string; value: string }
   /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
-  counters: { name: 'resource_version' | 'event_id'; value: number }
+  counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary'; value: number }
   resources: {
     kind: ResourceKind
     project: string
@@ -43,6 +46,11 @@ export interface Tables {
     doc: string | null
     set_sha: string | null
     placed_by: string
+    /** Of the revision that it shall have; null for a removal order and a tombstone. */
+    digest: string | null
+    /** What people see of it, liveness apart: of this row and the agent's report; null for a tombstone. */
+    sync: SyncWord | null
+    health: HealthWord | null
   }
   join_tokens: {
     id: string
@@ -57,6 +65,10 @@ export interface Tables {
   /** Labels and revocation are not here: they are the Cluster resource's, which has one writer. */
   clusters: {
     cluster_id: ClusterId
+    /** Stands for the cluster in `status_rows`. */
+    no: number
+    /** Its rows there. */
+    row_count: number
     name: string
     cluster_uid: string
     epoch: number
@@ -98,6 +110,79 @@ export interface Tables {
     rev: number
     doc: string | null
     received_ms: number
+  }
+  /** Keys of status rows: ten thousand clusters share most of them. `refs`: rows that have it; without any it may be collected, under the next number of the counter `dictionary`. */
+  names: {
+    id: Generated<number>
+    kind: Exclude<StatusKind, 'event'>
+    key: string
+    project: string
+    service: string
+    api_group: string
+    object_kind: string
+    namespace: string
+    name: string
+    refs: number
+  }
+  /** What objects, services and drifts say of themselves, but since when: most of them say the same. */
+  states: {
+    id: Generated<number>
+    /** SHA-256 of all that follows but `refs`. */
+    digest: string
+    sync: SyncWord | ''
+    health: HealthWord | ''
+    reason: string
+    message: string
+    /** JSON array, sorted; null: not a workload. */
+    images: string | null
+    refs: number
+  }
+  /** What agents reported: `state_id` and `since_ms` for objects, services and drifts; `doc` for all but objects. Neither: removed by its agent. The row stays until the next complete
+   *  inventory, so that a late copy of an older write is still recognised. */
+  status_rows: {
+    cluster_no: number
+    name_id: number
+    rev: number
+    state_id: number | null
+    doc: string | null
+    since_ms: number | null
+    received_ms: number
+  }
+  /** Counts that are kept with every change. */
+  rollups: { dimension: RollupDimension; key: string; value: string; n: number }
+  /** Every committed change, in the order of commits. */
+  changes: {
+    id: number
+    at_ms: number
+    topic: ChangeTopic
+    cluster: string | null
+    project: string | null
+    name: string | null
+    /** JSON array; null: too many, or it has none. */
+    keys: string | null
+  }
+  /** Renders of a service that brought another digest. */
+  revisions: {
+    project: string
+    service: string
+    number: number
+    commit_id: string | null
+    generation: number
+    digest: string
+    object_count: number
+    set_sha: string | null
+    rendered_ms: number
+  }
+  /** When the words of a service in a cluster changed. */
+  status_history: {
+    cluster_no: number
+    project: string
+    service: string
+    at_ms: number
+    sync: SyncWord
+    health: HealthWord
+    reason: string
+    commit_id: string | null
   }
   events: {
     id: number

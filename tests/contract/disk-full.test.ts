@@ -8,6 +8,7 @@ import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { createGitSource } from '../../server/ingest/git-source.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -29,7 +30,7 @@ function fill(): void {
 }
 
 test.skipIf(!mounted)('ST11 a full disk is told as 507 with what to do, loses nothing, and is forgotten once there is space', async () => {
-  const store = await openSqliteStore(join(disk, 'fleet.sqlite'), { random: seededRandom(1) })
+  const store = await openSqliteStore(join(disk, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) })
   const admin = await createTestAdmin({ store })
   const call = (name: string) => admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc(name)] })
   expect((await call('before')).status).toBe(200)
@@ -44,7 +45,7 @@ test.skipIf(!mounted)('ST11 a full disk is told as 507 with what to do, loses no
   rmSync(filler)
   expect((await call('after')).status).toBe(200)
   await store.close()
-  const again = await openSqliteStore(join(disk, 'fleet.sqlite'), { random: seededRandom(1) })
+  const again = await openSqliteStore(join(disk, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) })
   expect((await again.getResource({ kind: 'Repository', project: 'default', name: 'after' }))?.name).toBe('after')
   await again.close()
 })

@@ -4,22 +4,26 @@ import { Kysely } from 'kysely'
 import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
+import { createStoreDb } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 async function start() {
   const path = join(tempDir(), 'fleet.sqlite')
-  await (await openSqliteStore(path, { random: seededRandom(1) })).close()
+  await (await openSqliteStore(path, { clock: systemClock, random: seededRandom(1) })).close()
   const db = new Kysely<Tables>({ dialect: sqliteDialect(path) })
+  const store = createStoreDb({ engine: 'sqlite', writer: db, reader: db }, systemClock)
   let transactions = 0
-  const counted: typeof db.transaction = () => {
-    transactions += 1
-    return db.transaction()
-  }
-  const together = createGroupCommit(Object.assign(Object.create(db), { transaction: counted }))
+  const together = createGroupCommit({
+    write: (work) => {
+      transactions += 1
+      return store.write(work)
+    },
+  })
   const write = (key: string, fails = false, rows = 1) =>
-    together(async (trx) => {
+    together(async ({ sql: trx }) => {
       await trx.insertInto('meta').values({ key, value: '' }).execute()
       if (fails) throw new Error(`${key} fails`)
       return key

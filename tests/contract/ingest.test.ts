@@ -275,14 +275,15 @@ describe('targets', () => {
   test('TG14 a deletion that is taken back while its last pass runs leaves the service', async () => {
     await kit.service({ protect: true })
     await kit.actions.deleteService(SHOP, 'ada')
-    await kit.actions.deleteCluster('cluster-1', 'ada')
-    await kit.actions.deleteCluster('cluster-2', 'ada')
     const read = kit.store.confirmationsOfService
     kit.store.confirmationsOfService = async (id) => {
       const questions = await read(id)
-      await kit.actions.takeBackDeletion(SHOP, 'grace')
+      // The pass that finds no cluster any more is the last one, whoever asked for it.
+      if ((await kit.store.listClusters()).length === 0) await kit.actions.takeBackDeletion(SHOP, 'grace')
       return questions
     }
+    await kit.actions.deleteCluster('cluster-1', 'ada')
+    await kit.actions.deleteCluster('cluster-2', 'ada')
     await kit.ingest.serviceChanged(SHOP)
     expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).toMatchObject({ deletingMs: null })
   })

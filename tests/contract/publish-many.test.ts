@@ -8,6 +8,7 @@ import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { agentIdSchema, type ClusterId, type ServiceId } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
 import { joinInput, makeToken } from '../support/store-fixtures.ts'
@@ -16,7 +17,7 @@ import { tempDir } from '../support/temp-dir.ts'
 
 async function start(clusters: number) {
   const dir = tempDir()
-  const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { random: seededRandom(1) })
+  const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) })
   const content = createFileContentStore(join(dir, 'content'))
   const opened = openTestShards(join(dir, 'shards'))
   const tokenHash = await makeToken(store, 't', clusters)

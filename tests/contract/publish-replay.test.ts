@@ -11,6 +11,7 @@ import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { ROW_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { IDENTITY, pullPage } from '../support/page-kit.ts'
@@ -20,7 +21,7 @@ import { tempDir } from '../support/temp-dir.ts'
 
 async function start() {
   const dir = tempDir()
-  const store = await openSqliteStore(':memory:', { random: seededRandom(1) })
+  const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(1) })
   const clusterId = await joinCluster(store, '1')
   const content = createFileContentStore(join(dir, 'content'))
   const { shards } = openTestShards(join(dir, 'shards'))
@@ -142,7 +143,7 @@ test('CU7 what a shard could not take (a full disk) reaches it with the next pub
 /** The three stores of a server, over files that outlive a process. */
 async function openBoth(dir: string) {
   return {
-    store: await openSqliteStore(join(dir, 'fleet.sqlite'), { random: seededRandom(1) }),
+    store: await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) }),
     shards: openTestShards(join(dir, 'shards'), { shardCount: 1 }),
     content: createFileContentStore(join(dir, 'content')),
   }

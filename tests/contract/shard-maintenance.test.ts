@@ -34,7 +34,7 @@ test.each([
 })
 
 const open = async (dir: string) => ({
-  store: await openSqliteStore(join(dir, 'fleet.sqlite'), { random: seededRandom(1) }),
+  store: await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) }),
   content: createFileContentStore(join(dir, 'content')),
   opened: openTestShards(join(dir, 'shards'), { shardCount: 1 }),
 })

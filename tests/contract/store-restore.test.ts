@@ -1,11 +1,12 @@
 // What the fleet store keeps of a restore (RP2).
 import { expect, test } from 'bun:test'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { clusterId, joinCluster } from '../support/store-fixtures.ts'
 
 async function storeOfTwo() {
-  const store = await openSqliteStore(':memory:', { random: seededRandom(3) })
+  const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(3) })
   const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
   const facts = async () => [await store.restoreFacts(a), await store.restoreFacts(b)]
   const row = { project: 'p', service: 's', doc: null, setSha: null, placedBy: '{}' }

@@ -3,6 +3,7 @@ import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { readSlices, SLICE_ROWS } from '../../server/store/read-slices.ts'
 import type { StatusWrite } from '../../server/store/store.ts'
 import { agentIdSchema } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinInput, makeToken } from '../support/store-fixtures.ts'
 import { clusterNumber } from '../support/sync-kit.ts'
@@ -25,7 +26,7 @@ test.each([0, 1, SLICE_ROWS - 1, SLICE_ROWS, SLICE_ROWS + 1, 3 * SLICE_ROWS])(
 )
 
 test('a fleet of more clusters than a slice is read whole: agents, clusters, desired rows, statuses', async () => {
-  const store = await openSqliteStore(':memory:', { random: seededRandom(1) })
+  const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(1) })
   const count = 2 * SLICE_ROWS + 1
   const tokenHash = await makeToken(store, 't', count)
   const ids = Array.from({ length: count }, (_, n) => clusterNumber(n + 1))

@@ -9,6 +9,7 @@ import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
 import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { storeContract } from './store.contract.ts'
 
@@ -16,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'skerry-store-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 let files = 0
 const newPath = () => join(folder, `fleet-${files++}.db`)
-const open = (path: string) => openSqliteStore(path, { random: seededRandom(1) })
+const open = (path: string) => openSqliteStore(path, { clock: systemClock, random: seededRandom(1) })
 
 storeContract('SQLite', () => open(newPath()))
 
@@ -25,7 +26,7 @@ const openTables = (path: string) => new Kysely<Tables>({ dialect: sqliteDialect
 describe('migrations', () => {
   const extra = {
     version: (MIGRATIONS.at(-1)?.version ?? 0) + 1,
-    up: async (trx: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
+    up: async ({ trx }: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
       await trx.schema.alterTable('api_tokens').addColumn('note', 'text').execute()
     },
   }
@@ -36,8 +37,8 @@ describe('migrations', () => {
     await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })
     await store.close()
     const db = openTables(path)
-    await migrate(db, [...MIGRATIONS, extra])
-    await migrate(db, [...MIGRATIONS, extra])
+    await migrate(db, 'sqlite', [...MIGRATIONS, extra])
+    await migrate(db, 'sqlite', [...MIGRATIONS, extra])
     expect(await db.selectFrom('api_tokens').selectAll().execute()).toEqual([
       { id: 't', token_hash: 'h', name: 'n', created_ms: 1, note: null } as Tables['api_tokens'],
     ])
@@ -47,7 +48,7 @@ describe('migrations', () => {
   test('ST3 a file of a newer version is refused and left as it is', async () => {
     const path = newPath()
     const db = openTables(path)
-    await migrate(db, [...MIGRATIONS, extra])
+    await migrate(db, 'sqlite', [...MIGRATIONS, extra])
     await db.destroy()
     await expect(open(path)).rejects.toMatchObject({ code: 'store_newer' })
     const raw = openSqlite(path)
@@ -60,13 +61,13 @@ describe('migrations', () => {
     const db = openTables(path)
     const broken = {
       version: extra.version,
-      up: async (trx: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
-        await extra.up(trx)
+      up: async (ddl: Parameters<(typeof MIGRATIONS)[number]['up']>[0]) => {
+        await extra.up(ddl)
         throw new Error('cut')
       },
     }
-    await expect(migrate(db, [...MIGRATIONS, broken])).rejects.toThrow('cut')
-    await migrate(db, [...MIGRATIONS, extra])
+    await expect(migrate(db, 'sqlite', [...MIGRATIONS, broken])).rejects.toThrow('cut')
+    await migrate(db, 'sqlite', [...MIGRATIONS, extra])
     await db.destroy()
   })
 })
@@ -75,7 +76,7 @@ test('ST9 what a method answered survives kill -9', async () => {
   const path = newPath()
   const script = `
     import { openSqliteStore } from ${JSON.stringify(join(import.meta.dir, '../../server/store/kysely-store.ts'))}
-    const store = await openSqliteStore(${JSON.stringify(path)}, { random: () => 0.5 })
+    const store = await openSqliteStore(${JSON.stringify(path)}, { random: () => 0.5, clock: { nowMs: () => 1, sleep: async () => {} } })
     for (let i = 0; ; i++) {
       await store.applyResource({ kind: 'Service', project: 'p', name: 's' + i }, { labels: {}, spec: '{}', nowMs: i })
       process.stdout.write(i + '\\n')

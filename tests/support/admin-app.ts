@@ -7,7 +7,7 @@ import { removeSubject } from '../../server/fleet/plan-service.ts'
 import type { DeleteOutcome } from '../../server/http/fleet-actions.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 
@@ -28,7 +28,7 @@ export interface TestAdmin {
 }
 
 export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise<TestAdmin> {
-  const store = await openSqliteStore(':memory:', { random: seededRandom(7) })
+  const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
   const time = { nowMs: 1_000_000 }
   const clock: Clock = { nowMs: () => time.nowMs, sleep: async () => {} }
   const tokens = createApiTokens(store, clock)

@@ -13,6 +13,7 @@ import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowId } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { eventually } from './kube-cluster.ts'
 import { joinToken, repositoryYaml, serviceYaml } from './scenario.ts'
@@ -187,7 +188,7 @@ interface Truth {
 
 /** From the files of a server that does not run. */
 async function readTruth(dataDir: string, clusterIds: readonly ClusterId[]): Promise<{ of: Map<string, Truth>; events: string[] }> {
-  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { random })
+  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random })
   const content = createFileContentStore(join(dataDir, 'content'))
   const of = new Map<string, Truth>()
   const events: string[] = []

@@ -29,7 +29,7 @@ export type IngestKit = Awaited<ReturnType<typeof createIngestKit>>
 export async function createIngestKit() {
   const dir = tempDir()
   const git = await createGitServer({ dir: join(dir, 'remote') })
-  const store = await openSqliteStore(join(dir, 'fleet.db'), { random: seededRandom(1) })
+  const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'))
   const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }

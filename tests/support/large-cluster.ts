@@ -50,7 +50,7 @@ export async function makeLargeCluster(objectCount: number): Promise<LargeCluste
   const agent = await joinTestAgent({ server: { joinToken: String(body['token']) }, ask } as unknown as TestServer)
   await running.stop()
 
-  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { random: systemRandom })
+  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random: systemRandom })
   const content = createFileContentStore(join(dataDir, 'content'))
   const files = { dir: join(dataDir, 'shards'), shardCount: SHARD_COUNT, newId, clock: systemClock, log: silentLogger }
   const { shards } = createShards({ ...files, sign: () => '', epochOf: () => 1 })

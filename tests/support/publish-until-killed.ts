@@ -4,12 +4,13 @@ import { publishRevisions } from '../../server/desired/publisher.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinCluster } from './store-fixtures.ts'
 import { objectRows, openTestShards, serviceDoc, WEB } from './sync-kit.ts'
 
 const dir = process.argv[2] ?? ''
-const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { random: seededRandom(2) })
+const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(2) })
 const content = createFileContentStore(join(dir, 'content'))
 const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
 const clusterId = await joinCluster(store, '1')

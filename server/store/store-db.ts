@@ -1,0 +1,81 @@
+// The handle that the methods of the store get: reads, and write transactions. A write transaction has the store to itself on both engines, so that its work may look first
+// and then write, and numbers that it takes are in the order of commits. What changed and what is counted is noted on the transaction and written with it.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { ChangeLog } from './change-log.ts'
+import { RollupDeltas } from './rollup-deltas.ts'
+import type { Tables } from './tables.ts'
+
+export type Engine = 'sqlite' | 'postgres'
+
+/** Reading only. A transaction can be read from in the same way. */
+export type ReadDb = Pick<Kysely<Tables>, 'selectFrom' | 'with' | 'getExecutor'>
+
+/** One write transaction. All its statements go through `sql`; the other handle is refused while it is open. */
+export interface Tx {
+  sql: Transaction<Tables>
+  /** What this transaction changes, for those who follow. */
+  changes: ChangeLog
+  /** What it adds to and takes from the counts. */
+  rollups: RollupDeltas
+}
+
+export interface StoreDb {
+  readonly engine: Engine
+  /** Throws inside of `write`: on the one connection of SQLite it would wait for itself, or read what was there before. */
+  readonly read: ReadDb
+  /** All of `work` or nothing. Throws inside of another `write`. */
+  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
+  onCommit(listener: (lastChange: number) => void): () => void
+  destroy(): Promise<void>
+}
+
+export interface Connections {
+  engine: Engine
+  writer: Kysely<Tables>
+  /** The same as `writer` where there can be only one. */
+  reader: Kysely<Tables>
+}
+
+/** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
+const WRITE_LOCK = 7_205_759_403
+
+export function createStoreDb({ engine, writer, reader }: Connections, clock: Clock): StoreDb {
+  const inside = new AsyncLocalStorage<true>()
+  const listeners = new Set<(lastChange: number) => void>()
+  const refuseInside = (): void => {
+    if (inside.getStore()) throw new Error('the store is used beside its open transaction: use the transaction')
+  }
+  return {
+    engine,
+    get read() {
+      refuseInside()
+      return reader
+    },
+    write: async (work) => {
+      refuseInside()
+      const { result, lastChange } = await inside.run(true, () =>
+        writer.transaction().execute(async (trx) => {
+          // SQLite's transactions begin IMMEDIATE, which is the same.
+          if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
+          const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
+          const result = await work(tx)
+          await tx.rollups.write(trx)
+          return { result, lastChange: await tx.changes.write(trx, clock.nowMs()) }
+        }),
+      )
+      if (lastChange !== null) for (const listener of listeners) listener(lastChange)
+      return result
+    },
+    onCommit: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    destroy: async () => {
+      await writer.destroy()
+      if (reader !== writer) await reader.destroy()
+    },
+  }
+}
