@@ -30,6 +30,8 @@ import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createGitSources } from './ingest/git-sources.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { maintainContent } from './store/content-collect.ts'
+import { contentFilesIn } from './store/content-files.ts'
 import { createFileContentStore } from './store/file-content-store.ts'
 import { openSqliteStore } from './store/kysely-store.ts'
 
@@ -71,7 +73,7 @@ export async function startServer(options: ServerOptions, { clock, random, log, 
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
   const store = await openSqliteStore(at('fleet.sqlite'), { random, clock })
-  const content = createFileContentStore(at('content'))
+  const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
   const opened = createShards({
     dir: at('shards'),
@@ -191,7 +193,13 @@ export async function startServer(options: ServerOptions, { clock, random, log, 
     libraryDir: at('lib'),
     onEpochsRaised: () => agents.refresh(),
   }
-  const loops = [ingest.run(), seen.run(stopping.signal), maintainShards(maintenance, stopping.signal)]
+  const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
+  const loops = [
+    ingest.run(),
+    seen.run(stopping.signal),
+    maintainShards(maintenance, stopping.signal),
+    maintainContent(collection, stopping.signal),
+  ]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   function refreshAgents(clusters: readonly string[]): void {

@@ -110,6 +110,7 @@ async function publishBatch(
   prepared: Prepared,
   behind: Set<ClusterId>,
 ): Promise<BatchOutcome> {
+  await refreshContent(deps, batch, prepared)
   const published = await deps.store.publish(
     batch.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
   )
@@ -125,6 +126,14 @@ async function publishBatch(
   }
   await deps.pace?.()
   return writeShards(deps, revisions, behind)
+}
+
+/** ST12: what the commit begins to refer to counts as just put, however long ago that was. */
+async function refreshContent({ content }: PublishDeps, batch: readonly Publication[], { setShas }: Prepared): Promise<void> {
+  for (const objects of new Set(batch.map(({ objects }) => objects))) {
+    const setSha = setShas.get(objects) ?? null
+    if (setSha !== null && !(await content.refresh(setSha))) await content.put(encodeRenderedSet(objects))
+  }
 }
 
 async function writeShards(

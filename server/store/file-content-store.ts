@@ -1,62 +1,54 @@
 // Content by SHA-256 in a folder: `ab/cdef…`. A file is complete and synced before it gets its name, so a name that exists can be trusted to be whole;
 // what rotted since is found by its hash when it is read.
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { type ContentFiles, contentFilesIn } from './content-files.ts'
+import { asidePath, contentPath, folderOf, isSha256, temporaryPath } from './content-names.ts'
 import type { ContentStore } from './content-store.ts'
 
-export function createFileContentStore(folder: string): ContentStore {
-  const pathOf = (sha256: string) => join(folder, sha256.slice(0, 2), sha256.slice(2))
-  let writes = 0
-  const read = async (sha256: string): Promise<Uint8Array | null> => {
-    if (!/^[0-9a-f]{64}$/.test(sha256)) return null
-    const bytes = await readFile(pathOf(sha256)).catch((error: unknown) => {
-      if (isMissing(error)) return null
-      throw error
-    })
-    return bytes !== null && sha256Hex(bytes) === sha256 ? new Uint8Array(bytes) : null
-  }
+export const createFileContentStore = (folder: string, clock: Clock): ContentStore => contentStoreOn(contentFilesIn(folder, clock))
+
+/** Looks again: between a look under the one name and a look under the other, collection may have given it back the first. */
+const LOOKS = 3
+
+export function contentStoreOn(files: ContentFiles): ContentStore {
   return {
     async put(bytes) {
       const sha256 = sha256Hex(bytes)
-      const path = pathOf(sha256)
-      if ((await read(sha256)) !== null) return sha256 // a damaged one is written again
-      const temporary = `${path}.${process.pid}-${writes++}`
+      const path = contentPath(sha256)
       try {
-        await mkdir(dirname(path), { recursive: true })
-        await writeSynced(temporary, bytes)
-        await rename(temporary, path)
-        await syncFolder(dirname(path))
+        // Only under its own name: what was set aside goes. A damaged one is written again.
+        if (!(await isWhole(files, path, sha256)) || !(await files.touch(path))) {
+          const temporary = temporaryPath(sha256)
+          await files.writeNew(temporary, bytes).catch(async (error: unknown) => {
+            await files.remove(temporary)
+            throw error
+          })
+          await files.rename(temporary, path)
+        }
+        await files.sync(folderOf(path)) // else the name itself could be lost with the power
       } catch (error) {
-        await rm(temporary, { force: true })
         throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the content store' }, { cause: error }) : error
       }
       return sha256
     },
-    get: read,
+    async get(sha256) {
+      if (!isSha256(sha256)) return null
+      for (let look = 0; look < LOOKS; look++) {
+        for (const path of [contentPath(sha256), asidePath(sha256)]) {
+          const bytes = await files.read(path)
+          if (bytes !== null && sha256Hex(bytes) === sha256) return bytes
+        }
+      }
+      return null
+    },
+    refresh: (sha256) => files.touch(contentPath(sha256)),
   }
 }
 
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT'
-
-async function writeSynced(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(path, 'wx')
-  try {
-    await file.writeFile(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
-
-/** Without it the name itself could be lost with the power. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+export async function isWhole(files: Pick<ContentFiles, 'read'>, path: string, sha256: string): Promise<boolean> {
+  const bytes = await files.read(path)
+  return bytes !== null && sha256Hex(bytes) === sha256
 }

@@ -1,9 +1,8 @@
 // The fleet store over Kysely: the port's methods from one file for each area, each method one transaction or one read.
-import { Kysely } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { migrate } from './migrations.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
+import { connectPostgres, connectSqlite, type PostgresConnect } from './connections.ts'
+import { createReferenceStore } from './content-references.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
 import { createStoreDb, type StoreDb } from './store-db.ts'
@@ -12,7 +11,6 @@ import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
 import { createStatusStore } from './store-status.ts'
-import type { Tables } from './tables.ts'
 
 export interface StoreOptions {
   /** For uids and the short ids that people type; nothing secret comes from it. */
@@ -21,18 +19,13 @@ export interface StoreOptions {
   clock: Clock
 }
 
-/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
-export async function openSqliteStore(path: string, { random, clock }: StoreOptions): Promise<Store> {
-  const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
-  try {
-    await migrate(writer, 'sqlite')
-  } catch (error) {
-    await writer.destroy()
-    throw error
-  }
-  const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
-  return createStore(createStoreDb({ engine: 'sqlite', writer, reader }, clock), random)
-}
+/** On a file. */
+export const openSqliteStore = async (path: string, { random, clock }: StoreOptions): Promise<Store> =>
+  createStore(createStoreDb(await connectSqlite(path), clock), random)
+
+/** On a database. */
+export const openPostgresStore = async (connect: PostgresConnect, { random, clock }: StoreOptions): Promise<Store> =>
+  createStore(createStoreDb(await connectPostgres(connect, clock), clock), random)
 
 function createStore(db: StoreDb, random: Random): Store {
   return {
@@ -41,6 +34,7 @@ function createStore(db: StoreDb, random: Random): Store {
     ...createAgentStore(db),
     ...createStatusStore(db),
     ...createRestoreStore(db),
+    ...createReferenceStore(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     close: () => db.destroy(),
   }

@@ -125,6 +125,7 @@ async function createFollowing(ddl: Ddl): Promise<void> {
 }
 
 async function createHistories(ddl: Ddl): Promise<void> {
+  const { trx } = ddl
   await createTable(
     ddl,
     'revisions',
@@ -156,4 +157,7 @@ async function createHistories(ddl: Ddl): Promise<void> {
       ['commit_id', 'text', 'null'],
     ],
   ).execute()
+  // ST12 asks for each file of the content store whether anything refers to it.
+  await trx.schema.createIndex('desired_by_set').on('desired').column('set_sha').execute()
+  await trx.schema.createIndex('revisions_by_set').on('revisions').column('set_sha').execute()
 }

@@ -228,6 +228,8 @@ export interface Store {
     rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
   ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
+  /** Of these keys of the content store, those that a desired row or a revision names (ST12). */
+  referencedContent(sha256s: readonly string[]): Promise<Set<string>>
 
   // Clusters and agents
   createJoinToken(record: JoinTokenRecord): Promise<void>

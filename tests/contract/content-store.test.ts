@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skerry-content-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const content = createFileContentStore(folder)
+const content = createFileContentStore(folder, systemClock)
 const bytes = new TextEncoder().encode('hello')
 const sha = sha256Hex(bytes)
 const path = join(folder, sha.slice(0, 2), sha.slice(2))

@@ -51,7 +51,7 @@ test.skipIf(!mounted)('ST11 a full disk is told as 507 with what to do, loses no
 })
 
 test.skipIf(!mounted)('ST11 content that finds no space leaves no piece of itself behind', async () => {
-  const content = createFileContentStore(join(disk, 'content'))
+  const content = createFileContentStore(join(disk, 'content'), systemClock)
   const bytes = new Uint8Array(MIB).map((_, i) => i % 251)
   fill()
   await expect(content.put(bytes)).rejects.toMatchObject({ code: 'disk_full' })

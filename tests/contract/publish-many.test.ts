@@ -18,7 +18,7 @@ import { tempDir } from '../support/temp-dir.ts'
 async function start(clusters: number) {
   const dir = tempDir()
   const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) })
-  const content = createFileContentStore(join(dir, 'content'))
+  const content = createFileContentStore(join(dir, 'content'), systemClock)
   const opened = openTestShards(join(dir, 'shards'))
   const tokenHash = await makeToken(store, 't', clusters)
   const ids: ClusterId[] = []

@@ -23,7 +23,7 @@ async function start() {
   const dir = tempDir()
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(1) })
   const clusterId = await joinCluster(store, '1')
-  const content = createFileContentStore(join(dir, 'content'))
+  const content = createFileContentStore(join(dir, 'content'), systemClock)
   const { shards } = openTestShards(join(dir, 'shards'))
   const row = (service: ServiceId, objects: Record<string, string> | null) => {
     const rows = objectRows(service, objects ?? {})
@@ -145,7 +145,7 @@ async function openBoth(dir: string) {
   return {
     store: await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) }),
     shards: openTestShards(join(dir, 'shards'), { shardCount: 1 }),
-    content: createFileContentStore(join(dir, 'content')),
+    content: createFileContentStore(join(dir, 'content'), systemClock),
   }
 }
 
@@ -296,7 +296,7 @@ test('CU5 a replay without its content fails aloud instead of serving less than 
   const { publish, store, dir } = await start()
   await publish(WEB, { a: '1' })
   const { shards: anew } = openTestShards(join(dir, 'anew'))
-  const empty = createFileContentStore(join(dir, 'empty'))
+  const empty = createFileContentStore(join(dir, 'empty'), systemClock)
   await expect(replayShards({ store, content: empty, shards: anew, log: silentLogger })).rejects.toThrow('the content store lacks')
 })
 

@@ -35,7 +35,7 @@ test.each([
 
 const open = async (dir: string) => ({
   store: await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) }),
-  content: createFileContentStore(join(dir, 'content')),
+  content: createFileContentStore(join(dir, 'content'), systemClock),
   opened: openTestShards(join(dir, 'shards'), { shardCount: 1 }),
 })
 type Parts = Awaited<ReturnType<typeof open>>

@@ -293,5 +293,6 @@ export class SimServer {
       return sha256
     },
     get: async (sha256) => this.#world.content.get(sha256) ?? null,
+    refresh: async (sha256) => this.#world.content.has(sha256),
   }
 }

@@ -189,7 +189,7 @@ interface Truth {
 /** From the files of a server that does not run. */
 async function readTruth(dataDir: string, clusterIds: readonly ClusterId[]): Promise<{ of: Map<string, Truth>; events: string[] }> {
   const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random })
-  const content = createFileContentStore(join(dataDir, 'content'))
+  const content = createFileContentStore(join(dataDir, 'content'), systemClock)
   const of = new Map<string, Truth>()
   const events: string[] = []
   try {

@@ -31,7 +31,7 @@ export async function createIngestKit() {
   const git = await createGitServer({ dir: join(dir, 'remote') })
   const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
   const { shards } = openTestShards(join(dir, 'shards'))
-  const content = createFileContentStore(join(dir, 'content'))
+  const content = createFileContentStore(join(dir, 'content'), systemClock)
   const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
   const openSources = () => createGitSources(join(dir, 'git'), fetch)
   const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), stopping })

@@ -51,7 +51,7 @@ export async function makeLargeCluster(objectCount: number): Promise<LargeCluste
   await running.stop()
 
   const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random: systemRandom })
-  const content = createFileContentStore(join(dataDir, 'content'))
+  const content = createFileContentStore(join(dataDir, 'content'), systemClock)
   const files = { dir: join(dataDir, 'shards'), shardCount: SHARD_COUNT, newId, clock: systemClock, log: silentLogger }
   const { shards } = createShards({ ...files, sign: () => '', epochOf: () => 1 })
   const values = Array.from({ length: objectCount }, (_, n) => [`o${n}`, randomBytes(150).toString('base64')] as const)

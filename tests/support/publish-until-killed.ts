@@ -11,7 +11,7 @@ import { objectRows, openTestShards, serviceDoc, WEB } from './sync-kit.ts'
 
 const dir = process.argv[2] ?? ''
 const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(2) })
-const content = createFileContentStore(join(dir, 'content'))
+const content = createFileContentStore(join(dir, 'content'), systemClock)
 const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1 })
 const clusterId = await joinCluster(store, '1')
 process.stdout.write(`${clusterId}\n`)

@@ -176,7 +176,7 @@ export class SyncServer {
   }
 
   #content() {
-    return createFileContentStore(join(this.#world.dir, 'content'))
+    return createFileContentStore(join(this.#world.dir, 'content'), this.#world.clock)
   }
 }
 

@@ -1,0 +1,28 @@
+// How files of the content store are called: `ab/cdef…` by SHA-256, beside it what is set aside, what is being written, and at the top who holds collection back.
+import { randomBytes } from 'node:crypto'
+
+export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
+const ASIDE = '.aside'
+
+export const contentPath = (sha256: string): string => `${sha256.slice(0, 2)}/${sha256.slice(2)}`
+/** Where what nothing refers to waits for its end, still to be read. */
+export const asidePath = (sha256: string): string => contentPath(sha256) + ASIDE
+/** Another one at each call, in each process: one that a crash left is in nobody's way. */
+export const temporaryPath = (sha256: string): string => `${contentPath(sha256)}.${randomBytes(8).toString('hex')}`
+export const folderOf = (path: string): string => path.slice(0, 2)
+
+export const isContentFolder = (name: string): boolean => /^[0-9a-f]{2}$/.test(name)
+export const isHold = (name: string): boolean => name.startsWith('hold-')
+export const holdName = (pid: number): string => `hold-${pid}-${randomBytes(8).toString('hex')}`
+
+export type ContentName = { kind: 'content' | 'aside'; sha256: string } | { kind: 'temporary' } | { kind: 'foreign' }
+
+/** Of a file in the folder given. */
+export function readContentName(folder: string, name: string): ContentName {
+  const match = /^([0-9a-f]{62})(\..+)?$/.exec(name)
+  if (match === null) return { kind: 'foreign' }
+  const sha256 = folder + match[1]
+  if (match[2] === undefined) return { kind: 'content', sha256 }
+  return match[2] === ASIDE ? { kind: 'aside', sha256 } : { kind: 'temporary' }
+}
