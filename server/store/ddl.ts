@@ -14,7 +14,7 @@ type NewTable = CreateTableBuilder<string, string>
 type Column = [name: string, type: 'text' | 'bigint' | 'id', options?: 'null']
 
 /** SQLite compares text by its bytes; PostgreSQL by the rules of a language unless it is told. */
-const textType = (engine: Engine) => (engine === 'postgres' ? sql`text collate "C"` : 'text')
+export const textType = (engine: Engine) => (engine === 'postgres' ? sql`text collate "C"` : 'text')
 
 /** Every column is NOT NULL unless it says otherwise. Without `primaryKey` it has a column `id`. */
 export function createTable({ engine, trx }: Ddl, name: string, primaryKey: string[], columns: Column[]): NewTable {

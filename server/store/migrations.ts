@@ -1,8 +1,8 @@
 // The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A released migration never changes
 // again; what it got wrong is mended by the next one. The schema builder keeps the statements the same on SQLite and PostgreSQL.
-import { type Kysely, sql } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import { AppError } from '../../shared/protocol/error.ts'
-import { addNumbers, addTexts, createTable, type Ddl } from './ddl.ts'
+import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
 import { migrateTo3 } from './migration-3.ts'
 import type { Engine } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -250,20 +250,23 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 3, up: migrateTo3 },
 ]
 
-/** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. */
+/** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
+ *  processes that do this at the same time do each step once. */
 export async function migrate(db: Kysely<Tables>, engine: Engine, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
-  await sql`create table if not exists meta (key text primary key, value text not null)`.execute(db)
-  const row = await db.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()
-  const held = Number(row?.value ?? 0)
   const newest = migrations.at(-1)?.version ?? 0
-  if (held > newest) {
-    throw new AppError('store_newer', {
-      doing: 'open the fleet store',
-      detail: `it has schema ${held}, this version knows up to ${newest}`,
-    })
-  }
-  for (const migration of migrations.filter(({ version }) => version > held)) {
+  await db.transaction().execute(async (trx) => {
+    await createMeta(trx, engine)
+    const held = await heldVersion(trx)
+    if (held > newest) {
+      throw new AppError('store_newer', {
+        doing: 'open the fleet store',
+        detail: `it has schema ${held}, this version knows up to ${newest}`,
+      })
+    }
+  })
+  for (const migration of migrations) {
     await db.transaction().execute(async (trx) => {
+      if ((await heldVersion(trx)) >= migration.version) return
       await migration.up({ engine, trx })
       const value = String(migration.version)
       await trx
@@ -273,4 +276,19 @@ export async function migrate(db: Kysely<Tables>, engine: Engine, migrations: re
         .execute()
     })
   }
+}
+
+async function createMeta(trx: Transaction<Tables>, engine: Engine): Promise<void> {
+  const text = textType(engine)
+  await trx.schema
+    .createTable('meta')
+    .ifNotExists()
+    .addColumn('key', text, (column) => column.primaryKey())
+    .addColumn('value', text, (column) => column.notNull())
+    .execute()
+}
+
+async function heldVersion(trx: Transaction<Tables>): Promise<number> {
+  const row = await trx.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()
+  return Number(row?.value ?? 0)
 }

@@ -1,7 +1,7 @@
 // The handle that the methods of the store get: reads, and write transactions. A write transaction has the store to itself on both engines, so that its work may look first
 // and then write, and numbers that it takes are in the order of commits. What changed and what is counted is noted on the transaction and written with it.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { ChangeLog } from './change-log.ts'
 import { RollupDeltas } from './rollup-deltas.ts'
@@ -34,15 +34,14 @@ export interface StoreDb {
 
 export interface Connections {
   engine: Engine
+  /** One connection, whose transactions begin with the lock for writing: `begin immediate`, or an advisory lock. */
   writer: Kysely<Tables>
   /** The same as `writer` where there can be only one. */
   reader: Kysely<Tables>
+  close(): Promise<void>
 }
 
-/** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
-const WRITE_LOCK = 7_205_759_403
-
-export function createStoreDb({ engine, writer, reader }: Connections, clock: Clock): StoreDb {
+export function createStoreDb({ engine, writer, reader, close }: Connections, clock: Clock): StoreDb {
   const inside = new AsyncLocalStorage<true>()
   const listeners = new Set<(lastChange: number) => void>()
   const refuseInside = (): void => {
@@ -58,8 +57,6 @@ export function createStoreDb({ engine, writer, reader }: Connections, clock: Cl
       refuseInside()
       const { result, lastChange } = await inside.run(true, () =>
         writer.transaction().execute(async (trx) => {
-          // SQLite's transactions begin IMMEDIATE, which is the same.
-          if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(trx)
           const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
           const result = await work(tx)
           await tx.rollups.write(trx)
@@ -73,9 +70,6 @@ export function createStoreDb({ engine, writer, reader }: Connections, clock: Cl
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    destroy: async () => {
-      await writer.destroy()
-      if (reader !== writer) await reader.destroy()
-    },
+    destroy: close,
   }
 }

@@ -247,6 +247,19 @@ export const ERRORS = define({
     cause: 'The data folder has no space left.',
     remedy: 'Free some space; it goes on by itself then, and what is applied in clusters stays applied.',
   },
+  store_unreachable: {
+    status: 503,
+    retryable: true,
+    cause: 'The database of the fleet store cannot be reached.',
+    remedy:
+      'Check that PostgreSQL runs and that this server may connect to it; it goes on by itself then. Agents go on enforcing what they hold.',
+  },
+  store_in_use: {
+    status: 503,
+    retryable: false,
+    cause: 'Another server uses the database of the fleet store.',
+    remedy: 'Stop the one that is named, or give this one a database of its own.',
+  },
   store_newer: {
     status: 500,
     retryable: false,

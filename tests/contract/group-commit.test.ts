@@ -1,20 +1,10 @@
-import { expect, test } from 'bun:test'
-import { join } from 'node:path'
-import { Kysely } from 'kysely'
+import { describe, expect, test } from 'bun:test'
 import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
-import { openSqliteStore } from '../../server/store/kysely-store.ts'
-import { sqliteDialect } from '../../server/store/sqlite-dialect.ts'
-import { createStoreDb } from '../../server/store/store-db.ts'
-import type { Tables } from '../../server/store/tables.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { seededRandom } from '../../shared/runtime/random.ts'
-import { tempDir } from '../support/temp-dir.ts'
+import { openDb, STORES, type StoreKind } from '../support/stores.ts'
 
-async function start() {
-  const path = join(tempDir(), 'fleet.sqlite')
-  await (await openSqliteStore(path, { clock: systemClock, random: seededRandom(1) })).close()
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) })
-  const store = createStoreDb({ engine: 'sqlite', writer: db, reader: db }, systemClock)
+async function start(kind: StoreKind) {
+  const store = await openDb(kind)
+  const db = store.connections.writer
   let transactions = 0
   const together = createGroupCommit({
     write: (work) => {
@@ -30,34 +20,36 @@ async function start() {
     }, rows)
   const keys = async () =>
     (await db.selectFrom('meta').select('key').where('key', 'like', 'w%').orderBy('key').execute()).map(({ key }) => key)
-  return { db, write, keys, transactions: () => transactions }
+  return { db: store, write, keys, transactions: () => transactions }
 }
 
-test('PU2 pushes that come together are one commit, and each gets its own answer', async () => {
-  const { db, write, keys, transactions } = await start()
-  const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(2, '0')}`)
-  expect(await Promise.all(names.map((name) => write(name)))).toEqual(names)
-  expect([await keys(), transactions()]).toEqual([names, 2])
-  await db.destroy()
-})
+describe.each(STORES)('on $name', (kind) => {
+  test('PU2 pushes that come together are one commit, and each gets its own answer', async () => {
+    const { db, write, keys, transactions } = await start(kind)
+    const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(2, '0')}`)
+    expect(await Promise.all(names.map((name) => write(name)))).toEqual(names)
+    expect([await keys(), transactions()]).toEqual([names, 2])
+    await db.destroy()
+  })
 
-test('PU2 what has many rows is committed with few others, or alone: one commit is one block of everybody', async () => {
-  const { db, write, keys, transactions } = await start()
-  const pushes = [GROUP_ROWS_MAX - 1, 2, GROUP_ROWS_MAX - 2, 10 * GROUP_ROWS_MAX, 1].map((rows, n) => write(`w${n}`, false, rows))
-  expect(await Promise.all(pushes)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4'])
-  expect([await keys(), transactions()]).toEqual([['w0', 'w1', 'w2', 'w3', 'w4'], 4])
-  await db.destroy()
-})
+  test('PU2 what has many rows is committed with few others, or alone: one commit is one block of everybody', async () => {
+    const { db, write, keys, transactions } = await start(kind)
+    const pushes = [GROUP_ROWS_MAX - 1, 2, GROUP_ROWS_MAX - 2, 10 * GROUP_ROWS_MAX, 1].map((rows, n) => write(`w${n}`, false, rows))
+    expect(await Promise.all(pushes)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4'])
+    expect([await keys(), transactions()]).toEqual([['w0', 'w1', 'w2', 'w3', 'w4'], 4])
+    await db.destroy()
+  })
 
-test('PU2 a push that cannot be written fails alone, and nothing of it stays', async () => {
-  const { db, write, keys } = await start()
-  const outcomes = await Promise.allSettled([write('w1'), write('w2', true), write('w3')])
-  expect(outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason)))).toEqual([
-    'w1',
-    'Error: w2 fails',
-    'w3',
-  ])
-  expect(await keys()).toEqual(['w1', 'w3'])
-  expect(await write('w4')).toBe('w4')
-  await db.destroy()
+  test('PU2 a push that cannot be written fails alone, and nothing of it stays', async () => {
+    const { db, write, keys } = await start(kind)
+    const outcomes = await Promise.allSettled([write('w1'), write('w2', true), write('w3')])
+    expect(outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason)))).toEqual([
+      'w1',
+      'Error: w2 fails',
+      'w3',
+    ])
+    expect(await keys()).toEqual(['w1', 'w3'])
+    expect(await write('w4')).toBe('w4')
+    await db.destroy()
+  })
 })

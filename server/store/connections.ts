@@ -1,0 +1,98 @@
+// From a file or a PostgreSQL database to connections with the newest schema, ready for the store.
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { Kysely, sql } from 'kysely'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { migrate } from './migrations.ts'
+import { readerDialect, writerDialect } from './postgres-dialect.ts'
+import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
+import { parsePostgresUrl } from './postgres-url.ts'
+import { sqliteDialect } from './sqlite-dialect.ts'
+import type { Connections } from './store-db.ts'
+import type { Tables } from './tables.ts'
+
+/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
+export async function connectSqlite(path: string): Promise<Connections> {
+  const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
+  try {
+    await migrate(writer, 'sqlite')
+    const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
+    return { engine: 'sqlite', writer, reader, close: () => closeAll(writer, reader) }
+  } catch (error) {
+    await writer.destroy()
+    throw error
+  }
+}
+
+export interface PostgresConnect {
+  url: string
+  /** For a URL without one. */
+  password?: () => Promise<string | null>
+  /** To be the only server of the database (ST13). Without it: one of many processes that look and write, for tools and tests. */
+  only?: {
+    /** How long a server before us may take to end. */
+    patienceMs: number
+    /** Another server took the database while it was out of our reach: nothing can be written any more. */
+    onTaken(error: AppError): void
+  }
+}
+
+/** How soon the writer tries again to get back what makes it the only one. */
+const RECONNECT_MS = 1_000
+
+/** Throws `store_unreachable`, `store_in_use`, `store_newer`, or `bad_options` for the URL. */
+export async function connectPostgres({ url, password = async () => null, only }: PostgresConnect, clock: Clock): Promise<Connections> {
+  // A name of at most 63 bytes, and of this store alone.
+  const applicationName = `skerry on ${hostname().slice(0, 26)}, process ${process.pid}, ${randomBytes(4).toString('hex')}`
+  const options = { target: parsePostgresUrl(url), password, applicationName }
+  const session = only && createServerSession({ applicationName, patienceMs: only.patienceMs, clock })
+  const closing = new AbortController()
+  let keeping = false
+  const keep = async (): Promise<void> => {
+    if (keeping || !only || closing.signal.aborted) return
+    keeping = true
+    while (!closing.signal.aborted && !(await isBack(writer, only.onTaken))) await clock.sleep(RECONNECT_MS, closing.signal)
+    keeping = false
+  }
+  const writer = new Kysely<Tables>({ dialect: writerDialect(options, session?.onConnect ?? (async () => {}), () => void keep()) })
+  const reader = new Kysely<Tables>({ dialect: readerDialect(options) })
+  const close = () => {
+    closing.abort()
+    return closeAll(writer, reader)
+  }
+  try {
+    await migrate(writer, 'postgres')
+    if (session !== undefined) await mark(writer, applicationName, session)
+    return { engine: 'postgres', writer, reader, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function mark(writer: Kysely<Tables>, value: string, session: ServerSession): Promise<void> {
+  await writer
+    .insertInto('meta')
+    .values({ key: SERVER_KEY, value })
+    .onConflict((on) => on.column('key').doUpdateSet({ value }))
+    .execute()
+  session.marked()
+}
+
+/** True: it is connected again, or never will be. */
+async function isBack(writer: Kysely<Tables>, onTaken: (error: AppError) => void): Promise<boolean> {
+  try {
+    await sql`select 1`.execute(writer)
+    return true
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === 'store_in_use')) return false
+    onTaken(error)
+    return true
+  }
+}
+
+async function closeAll(writer: Kysely<Tables>, reader: Kysely<Tables>): Promise<void> {
+  await writer.destroy()
+  if (reader !== writer) await reader.destroy()
+}

@@ -1,0 +1,159 @@
+// Kysely's own PostgresDialect over two pools of `pg`: one connection that writes, some that only read. The one importer of `pg`.
+// The writer is one connection because write transactions come one after the other anyway: waiting ones would only hold connections, and reads would wait for those.
+import { readFileSync } from 'node:fs'
+import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
+import pg from 'pg'
+import { AppError } from '../../shared/protocol/error.ts'
+import { namedPostgresError } from './postgres-errors.ts'
+import { type PostgresTarget, shownTarget } from './postgres-url.ts'
+
+/** Reads at the same time; more wait. */
+const READERS_MAX = 8
+/** A read that takes longer is given up: it is the fault of the one who asked. */
+const READ_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
+/** After which a connection of a peer that is gone is noticed, on both sides: 30 s + 3 × 10 s. */
+const KEEPALIVE_MS = 30_000
+const SERVER_SETTINGS = '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off'
+
+export interface PostgresOptions {
+  target: PostgresTarget
+  /** Asked for at each new connection if the URL has none, so that a changed one is used. */
+  password(): Promise<string | null>
+  /** Shown in pg_stat_activity. */
+  applicationName: string
+}
+
+/** What is done with a raw connection of the writer before it is used. */
+export type OnConnect = (query: (sql: string, parameters?: unknown[]) => Promise<Array<Record<string, unknown>>>) => Promise<void>
+
+/** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
+const WRITE_LOCK = 7_205_759_403
+/** What SQLite's `begin immediate` is: who has begun has the store to itself, and sees all that was committed before. In one message, because each way there and
+ *  back is waited for by everybody. */
+const BEGIN_WRITING = `begin; select pg_advisory_xact_lock(${WRITE_LOCK})`
+
+export function readerDialect(options: PostgresOptions): PostgresDialect {
+  const settings = `${SERVER_SETTINGS} -c default_transaction_read_only=on`
+  const pool = new pg.Pool({
+    ...clientOptions(options, settings),
+    statement_timeout: READ_TIMEOUT_MS,
+    max: READERS_MAX,
+    idleTimeoutMillis: 60_000,
+  })
+  return dialect(pool, options, 'begin')
+}
+
+/** `onLost`: the connection went, however it went. */
+export function writerDialect(options: PostgresOptions, onConnect: OnConnect, onLost: () => void): PostgresDialect {
+  const settings = clientOptions(options, SERVER_SETTINGS)
+  const pool = new pg.Pool({
+    ...settings,
+    max: 1,
+    idleTimeoutMillis: 0, // it holds what makes this server the only one
+    onConnect: (client: pg.ClientBase) =>
+      onConnect(async (sql, parameters = []) => (await client.query(sql, parameters)).rows) as unknown as undefined,
+  })
+  pool.on('remove', onLost)
+  return dialect(pool, options, BEGIN_WRITING)
+}
+
+function clientOptions({ target, password, applicationName }: PostgresOptions, options: string): pg.PoolConfig {
+  return {
+    host: target.host,
+    port: target.port,
+    user: target.user,
+    database: target.database,
+    password: async () => {
+      const known = target.password ?? (await password())
+      if (known !== null) return known
+      const remedy = 'Give one in SKERRY_STORE, in --store-file, in PGPASSWORD or in the file that PGPASSFILE names.'
+      throw new AppError('store_unreachable', {
+        doing: 'use the fleet store',
+        detail: `${shownTarget(target)} asks for a password`,
+        remedy,
+      })
+    },
+    ssl: tlsOptions(target),
+    application_name: applicationName,
+    options,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    types: { getTypeParser },
+  }
+}
+
+function tlsOptions({ tls, host, rootCert, cert, key }: PostgresTarget): pg.PoolConfig['ssl'] {
+  if (tls === 'disable') return false
+  return {
+    host,
+    rejectUnauthorized: true,
+    ...(tls === 'verify-ca' ? { checkServerIdentity: () => undefined } : {}),
+    ...(rootCert === null ? {} : { ca: readPem(rootCert, 'sslrootcert') }),
+    ...(cert === null ? {} : { cert: readPem(cert, 'sslcert') }),
+    ...(key === null ? {} : { key: readPem(key, 'sslkey') }),
+  }
+}
+
+function readPem(path: string, option: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new AppError(
+      'bad_options',
+      { doing: 'read the URL of the fleet store', detail: `${option}=${path} cannot be read` },
+      { cause: error },
+    )
+  }
+}
+
+const INT8 = 20
+const NUMERIC = 1700 // what sums of bigints are
+/** Ours are below 2^53 everywhere, and what is not must not lose digits in silence. */
+function getTypeParser(oid: number, format?: 'text' | 'binary') {
+  if (oid === INT8 || oid === NUMERIC) return toNumber
+  return pg.types.getTypeParser(oid, format as 'text')
+}
+
+function toNumber(text: string): number {
+  const value = Number(text)
+  if (Number.isSafeInteger(value) || text.includes('.')) return value
+  throw new Error(`a number of the fleet store is beyond 2^53: ${text}`)
+}
+
+function dialect(pool: pg.Pool, { target }: PostgresOptions, begin: string): PostgresDialect {
+  const at = shownTarget(target)
+  const named = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work
+    } catch (error) {
+      throw namedPostgresError(error, at)
+    }
+  }
+  pool.on('error', () => {}) // of an idle connection: the pool drops it, and the next one who asks hears of it
+  pool.on('connect', (client) => void client.on('error', () => {})) // of one in use: its query fails
+  const wrapped = new WeakMap<pg.PoolClient, PostgresPoolClient>()
+  const wrap = (client: pg.PoolClient): PostgresPoolClient => {
+    let half = false // begun, but Kysely does not know it and would not end it
+    const send = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
+      if (text !== 'begin') return named(client.query(text, [...parameters]))
+      half = true
+      await named(client.query(begin))
+      half = false
+      return { command: 'BEGIN', rowCount: 0, rows: [] }
+    }
+    return { query: send as PostgresPoolClient['query'], release: (destroy) => client.release(destroy === true || half) }
+  }
+  const adapter: PostgresPool = {
+    options: {},
+    connect: async () => {
+      const client = await named(pool.connect())
+      const known = wrapped.get(client) ?? wrap(client)
+      wrapped.set(client, known)
+      return known
+    },
+    end: () => pool.end(),
+  }
+  return new PostgresDialect({ pool: adapter })
+}

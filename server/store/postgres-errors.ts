@@ -1,0 +1,43 @@
+// What PostgreSQL and the way to it can answer, in our words. Texts of the database itself may quote rows, so they go into the cause and not to people.
+import { AppError } from '../../shared/protocol/error.ts'
+
+/** How soon it is worth to ask again. */
+const RETRY_AFTER_MS = 2_000
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** SQLSTATE: a connection that is gone or was not made (08), a server that stops, starts or has no room for us, one that only reads (a standby). */
+const UNREACHABLE_STATE = /^(08...|57P0[1-5]|53300|25006)$/
+/** Of the system and of TLS. */
+const UNREACHABLE_CODE =
+  /^(ECONN|EPIPE|ENOTFOUND|EAI_|ENOENT|EACCES|EHOST|ENET|ETIMEDOUT|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/
+const UNREACHABLE_TEXT =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|The server does not support SSL)/
+/** Wrong user, password or database. */
+const REFUSED_STATE = /^(28...|3D000|42501)$/
+
+/** `at`: where, without its secret. */
+export function namedPostgresError(error: unknown, at: string): unknown {
+  if (error instanceof AppError || !(error instanceof Error)) return error
+  const code = codeOf(error)
+  const options = { cause: error }
+  if (code === '53100') {
+    const remedy = 'Free some space on the disk of PostgreSQL; it goes on by itself then, and what is applied in clusters stays applied.'
+    return new AppError('disk_full', { doing: 'write the fleet store', detail: `${at} has no space left`, remedy }, options)
+  }
+  if (code === '57014')
+    return new AppError('unavailable', { doing: 'read the fleet store', detail: 'it took too long', retryAfterMs: RETRY_AFTER_MS }, options)
+  if (REFUSED_STATE.test(code)) {
+    const remedy = 'Check user, password and database, and that the user owns the database.'
+    return unreachable(`${at}: ${error.message}`, options, remedy)
+  }
+  if (UNREACHABLE_STATE.test(code) || UNREACHABLE_CODE.test(code) || UNREACHABLE_TEXT.test(error.message)) {
+    return unreachable(`${at}: ${error.message}`, options)
+  }
+  return error
+}
+
+function unreachable(detail: string, options: { cause: unknown }, remedy?: string): AppError {
+  const data = { doing: 'use the fleet store', detail, retryAfterMs: RETRY_AFTER_MS }
+  return new AppError('store_unreachable', remedy === undefined ? data : { ...data, remedy }, options)
+}

@@ -1,0 +1,60 @@
+// The two databases that a fleet store can be in: what is said of a store is shown on both.
+import { join } from 'node:path'
+import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
+import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
+import type { Store } from '../../server/store/store.ts'
+import { type Connections, createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
+import { type Random, seededRandom } from '../../shared/runtime/random.ts'
+import { testDatabase } from './postgres.ts'
+import { tempDir } from './temp-dir.ts'
+
+/** A file or a database, empty at first; it can be opened again, and by several at once. */
+export interface StorePlace {
+  /** File name or URL. */
+  at: string
+  open(options?: { random?: Random; clock?: Clock }): Promise<Store>
+  connect(): Promise<Connections>
+}
+
+export interface StoreKind {
+  name: 'SQLite' | 'PostgreSQL'
+  place(): Promise<StorePlace>
+}
+
+export const SQLITE: StoreKind = {
+  name: 'SQLite',
+  place: async () => {
+    const at = join(tempDir(), 'fleet.sqlite')
+    return {
+      at,
+      open: ({ random = seededRandom(1), clock = systemClock } = {}) => openSqliteStore(at, { random, clock }),
+      connect: () => connectSqlite(at),
+    }
+  },
+}
+
+export const POSTGRES: StoreKind = {
+  name: 'PostgreSQL',
+  place: async () => {
+    const url = await testDatabase()
+    return {
+      at: url,
+      open: ({ random = seededRandom(1), clock = systemClock } = {}) => openPostgresStore({ url }, { random, clock }),
+      connect: () => connectPostgres({ url }, systemClock),
+    }
+  },
+}
+
+/** For `describe.each(STORES)('$name', …)`. */
+export const STORES: readonly StoreKind[] = [SQLITE, POSTGRES]
+
+/** A store in a place of its own. */
+export const openIn = async (kind: StoreKind, options?: Parameters<StorePlace['open']>[0]): Promise<Store> =>
+  (await kind.place()).open(options)
+
+/** The handle that a store's methods get, in a place of its own. */
+export async function openDb(kind: StoreKind, clock: Clock = systemClock): Promise<StoreDb & { connections: Connections }> {
+  const connections = await (await kind.place()).connect()
+  return Object.assign(createStoreDb(connections, clock), { connections })
+}
