@@ -8,6 +8,13 @@ export const SERVER_OPTIONS = {
     help: 'Folder for the fleet store, shard files, content and keys.',
     default: '/var/lib/skerry',
   },
+  store: {
+    type: 'text',
+    placeholder: 'URL',
+    help: 'PostgreSQL database for the fleet store: postgres://user@host/database; default a SQLite file in the data folder.',
+    secret: true,
+  },
+  storeFile: { type: 'text', placeholder: 'FILE', help: 'File with that URL, if there is a password in it.' },
   listen: { type: 'address', help: 'Where API and agents are served.', default: '127.0.0.1:8080' },
   adminTokenFile: {
     type: 'text',

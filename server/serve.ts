@@ -11,6 +11,7 @@ import { systemRandom } from '../shared/runtime/random.ts'
 import { writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { startServer } from './server.ts'
+import { readStorePlace } from './store-place.ts'
 
 export interface ServeIo {
   env: Record<string, string | undefined>
@@ -26,20 +27,23 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, listen, adminTokenFile, externalUrl, logLevel } = read.options
+  const { data, store, storeFile, listen, adminTokenFile, externalUrl, logLevel } = read.options
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   try {
+    const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const folder = openDataFolder(data)
-    const options = { dataDir: folder.path, ...address, ...(externalUrl === undefined ? {} : { externalUrl }) }
+    const options = { dataDir: folder.path, store: place, ...address, ...(externalUrl === undefined ? {} : { externalUrl }) }
     const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })
     await showToken(server.firstAdminToken, tokenFile, server.url, io)
-    const signal = await new Promise<string>((resolve) => io.onStop(resolve))
-    log.info('stopping', { signal })
+    const signal = new Promise<string>((resolve) => io.onStop(resolve))
+    const why = await Promise.race([signal, server.failed])
+    log.info('stopping', typeof why === 'string' ? { signal: why } : { error: describeError(why) })
     await server.stop()
     folder.unlock()
+    if (typeof why !== 'string') throw why
     return 0
   } catch (error) {
     const told = isPortInUse(error)

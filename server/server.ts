@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
+import type { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -33,13 +34,17 @@ import { createIngest } from './ingest/ingest-loop.ts'
 import { maintainContent } from './store/content-collect.ts'
 import { contentFilesIn } from './store/content-files.ts'
 import { createFileContentStore } from './store/file-content-store.ts'
-import { openSqliteStore } from './store/kysely-store.ts'
+import { openPostgresStore, openSqliteStore } from './store/kysely-store.ts'
+import type { Store } from './store/store.ts'
+import type { PostgresPlace } from './store-place.ts'
 
 /** Above every limit of the routes, so that what is too large gets their answer and not a cut connection. */
 const REQUEST_BYTES_MAX = 16 * 1_024 * 1_024
 
 export interface ServerOptions {
   dataDir: string
+  /** Default: a SQLite file in the data folder. */
+  store?: PostgresPlace | null
   hostname: string
   port: number
   /** How agents and forges reach it; default http:// and the address. */
@@ -58,6 +63,8 @@ export interface RunningServer {
   url: string
   /** Of the first start only: shown once, stored as a hash. */
   firstAdminToken: string | null
+  /** Resolves when it can do nothing any more: another server has its database. */
+  failed: Promise<AppError>
   stop(): Promise<void>
 }
 
@@ -68,11 +75,33 @@ const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 5_000
 
-export async function startServer(options: ServerOptions, { clock, random, log, freeMemory }: ServerDeps): Promise<RunningServer> {
+/** A server before this one that is about to end: until its connections are gone, the database is in use. */
+const STORE_PATIENCE_MS = 15_000
+
+export async function startServer(options: ServerOptions, deps: ServerDeps): Promise<RunningServer> {
+  const { promise: failed, resolve: onTaken } = Promise.withResolvers<AppError>()
+  const { clock, random } = deps
+  const only = { patienceMs: STORE_PATIENCE_MS, onTaken }
+  const store =
+    options.store == null
+      ? await openSqliteStore(join(options.dataDir, 'fleet.sqlite'), { random, clock })
+      : await openPostgresStore({ ...options.store, only }, { random, clock })
+  try {
+    return { ...(await startOn(store, options, deps)), failed }
+  } catch (error) {
+    await store.close() // its connections would keep the process
+    throw error
+  }
+}
+
+async function startOn(
+  store: Store,
+  options: ServerOptions,
+  { clock, random, log, freeMemory }: ServerDeps,
+): Promise<Omit<RunningServer, 'failed'>> {
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
-  const store = await openSqliteStore(at('fleet.sqlite'), { random, clock })
   const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
   const opened = createShards({
@@ -183,7 +212,7 @@ export async function startServer(options: ServerOptions, { clock, random, log, 
   try {
     http = listen()
   } catch (error) {
-    await closeFiles() // else the next start would take the shards for those of a crash
+    shards.close() // else the next start would take them for those of a crash
     throw error
   }
   const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`

@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { migrate } from './migrations.ts'
 import { readerDialect, writerDialect } from './postgres-dialect.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
-import { parsePostgresUrl } from './postgres-url.ts'
+import type { PostgresTarget } from './postgres-url.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { Connections } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -26,7 +26,7 @@ export async function connectSqlite(path: string): Promise<Connections> {
 }
 
 export interface PostgresConnect {
-  url: string
+  target: PostgresTarget
   /** For a URL without one. */
   password?: () => Promise<string | null>
   /** To be the only server of the database (ST13). Without it: one of many processes that look and write, for tools and tests. */
@@ -41,11 +41,11 @@ export interface PostgresConnect {
 /** How soon the writer tries again to get back what makes it the only one. */
 const RECONNECT_MS = 1_000
 
-/** Throws `store_unreachable`, `store_in_use`, `store_newer`, or `bad_options` for the URL. */
-export async function connectPostgres({ url, password = async () => null, only }: PostgresConnect, clock: Clock): Promise<Connections> {
+/** Throws `store_unreachable`, `store_in_use`, `store_newer`. */
+export async function connectPostgres({ target, password = async () => null, only }: PostgresConnect, clock: Clock): Promise<Connections> {
   // A name of at most 63 bytes, and of this store alone.
   const applicationName = `skerry on ${hostname().slice(0, 26)}, process ${process.pid}, ${randomBytes(4).toString('hex')}`
-  const options = { target: parsePostgresUrl(url), password, applicationName }
+  const options = { target, password, applicationName }
   const session = only && createServerSession({ applicationName, patienceMs: only.patienceMs, clock })
   const closing = new AbortController()
   let keeping = false

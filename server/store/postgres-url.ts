@@ -1,5 +1,6 @@
 // The URL of a fleet store on PostgreSQL: what it may say, and what of it may be shown. Parsed here, so that what a library makes of an odd URL, or of an option
 // that it does not know, is no question; and so that one way of TLS is the way it is.
+import { resolve } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'
 
 const TLS_MODES = ['disable', 'verify-ca', 'verify-full'] as const
@@ -14,7 +15,7 @@ export interface PostgresTarget {
   /** Null: from elsewhere, or none is needed. */
   password: string | null
   tls: TlsMode
-  /** Files. */
+  /** Files, with their whole paths. */
   rootCert: string | null
   cert: string | null
   key: string | null
@@ -51,7 +52,8 @@ export function parsePostgresUrl(text: string): PostgresTarget {
     return refuse(`sslmode may be ${TLS_MODES.join(', ')} or require (which here is verify-full)`)
   }
   if (tls === 'verify-ca' && option('sslrootcert') === null) return refuse('sslmode=verify-ca needs sslrootcert=FILE')
-  const files = { rootCert: option('sslrootcert'), cert: option('sslcert'), key: option('sslkey') }
+  const file = (name: string) => option(name) && resolve(option(name) ?? '')
+  const files = { rootCert: file('sslrootcert'), cert: file('sslcert'), key: file('sslkey') }
   return { host, port, user, database, password: url.password === '' ? null : decode(url.password), tls, ...files }
 }
 

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
 import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
+import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import type { Store } from '../../server/store/store.ts'
 import { type Connections, createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
@@ -40,8 +41,9 @@ export const POSTGRES: StoreKind = {
     const url = await testDatabase()
     return {
       at: url,
-      open: ({ random = seededRandom(1), clock = systemClock } = {}) => openPostgresStore({ url }, { random, clock }),
-      connect: () => connectPostgres({ url }, systemClock),
+      open: ({ random = seededRandom(1), clock = systemClock } = {}) =>
+        openPostgresStore({ target: parsePostgresUrl(url) }, { random, clock }),
+      connect: () => connectPostgres({ target: parsePostgresUrl(url) }, systemClock),
     }
   },
 }
