@@ -1,6 +1,7 @@
 // What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
 import { serviceKey } from '../../shared/model/ids.ts'
+import { placementWords } from '../../shared/model/placement-words.ts'
 import type { ClusterStatus, DriftStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
@@ -91,15 +92,15 @@ export function placementView(input: PlacementInput): PlacementView {
 function placementState({ cluster, liveness, desired, status, confirmation }: PlacementInput): State {
   const { doc } = desired
   const away = absence(cluster.name, liveness)
-  const last = { sync: status?.sync ?? 'Unknown', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
+  const words = placementWords(doc === null ? null : { digest: doc.removal === undefined ? doc.digest : null }, status)
+  const last = { sync: words?.sync ?? 'Synced', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
   const details = `\`skerry get objects -p ${desired.project} --service ${desired.service} --cluster ${cluster.name}\` shows each object.`
-  if (doc === null) return { ...last, sync: 'Synced', reason: 'Removed', message: 'nothing of it is left here', next: '' }
+  if (doc === null) return { ...last, reason: 'Removed', message: 'nothing of it is left here', next: '' }
   if (doc.removal !== undefined) {
     const { policy, by, why, atMs } = doc.removal
     const how = policy === 'prune' ? 'its objects are being deleted' : 'its objects are being let go and stay in the cluster'
     return {
       ...last,
-      sync: 'OutOfSync',
       sinceMs: atMs,
       reason: 'Removing',
       message: `removed by ${by} (${why}): ${how}${status === null ? '' : sentence(status.message)}`,
@@ -130,7 +131,6 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
     const held = status.received === undefined ? 'it holds none yet' : `it holds commit ${short(status.received.commit)}`
     return {
       ...last,
-      sync: 'OutOfSync',
       reason: away?.reason ?? 'NotReceived',
       message: `commit ${short(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
       next: away?.next ?? 'Nothing yet: it is on its way.',
@@ -138,7 +138,7 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
   }
   if (status.applied?.digest !== doc.digest && status.sync === 'Synced') {
     const message = `commit ${short(doc.commit)} has arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
-    return { ...last, sync: 'OutOfSync', reason: 'NotApplied', message, next: away?.next ?? `Nothing yet: it is being applied. ${details}` }
+    return { ...last, reason: 'NotApplied', message, next: away?.next ?? `Nothing yet: it is being applied. ${details}` }
   }
   if (isFine(status))
     return { ...last, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }

@@ -18,15 +18,21 @@ export type RollupDimension = (typeof ROLLUP_DIMENSIONS)[number]
 /** One thing that is counted once under a key. */
 export type RollupFact = readonly [dimension: RollupDimension, key: string, value: string]
 
-/** Rows in one statement. */
+/** Rows in one statement: 4 parameters each, databases take at least 32,766. */
 const BATCH_ROWS = 500
 
-export class RollupDeltas {
-  private readonly sums = new Map<string, { fact: RollupFact; n: number }>()
+interface Sum {
+  fact: RollupFact
+  n: number
+}
 
-  add(facts: Iterable<RollupFact>, n: 1 | -1): void {
+export class RollupDeltas {
+  private readonly sums = new Map<string, Sum>()
+
+  /** `n`: of how many equal things these are the facts; negative: which are no more. */
+  add(facts: Iterable<RollupFact>, n: number): void {
     for (const fact of facts) {
-      const key = fact.join('\n')
+      const key = `${fact[0]}\n${fact[1]}\n${fact[2]}`
       const held = this.sums.get(key)
       if (held === undefined) this.sums.set(key, { fact, n })
       else held.n += n
@@ -34,16 +40,23 @@ export class RollupDeltas {
   }
 
   async write(trx: Transaction<Tables>): Promise<void> {
-    const rows = [...this.sums.entries()]
+    const sums = [...this.sums.entries()]
       .filter(([, { n }]) => n !== 0)
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, { fact, n }]) => ({ dimension: fact[0], key: fact[1], value: fact[2], n }))
-    for (let start = 0; start < rows.length; start += BATCH_ROWS)
-      await trx
-        .insertInto('rollups')
-        .values(rows.slice(start, start + BATCH_ROWS))
-        .onConflict((on) => on.columns(['dimension', 'key', 'value']).doUpdateSet({ n: sql<number>`rollups.n + excluded.n` }))
-        .execute()
-    if (rows.some(({ n }) => n < 0)) await trx.deleteFrom('rollups').where('n', '=', 0).execute()
+      .map(([, sum]) => sum)
+    for (let start = 0; start < sums.length; start += BATCH_ROWS) await writeBatch(trx, sums.slice(start, start + BATCH_ROWS))
   }
+}
+
+async function writeBatch(trx: Transaction<Tables>, sums: readonly Sum[]): Promise<void> {
+  const counted = await trx
+    .insertInto('rollups')
+    .values(sums.map(({ fact: [dimension, key, value], n }) => ({ dimension, key, value, n })))
+    .onConflict((on) => on.columns(['dimension', 'key', 'value']).doUpdateSet({ n: sql<number>`rollups.n + excluded.n` }))
+    .returning(['dimension', 'key', 'value', 'n'])
+    .execute()
+  // What is none any more has no row: counts of images and labels that came and went would grow for ever.
+  for (const { dimension, key, value, n } of counted)
+    if (n === 0)
+      await trx.deleteFrom('rollups').where('dimension', '=', dimension).where('key', '=', key).where('value', '=', value).execute()
 }

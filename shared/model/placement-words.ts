@@ -1,0 +1,23 @@
+// The two words of a service in a cluster as people see them: of what it shall have there and of what its agent reported. The list, the view of one and the counts
+// all take them from here. That a cluster is away has no part in it: time passes without anybody writing it down.
+import type { HealthWord, ServiceStatus, SyncWord } from './status.ts'
+
+export interface PlacementWords {
+  sync: SyncWord
+  health: HealthWord
+}
+
+/** What the words depend on. */
+export type ReportedService = Pick<ServiceStatus, 'sync' | 'health' | 'received' | 'applied' | 'refusal'>
+
+/** `desired` null: nothing of it is left here; `digest` null: it is being removed. `status` null: its agent did not report it. */
+export function placementWords(desired: { digest: string | null } | null, status: ReportedService | null): PlacementWords | null {
+  if (desired === null) return null
+  const health = status?.health ?? 'Unknown'
+  if (desired.digest === null) return { sync: 'OutOfSync', health }
+  if (status === null) return { sync: 'Unknown', health }
+  if (status.refusal !== undefined) return { sync: status.sync, health }
+  if (status.received?.digest !== desired.digest) return { sync: 'OutOfSync', health }
+  if (status.applied?.digest !== desired.digest && status.sync === 'Synced') return { sync: 'OutOfSync', health }
+  return { sync: status.sync, health }
+}
