@@ -1,5 +1,5 @@
-// What one write transaction changed, for those who follow the store: numbered in the order of commits when the transaction ends, because a number that is
-// taken earlier is waited for longer.
+// What one write transaction changed, for those who follow the store: numbered when the transaction ends, in the order of commits and without a gap. One entry for each
+// subject, however much of it changed.
 import type { Transaction } from 'kysely'
 import { nextNumber } from './counters.ts'
 import type { Tables } from './tables.ts'
@@ -24,9 +24,9 @@ export interface ChangeNote {
   /** Cluster id. */
   cluster?: string
   project?: string
-  /** Of the resource, with its kind before it: `Service/podinfo`; of a service: its name. */
+  /** Topics desired and render: of the service; confirmation: of its service, too; repository: of the repository. Else with its kind before it: `Service/podinfo`. */
   name?: string
-  /** What of it; null: too much to name, look at all of it. */
+  /** What of it: `kind/key` of statuses, cluster ids of desired rows, ids of events and questions; null: too much to name, look at all of it. */
   keys?: readonly string[] | null
 }
 
@@ -36,17 +36,20 @@ export const CHANGE_KEYS_MAX = 64
 const BATCH_ROWS = 500
 
 export class ChangeLog {
-  private readonly notes: ChangeNote[] = []
+  private readonly notes = new Map<string, ChangeNote>()
 
   add(note: ChangeNote): void {
-    this.notes.push(note)
+    const subject = `${note.topic}\n${note.cluster ?? ''}\n${note.project ?? ''}\n${note.name ?? ''}`
+    const held = this.notes.get(subject)
+    if (held === undefined) this.notes.set(subject, note)
+    else this.notes.set(subject, { ...note, keys: bothKeys(held.keys, note.keys) })
   }
 
   /** The number of the last change; null when there is none. */
   async write(trx: Transaction<Tables>, nowMs: number): Promise<number | null> {
-    if (this.notes.length === 0) return null
-    const last = await nextNumber(trx, 'change', this.notes.length)
-    const rows = this.notes.map((note, index) => toRow(note, last - this.notes.length + 1 + index, nowMs))
+    if (this.notes.size === 0) return null
+    const last = await nextNumber(trx, 'change', this.notes.size)
+    const rows = [...this.notes.values()].map((note, index) => toRow(note, last - this.notes.size + 1 + index, nowMs))
     for (let start = 0; start < rows.length; start += BATCH_ROWS)
       await trx
         .insertInto('changes')
@@ -54,6 +57,11 @@ export class ChangeLog {
         .execute()
     return last
   }
+}
+
+function bothKeys(a: ChangeNote['keys'], b: ChangeNote['keys']): readonly string[] | null {
+  if (a == null || b == null || a.length > CHANGE_KEYS_MAX || b.length > CHANGE_KEYS_MAX) return null
+  return [...new Set([...a, ...b])]
 }
 
 function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, atMs: number): Tables['changes'] {

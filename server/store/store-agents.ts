@@ -6,10 +6,12 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
+import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
+import { confirmationNote } from './store-people.ts'
 import { readLabels, type Tables } from './tables.ts'
 
 type AgentStore = Pick<
@@ -37,17 +39,21 @@ const CLUSTERS_A_TIME = 500
 export function createAgentStore(db: StoreDb): AgentStore {
   return {
     createJoinToken: async (record) => {
-      await db.write(({ sql: trx }) => trx.insertInto('join_tokens').values(fromJoinToken(record)).execute())
+      await db.write(async ({ sql: trx, changes }) => {
+        await trx.insertInto('join_tokens').values(fromJoinToken(record)).execute()
+        changes.add(joinTokenNote(record.id))
+      })
     },
     listJoinTokens: async () => {
       const rows = await db.read.selectFrom('join_tokens').selectAll().orderBy('created_ms').orderBy('id').execute()
       return rows.map(toJoinToken)
     },
     deleteJoinToken: async (id) => {
-      const { numDeletedRows } = await db.write(({ sql: trx }) =>
-        trx.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow(),
-      )
-      return numDeletedRows > 0n
+      return db.write(async ({ sql: trx, changes }) => {
+        const { numDeletedRows } = await trx.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow()
+        if (numDeletedRows > 0n) changes.add(joinTokenNote(id))
+        return numDeletedRows > 0n
+      })
     },
 
     join: (input) => db.write((tx) => join(tx, input)),
@@ -61,15 +67,17 @@ export function createAgentStore(db: StoreDb): AgentStore {
       return readSlices(read, toAgent)
     },
     raiseIncarnation: async (agentId) => {
-      const row = await db.write(({ sql: trx }) =>
-        trx
+      const row = await db.write(async ({ sql: trx, changes }) => {
+        const raised = await trx
           .updateTable('agents')
           .set((eb) => ({ incarnation: eb('incarnation', '+', 1) }))
           .where('agent_id', '=', agentId)
           .where('incarnation', '<', INCARNATION_MAX)
-          .returning('incarnation')
-          .executeTakeFirst(),
-      )
+          .returning(['incarnation', 'cluster_id'])
+          .executeTakeFirst()
+        if (raised !== undefined) changes.add({ topic: 'cluster', cluster: raised.cluster_id })
+        return raised
+      })
       if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
       return row.incarnation
     },
@@ -77,7 +85,12 @@ export function createAgentStore(db: StoreDb): AgentStore {
       const rows = await db.read.selectFrom('meta').selectAll().where('key', 'like', `${SHARD_KEY}%`).execute()
       return new Map(rows.map(({ key, value }) => [Number(key.slice(SHARD_KEY.length)), value]))
     },
-    adoptShards: (files) => db.write(({ sql: trx }) => adoptShards(trx, files)),
+    adoptShards: (files) =>
+      db.write(async ({ sql: trx, changes }) => {
+        const raised = await adoptShards(trx, files)
+        if (raised.length > 0) changes.add({ topic: 'cluster', keys: raised })
+        return raised
+      }),
 
     listClusters: async () => {
       const rows = clusterRows(db.read).orderBy('resources.name').limit(SLICE_ROWS)
@@ -120,6 +133,9 @@ export function createAgentStore(db: StoreDb): AgentStore {
   }
 }
 
+const joinTokenNote = (id: string): ChangeNote => ({ topic: 'token', name: `JoinToken/${id}` })
+const clusterNote = (cluster: ClusterId, name: string): ChangeNote => ({ topic: 'cluster', cluster, name: `Cluster/${name}` })
+
 const SHARD_KEY = 'shard '
 
 async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['adoptShards']>[0]): Promise<ClusterId[]> {
@@ -145,12 +161,14 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
 }
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */
-export async function deleteClusterRows({ sql: trx }: Tx, name: string): Promise<boolean> {
+export async function deleteClusterRows({ sql: trx, changes }: Tx, name: string): Promise<boolean> {
   const cluster = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirst()
   if (cluster === undefined) return false
   const id = cluster.cluster_id
+  changes.add(clusterNote(id, name))
   await trx.deleteFrom('resources').where('kind', '=', 'Cluster').where('project', '=', FLEET).where('name', '=', name).execute()
-  await trx.deleteFrom('confirmations').where('cluster', '=', name).execute()
+  const questions = trx.deleteFrom('confirmations').where('cluster', '=', name).returning(['id', 'project', 'service'])
+  for (const question of await questions.execute()) changes.add(confirmationNote(question))
   await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('statuses').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
@@ -159,7 +177,7 @@ export async function deleteClusterRows({ sql: trx }: Tx, name: string): Promise
 }
 
 async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
-  const { sql: trx } = tx
+  const { sql: trx, changes } = tx
   const known = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
   // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
   // a person undoes a revocation, its sessions say so.
@@ -184,6 +202,8 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
     .where('uses_left', '>', 0)
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return { kind: 'token_used_up' }
+  changes.add(joinTokenNote(token.id))
+  changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
   if (known === undefined) await insertCluster(trx, input, token.labels)
   else await rejoin(trx, input, known.cluster_id)
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()

@@ -66,7 +66,7 @@ function runsOf(rows: readonly NewRow[]): Written[] {
   return runs
 }
 
-async function publishRun({ sql: trx }: Tx, { project, service, rows }: Written): Promise<Published[]> {
+async function publishRun({ sql: trx, changes }: Tx, { project, service, rows }: Written): Promise<Published[]> {
   const ids = rows.map(({ clusterId }) => clusterId)
   const ofService = () => trx.selectFrom('desired').where('project', '=', project).where('service', '=', service)
   const found = await ofService().selectAll().where('cluster_id', 'in', ids).execute()
@@ -87,6 +87,7 @@ async function publishRun({ sql: trx }: Tx, { project, service, rows }: Written)
     await of.where('cluster_id', 'in', clusters).execute()
   }
   const ordinals = await writeChanged(trx, { project, service }, changed)
+  if (ordinals.size > 0) changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
   return rows.map(({ clusterId }) => {
     const before = held.get(clusterId)
     const ordinal = ordinals.get(clusterId)

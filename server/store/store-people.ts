@@ -1,5 +1,5 @@
 // What waits for a person, and the tokens that people come with.
-
+import type { ChangeNote } from './change-log.ts'
 import type { Confirmation, Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'
@@ -27,7 +27,7 @@ export function createPeopleStore(db: StoreDb, newConfirmationId: () => string):
   }
   return {
     openConfirmation: (confirmation) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
         const { subject, token } = confirmation
         const held = await trx.selectFrom('confirmations').selectAll().where('subject', '=', subject).executeTakeFirst()
         // The same question, or about fewer of the same names, keeps its id, its age and a yes that was given. Another one gets a new id: who typed the
@@ -42,6 +42,9 @@ export function createPeopleStore(db: StoreDb, newConfirmationId: () => string):
           confirmed_ms: same ? held.confirmed_ms : null,
           confirmed_by: same ? held.confirmed_by : null,
         }
+        if (held !== undefined && (Object.keys(row) as Array<keyof typeof row>).every((column) => held[column] === row[column]))
+          return toConfirmation(held)
+        changes.add({ ...confirmationNote(row), keys: held === undefined || held.id === row.id ? [row.id] : [held.id, row.id] })
         await trx
           .insertInto('confirmations')
           .values(row)
@@ -71,23 +74,31 @@ export function createPeopleStore(db: StoreDb, newConfirmationId: () => string):
       return rows.map(toConfirmation)
     },
     confirm: async (id, by, nowMs) => {
-      await db.write(({ sql: trx }) =>
-        trx
+      await db.write(async ({ sql: trx, changes }) => {
+        const confirmed = await trx
           .updateTable('confirmations')
           .set({ confirmed_ms: nowMs, confirmed_by: by })
           .where('id', '=', id)
           .where('confirmed_ms', 'is', null)
-          .execute(),
-      )
+          .returning(['id', 'project', 'service'])
+          .executeTakeFirst()
+        if (confirmed !== undefined) changes.add(confirmationNote(confirmed))
+      })
       return readBy('id', id)
     },
     closeConfirmation: async (subject) => {
-      await db.write(({ sql: trx }) => trx.deleteFrom('confirmations').where('subject', '=', subject).execute())
+      await db.write(async ({ sql: trx, changes }) => {
+        const closed = trx.deleteFrom('confirmations').where('subject', '=', subject).returning(['id', 'project', 'service'])
+        for (const question of await closed.execute()) changes.add(confirmationNote(question))
+      })
     },
 
     createApiToken: async ({ id, tokenHash, name, createdMs }) => {
       const row = { id, token_hash: tokenHash, name, created_ms: createdMs }
-      await db.write(({ sql: trx }) => trx.insertInto('api_tokens').values(row).execute())
+      await db.write(async ({ sql: trx, changes }) => {
+        await trx.insertInto('api_tokens').values(row).execute()
+        changes.add({ topic: 'token', name: `ApiToken/${id}` })
+      })
     },
     apiTokenByHash: async (tokenHash) =>
       (await db.read.selectFrom('api_tokens').select(['id', 'name']).where('token_hash', '=', tokenHash).executeTakeFirst()) ?? null,
@@ -100,6 +111,13 @@ export function createPeopleStore(db: StoreDb, newConfirmationId: () => string):
     },
   }
 }
+
+export const confirmationNote = ({ id, project, service }: Pick<Tables['confirmations'], 'id' | 'project' | 'service'>): ChangeNote => ({
+  topic: 'confirmation',
+  project,
+  name: service,
+  keys: [id],
+})
 
 function fromConfirmation(value: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Omit<Tables['confirmations'], 'id'> {
   const { createdMs, names, ...rest } = value

@@ -1,10 +1,12 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
+import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
 import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
+import { confirmationNote } from './store-people.ts'
 import { readError, readLabels, type Tables, writeError } from './tables.ts'
 
 type ResourceStore = Pick<
@@ -28,7 +30,7 @@ const SCAN_ROWS = 500
 export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
   return {
     applyResource: (key, change) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
         const held = await find(trx, key)
         const expected = change.ifVersion
         if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
@@ -48,6 +50,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
             deleting_ms: null,
           }
           await trx.insertInto('resources').values(row).execute()
+          changes.add(resourceNote(row))
           return { kind: 'created', resource: toResource(row) }
         }
         if (held.labels === labels && held.spec === spec) return { kind: 'unchanged', resource: toResource(held) }
@@ -60,6 +63,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           updated_ms: nowMs,
         }
         await whereKey(trx.updateTable('resources').set(row), key).execute()
+        changes.add(resourceNote(row))
         return { kind: 'configured', resource: toResource(row) }
       }),
 
@@ -93,44 +97,52 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
     },
 
     markDeleting: (key, nowMs) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
         const held = await find(trx, key)
         if (held === undefined) return false
         if (held.deleting_ms !== null) return true
         const version = await nextNumber(trx, 'resource_version')
         await whereKey(trx.updateTable('resources').set({ deleting_ms: nowMs, updated_ms: nowMs, version }), key).execute()
+        changes.add(resourceNote(held))
         return true
       }),
 
     deleteResource: (key) =>
       db.write(async (tx) => {
-        const { sql: trx } = tx
+        const { sql: trx, changes } = tx
         const { kind, project, name } = key
         if (kind === 'Cluster') return deleteClusterRows(tx, name)
-        if (kind === 'Repository')
-          await trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name).execute()
-        else await trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name).execute()
+        const ofIt =
+          kind === 'Repository'
+            ? trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
+            : trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
+        const state = await ofIt.executeTakeFirstOrThrow()
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
+        if (numDeletedRows + state.numDeletedRows > 0n) changes.add(resourceNote(key))
         return numDeletedRows > 0n
       }),
 
     finishDeletion: (key, version) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
         const marked = trx.deleteFrom('resources').where('version', '=', version).where('deleting_ms', 'is not', null)
         const { numDeletedRows } = await whereKey(marked, key).executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
+        changes.add(resourceNote(key))
         await trx.deleteFrom('render_states').where('project', '=', key.project).where('service', '=', key.name).execute()
         return true
       }),
 
     takeBackDeletion: (key, subject, nowMs) =>
-      db.write(async ({ sql: trx }) => {
-        const question = await trx
+      db.write(async ({ sql: trx, changes }) => {
+        const [question] = await trx
           .deleteFrom('confirmations')
           .where('subject', '=', subject)
           .where('confirmed_ms', 'is', null)
-          .executeTakeFirstOrThrow()
-        if (question.numDeletedRows === 0n) return false
+          .returning(['id', 'project', 'service'])
+          .execute()
+        if (question === undefined) return false
+        changes.add(confirmationNote(question))
+        changes.add(resourceNote(key))
         const version = await nextNumber(trx, 'resource_version')
         await whereKey(trx.updateTable('resources').set({ deleting_ms: null, updated_ms: nowMs, version }), key).execute()
         return true
@@ -148,13 +160,16 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
 
     setRepositoryState: async (project, name, state) => {
       const columns = { commit_id: state.commit, fetched_ms: state.fetchedMs, error: writeError(state.error) }
-      await db.write(({ sql: trx }) =>
-        trx
+      await db.write(async ({ sql: trx, changes }) => {
+        const ofIt = trx.selectFrom('repository_states').selectAll().where('project', '=', project).where('name', '=', name)
+        if (isSame(await ofIt.executeTakeFirst(), columns)) return
+        await trx
           .insertInto('repository_states')
           .values({ project, name, ...columns })
           .onConflict((on) => on.columns(['project', 'name']).doUpdateSet(columns))
-          .execute(),
-      )
+          .execute()
+        changes.add({ topic: 'repository', project, name })
+      })
     },
 
     renderState: async ({ project, service }) => {
@@ -183,13 +198,16 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         rendered_ms: state.renderedMs,
         error: writeError(state.error),
       }
-      await db.write(({ sql: trx }) =>
-        trx
+      await db.write(async ({ sql: trx, changes }) => {
+        const ofIt = trx.selectFrom('render_states').selectAll().where('project', '=', project).where('service', '=', service)
+        if (isSame(await ofIt.executeTakeFirst(), columns)) return
+        await trx
           .insertInto('render_states')
           .values({ project, service, ...columns })
           .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
-          .execute(),
-      )
+          .execute()
+        changes.add({ topic: 'render', project, name: service })
+      })
     },
   }
 }
@@ -202,6 +220,17 @@ interface Filterable {
 }
 const whereKey = <T extends Filterable>(query: T, { kind, project, name }: ResourceKey): T =>
   query.where('kind', '=', kind).where('project', '=', project).where('name', '=', name)
+
+/** Of a cluster: with its id, which is its resource's uid, as in all that is said of clusters. */
+const resourceNote = ({ kind, project, name, uid }: ResourceKey & { uid?: string }): ChangeNote => ({
+  topic: 'resource',
+  ...(kind === 'Cluster' && uid !== undefined ? { cluster: uid } : { project }),
+  name: `${kind}/${name}`,
+})
+
+/** Nothing would change. */
+const isSame = <T extends object>(held: T | undefined, columns: Partial<T>): boolean =>
+  held !== undefined && Object.entries(columns).every(([column, value]) => held[column as keyof T] === value)
 
 function toResource(row: Tables['resources']): StoredResource {
   const { kind, project, name, uid, generation, version, spec } = row

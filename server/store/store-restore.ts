@@ -1,7 +1,8 @@
 // What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
-import { sql } from 'kysely'
-import type { Store } from './store.ts'
+import { sql, type Transaction } from 'kysely'
+import type { RestoreProof, Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
 
 type RestoreStore = Pick<Store, 'distrustLogs' | 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
@@ -36,7 +37,9 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
       return rows.map((row) => ({ clusterId: row.cluster_id, epoch: row.epoch, ordinal: row.ordinal, atMs: row.at_ms }))
     },
     recordRestoreProofs: (proofs) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
+        if (!(await saysMore(trx, proofs))) return
+        changes.add({ topic: 'restore', keys: proofs.map(({ clusterId }) => clusterId) })
         for (let start = 0; start < proofs.length; start += PROOFS_A_TIME)
           await trx
             .insertInto('restore_proofs')
@@ -54,7 +57,8 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
             .execute()
       }),
     settleRestore: (nowMs) =>
-      db.write(async ({ sql: trx }) => {
+      db.write(async ({ sql: trx, changes }) => {
+        changes.add({ topic: 'restore' })
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
         const least = Math.max(
           proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0),
@@ -65,4 +69,14 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
         await trx.deleteFrom('restore_proofs').execute()
       }),
   }
+}
+
+/** Than what was recorded. */
+async function saysMore(trx: Transaction<Tables>, proofs: readonly RestoreProof[]): Promise<boolean> {
+  const rows = await trx.selectFrom('restore_proofs').selectAll().execute()
+  const held = new Map(rows.map((row) => [row.cluster_id, row]))
+  return proofs.some(({ clusterId, epoch, ordinal }) => {
+    const row = held.get(clusterId)
+    return row === undefined || epoch > row.epoch || ordinal > row.ordinal
+  })
 }
