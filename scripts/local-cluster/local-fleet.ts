@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from './child-process.ts'
+import { type LocalPostgres, postgresIsWanted, startPostgres } from './postgres.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
@@ -57,10 +58,18 @@ export interface AgentStatus {
   }>
 }
 
+export interface FleetDatabase {
+  readonly postgres: LocalPostgres
+  /** With its password. */
+  readonly url: string
+}
+
 export interface LocalFleet {
   readonly serverUrl: string
   readonly token: string
   readonly dataDir: string
+  /** What the server's fleet store is in; null: SQLite in `dataDir`. */
+  readonly database: FleetDatabase | null
   /** `wait: false`: does not wait until it answers. */
   startServer(options?: { wait?: boolean }): Promise<void>
   killServer(): Promise<void>
@@ -84,7 +93,7 @@ export interface LocalFleet {
   stop(): Promise<void>
 }
 
-/** `serverEnv`: besides our own, for the server alone. `dataDir`: of the server; default a folder that is removed at the end. */
+/** SKERRY_TEST_STORE=postgres gives the server a PostgreSQL of its own. `serverEnv`: besides our own, for the server alone. `dataDir`: of the server; default a folder that is removed at the end. */
 export async function createLocalFleet(
   options: { programs?: Programs; serverEnv?: Record<string, string>; dataDir?: string } = {},
 ): Promise<LocalFleet> {
@@ -97,6 +106,7 @@ export async function createLocalFleet(
   const tokenFile = join(folder.path, 'admin.token')
   const serverLogPath = join(folder.path, 'server.log')
   const dataDir = options.dataDir ?? join(folder.path, 'server')
+  const database = postgresIsWanted() ? await startDatabase() : null
   const agents: LocalAgent[] = []
   let server: ChildProcess | undefined
   let token = ''
@@ -105,7 +115,8 @@ export async function createLocalFleet(
     if (wait && server?.exitCode() === null) return ready(server)
     await server?.kill()
     const flags = ['server', '--data', dataDir, '--listen', `127.0.0.1:${port}`, '--admin-token-file', tokenFile]
-    const child = startChild([...program('skerry'), ...flags], serverLogPath, options.serverEnv)
+    const env = { ...options.serverEnv, ...(database === null ? {} : { SKERRY_STORE: database.url }) }
+    const child = startChild([...program('skerry'), ...flags], serverLogPath, env)
     server = child
     if (wait) await ready(child)
   }
@@ -174,6 +185,7 @@ export async function createLocalFleet(
   const stop = async () => {
     await Promise.all(agents.map((agent) => agent.kill()))
     await killServer()
+    await database?.postgres.stop()
     await folder.remove()
   }
   return {
@@ -182,6 +194,7 @@ export async function createLocalFleet(
       return token
     },
     dataDir,
+    database,
     startServer,
     killServer,
     serverPid: () => server?.pid ?? 0,
@@ -193,6 +206,11 @@ export async function createLocalFleet(
     addAgent,
     stop,
   }
+}
+
+async function startDatabase(): Promise<FleetDatabase> {
+  const postgres = await startPostgres()
+  return { postgres, url: await postgres.createDatabase() }
 }
 
 interface AgentOptions {

@@ -20,6 +20,8 @@ export interface LocalPostgres {
   createDatabase(options?: { order?: DatabaseOrder }): Promise<string>
   /** As the superuser, in the database of that URL; answers the rows, their columns separated by `|`. */
   query(url: string, sql: string): Promise<string[]>
+  /** The database as it is now; nobody may use it at that moment, nor when it is put back. */
+  takeCopy(url: string): Promise<{ putBack(): Promise<void> }>
   /** Ends it as a host that goes down does: everybody is cut off. */
   crash(): Promise<void>
   /** Starts it again after `crash`, at the same port. */
@@ -153,12 +155,28 @@ export async function startPostgres(): Promise<LocalPostgres> {
       )
       return `postgres://${name}:${password}@127.0.0.1:${port}/${name}`
     },
-    query: (url, sql) => psql(new URL(url).pathname.slice(1), sql),
+    takeCopy: async (url) => {
+      const name = databaseOf(url)
+      const copy = `${name}_copy_${++made}`
+      const alone = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}';`
+      await psql('postgres', `${alone} create database ${copy} template ${name};`)
+      return {
+        putBack: async () => {
+          await psql('postgres', `${alone} drop database ${name}; create database ${name} owner ${name} template ${copy};`)
+        },
+      }
+    },
+    query: (url, sql) => psql(databaseOf(url), sql),
     crash,
     restart: start,
     stop,
   }
 }
+
+const databaseOf = (url: string): string => new URL(url).pathname.slice(1)
+
+/** Whether servers of tests keep their fleet store in PostgreSQL: the end-to-end tests run once with each. */
+export const postgresIsWanted = (): boolean => process.env['SKERRY_TEST_STORE'] === 'postgres'
 
 /** Synced commits as in production; small, because several run at once. */
 const configuration = (port: number, folder: string): string => `

@@ -3,6 +3,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { postgresIsWanted } from '../../scripts/local-cluster/postgres.ts'
 import { restorePlanViewSchema } from '../../shared/model/views.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ChaosFleet, type ChaosOptions, startChaosFleet } from '../support/chaos-fleet.ts'
@@ -89,41 +90,47 @@ test('CU5 a server whose shard files lost writes or bits serves none of that', a
   process.stdout.write(`chaos-loss: shards ${JSON.stringify(await chaos.verify())}\n`)
 })
 
-test('RP2 CU8 PU7 a server whose fleet store lost its last commits waits for a person if agents know more, and nothing is deleted', async () => {
-  const chaos = await start({ agent: IMPATIENT })
-  // Who joined and who may do what is not what this is about.
-  await chaos.fleet.killServer()
-  checkpoint(join(chaos.fleet.dataDir, 'fleet.sqlite'))
-  await chaos.fleet.startServer()
-  let waited = 0
-  for (let loss = 0; loss < LOSSES; loss++) {
-    const committing = someCommits(chaos, 2)
-    await Bun.sleep(random() * 400)
+// What PostgreSQL lost, or was put back to, is the backup of the next test.
+test.skipIf(postgresIsWanted())(
+  'RP2 CU8 PU7 a server whose fleet store lost its last commits waits for a person if agents know more, and nothing is deleted',
+  async () => {
+    const chaos = await start({ agent: IMPATIENT })
+    // Who joined and who may do what is not what this is about.
     await chaos.fleet.killServer()
-    cutWal(join(chaos.fleet.dataDir, 'fleet.sqlite'), random)
+    checkpoint(join(chaos.fleet.dataDir, 'fleet.sqlite'))
     await chaos.fleet.startServer()
-    await committing
-    await Bun.sleep(300)
-    if (await confirmIfPending(chaos)) waited++
-  }
-  await chaos.commit()
-  let settled = false
-  const confirming = (async () => {
-    // An agent that was silent may show only now what it knows.
-    for (; !settled; await Bun.sleep(300)) await confirmIfPending(chaos)
-  })()
-  await chaos.settled().finally(() => {
-    settled = true
-  })
-  await confirming
-  expect(waited).toBeGreaterThan(0)
-  process.stdout.write(`chaos-loss: fleet store ${JSON.stringify({ waited, ...(await chaos.verify({ events: false })) })}\n`)
-})
+    let waited = 0
+    for (let loss = 0; loss < LOSSES; loss++) {
+      const committing = someCommits(chaos, 2)
+      await Bun.sleep(random() * 400)
+      await chaos.fleet.killServer()
+      cutWal(join(chaos.fleet.dataDir, 'fleet.sqlite'), random)
+      await chaos.fleet.startServer()
+      await committing
+      await Bun.sleep(300)
+      if (await confirmIfPending(chaos)) waited++
+    }
+    await chaos.commit()
+    let settled = false
+    const confirming = (async () => {
+      // An agent that was silent may show only now what it knows.
+      for (; !settled; await Bun.sleep(300)) await confirmIfPending(chaos)
+    })()
+    await chaos.settled().finally(() => {
+      settled = true
+    })
+    await confirming
+    expect(waited).toBeGreaterThan(0)
+    process.stdout.write(`chaos-loss: fleet store ${JSON.stringify({ waited, ...(await chaos.verify({ events: false })) })}\n`)
+  },
+)
 
 test('RP2 a backup of the server that is put back under agents that know more: they keep what they have until a person says yes', async () => {
   const chaos = await start({ agent: IMPATIENT })
   await chaos.fleet.killServer()
+  const { database } = chaos.fleet
   const backup = takeCopy(chaos.fleet.dataDir)
+  const copy = await database?.postgres.takeCopy(database.url)
   undo.push(() => backup.remove())
   await chaos.fleet.startServer()
   for (let n = 0; n < 3; n++) await chaos.commit()
@@ -132,6 +139,7 @@ test('RP2 a backup of the server that is put back under agents that know more: t
   await chaos.fleet.killServer()
   chaos.git.setDown(true) // so that it cannot render anew what it lost
   backup.putBack()
+  await copy?.putBack()
   await chaos.fleet.startServer()
   await eventually('the restore waits for a person', async () => {
     const reports = await Promise.all(chaos.sites.map((site) => site.report()))
@@ -216,7 +224,7 @@ maybe('RP4 PU5 server and agent whose disks are full stay alive, and go on by th
   await Bun.sleep(1_500)
   expect([chaos.fleet.serverPid(), site.pid(), site.alive()]).toEqual([...pids, true])
   expect((await fetch(`${chaos.fleet.serverUrl}/healthz`)).status).toBe(200)
-  expect(statSync(join(chaos.fleet.dataDir, 'fleet.sqlite')).size).toBeGreaterThan(0)
+  if (chaos.fleet.database === null) expect(statSync(join(chaos.fleet.dataDir, 'fleet.sqlite')).size).toBeGreaterThan(0)
   for (const each of disks) each.free()
   await chaos.commit()
   await chaos.settled(90_000)

@@ -13,13 +13,17 @@ let token: string
 const ask = askAt(() => url)
 
 beforeAll(async () => {
-  const { dataDir, agent } = await makeLargeCluster(OBJECTS)
+  const { dataDir, storeUrl, agent } = await makeLargeCluster(OBJECTS)
   const probe = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
   const { port } = probe
   await probe.stop(true)
   url = `http://127.0.0.1:${port}`
   const flags = ['--data', dataDir, '--listen', `127.0.0.1:${port}`]
-  server = Bun.spawn([join(import.meta.dir, '../../dist/skerry'), 'server', ...flags], { stdout: 'ignore', stderr: 'ignore' })
+  server = Bun.spawn([join(import.meta.dir, '../../dist/skerry'), 'server', ...flags], {
+    stdout: 'ignore',
+    stderr: 'ignore',
+    env: { ...process.env, ...(storeUrl === null ? {} : { SKERRY_STORE: storeUrl }) },
+  })
   const isReady = () =>
     fetch(`${url}/readyz`).then(
       ({ ok }) => ok,

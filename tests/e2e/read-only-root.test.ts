@@ -1,13 +1,15 @@
 // The compiled server and agent do their whole work where a container would put them: a read-only root of just their files, uid 65532, no /dev, no /tmp, no
 // environment, nothing writable but the data folder.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { LIBC_FILES, sandboxCommand } from '../../scripts/binary-sandbox.ts'
 import { type ChildProcess, freePort, startChild, waitUntil } from '../../scripts/local-cluster/child-process.ts'
 import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { postgresIsWanted } from '../../scripts/local-cluster/postgres.ts'
 import { startKubeCluster } from '../support/kube-cluster.ts'
+import { testDatabase } from '../support/postgres.ts'
 import { configMapYaml, repositoryYaml, serviceYaml } from '../support/scenario.ts'
 
 setDefaultTimeout(120_000)
@@ -51,15 +53,12 @@ test('BI1 server and agent take a commit to a cluster from a read-only root', as
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   const data = dataDir('server')
-  const server = start('skerry', data, [
-    'server',
-    '--data',
-    '/data',
-    '--listen',
-    `127.0.0.1:${port}`,
-    '--admin-token-file',
-    '/data/admin.token',
-  ])
+  const serverFlags = ['server', '--data', '/data', '--listen', `127.0.0.1:${port}`, '--admin-token-file', '/data/admin.token']
+  if (postgresIsWanted()) {
+    writeFileSync(join(data, 'store-url'), await testDatabase())
+    serverFlags.push('--store-file', '/data/store-url')
+  }
+  const server = start('skerry', data, serverFlags)
   await waitUntil('server in the sandbox', async () => (await fetch(`${url}/readyz`)).ok, { child: server })
   const token = readFileSync(join(data, 'admin.token'), 'utf8').trim()
   const env = { SKERRY_SERVER: url, SKERRY_TOKEN: token }

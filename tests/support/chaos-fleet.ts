@@ -9,7 +9,8 @@ import { createGitServer, type GitServer } from '../../scripts/local-cluster/git
 import { createLocalFleet, type LocalFleet, type Programs } from '../../scripts/local-cluster/local-fleet.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
-import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
+import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowId } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
@@ -187,8 +188,15 @@ interface Truth {
 }
 
 /** From the files of a server that does not run. */
-async function readTruth(dataDir: string, clusterIds: readonly ClusterId[]): Promise<{ of: Map<string, Truth>; events: string[] }> {
-  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random })
+async function readTruth(
+  { dataDir, database }: LocalFleet,
+  clusterIds: readonly ClusterId[],
+): Promise<{ of: Map<string, Truth>; events: string[] }> {
+  const options = { clock: systemClock, random }
+  const store =
+    database === null
+      ? await openSqliteStore(join(dataDir, 'fleet.sqlite'), options)
+      : await openPostgresStore({ target: parsePostgresUrl(database.url) }, options)
   const content = createFileContentStore(join(dataDir, 'content'), systemClock)
   const of = new Map<string, Truth>()
   const events: string[] = []
@@ -227,7 +235,7 @@ async function verify(fleet: LocalFleet, sites: readonly SyncSite[], { events = 
   const asked = await Promise.all(sites.map(async (site) => ({ site, report: await site.report(), dump: await site.dump() })))
   await fleet.killServer()
   const clusterIds = asked.map(({ report }) => clusterIdSchema.parse(report?.clusterId))
-  const truth = await readTruth(fleet.dataDir, clusterIds)
+  const truth = await readTruth(fleet, clusterIds)
   const happened = new Map<string, number>()
   for (const message of truth.events) happened.set(message, (happened.get(message) ?? 0) + 1)
   const counts = { rows: 0, statuses: 0, events: 0 }

@@ -2,11 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
+import { postgresIsWanted } from '../../scripts/local-cluster/postgres.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { createShards, SHARD_COUNT } from '../../server/desired/shard-files.ts'
 import { startServer } from '../../server/server.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
-import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
+import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { parseTransfer, TRANSFER_HEADER, type TransferHead } from '../../shared/protocol/transfer.ts'
@@ -15,6 +17,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { joinTestAgent, openTestSession, type TestAgent, type TestServer } from './agent-api-kit.ts'
 import { type ParsedPage, parsePage } from './page-kit.ts'
+import { testDatabase } from './postgres.ts'
 import { newId, objectRows, serviceDoc, WEB } from './sync-kit.ts'
 import { tempDir } from './temp-dir.ts'
 
@@ -35,6 +38,8 @@ export const askAt =
 
 export interface LargeCluster {
   dataDir: string
+  /** Where its fleet store is, if it is not there. */
+  storeUrl: string | null
   agent: TestAgent
   adminToken: string
 }
@@ -43,14 +48,16 @@ export interface LargeCluster {
 export async function makeLargeCluster(objectCount: number): Promise<LargeCluster> {
   const dataDir = tempDir()
   const deps = { clock: systemClock, random: systemRandom, log: silentLogger }
-  const running = await startServer({ dataDir, hostname: '127.0.0.1', port: 0 }, deps)
+  const storeUrl = postgresIsWanted() ? await testDatabase() : null
+  const place = storeUrl === null ? null : { target: parsePostgresUrl(storeUrl), password: async () => null }
+  const running = await startServer({ dataDir, store: place, hostname: '127.0.0.1', port: 0 }, deps)
   const ask = askAt(() => running.url)
   const adminToken = running.firstAdminToken ?? ''
   const { body } = await ask('POST', '/api/v1/join-tokens', { token: adminToken, json: { uses: 1 } })
   const agent = await joinTestAgent({ server: { joinToken: String(body['token']) }, ask } as unknown as TestServer)
   await running.stop()
 
-  const store = await openSqliteStore(join(dataDir, 'fleet.sqlite'), { clock: systemClock, random: systemRandom })
+  const store = place === null ? await openSqliteStore(join(dataDir, 'fleet.sqlite'), deps) : await openPostgresStore(place, deps)
   const content = createFileContentStore(join(dataDir, 'content'), systemClock)
   const files = { dir: join(dataDir, 'shards'), shardCount: SHARD_COUNT, newId, clock: systemClock, log: silentLogger }
   const { shards } = createShards({ ...files, sign: () => '', epochOf: () => 1 })
@@ -60,7 +67,7 @@ export async function makeLargeCluster(objectCount: number): Promise<LargeCluste
   await publishRevisions({ store, content, shards }, [{ ...WEB, clusterId: agent.clusterId, placedBy: '{}', doc, objects }])
   shards.close()
   await store.close()
-  return { dataDir, agent, adminToken }
+  return { dataDir, storeUrl, agent, adminToken }
 }
 
 export const sessionAt = async (ask: TestServer['ask'], { keys, joined }: TestAgent): Promise<string> =>
