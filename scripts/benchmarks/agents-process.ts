@@ -2,14 +2,18 @@
 import { join } from 'node:path'
 import type { FanoutOrder, FanoutReport } from './fanout-agents.ts'
 
-export interface AgentsProcess {
+export interface OrderedProcess<Order, Report> {
   pid: number
-  order(order: FanoutOrder): Promise<FanoutReport>
+  order(order: Order): Promise<Report>
   end(): void
 }
+export type AgentsProcess = OrderedProcess<FanoutOrder, FanoutReport>
 
-export function startAgents(): AgentsProcess {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'fanout-agents.ts')], {
+export const startAgents = (): AgentsProcess => startOrdered('fanout-agents.ts')
+
+/** `file`: of this folder. A report of failures is thrown. */
+export function startOrdered<Order, Report extends { failures: string[] }>(file: string): OrderedProcess<Order, Report> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, file)], {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
@@ -24,7 +28,7 @@ export function startAgents(): AgentsProcess {
         await child.stdin.flush()
         const line = await lines.next()
         if (line.done === true) throw new Error('a process of agents ended')
-        const report = JSON.parse(line.value) as FanoutReport
+        const report = JSON.parse(line.value) as Report
         if (report.failures.length > 0) throw new Error(`${report.failures.length} agents failed: ${report.failures[0]}`)
         return report
       })
