@@ -1,4 +1,4 @@
-// How files of the content store are called: `ab/cdef…` by SHA-256, beside it what is set aside, what is being written, and at the top who holds collection back.
+// How files of the content store are called: `ab/cdef…` by SHA-256, beside it what is set aside, and what is being written.
 import { randomBytes } from 'node:crypto'
 
 export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
@@ -13,8 +13,6 @@ export const temporaryPath = (sha256: string): string => `${contentPath(sha256)}
 export const folderOf = (path: string): string => path.slice(0, 2)
 
 export const isContentFolder = (name: string): boolean => /^[0-9a-f]{2}$/.test(name)
-export const isHold = (name: string): boolean => name.startsWith('hold-')
-export const holdName = (pid: number): string => `hold-${pid}-${randomBytes(8).toString('hex')}`
 
 export type ContentName = { kind: 'content' | 'aside'; sha256: string } | { kind: 'temporary' } | { kind: 'foreign' }
 
