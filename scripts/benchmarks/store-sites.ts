@@ -8,7 +8,7 @@ import { type Publication, publishRevisions } from '../../server/desired/publish
 import { createShards, SHARD_COUNT } from '../../server/desired/shard-files.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
-import type { StatusWrite, Store } from '../../server/store/store.ts'
+import type { Store } from '../../server/store/store.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow } from '../../shared/model/desired.ts'
@@ -57,8 +57,6 @@ export async function joinSites(store: Store, count: number): Promise<Site[]> {
 }
 
 const idOf = (number: number): string => (number + 1).toString(16).padStart(16, '0')
-
-export const writesOf = (rows: readonly ReportedRow[]): StatusWrite[] => rows.map((row) => row)
 
 export async function report(store: Store, site: Site, rows: readonly ReportedRow[]) {
   return store.upsertStatus(site.clusterId, rows, { complete: false, olderThan: REV_INCARNATION, nowMs: systemClock.nowMs() })

@@ -15,7 +15,7 @@ import type { StormOrder, StormReport } from './storm-agents.ts'
 
 type Crowd = Array<OrderedProcess<StormOrder, StormReport>>
 
-export const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
+const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const PROCESSES = 2
 /** What they have to tell is of this round. */
 const ROUND = 1

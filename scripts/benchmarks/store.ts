@@ -1,8 +1,12 @@
 // scripts/bench store: the fleet store under ten thousand clusters, on both engines.
 import { type Part, runParts, type Say } from './parts.ts'
+import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
 import { benchStorm } from './store-storm.ts'
 
 const PARTS: Record<string, Part> = {
+  ingest: benchIngest,
+  rollups: benchRollups,
+  'ingest-postgres': benchIngestPostgres,
   storm: benchStorm,
 }
 

@@ -1,0 +1,101 @@
+// Status rows a second that are durable in the store, with everything that goes along: checks of revs, roll-ups, the change feed, commits shared by those who come together.
+// Each cluster says all it has once (53 rows) and then twenty rows of change, twice; pushes of different clusters come in no order, and as many are under way as a server has.
+import { join } from 'node:path'
+import { openPostgresStore } from '../../server/store/kysely-store.ts'
+import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
+import { RollupDeltas } from '../../server/store/rollup-deltas.ts'
+import type { Store } from '../../server/store/store.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom, systemRandom } from '../../shared/runtime/random.ts'
+import { createDataFolder } from '../local-cluster/child-process.ts'
+import { startPostgres } from '../local-cluster/postgres.ts'
+import { rounded } from './figures.ts'
+import type { Say } from './parts.ts'
+import { changedRows, firstRows, type ReportedRow } from './store-rows.ts'
+import { joinSites, openStore, report, type Site } from './store-sites.ts'
+
+const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
+/** Every commit of PostgreSQL is a way to another process; the rate is the same with fewer clusters. */
+const SITES_POSTGRES = Math.ceil(SITES / 5)
+const SITES_RATIO = Math.ceil(SITES / 5)
+const ROUNDS = 2
+const IN_FLIGHT = 64
+
+export async function benchIngest(say: Say): Promise<Record<string, number>> {
+  const rate = await onSqlite(SITES)
+  say(`${rounded(rate, 0)} rows a second on SQLite`)
+  return { status_rows_per_s_sqlite: rounded(rate, 0) }
+}
+
+/** The same, fewer, with and without counting; each of them twice, the better one counts. */
+export async function benchRollups(say: Say): Promise<Record<string, number>> {
+  let [counted, uncounted] = [0, 0]
+  for (let run = 0; run < 2; run++) {
+    counted = Math.max(counted, await onSqlite(SITES_RATIO))
+    uncounted = Math.max(uncounted, await withoutRollups(() => onSqlite(SITES_RATIO)))
+  }
+  say(`${rounded(counted, 0)} rows a second with roll-ups, ${rounded(uncounted, 0)} without`)
+  return { rollup_ratio: rounded(counted / uncounted, 2) }
+}
+
+export async function benchIngestPostgres(say: Say): Promise<Record<string, number>> {
+  const postgres = await startPostgres()
+  try {
+    const target = parsePostgresUrl(await postgres.createDatabase())
+    const store = await openPostgresStore({ target }, { random: systemRandom, clock: systemClock })
+    const rate = await ingest(store, SITES_POSTGRES)
+    await store.close()
+    say(`${rounded(rate, 0)} rows a second on PostgreSQL`)
+    return { status_rows_per_s_postgres: rounded(rate, 0) }
+  } finally {
+    await postgres.stop()
+  }
+}
+
+async function onSqlite(count: number): Promise<number> {
+  const folder = createDataFolder('skerry-ingest')
+  try {
+    const store = await openStore(join(folder.path, 'fleet.sqlite'))
+    const rate = await ingest(store, count)
+    await store.close()
+    return rate
+  } finally {
+    await folder.remove()
+  }
+}
+
+async function ingest(store: Store, count: number): Promise<number> {
+  const sites = await joinSites(store, count)
+  const pushes = pushesOf(sites)
+  const rows = pushes.reduce((sum, push) => sum + push.rows.length, 0)
+  let next = 0
+  const startMs = performance.now()
+  const agent = async () => {
+    for (let push = pushes[next++]; push !== undefined; push = pushes[next++]) await report(store, push.site, push.rows)
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, agent))
+  return (rows * 1_000) / (performance.now() - startMs)
+}
+
+/** Those of one cluster in their order, clusters mixed. */
+function pushesOf(sites: readonly Site[]): Array<{ site: Site; rows: ReportedRow[] }> {
+  const random = seededRandom(1)
+  const pushes: Array<{ at: number; site: Site; rows: ReportedRow[] }> = []
+  for (const site of sites) {
+    const times = Array.from({ length: 1 + ROUNDS }, () => random()).sort((a, b) => a - b)
+    for (const [round, at] of times.entries())
+      pushes.push({ at, site, rows: round === 0 ? firstRows(site.number) : changedRows(site.number, round) })
+  }
+  return pushes.sort((a, b) => a.at - b.at)
+}
+
+/** The product has no such switch. What the facts of a row are is found out all the same, if it is not left to whoever adds them up. */
+async function withoutRollups<T>(work: () => Promise<T>): Promise<T> {
+  const { add } = RollupDeltas.prototype
+  RollupDeltas.prototype.add = () => {}
+  try {
+    return await work()
+  } finally {
+    RollupDeltas.prototype.add = add
+  }
+}
