@@ -1,9 +1,11 @@
 // The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents report, when a cluster's labels change and when it goes.
-import { sql } from 'kysely'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { type ExpressionBuilder, sql } from 'kysely'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type PlacementWords, placementWords, type ReportedService } from '../../shared/model/placement-words.ts'
 import { FLEET } from '../../shared/model/resources.ts'
+import { serviceStatusSchema } from '../../shared/model/status.ts'
+import type { RollupDeltas } from './rollup-deltas.ts'
 import { clusterFacts, placementFacts, wordsText } from './rollup-facts.ts'
 import type { Tx } from './store-db.ts'
 import { readLabels, type Tables } from './tables.ts'
@@ -42,31 +44,88 @@ async function reported(tx: Tx, reports: readonly PlacementReport[]): Promise<vo
       .execute()
 }
 
-type Placed = Pick<Tables['desired'], 'cluster_id' | 'project' | 'service' | 'digest' | 'sync' | 'health'> & { labels: string }
+type Placed = Pick<Tables['desired'], 'cluster_id' | 'project' | 'service' | 'digest' | 'sync' | 'health'> & { labels: string | null }
 const placementKey = (clusterId: ClusterId, { project, service }: ServiceId): string => `${clusterId} ${project}/${service}`
-const wordsOf = ({ sync, health }: Pick<Placed, 'sync' | 'health'>): PlacementWords | null =>
-  sync === null || health === null ? null : { sync, health }
-
 function count(tx: Tx, { project, service, labels }: Placed, words: PlacementWords | null, n: number): void {
-  tx.rollups.add(placementFacts({ project, service, labels: readLabels(labels), words }), n)
+  tx.rollups.add(placementFacts({ project, service, labels: readLabels(labels ?? '{}'), words }), n)
 }
 
 /** `(a, b, c) in (values …)` is looked up by both engines' primary keys. */
 const isOneOf = (keys: ReadonlyArray<readonly [string, string, string]>) =>
   sql<boolean>`(desired.cluster_id, desired.project, desired.service) in (values ${sql.join(keys.map(([a, b, c]) => sql`(${a}, ${b}, ${c})`))})`
 
+/** Of a desired row; null: nothing of it is left there, or it never was. */
+export function wordsOf(row: Pick<Tables['desired'], 'sync' | 'health'> | undefined): PlacementWords | null {
+  const { sync = null, health = null } = row ?? {}
+  return sync === null || health === null ? null : { sync, health }
+}
+
 /** Tombstones are not among them. */
-const placedRows = ({ sql: trx }: Tx, reports: readonly PlacementReport[]): Promise<Placed[]> =>
+const placedRows = ({ sql: trx }: Tx, reports: readonly PlacementReport[]) =>
   trx
     .selectFrom('desired')
-    .innerJoin('clusters', 'clusters.cluster_id', 'desired.cluster_id')
-    .innerJoin('resources', (on) =>
-      on.onRef('resources.name', '=', 'clusters.name').on('resources.kind', '=', 'Cluster').on('resources.project', '=', FLEET),
+    .select(['cluster_id', 'project', 'service', 'digest', 'sync', 'health'])
+    .select((eb) =>
+      eb
+        .selectFrom('clusters')
+        .whereRef('clusters.cluster_id', '=', 'desired.cluster_id')
+        .select((cluster) => labelsIn(cluster).as('labels'))
+        .as('labels'),
     )
-    .select(['desired.cluster_id', 'desired.project', 'desired.service', 'digest', 'sync', 'health', 'resources.labels'])
     .where(isOneOf(reports.map(({ clusterId, project, service }) => [clusterId, project, service])))
-    .where('desired.doc', 'is not', null)
+    .where('doc', 'is not', null)
     .execute()
+
+/** One service in many clusters: what happens to many of them alike is counted at once. */
+export class WordMoves {
+  private readonly id: ServiceId
+  private readonly moves = new Map<string, { labels: string; before: PlacementWords | null; after: PlacementWords | null; n: number }>()
+
+  constructor(id: ServiceId) {
+    this.id = id
+  }
+
+  /** `labels`: JSON of the cluster's. */
+  add(labels: string, before: PlacementWords | null, after: PlacementWords | null): void {
+    if (before?.sync === after?.sync && before?.health === after?.health) return
+    const key = `${before?.sync}/${before?.health}/${after?.sync}/${after?.health}/${labels}`
+    const held = this.moves.get(key)
+    if (held === undefined) this.moves.set(key, { labels, before, after, n: 1 })
+    else held.n += 1
+  }
+
+  count(rollups: RollupDeltas): void {
+    for (const { labels: text, before, after, n } of this.moves.values()) {
+      const labels = readLabels(text)
+      rollups.add(placementFacts({ ...this.id, labels, words: before }), -n)
+      rollups.add(placementFacts({ ...this.id, labels, words: after }), n)
+    }
+  }
+}
+
+/** For the rows of a statement that has `clusters`: what the agent says of the service. A subquery, because planners that may choose begin with all clusters. */
+export const reportIn = (eb: ExpressionBuilder<Tables, 'clusters'>, id: ServiceId) =>
+  eb
+    .selectFrom('status_rows')
+    .select('status_rows.doc')
+    .whereRef('status_rows.cluster_no', '=', 'clusters.no')
+    .where('status_rows.name_id', '=', (name) =>
+      name.selectFrom('names').select('names.id').where('names.kind', '=', 'service').where('names.key', '=', serviceKey(id)),
+    )
+
+/** …and the cluster's labels. */
+export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
+  eb
+    .selectFrom('resources')
+    .select('resources.labels')
+    .where('resources.kind', '=', 'Cluster')
+    .where('resources.project', '=', FLEET)
+    .whereRef('resources.name', '=', 'clusters.name')
+
+const reportSchema = serviceStatusSchema.pick({ sync: true, health: true, received: true, applied: true, refusal: true })
+/** Null: there is none. */
+export const readReport = (doc: string | null): ReportedService | null =>
+  doc === null ? null : (reportSchema.safeParse(JSON.parse(doc)).data ?? null)
 
 export function clusterJoined(tx: Tx, labels: Labels): void {
   tx.rollups.add(clusterFacts(labels), 1)

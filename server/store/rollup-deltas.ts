@@ -56,7 +56,9 @@ async function writeBatch(trx: Transaction<Tables>, sums: readonly Sum[]): Promi
     .returning(['dimension', 'key', 'value', 'n'])
     .execute()
   // What is none any more has no row: counts of images and labels that came and went would grow for ever.
-  for (const { dimension, key, value, n } of counted)
-    if (n === 0)
-      await trx.deleteFrom('rollups').where('dimension', '=', dimension).where('key', '=', key).where('value', '=', value).execute()
+  const none = counted.filter(({ n }) => n === 0)
+  if (none.length > 0) await trx.deleteFrom('rollups').where(isOneOf(none)).execute()
 }
+
+const isOneOf = (rows: ReadonlyArray<Pick<Tables['rollups'], 'dimension' | 'key' | 'value'>>) =>
+  sql<boolean>`(dimension, key, value) in (values ${sql.join(rows.map(({ dimension, key, value }) => sql`(${dimension}, ${key}, ${value})`))})`

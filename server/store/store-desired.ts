@@ -1,9 +1,10 @@
 // What each cluster shall have of each service. The ordinal is taken from the cluster's row in the transaction that writes the desired row (CU7), so a
 // shard that lags knows exactly what it lacks.
-import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
+import { labelsIn, readReport, reportIn, WordMoves, wordsOf } from './placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { DesiredService, Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
@@ -66,18 +67,20 @@ function runsOf(rows: readonly NewRow[]): Written[] {
   return runs
 }
 
-async function publishRun({ sql: trx, changes }: Tx, { project, service, rows }: Written): Promise<Published[]> {
+async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<Published[]> {
+  const { sql: trx, changes } = tx
   const ids = rows.map(({ clusterId }) => clusterId)
   const ofService = () => trx.selectFrom('desired').where('project', '=', project).where('service', '=', service)
   const found = await ofService().selectAll().where('cluster_id', 'in', ids).execute()
   const held = new Map(found.map((row) => [row.cluster_id, row]))
   const text = docText()
-  const changed: Array<{ row: NewRow; doc: string | null }> = []
+  const changed: ChangedRow[] = []
   const moved = new Map<string, ClusterId[]>()
   for (const row of rows) {
     const before = held.get(row.clusterId)
     const doc = text(row.doc)
-    if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha) changed.push({ row, doc })
+    if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha)
+      changed.push({ row, doc, before: wordsOf(before) })
     else if (before !== undefined && before.placed_by !== row.placedBy)
       moved.set(row.placedBy, [...(moved.get(row.placedBy) ?? []), row.clusterId])
   }
@@ -86,7 +89,7 @@ async function publishRun({ sql: trx, changes }: Tx, { project, service, rows }:
     const of = trx.updateTable('desired').set({ placed_by }).where('project', '=', project).where('service', '=', service)
     await of.where('cluster_id', 'in', clusters).execute()
   }
-  const ordinals = await writeChanged(trx, { project, service }, changed)
+  const ordinals = await writeChanged(tx, { project, service }, changed)
   if (ordinals.size > 0) changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
   return rows.map(({ clusterId }) => {
     const before = held.get(clusterId)
@@ -96,42 +99,50 @@ async function publishRun({ sql: trx, changes }: Tx, { project, service, rows }:
   })
 }
 
+interface ChangedRow {
+  row: NewRow
+  doc: string | null
+  /** The words that it had. */
+  before: PlacementWords | null
+}
+
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
-async function writeChanged(
-  trx: Transaction<Tables>,
-  id: Pick<NewRow, 'project' | 'service'>,
-  changed: ReadonlyArray<{ row: NewRow; doc: string | null }>,
-): Promise<Map<ClusterId, number>> {
+async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[]): Promise<Map<ClusterId, number>> {
   if (changed.length === 0) return new Map()
+  const { sql: trx, rollups } = tx
+  const ids = changed.map(({ row }) => row.clusterId)
   const clusters = await trx
     .updateTable('clusters')
     .set((eb) => ({ ordinal: eb('ordinal', '+', 1) }))
-    .where(
-      'cluster_id',
-      'in',
-      changed.map(({ row }) => row.clusterId),
-    )
+    .where('cluster_id', 'in', ids)
     .returning(['cluster_id', 'ordinal'])
+    .returning((eb) => [labelsIn(eb).as('labels'), reportIn(eb, id).as('report')])
     .execute()
-  const ordinals = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster.ordinal]))
-  const values = changed.flatMap(({ row, doc }) => {
-    const ordinal = ordinals.get(row.clusterId)
-    return ordinal === undefined
-      ? []
-      : [
-          {
-            cluster_id: row.clusterId,
-            ...id,
-            ordinal,
-            doc,
-            set_sha: row.setSha,
-            placed_by: row.placedBy,
-            digest: row.doc?.removal === undefined ? (row.doc?.digest ?? null) : null,
-            sync: null,
-            health: null,
-          },
-        ]
+  const found = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster]))
+  const moves = new WordMoves(id)
+  const values = changed.flatMap(({ row, doc, before }) => {
+    const cluster = found.get(row.clusterId)
+    if (cluster === undefined) return []
+    const digest = row.doc === null || row.doc.removal !== undefined ? null : row.doc.digest
+    const words = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
+    moves.add(cluster.labels ?? '{}', before, words)
+    const { sync, health } = words ?? { sync: null, health: null }
+    return [
+      {
+        cluster_id: row.clusterId,
+        ...id,
+        ordinal: cluster.ordinal,
+        doc,
+        set_sha: row.setSha,
+        placed_by: row.placedBy,
+        digest,
+        sync,
+        health,
+      },
+    ]
   })
+  moves.count(rollups)
+  const ordinals = new Map(clusters.map(({ cluster_id, ordinal }) => [cluster_id, ordinal]))
   if (values.length === 0) return ordinals
   await trx
     .insertInto('desired')
