@@ -7,6 +7,15 @@ import type { Tables } from './tables.ts'
 export interface Ddl {
   engine: Engine
   trx: Transaction<Tables>
+  /** Told after each slice of what may take long. */
+  progress?: ((progress: MigrationProgress) => void) | undefined
+}
+
+export interface MigrationProgress {
+  what: string
+  done: number
+  /** Null: not known beforehand. */
+  total: number | null
 }
 
 type NewTable = CreateTableBuilder<string, string>

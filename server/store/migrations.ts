@@ -252,7 +252,12 @@ export const MIGRATIONS: readonly Migration[] = [
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
  *  processes that do this at the same time do each step once. */
-export async function migrate(db: Kysely<Tables>, engine: Engine, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+export async function migrate(
+  db: Kysely<Tables>,
+  engine: Engine,
+  migrations: readonly Migration[] = MIGRATIONS,
+  progress?: Ddl['progress'],
+): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0
   await db.transaction().execute(async (trx) => {
     await createMeta(trx, engine)
@@ -260,14 +265,14 @@ export async function migrate(db: Kysely<Tables>, engine: Engine, migrations: re
     if (held > newest) {
       throw new AppError('store_newer', {
         doing: 'open the fleet store',
-        detail: `it has schema ${held}, this version knows up to ${newest}`,
+        detail: `it has schema ${held}, and this version knows up to ${newest}: it takes a version that knows schema ${held}. Nothing was changed`,
       })
     }
   })
   for (const migration of migrations) {
     await db.transaction().execute(async (trx) => {
       if ((await heldVersion(trx)) >= migration.version) return
-      await migration.up({ engine, trx })
+      await migration.up({ engine, trx, progress })
       const value = String(migration.version)
       await trx
         .insertInto('meta')

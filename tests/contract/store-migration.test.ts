@@ -1,0 +1,125 @@
+// Fleet stores of earlier schemas, with data: what was there is there, on both databases.
+import { describe, expect, test } from 'bun:test'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
+import { FIXTURES, makeOldStore, openTables, readFixture } from '../support/old-store.ts'
+import { readPort } from '../support/read-port.ts'
+import { SQLITE, STORES, type StoreKind, type StorePlace } from '../support/stores.ts'
+
+const NEWEST = MIGRATIONS.at(-1)?.version ?? 0
+
+async function readAll(place: StorePlace): Promise<unknown> {
+  const store = await place.open()
+  try {
+    return await readPort(store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function select(kind: StoreKind, place: StorePlace, statement: string): Promise<unknown[]> {
+  const db = openTables(kind, place)
+  try {
+    return (await sql.raw<unknown>(statement).execute(db)).rows
+  } finally {
+    await db.destroy()
+  }
+}
+
+describe.each(STORES)('migrations on $name', (kind) => {
+  test.each([1, 2])('ST2 whatever a store of schema %d held is read as it was', async (version) => {
+    const place = await makeOldStore(kind, version)
+    expect(await readAll(place)).toEqual(readFixture(`port-${version}`))
+    expect(await readAll(place)).toEqual(readFixture(`port-${version}`)) // opening it again changes nothing
+    expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: String(NEWEST) }])
+  })
+
+  test.each([1, 2])('ST2 an empty store of schema %d is an empty store', async (version) => {
+    const place = await makeOldStore(kind, version, { rows: false })
+    const held = (await readAll(place)) as Record<string, unknown[]>
+    expect(held['resources']).toEqual([])
+    expect(held['status']).toEqual([[], [], [], []])
+    expect(await select(kind, place, 'select name, value from counters where value <> 0')).toEqual([])
+  })
+
+  test('ST2 names, states and counts are exactly those of the rows', async () => {
+    const place = await makeOldStore(kind, 2)
+    await readAll(place)
+    const wrong = (table: string, column: string) =>
+      select(kind, place, `select id from ${table} where refs <> (select count(*) from status_rows where ${column} = ${table}.id)`)
+    expect(await wrong('names', 'name_id')).toEqual([])
+    expect(await wrong('states', 'state_id')).toEqual([])
+    expect(
+      await select(kind, place, 'select name, row_count from clusters order by no'),
+    ).toEqual([{ name: 'ship-1', row_count: 19 }, { name: 'ship-2', row_count: 3 }, { name: 'shore', row_count: 0 }, { name: 'zz-last', row_count: 2 }]) // biome-ignore format: a table
+    expect(await select(kind, place, "select key, refs from names where key like '%alike'")).toEqual([
+      { key: 'default/web/apps/Deployment/web/alike', refs: 2 },
+    ])
+    const shared = await select(
+      kind,
+      place,
+      "select refs from states where health = 'Healthy' and reason = 'Healthy' and message = '' and images is null",
+    )
+    expect(shared).toEqual([{ refs: 8 }])
+    expect(
+      await select(
+        kind,
+        place,
+        'select cluster_id, service, digest, sync, health from desired where digest is not null or sync is not null order by 1, 2',
+      ),
+    ).toEqual([
+      { cluster_id: 'c-aaaaaaaaaaaaaaaa', service: 'api', digest: 'd0', sync: 'OutOfSync', health: 'Progressing' },
+      { cluster_id: 'c-aaaaaaaaaaaaaaaa', service: 'old', digest: null, sync: 'OutOfSync', health: 'Unknown' },
+      { cluster_id: 'c-aaaaaaaaaaaaaaaa', service: 'web', digest: 'd1', sync: 'Synced', health: 'Healthy' },
+      { cluster_id: 'c-bbbbbbbbbbbbbbbb', service: 'web', digest: 'd1', sync: 'Synced', health: 'Degraded' },
+    ])
+    expect(
+      await select(kind, place, 'select service, number, commit_id, digest, object_count, set_sha from revisions order by service'),
+    ).toEqual([
+      { service: 'api', number: 1, commit_id: 'bad', digest: 'd0', object_count: 1, set_sha: 'sha-d0' },
+      { service: 'web', number: 1, commit_id: 'c0ffee', digest: 'd1', object_count: 2, set_sha: 'sha-d1' },
+    ])
+  })
+
+  test('ST3 a newer store is refused with the schema that is needed, and nothing of it changes', async () => {
+    const place = await makeOldStore(kind, NEWEST, { rows: false })
+    const db = openTables(kind, place)
+    await db
+      .updateTable('meta')
+      .set({ value: String(NEWEST + 4) })
+      .where('key', '=', 'schema')
+      .execute()
+    await db.destroy()
+    const before = await select(kind, place, 'select * from counters order by name')
+    await expect(place.open()).rejects.toMatchObject({ code: 'store_newer' })
+    await expect(place.open()).rejects.toThrow(new RegExp(`schema ${NEWEST + 4}.*up to ${NEWEST}.*[Nn]othing was changed`))
+    expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: String(NEWEST + 4) }])
+    expect(await select(kind, place, 'select * from counters order by name')).toEqual(before)
+  })
+
+  test('ST2 a migration that fails at its end leaves the schema before it, with its data, and can be done again', async () => {
+    const place = await makeOldStore(kind, 2)
+    const db = openTables(kind, place)
+    const engine = kind.name === 'SQLite' ? 'sqlite' : 'postgres'
+    const cut = MIGRATIONS.map((migration) => ({
+      ...migration,
+      up: async (ddl: Parameters<typeof migration.up>[0]) => {
+        await migration.up(ddl)
+        throw new Error('cut')
+      },
+    }))
+    await expect(migrate(db, engine, cut)).rejects.toThrow('cut')
+    expect((await sql<{ n: number }>`select count(*) as n from statuses`.execute(db)).rows).toEqual([{ n: 24 }])
+    await db.destroy()
+    expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: '2' }])
+    expect(await readAll(place)).toEqual(readFixture('port-2'))
+  })
+})
+
+test('ST2 a file that a server of schema 2 left behind is opened', async () => {
+  const place = await SQLITE.place()
+  copyFileSync(join(FIXTURES, 'schema-2.sqlite'), place.at)
+  expect(await readAll(place)).toEqual(readFixture('schema-2'))
+})
