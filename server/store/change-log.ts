@@ -1,6 +1,6 @@
 // What one write transaction changed, for those who follow the store: numbered when the transaction ends, in the order of commits and without a gap. One entry for each
 // subject, however much of it changed.
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import { nextNumber } from './counters.ts'
 import type { Tables } from './tables.ts'
 
@@ -26,10 +26,12 @@ export interface ChangeNote {
   project?: string
   /** Topics desired and render: of the service; confirmation: of its service, too; repository: of the repository. Else with its kind before it: `Service/podinfo`. */
   name?: string
-  /** What of it: `kind/key` of statuses, cluster ids of desired rows, ids of events and questions; null: too much to name, look at all of it. */
+  /** What of it: `kind/key` of statuses, cluster ids of desired rows, ids of questions; null: too much to name, look at all of it. */
   keys?: readonly string[] | null
 }
 
+/** Of LISTEN and NOTIFY on PostgreSQL. */
+export const CHANGES_CHANNEL = 'skerry_changes'
 /** Keys that an entry names. */
 export const CHANGE_KEYS_MAX = 64
 /** Rows in one statement. */
@@ -45,10 +47,11 @@ export class ChangeLog {
     else this.notes.set(subject, { ...note, keys: bothKeys(held.keys, note.keys) })
   }
 
-  /** The number of the last change; null when there is none. */
-  async write(trx: Transaction<Tables>, nowMs: number): Promise<number | null> {
+  /** The number of the last change; null when there is none. `told`: whoever listens to the database hears of the commit. */
+  async write(trx: Transaction<Tables>, nowMs: number, { told }: { told: boolean }): Promise<number | null> {
     if (this.notes.size === 0) return null
     const last = await nextNumber(trx, 'change', this.notes.size)
+    if (told) await sql`notify ${sql.id(CHANGES_CHANNEL)}`.execute(trx)
     const rows = [...this.notes.values()].map((note, index) => toRow(note, last - this.notes.size + 1 + index, nowMs))
     for (let start = 0; start < rows.length; start += BATCH_ROWS)
       await trx
@@ -67,4 +70,13 @@ function bothKeys(a: ChangeNote['keys'], b: ChangeNote['keys']): readonly string
 function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, atMs: number): Tables['changes'] {
   const named = keys != null && keys.length <= CHANGE_KEYS_MAX ? JSON.stringify(keys) : null
   return { id, at_ms: atMs, topic, cluster: cluster ?? null, project: project ?? null, name: name ?? null, keys: named }
+}
+
+/** More than were ever given out beside those that the store knows of. */
+const LEAP = 1_000_000
+/** After a store was set back: past all numbers of the time that is gone, so that whoever stands at one of them is told to look at everything again. */
+export async function leapChanges(trx: Transaction<Tables>, nowMs: number): Promise<void> {
+  // Beyond the clock's milliseconds, too: a second restore of the same backup does not give out the numbers of the first again.
+  const value = sql<number>`case when value + ${LEAP} > ${nowMs} then value + ${LEAP} else ${nowMs} end`
+  await trx.updateTable('counters').set({ value }).where('name', '=', 'change').execute()
 }

@@ -5,7 +5,8 @@ import { Kysely, sql } from 'kysely'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { migrate } from './migrations.ts'
-import { readerDialect, writerDialect } from './postgres-dialect.ts'
+import { listenerClient, readerDialect, writerDialect } from './postgres-dialect.ts'
+import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
@@ -64,7 +65,9 @@ export async function connectPostgres({ target, password = async () => null, onl
   try {
     await migrate(writer, 'postgres')
     if (session !== undefined) await mark(writer, applicationName, session)
-    return { engine: 'postgres', writer, reader, close }
+    const listen = (onCommit: () => void, signal: AbortSignal) =>
+      void listenForChanges(() => listenerClient(options), onCommit, clock, AbortSignal.any([signal, closing.signal]))
+    return { engine: 'postgres', writer, reader, listen, close }
   } catch (error) {
     await close()
     throw error

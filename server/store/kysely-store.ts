@@ -5,8 +5,10 @@ import { connectPostgres, connectSqlite, type PostgresConnect } from './connecti
 import { createReferenceStore } from './content-references.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
+import { createChangeStore } from './store-changes.ts'
 import { createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
+import { createEventStore } from './store-events.ts'
 import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
@@ -21,22 +23,28 @@ export interface StoreOptions {
 
 /** On a file. */
 export const openSqliteStore = async (path: string, { random, clock }: StoreOptions): Promise<Store> =>
-  createStore(createStoreDb(await connectSqlite(path), clock), random)
+  createStore(createStoreDb(await connectSqlite(path), clock), { random, clock })
 
 /** On a database. */
 export const openPostgresStore = async (connect: PostgresConnect, { random, clock }: StoreOptions): Promise<Store> =>
-  createStore(createStoreDb(await connectPostgres(connect, clock), clock), random)
+  createStore(createStoreDb(await connectPostgres(connect, clock), clock), { random, clock })
 
-function createStore(db: StoreDb, random: Random): Store {
+function createStore(db: StoreDb, { random, clock }: StoreOptions): Store {
+  const { endFollowing, ...changeStore } = createChangeStore(db, clock)
   return {
+    ...changeStore,
     ...createResourceStore(db, () => pick(random, '0123456789abcdef', 32)),
     ...createDesiredStore(db),
     ...createAgentStore(db),
-    ...createStatusStore(db),
+    ...createStatusStore(db, clock),
+    ...createEventStore(db),
     ...createRestoreStore(db),
     ...createReferenceStore(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
-    close: () => db.destroy(),
+    close: () => {
+      endFollowing()
+      return db.destroy()
+    },
   }
 }
 

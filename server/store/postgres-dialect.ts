@@ -58,6 +58,9 @@ export function writerDialect(options: PostgresOptions, onConnect: OnConnect, on
   return dialect(pool, options, BEGIN_WRITING)
 }
 
+/** Not connected yet, and in no pool. */
+export const listenerClient = (options: PostgresOptions): pg.Client => new pg.Client(clientOptions(options, SERVER_SETTINGS))
+
 function clientOptions({ target, password, applicationName }: PostgresOptions, options: string): pg.PoolConfig {
   return {
     host: target.host,

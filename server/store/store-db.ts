@@ -29,6 +29,8 @@ export interface StoreDb {
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
   onCommit(listener: (lastChange: number) => void): () => void
+  /** Of `Connections`. */
+  listen(onCommit: () => void, signal: AbortSignal): void
   destroy(): Promise<void>
 }
 
@@ -38,10 +40,12 @@ export interface Connections {
   writer: Kysely<Tables>
   /** The same as `writer` where there can be only one. */
   reader: Kysely<Tables>
+  /** Tells of commits of other processes too, perhaps; until the signal aborts. */
+  listen?(onCommit: () => void, signal: AbortSignal): void
   close(): Promise<void>
 }
 
-export function createStoreDb({ engine, writer, reader, close }: Connections, clock: Clock): StoreDb {
+export function createStoreDb({ engine, writer, reader, listen, close }: Connections, clock: Clock): StoreDb {
   const inside = new AsyncLocalStorage<true>()
   const listeners = new Set<(lastChange: number) => void>()
   const refuseInside = (): void => {
@@ -60,7 +64,7 @@ export function createStoreDb({ engine, writer, reader, close }: Connections, cl
           const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
           const result = await work(tx)
           await tx.rollups.write(trx)
-          return { result, lastChange: await tx.changes.write(trx, clock.nowMs()) }
+          return { result, lastChange: await tx.changes.write(trx, clock.nowMs(), { told: engine === 'postgres' }) }
         }),
       )
       if (lastChange !== null) for (const listener of listeners) listener(lastChange)
@@ -70,6 +74,7 @@ export function createStoreDb({ engine, writer, reader, close }: Connections, cl
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    listen: (onCommit, signal) => listen?.(onCommit, signal),
     destroy: close,
   }
 }

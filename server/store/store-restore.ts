@@ -1,5 +1,6 @@
 // What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
 import { sql, type Transaction } from 'kysely'
+import { leapChanges } from './change-log.ts'
 import type { RestoreProof, Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -58,6 +59,7 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
       }),
     settleRestore: (nowMs) =>
       db.write(async ({ sql: trx, changes }) => {
+        await leapChanges(trx, nowMs)
         changes.add({ topic: 'restore' })
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
         const least = Math.max(

@@ -6,6 +6,7 @@ import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
+import type { ChangeFeed } from './change-feed.ts'
 
 export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
@@ -282,6 +283,11 @@ export interface Store {
   recordRestoreProofs(proofs: readonly RestoreProof[]): Promise<void>
   /** Every cluster's epoch leaps past all that any proof says, and the proofs are gone. */
   settleRestore(nowMs: number): Promise<void>
+
+  // What changed
+  readonly changes: ChangeFeed
+  /** Lets go of the oldest changes: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
+  pruneChanges(keep: { countMax: number; sinceMs: number }): Promise<number>
 
   // What waits for a person
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
