@@ -12,12 +12,18 @@ const START_TIMEOUT_MS = 20_000
 /** The default order of text in a database. Skerry's own columns say theirs, so it must not matter. */
 export type DatabaseOrder = 'C' | 'en-US'
 
+export interface DatabaseOptions {
+  order?: DatabaseOrder
+  /** A folder for its files, for example on a small disk. */
+  dir?: string
+}
+
 export interface LocalPostgres {
   readonly port: number
   /** Where its socket is. */
   readonly socketDir: string
   /** A fresh database of its own role, as an operator would give it; the URL has the password in it. */
-  createDatabase(options?: { order?: DatabaseOrder }): Promise<string>
+  createDatabase(options?: DatabaseOptions): Promise<string>
   /** As the superuser, in the database of that URL; answers the rows, their columns separated by `|`. */
   query(url: string, sql: string): Promise<string[]>
   /** The database as it is now; nobody may use it at that moment, nor when it is put back. */
@@ -53,7 +59,8 @@ function reachableTemp(runner: Runner): string {
   return tmpdir()
 }
 
-export async function startPostgres(): Promise<LocalPostgres> {
+/** `tls`: the certificate that it shows to whoever asks for TLS, and its key. */
+export async function startPostgres({ tls }: { tls?: { cert: string; key: string } } = {}): Promise<LocalPostgres> {
   if (!existsSync(join(BIN, 'postgres'))) throw new Error('build/postgres is missing: run scripts/setup --postgres')
   const runner = createRunner()
   reachableTemp(runner)
@@ -66,6 +73,10 @@ export async function startPostgres(): Promise<LocalPostgres> {
 
   const own = (path: string) => {
     if (runner.uid !== undefined && runner.gid !== undefined) chownSync(path, runner.uid, runner.gid)
+  }
+  const ownFile = (path: string, text: string) => {
+    writeFileSync(path, text, { mode: 0o600 })
+    own(path)
   }
   const tool = async (name: string, args: readonly string[], env: Record<string, string> = {}, stdin = ''): Promise<string> => {
     const child = Bun.spawn([...runner.prefix, join(BIN, name), ...args], {
@@ -117,8 +128,7 @@ export async function startPostgres(): Promise<LocalPostgres> {
   try {
     own(folder.path)
     const passwordFile = join(folder.path, 'password')
-    writeFileSync(passwordFile, adminPassword, { mode: 0o600 })
-    own(passwordFile)
+    ownFile(passwordFile, adminPassword)
     await tool('initdb', [
       '-D',
       data,
@@ -133,7 +143,11 @@ export async function startPostgres(): Promise<LocalPostgres> {
       '-E',
       'UTF8',
     ])
-    writeFileSync(join(data, 'postgresql.auto.conf'), configuration(port, folder.path))
+    writeFileSync(join(data, 'postgresql.auto.conf'), configuration(port, folder.path, tls !== undefined))
+    if (tls !== undefined) {
+      ownFile(join(data, 'server.crt'), tls.cert)
+      ownFile(join(data, 'server.key'), tls.key)
+    }
     mkdirSync(join(folder.path, 'socket'))
     own(join(folder.path, 'socket'))
     await start()
@@ -144,14 +158,19 @@ export async function startPostgres(): Promise<LocalPostgres> {
   return {
     port,
     socketDir: join(folder.path, 'socket'),
-    createDatabase: async ({ order = 'C' } = {}) => {
+    createDatabase: async ({ order = 'C', dir } = {}) => {
       const name = `fleet_${++made}`
       const password = randomBytes(12).toString('hex')
       const how = order === 'C' ? '' : ` locale_provider icu icu_locale '${order}'`
+      if (dir !== undefined) {
+        own(dir)
+        await psql('postgres', `create tablespace ${name} location '${dir}'`)
+      }
+      const where = dir === undefined ? '' : ` tablespace ${name}`
       await psql(
         'postgres',
         `create role ${name} login password '${password}';
-         create database ${name} owner ${name} template template0${how};`,
+         create database ${name} owner ${name} template template0${how}${where};`,
       )
       return `postgres://${name}:${password}@127.0.0.1:${port}/${name}`
     },
@@ -179,7 +198,7 @@ const databaseOf = (url: string): string => new URL(url).pathname.slice(1)
 export const postgresIsWanted = (): boolean => process.env['SKERRY_TEST_STORE'] === 'postgres'
 
 /** Synced commits as in production; small, because several run at once. */
-const configuration = (port: number, folder: string): string => `
+const configuration = (port: number, folder: string, tls: boolean): string => `
 listen_addresses = '127.0.0.1'
 port = ${port}
 unix_socket_directories = '${join(folder, 'socket')}'
@@ -190,4 +209,5 @@ max_wal_size = 256MB
 jit = off
 log_min_messages = warning
 dynamic_shared_memory_type = mmap
+ssl = ${tls ? 'on' : 'off'}
 `

@@ -1,6 +1,6 @@
 // One real PostgreSQL for a test file, started when its first database is asked for, gone after the file.
 import { afterAll } from 'bun:test'
-import { type DatabaseOrder, type LocalPostgres, startPostgres } from '../../scripts/local-cluster/postgres.ts'
+import { type DatabaseOptions, type LocalPostgres, startPostgres } from '../../scripts/local-cluster/postgres.ts'
 
 let started: Promise<LocalPostgres> | undefined
 afterAll(async () => {
@@ -15,4 +15,4 @@ export function testPostgres(): Promise<LocalPostgres> {
 }
 
 /** The URL of a fresh database. */
-export const testDatabase = async (options?: { order?: DatabaseOrder }): Promise<string> => (await testPostgres()).createDatabase(options)
+export const testDatabase = async (options?: DatabaseOptions): Promise<string> => (await testPostgres()).createDatabase(options)

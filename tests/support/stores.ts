@@ -1,5 +1,6 @@
 // The two databases that a fleet store can be in: what is said of a store is shown on both.
 import { join } from 'node:path'
+import type { DatabaseOrder } from '../../scripts/local-cluster/postgres.ts'
 import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
 import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
@@ -19,7 +20,7 @@ export interface StorePlace {
 }
 
 export interface StoreKind {
-  name: 'SQLite' | 'PostgreSQL'
+  name: string
   place(): Promise<StorePlace>
 }
 
@@ -35,10 +36,10 @@ export const SQLITE: StoreKind = {
   },
 }
 
-export const POSTGRES: StoreKind = {
-  name: 'PostgreSQL',
+const postgres = (name: StoreKind['name'], order: DatabaseOrder): StoreKind => ({
+  name,
   place: async () => {
-    const url = await testDatabase()
+    const url = await testDatabase({ order })
     return {
       at: url,
       open: ({ random = seededRandom(1), clock = systemClock } = {}) =>
@@ -46,7 +47,10 @@ export const POSTGRES: StoreKind = {
       connect: () => connectPostgres({ target: parsePostgresUrl(url) }, systemClock),
     }
   },
-}
+})
+export const POSTGRES = postgres('PostgreSQL', 'C')
+/** A database whose own order of text is that of a language. */
+export const POSTGRES_EN_US = postgres('PostgreSQL in en-US', 'en-US')
 
 /** For `describe.each(STORES)('$name', …)`. */
 export const STORES: readonly StoreKind[] = [SQLITE, POSTGRES]
