@@ -1,7 +1,7 @@
 // Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
 // seconds. Each caller hears of its own write, and only after it is durable.
 import { setImmediate } from 'node:timers/promises'
-import type { StoreDb, Tx } from './store-db.ts'
+import type { Tx } from './store-db.ts'
 
 /** One group is one block of the server's only thread: this many writes… */
 export const GROUP_MAX = 16
@@ -9,17 +9,22 @@ export const GROUP_MAX = 16
 export const GROUP_ROWS_MAX = 500
 
 /** `rows`: about how many there are to write. */
-export type GroupCommit = <T>(work: (tx: Tx) => Promise<T>, rows: number) => Promise<T>
+export type GroupCommit<C = Tx> = <T>(work: (context: C) => Promise<T>, rows: number) => Promise<T>
 
-interface Waiting {
+/** What a write transaction is to those who write together. */
+export interface GroupWriter<C> {
+  write<T>(work: (context: C) => Promise<T>): Promise<T>
+}
+
+interface Waiting<C> {
   rows: number
-  work(tx: Tx): Promise<unknown>
+  work(context: C): Promise<unknown>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
-export function createGroupCommit(db: Pick<StoreDb, 'write'>): GroupCommit {
-  const waiting: Waiting[] = []
+export function createGroupCommit<C = Tx>(db: GroupWriter<C>): GroupCommit<C> {
+  const waiting: Waiting<C>[] = []
   let running = false
 
   async function run(): Promise<void> {
@@ -31,11 +36,11 @@ export function createGroupCommit(db: Pick<StoreDb, 'write'>): GroupCommit {
     running = false
   }
 
-  async function commit(group: readonly Waiting[]): Promise<void> {
+  async function commit(group: ReadonlyArray<Waiting<C>>): Promise<void> {
     try {
-      const results = await db.write(async (tx) => {
+      const results = await db.write(async (context) => {
         const done: unknown[] = []
-        for (const { work } of group) done.push(await work(tx))
+        for (const { work } of group) done.push(await work(context))
         return done
       })
       for (const [index, { resolve }] of group.entries()) resolve(results[index])
@@ -47,14 +52,14 @@ export function createGroupCommit(db: Pick<StoreDb, 'write'>): GroupCommit {
     }
   }
 
-  return <T>(work: (tx: Tx) => Promise<T>, rows: number) =>
+  return <T>(work: (context: C) => Promise<T>, rows: number) =>
     new Promise<T>((resolve, reject) => {
       waiting.push({ rows, work, resolve: (value) => resolve(value as T), reject })
       if (!running) void run()
     })
 }
 
-function groupLength(waiting: readonly Waiting[]): number {
+function groupLength(waiting: ReadonlyArray<{ rows: number }>): number {
   let [length, rows] = [0, 0]
   for (const next of waiting) {
     rows += next.rows

@@ -1,5 +1,7 @@
 // What one write transaction adds to and takes from the counts: summed, and written once at its end, in the order of their keys.
-import { sql, type Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
+import { type Bulk, runBulk } from './bulk.ts'
+import type { Engine } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 export const ROLLUP_DIMENSIONS = [
@@ -18,8 +20,13 @@ export type RollupDimension = (typeof ROLLUP_DIMENSIONS)[number]
 /** One thing that is counted once under a key. */
 export type RollupFact = readonly [dimension: RollupDimension, key: string, value: string]
 
-/** Rows in one statement: 4 parameters each, databases take at least 32,766. */
-const BATCH_ROWS = 500
+const COUNT: Bulk = {
+  before: 'insert into rollups (dimension, key, value, n) values',
+  row: '(?, ?, ?, ?)',
+  after: 'on conflict (dimension, key, value) do update set n = rollups.n + excluded.n',
+}
+/** What is none any more has no row: counts of images and labels that came and went would grow for ever. */
+const FORGET: Bulk = { before: 'delete from rollups where n = 0 and (dimension, key, value) in (values', row: '(?, ?, ?)', after: ')' }
 
 interface Sum {
   fact: RollupFact
@@ -39,26 +46,15 @@ export class RollupDeltas {
     }
   }
 
-  async write(trx: Transaction<Tables>): Promise<void> {
+  /** In the order of the table, so that its pages are visited once. */
+  async write(trx: Transaction<Tables>, engine: Engine): Promise<void> {
     const sums = [...this.sums.entries()]
       .filter(([, { n }]) => n !== 0)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([, sum]) => sum)
-    for (let start = 0; start < sums.length; start += BATCH_ROWS) await writeBatch(trx, sums.slice(start, start + BATCH_ROWS))
+    const rows = sums.map(({ fact: [dimension, key, value], n }) => [dimension, key, value, n])
+    await runBulk(trx, engine, COUNT, rows)
+    const fewer = sums.flatMap(({ fact, n }) => (n < 0 ? [fact] : []))
+    await runBulk(trx, engine, FORGET, fewer)
   }
 }
-
-async function writeBatch(trx: Transaction<Tables>, sums: readonly Sum[]): Promise<void> {
-  const counted = await trx
-    .insertInto('rollups')
-    .values(sums.map(({ fact: [dimension, key, value], n }) => ({ dimension, key, value, n })))
-    .onConflict((on) => on.columns(['dimension', 'key', 'value']).doUpdateSet({ n: sql<number>`rollups.n + excluded.n` }))
-    .returning(['dimension', 'key', 'value', 'n'])
-    .execute()
-  // What is none any more has no row: counts of images and labels that came and went would grow for ever.
-  const none = counted.filter(({ n }) => n === 0)
-  if (none.length > 0) await trx.deleteFrom('rollups').where(isOneOf(none)).execute()
-}
-
-const isOneOf = (rows: ReadonlyArray<Pick<Tables['rollups'], 'dimension' | 'key' | 'value'>>) =>
-  sql<boolean>`(dimension, key, value) in (values ${sql.join(rows.map(({ dimension, key, value }) => sql`(${dimension}, ${key}, ${value})`))})`

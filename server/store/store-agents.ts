@@ -8,10 +8,12 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
 import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
+import { clusterJoined, clusterLeaves, labelsIn } from './placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
-import type { ReadDb, StoreDb, Tx } from './store-db.ts'
+import type { Engine, ReadDb, StoreDb, Tx } from './store-db.ts'
 import { confirmationNote } from './store-people.ts'
+import { deleteStatusOfCluster } from './store-status.ts'
 import { readLabels, type Tables } from './tables.ts'
 
 type AgentStore = Pick<
@@ -129,7 +131,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
         )
       }
     },
-    deleteCluster: (name) => db.write((tx) => deleteClusterRows(tx, name)),
+    deleteCluster: (name) => db.write((tx) => deleteClusterRows(tx, db.engine, name)),
   }
 }
 
@@ -161,16 +163,19 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
 }
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */
-export async function deleteClusterRows({ sql: trx, changes }: Tx, name: string): Promise<boolean> {
-  const cluster = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirst()
+export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): Promise<boolean> {
+  const { sql: trx, changes } = tx
+  const found = trx.selectFrom('clusters').select(['cluster_id', 'no']).where('name', '=', name)
+  const cluster = await found.select((eb) => labelsIn(eb).as('labels')).executeTakeFirst()
   if (cluster === undefined) return false
   const id = cluster.cluster_id
+  await clusterLeaves(tx, id, readLabels(cluster.labels ?? '{}'))
   changes.add(clusterNote(id, name))
   await trx.deleteFrom('resources').where('kind', '=', 'Cluster').where('project', '=', FLEET).where('name', '=', name).execute()
   const questions = trx.deleteFrom('confirmations').where('cluster', '=', name).returning(['id', 'project', 'service'])
   for (const question of await questions.execute()) changes.add(confirmationNote(question))
   await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
-  await trx.deleteFrom('statuses').where('cluster_id', '=', id).execute()
+  await deleteStatusOfCluster(tx, engine, cluster.no)
   await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('clusters').where('cluster_id', '=', id).execute()
   return true
@@ -204,13 +209,15 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
   if (numUpdatedRows === 0n) return { kind: 'token_used_up' }
   changes.add(joinTokenNote(token.id))
   changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
-  if (known === undefined) await insertCluster(trx, input, token.labels)
+  if (known === undefined) await insertCluster(tx, input, token.labels)
   else await rejoin(trx, input, known.cluster_id)
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()
   return { kind: 'joined', agent: toAgent(row), repeated: false }
 }
 
-async function insertCluster(trx: Transaction<Tables>, input: JoinInput, labels: string): Promise<void> {
+async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<void> {
+  const { sql: trx } = tx
+  clusterJoined(tx, readLabels(labels))
   const { clusterId, agentId, clusterName: name, nowMs } = input
   await trx
     .insertInto('clusters')

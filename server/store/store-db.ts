@@ -63,7 +63,7 @@ export function createStoreDb({ engine, writer, reader, listen, close }: Connect
         writer.transaction().execute(async (trx) => {
           const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
           const result = await work(tx)
-          await tx.rollups.write(trx)
+          await tx.rollups.write(trx, engine)
           return { result, lastChange: await tx.changes.write(trx, clock.nowMs(), { told: engine === 'postgres' }) }
         }),
       )

@@ -3,6 +3,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
+import { clusterRelabelled } from './placement-counts.ts'
 import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
@@ -30,7 +31,8 @@ const SCAN_ROWS = 500
 export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
   return {
     applyResource: (key, change) =>
-      db.write(async ({ sql: trx, changes }) => {
+      db.write(async (tx) => {
+        const { sql: trx, changes } = tx
         const held = await find(trx, key)
         const expected = change.ifVersion
         if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
@@ -63,6 +65,8 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           updated_ms: nowMs,
         }
         await whereKey(trx.updateTable('resources').set(row), key).execute()
+        if (key.kind === 'Cluster' && held.labels !== labels)
+          await clusterRelabelled(tx, key.name, { before: readLabels(held.labels), after: change.labels })
         changes.add(resourceNote(row))
         return { kind: 'configured', resource: toResource(row) }
       }),
@@ -111,7 +115,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       db.write(async (tx) => {
         const { sql: trx, changes } = tx
         const { kind, project, name } = key
-        if (kind === 'Cluster') return deleteClusterRows(tx, name)
+        if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
         const ofIt =
           kind === 'Repository'
             ? trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)

@@ -102,15 +102,6 @@ export interface Tables {
     incarnation: number
     joined_ms: number
   }
-  /** `doc` null: removed by its agent. The row stays until the next complete inventory, so that a late copy of an older write is still recognised. */
-  statuses: {
-    cluster_id: ClusterId
-    kind: Exclude<StatusKind, 'event'>
-    key: string
-    rev: number
-    doc: string | null
-    received_ms: number
-  }
   /** Keys of status rows: ten thousand clusters share most of them. `refs`: rows that have it; without any it may be collected, under the next number of the counter `dictionary`. */
   names: {
     id: Generated<number>

@@ -43,9 +43,9 @@ export const MUTATIONS = {
     options: { weights: { ...BUSY, vanish: 8 }, network: WORST },
   },
   'a status row counts whatever its rev': {
-    file: 'server/store/store-status.ts',
-    from: '`excluded.rev > statuses.rev`',
-    to: '`1 = 1`',
+    file: 'server/store/status-ingest.ts',
+    from: 'held === undefined || row.rev > held.rev',
+    to: 'true',
     histories: 60,
     options: {
       weights: { ...BUSY, drift: 20, publish: 15, kube: 4 },

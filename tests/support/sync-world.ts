@@ -31,7 +31,6 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { objectRows, serviceDoc } from './sync-kit.ts'
@@ -86,7 +85,7 @@ export class SyncServer {
   async open(): Promise<void> {
     const { dir, clock, random } = this.#world
     this.#keys = loadServerKeys(join(dir, 'keys'))
-    this.store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random })
+    this.store = await openSqliteStore(join(dir, 'fleet.db'), { clock, random })
     this.agents = await createAgentIndex(this.store)
     const { agents } = this
     const newId = () => randomHex(random, 16)

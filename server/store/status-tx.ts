@@ -1,0 +1,115 @@
+// One write transaction of statuses: the store's transaction, the numbers of names and states in it, and what its rows add to the counts.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { parseServiceKey } from '../../shared/model/ids.ts'
+import type { ReportedService } from '../../shared/model/placement-words.ts'
+import { clusterStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace, type Pace } from '../../shared/runtime/pace.ts'
+import type { Dictionary, DictionaryWork } from './dictionary.ts'
+import { type PlacementReport, placementsReported } from './placement-counts.ts'
+import { driftFacts, objectFacts, versionFacts } from './rollup-facts.ts'
+import type { RowKind } from './status-columns.ts'
+import type { StoreDb, Tx } from './store-db.ts'
+
+/** Rows in one piece of work, after which others on this thread may have a turn. The transaction goes on: it has the store to itself, and reads have connections of their own. */
+export const ROWS_A_TURN = 128
+
+/** What of a row is counted. */
+export interface CountedRow {
+  kind: RowKind
+  key: string
+  state_id: number | null
+  since_ms: number | null
+  /** Looked at for kind cluster only. */
+  doc: string | null
+}
+
+export class StatusTx {
+  readonly tx: Tx
+  readonly dictionary: DictionaryWork
+  /** After each piece. */
+  readonly pace: Pace
+  readonly #objects = new Map<string, { service: string; stateId: number; n: number }>()
+  #drifts: Array<{ stateId: number; sinceMs: number; n: number }> = []
+
+  constructor(tx: Tx, dictionary: DictionaryWork, pace: Pace) {
+    this.tx = tx
+    this.dictionary = dictionary
+    this.pace = pace
+  }
+
+  /** `n`: 1 for a row that is there now, -1 for one that was. */
+  count({ kind, key, state_id, since_ms, doc }: CountedRow, n: 1 | -1): void {
+    if (kind === 'cluster') {
+      const said = doc === null ? null : clusterStatusSchema.safeParse(JSON.parse(doc))
+      if (said?.success) this.tx.rollups.add(versionFacts(said.data), n)
+    }
+    if (state_id === null) return
+    this.dictionary.countState(state_id, n)
+    if (kind === 'drift') this.#drifts.push({ stateId: state_id, sinceMs: since_ms ?? 0, n })
+    if (kind !== 'object') return
+    // Most objects of a service say the same: their facts are made once.
+    const service = serviceOf(key)
+    const text = `${state_id} ${service}`
+    const held = this.#objects.get(text)
+    if (held === undefined) this.#objects.set(text, { service, stateId: state_id, n })
+    else held.n += n
+  }
+
+  /** Once, at the end. */
+  async write(): Promise<void> {
+    const objects = [...this.#objects.values()].filter(({ n }) => n !== 0)
+    const states = await this.dictionary.statesOf(new Set([...objects, ...this.#drifts].map(({ stateId }) => stateId)))
+    for (const { service, stateId, n } of objects) {
+      const state = states.get(stateId)
+      if (state !== undefined) this.tx.rollups.add(objectFacts(parseServiceKey(service), state), n)
+    }
+    for (const { stateId, sinceMs, n } of this.#drifts) {
+      const state = states.get(stateId)
+      if (state !== undefined) this.tx.rollups.add(driftFacts(sinceMs, state), n)
+    }
+    await this.dictionary.write()
+  }
+}
+
+/** What writes statuses: the store, what it knows of names and states, and whose time it takes. */
+export interface StatusWriter {
+  db: StoreDb
+  dictionary: Dictionary
+  clock: Clock
+}
+
+/** `db.write` for what touches statuses. */
+export async function writeStatuses<T>({ db, dictionary, clock }: StatusWriter, work: (status: StatusTx) => Promise<T>): Promise<T> {
+  const { result, names } = await db.write(async (tx) => {
+    const status = new StatusTx(tx, await dictionary.open(tx), createPace(clock))
+    const result = await work(status)
+    await status.write()
+    return { result, names: status.dictionary }
+  })
+  dictionary.keep(names)
+  return result
+}
+
+/** The words of placements follow what their agents say; `doc` null: nothing any more. */
+export async function noteReports(
+  { tx }: StatusTx,
+  clusterId: ClusterId,
+  reports: ReadonlyArray<{ kind: string; key: string; doc: unknown }>,
+): Promise<void> {
+  const ofServices = reports.flatMap(({ kind, key, doc }): PlacementReport[] =>
+    kind === 'service' ? [{ clusterId, ...parseServiceKey(key), status: reportedService(doc) }] : [],
+  )
+  if (ofServices.length > 0) await placementsReported(tx, ofServices)
+}
+
+function reportedService(doc: unknown): ReportedService | null {
+  const parsed = serviceStatusSchema.safeParse(doc)
+  return parsed.success ? parsed.data : null
+}
+
+/** `<project>/<service>` of the key of an object. */
+function serviceOf(key: string): string {
+  const second = key.indexOf('/', key.indexOf('/') + 1)
+  return second < 0 ? key : key.slice(0, second)
+}
