@@ -46,10 +46,11 @@ export interface Connections {
 }
 
 export function createStoreDb({ engine, writer, reader, listen, close }: Connections, clock: Clock): StoreDb {
-  const inside = new AsyncLocalStorage<true>()
+  /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
+  const inside = new AsyncLocalStorage<{ open: boolean }>()
   const listeners = new Set<(lastChange: number) => void>()
   const refuseInside = (): void => {
-    if (inside.getStore()) throw new Error('the store is used beside its open transaction: use the transaction')
+    if (inside.getStore()?.open) throw new Error('the store is used beside its open transaction: use the transaction')
   }
   return {
     engine,
@@ -59,7 +60,8 @@ export function createStoreDb({ engine, writer, reader, listen, close }: Connect
     },
     write: async (work) => {
       refuseInside()
-      const { result, lastChange } = await inside.run(true, () =>
+      const transaction = { open: true }
+      const committed = inside.run(transaction, () =>
         writer.transaction().execute(async (trx) => {
           const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
           const result = await work(tx)
@@ -67,6 +69,9 @@ export function createStoreDb({ engine, writer, reader, listen, close }: Connect
           return { result, lastChange: await tx.changes.write(trx, clock.nowMs(), { told: engine === 'postgres' }) }
         }),
       )
+      const { result, lastChange } = await committed.finally(() => {
+        transaction.open = false
+      })
       if (lastChange !== null) for (const listener of listeners) listener(lastChange)
       return result
     },

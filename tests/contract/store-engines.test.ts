@@ -33,6 +33,18 @@ describe.each(STORES)('on $name', (kind) => {
     await db.destroy()
   })
 
+  test('ST16 what was started inside of a transaction is free once it has ended', async () => {
+    const db = await openDb(kind)
+    const ended = Promise.withResolvers<void>()
+    let later: Promise<unknown> | undefined
+    await db.write(async () => {
+      later = ended.promise.then(() => db.read.selectFrom('meta').selectAll().execute())
+    })
+    ended.resolve()
+    expect(await later).toEqual(expect.arrayContaining([expect.objectContaining({ key: 'schema' })]))
+    await db.destroy()
+  })
+
   test('ST16 of two that look first and then write nobody overlooks the other, on PostgreSQL also of two processes', async () => {
     const place = await kind.place()
     const open = async () => createStoreDb(await place.connect(), systemClock)
