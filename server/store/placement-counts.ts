@@ -132,9 +132,10 @@ export function clusterJoined(tx: Tx, labels: Labels): void {
 }
 
 export async function clusterRelabelled(tx: Tx, name: string, labels: { before: Labels; after: Labels }): Promise<void> {
+  const cluster = await tx.sql.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirst()
+  if (cluster === undefined) return
   tx.rollups.add(clusterFacts(labels.before), -1)
   tx.rollups.add(clusterFacts(labels.after), 1)
-  const cluster = await tx.sql.selectFrom('clusters').select('cluster_id').where('name', '=', name).executeTakeFirstOrThrow()
   for (const { words, ...id } of await wordsInCluster(tx, cluster.cluster_id)) {
     tx.rollups.add(placementFacts({ ...id, words, labels: labels.before }), -1)
     tx.rollups.add(placementFacts({ ...id, words, labels: labels.after }), 1)

@@ -46,15 +46,32 @@ export class RollupDeltas {
     }
   }
 
-  /** In the order of the table, so that its pages are visited once. */
-  async write(trx: Transaction<Tables>, engine: Engine): Promise<void> {
-    const sums = [...this.sums.entries()]
+  /** In the order of the table. */
+  rows(): Array<Tables['rollups']> {
+    return [...this.sums.entries()]
       .filter(([, { n }]) => n !== 0)
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, sum]) => sum)
-    const rows = sums.map(({ fact: [dimension, key, value], n }) => [dimension, key, value, n])
-    await runBulk(trx, engine, COUNT, rows)
-    const fewer = sums.flatMap(({ fact, n }) => (n < 0 ? [fact] : []))
+      .map(
+        ([
+          ,
+          {
+            fact: [dimension, key, value],
+            n,
+          },
+        ]) => ({ dimension, key, value, n }),
+      )
+  }
+
+  /** In the order of the table, so that its pages are visited once. */
+  async write(trx: Transaction<Tables>, engine: Engine): Promise<void> {
+    const rows = this.rows()
+    await runBulk(
+      trx,
+      engine,
+      COUNT,
+      rows.map(({ dimension, key, value, n }) => [dimension, key, value, n]),
+    )
+    const fewer = rows.flatMap(({ dimension, key, value, n }) => (n < 0 ? [[dimension, key, value]] : []))
     await runBulk(trx, engine, FORGET, fewer)
   }
 }

@@ -6,7 +6,7 @@ import type { ClusterStatus } from '../../shared/model/status.ts'
 import type { RollupFact } from './rollup-deltas.ts'
 import { readNames, type Tables } from './tables.ts'
 
-const HOUR_MS = 3_600_000
+export const HOUR_MS = 3_600_000
 /** As text, hours are in the order of time for the next hundred thousand years. */
 const HOUR_DIGITS = 9
 
