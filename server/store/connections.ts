@@ -9,6 +9,7 @@ import { listenerClient, readerDialect, writerDialect } from './postgres-dialect
 import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
+import { bringCounts } from './rollup-recount.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { Connections } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -18,6 +19,7 @@ export async function connectSqlite(path: string): Promise<Connections> {
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
     await migrate(writer, 'sqlite')
+    await bringCounts(writer, 'sqlite')
     const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
     return { engine: 'sqlite', writer, reader, close: () => closeAll(writer, reader) }
   } catch (error) {
@@ -64,6 +66,7 @@ export async function connectPostgres({ target, password = async () => null, onl
   }
   try {
     await migrate(writer, 'postgres')
+    await bringCounts(writer, 'postgres')
     if (session !== undefined) await mark(writer, applicationName, session)
     const listen = (onCommit: () => void, signal: AbortSignal) =>
       void listenForChanges(() => listenerClient(options), onCommit, clock, AbortSignal.any([signal, closing.signal]))

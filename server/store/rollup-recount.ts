@@ -1,5 +1,5 @@
 // Counts from the rows alone, to compare with those that are kept, and to make them anew: some clusters at a time, with no more in memory than the counts themselves.
-import { sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import { clusterStatusSchema } from '../../shared/model/status.ts'
@@ -157,9 +157,10 @@ export async function* wordDifferences(db: ReadDb): AsyncGenerator<WordDifferenc
   }
 }
 
+/** Null: an order to remove it, or no row that this version understands. */
 function digestOf(text: string): string | null {
-  const { removal, digest } = serviceRowSchema.parse(JSON.parse(text))
-  return removal === undefined ? digest : null
+  const { data } = serviceRowSchema.safeParse(JSON.parse(text))
+  return data === undefined || data.removal !== undefined ? null : data.digest
 }
 
 /** In one transaction: what is kept is what is counted. */
@@ -175,4 +176,22 @@ export async function rebuildCounts(trx: Transaction<Tables>, engine: Engine): P
   await trx.deleteFrom('rollups').execute()
   const counts = await recount(trx)
   await counts.write(trx, engine)
+}
+
+/** Raised with every change of what is counted and how. */
+const COUNTS_VERSION = '1'
+const COUNTS_KEY = 'counts'
+
+/** Once after each migration to, and each version with, other counts. */
+export async function bringCounts(db: Kysely<Tables>, engine: Engine): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const held = await trx.selectFrom('meta').select('value').where('key', '=', COUNTS_KEY).executeTakeFirst()
+    if (held?.value === COUNTS_VERSION) return
+    await rebuildCounts(trx, engine)
+    await trx
+      .insertInto('meta')
+      .values({ key: COUNTS_KEY, value: COUNTS_VERSION })
+      .onConflict((on) => on.column('key').doUpdateSet({ value: COUNTS_VERSION }))
+      .execute()
+  })
 }
