@@ -3,6 +3,8 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { connectPostgres, connectSqlite, type PostgresConnect } from './connections.ts'
 import { createReferenceStore } from './content-references.ts'
+import { createRevisionStore } from './revision-log.ts'
+import { createHistoryStore } from './status-history.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
 import { createChangeStore } from './store-changes.ts'
@@ -40,6 +42,8 @@ function createStore(db: StoreDb, { random, clock }: StoreOptions): Store {
     ...createEventStore(db),
     ...createRestoreStore(db),
     ...createReferenceStore(db),
+    ...createRevisionStore(db),
+    ...createHistoryStore(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     close: () => {
       endFollowing()

@@ -18,6 +18,7 @@ export async function migrateTo3(ddl: Ddl): Promise<void> {
   await addTexts(ddl, 'desired', ['digest', 'sync', 'health'])
   await deriveDesired(ddl)
   await seedRevisions(ddl)
+  await ddl.trx.schema.dropTable('statuses').execute()
   await tuneTables(ddl)
 }
 

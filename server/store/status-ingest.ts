@@ -3,6 +3,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
 import { nameText } from './dictionary.ts'
 import { type RowKind, type StatusColumns, statusColumns } from './status-columns.ts'
+import { historyNotes, noteHistory } from './status-history.ts'
 import { forgetRemoved, nextSweep, removeOthers, removeOthersOfRange, sweepOf } from './status-sweep.ts'
 import { noteReports, ROWS_A_TURN, type StatusTx } from './status-tx.ts'
 import type { StatusWrite, Store } from './store.ts'
@@ -59,6 +60,7 @@ export async function upsertStatus(
     .execute()
   const changedRows = [...written.changed, ...gone.rows]
   await noteReports(status, clusterId, changedRows)
+  await noteHistory(trx, cluster.no, historyNotes(written.changed), nowMs)
   noteChange(status, clusterId, changedRows)
   return { ack, had: cluster.status_rev, changed: [...changedRows, ...events] }
 }

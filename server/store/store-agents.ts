@@ -10,6 +10,7 @@ import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
 import { clusterJoined, clusterLeaves, labelsIn } from './placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
+import { forgetHistory } from './status-history.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord, Store } from './store.ts'
 import type { Engine, ReadDb, StoreDb, Tx } from './store-db.ts'
 import { confirmationNote } from './store-people.ts'
@@ -176,6 +177,7 @@ export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): P
   for (const question of await questions.execute()) changes.add(confirmationNote(question))
   await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
   await deleteStatusOfCluster(tx, engine, cluster.no)
+  await forgetHistory(trx, cluster.no)
   await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('clusters').where('cluster_id', '=', id).execute()
   return true

@@ -6,6 +6,7 @@ import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import { labelsIn, readReport, reportIn, WordMoves, wordsOf } from './placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
+import { noteSet } from './revision-log.ts'
 import type { DesiredService, Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -90,6 +91,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     await of.where('cluster_id', 'in', clusters).execute()
   }
   const ordinals = await writeChanged(tx, { project, service }, changed)
+  for (const [digest, setSha] of setsOf(changed)) await noteSet(trx, { project, service }, digest, setSha)
   if (ordinals.size > 0) changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
   return rows.map(({ clusterId }) => {
     const before = held.get(clusterId)
@@ -97,6 +99,14 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     if (ordinal === undefined) return { changed: false, ordinal: before?.ordinal ?? 0, before: null }
     return { changed: true, ordinal, before: { doc: before?.doc ?? null, setSha: before?.set_sha ?? null } }
   })
+}
+
+/** By digest. Most clusters get the same. */
+function setsOf(changed: readonly ChangedRow[]): Map<string, string> {
+  const sets = new Map<string, string>()
+  for (const { row } of changed)
+    if (row.doc != null && row.doc.removal === undefined && row.setSha !== null) sets.set(row.doc.digest, row.setSha)
+  return sets
 }
 
 interface ChangedRow {

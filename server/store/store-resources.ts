@@ -4,6 +4,7 @@ import { matchesSelector } from '../../shared/model/labels.ts'
 import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
 import { clusterRelabelled } from './placement-counts.ts'
+import { forgetRevisions, noteRevision } from './revision-log.ts'
 import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
@@ -121,6 +122,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
             ? trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
             : trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
         const state = await ofIt.executeTakeFirstOrThrow()
+        if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
         if (numDeletedRows + state.numDeletedRows > 0n) changes.add(resourceNote(key))
         return numDeletedRows > 0n
@@ -133,6 +135,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         if (numDeletedRows === 0n) return false
         changes.add(resourceNote(key))
         await trx.deleteFrom('render_states').where('project', '=', key.project).where('service', '=', key.name).execute()
+        await forgetRevisions(trx, { project: key.project, service: key.name })
         return true
       }),
 
@@ -210,6 +213,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           .values({ project, service, ...columns })
           .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
           .execute()
+        await noteRevision(trx, { project, service }, state)
         changes.add({ topic: 'render', project, name: service })
       })
     },

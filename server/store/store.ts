@@ -3,7 +3,7 @@
 import type { RemovalOrder, ServiceRow } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
-import type { StatusKind } from '../../shared/model/status.ts'
+import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
 import type { ChangeFeed } from './change-feed.ts'
@@ -63,6 +63,32 @@ export interface RenderState {
   objectCount: number
   renderedMs: number | null
   error: StoredError | null
+}
+
+/** What a service was rendered to at some time. */
+export interface Revision {
+  /** Of its service, from 1; grows by one with every other digest. */
+  number: number
+  commit: string | null
+  generation: number
+  digest: string
+  objectCount: number
+  /** Content-store key of its rendered set; null until a cluster got it, and when it has no objects. */
+  setSha: string | null
+  renderedMs: number
+  /** That shall have it now. */
+  clusters: number
+}
+
+/** What a service in a cluster said of itself from a time on. */
+export interface HistoryEntry {
+  /** When this server heard of it. */
+  atMs: number
+  sync: SyncWord
+  health: HealthWord
+  reason: string
+  /** That was applied, or received if none was. */
+  commit: string | null
 }
 
 /** What one cluster shall have of one service. Rows with `doc: null` are tombstones: the service is gone there, the ordinal tells the shard. */
@@ -218,7 +244,10 @@ export interface Store {
   repositoryState(project: string, name: string): Promise<RepositoryState>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
+  /** Another digest is the next revision of the service. */
   setRenderState(id: ServiceId, state: RenderState): Promise<void>
+  /** Newest first; `before`: strictly below that number. */
+  revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
 
   // Desired state
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
@@ -266,6 +295,8 @@ export interface Store {
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
+  /** Newest first; `before`: strictly before that time. */
+  statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
   appendEvents(events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void>
   /** Newest last. `after`: strictly after that id. */
   listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
