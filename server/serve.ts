@@ -53,7 +53,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
         })
       : error
     io.err(`skerry server: ${describeError(told)}\n${told instanceof AppError ? `${told.remedy}\n` : ''}`)
-    return 1
+    return told instanceof AppError && told.code === 'bad_options' ? 2 : 1
   }
 }
 

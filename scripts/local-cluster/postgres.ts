@@ -59,7 +59,7 @@ function reachableTemp(runner: Runner): string {
   return tmpdir()
 }
 
-/** `tls`: the certificate that it shows to whoever asks for TLS, and its key. */
+/** `tls`: the certificate that it shows to whoever asks for TLS, and its key; it is at 127.0.0.2 then, too. */
 export async function startPostgres({ tls }: { tls?: { cert: string; key: string } } = {}): Promise<LocalPostgres> {
   if (!existsSync(join(BIN, 'postgres'))) throw new Error('build/postgres is missing: run scripts/setup --postgres')
   const runner = createRunner()
@@ -199,7 +199,7 @@ export const postgresIsWanted = (): boolean => process.env['SKERRY_TEST_STORE'] 
 
 /** Synced commits as in production; small, because several run at once. */
 const configuration = (port: number, folder: string, tls: boolean): string => `
-listen_addresses = '127.0.0.1'
+listen_addresses = '${tls ? '127.0.0.1,127.0.0.2' : '127.0.0.1'}'
 port = ${port}
 unix_socket_directories = '${join(folder, 'socket')}'
 fsync = on

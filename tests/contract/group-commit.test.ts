@@ -1,6 +1,9 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
 import { openDb, STORES, type StoreKind } from '../support/stores.ts'
+
+/** Two cores, and a database of its own for each test. */
+setDefaultTimeout(30_000)
 
 async function start(kind: StoreKind) {
   const store = await openDb(kind)

@@ -16,12 +16,13 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { IDENTITY, pullPage } from '../support/page-kit.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
+import { openIn, SQLITE } from '../support/stores.ts'
 import { CLUSTER, DB, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 async function start() {
   const dir = tempDir()
-  const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(1) })
+  const store = await openIn(SQLITE)
   const clusterId = await joinCluster(store, '1')
   const content = createFileContentStore(join(dir, 'content'), systemClock)
   const { shards } = openTestShards(join(dir, 'shards'))

@@ -1,9 +1,12 @@
 // What a store's methods can rely on, whatever database is under them.
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql as raw } from 'kysely'
 import { createStoreDb } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { openDb, openIn, POSTGRES, POSTGRES_EN_US, SQLITE, STORES } from '../support/stores.ts'
+
+/** Two cores, and a database of its own for each test. */
+setDefaultTimeout(30_000)
 
 const put = (value: string) => ({ key: 'note', value })
 
