@@ -1,0 +1,115 @@
+// Counts that are kept with every change, over random histories: after each step they equal what all rows count, and what people are shown.
+import { describe, expect, test } from 'bun:test'
+import { createFleetViews } from '../../server/http/fleet-views.ts'
+import { countDifferences, rebuildCounts, recount, wordDifferences } from '../../server/store/rollup-recount.ts'
+import type { Store } from '../../server/store/store.ts'
+import type { Connections } from '../../server/store/store-db.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { CountHistory } from '../support/count-history.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+import { STORES } from '../support/stores.ts'
+
+const STEPS = 60
+
+describe.each(STORES)('counts on $name', (kind) => {
+  const seeds = Array.from({ length: kind.name === 'SQLite' ? 10 : 2 }, (_, seed) => seed + 1)
+  test.each(seeds)(
+    'RU1 RU2 what is kept equals what is counted and what is shown, after each step of history %d',
+    async (seed) => {
+      const place = await kind.place()
+      const random = seededRandom(seed)
+      const open = () => place.open({ random, clock: systemClock })
+      const history = new CountHistory(await open(), random, open)
+      const beside = await place.connect()
+      let most = 0
+      for (let step = 0; step < STEPS; step += 1) {
+        await history.step()
+        const at = `step ${step}, ${history.told}`
+        expect([at, await differences(beside)]).toEqual([at, []])
+        expect([at, await kept(beside)]).toEqual([at, await shown(history.current)])
+        most = Math.max(most, (await recount(beside.reader)).rows().length)
+      }
+      expect(most).toBeGreaterThan(30)
+      await beside.close()
+      await history.current.close()
+    },
+    120_000,
+  )
+
+  test('RU3 counts that are wrong are found, and made anew from the rows', async () => {
+    const place = await kind.place()
+    const random = seededRandom(3)
+    const history = new CountHistory(await place.open(), random, () => place.open())
+    const beside = await place.connect()
+    while ((await recount(beside.reader)).rows().length < 30) await history.step()
+    const { writer, engine } = beside
+    const kept = () => writer.selectFrom('rollups').selectAll().orderBy('dimension').orderBy('key').orderBy('value').execute()
+    const right = await kept()
+    await writer.updateTable('rollups').set({ n: 77 }).where('dimension', '=', 'object').execute()
+    await writer.deleteFrom('rollups').where('dimension', '=', 'image').execute()
+    await writer.insertInto('rollups').values({ dimension: 'label', key: 'no=where', value: 'clusters', n: 1 }).execute()
+    await writer
+      .updateTable('desired')
+      .set({ sync: 'Synced', health: 'Suspended', digest: 'other' })
+      .where('sync', 'is not', null)
+      .execute()
+    expect((await differences(beside)).length).toBeGreaterThan(4)
+    await writer.transaction().execute((trx) => rebuildCounts(trx, engine))
+    expect(await differences(beside)).toEqual([])
+    expect(await kept()).toEqual(right)
+    await beside.close()
+    await history.current.close()
+  })
+
+  test('RU3 a store whose counts are of another version counts anew when it is opened', async () => {
+    const place = await kind.place()
+    const store = await place.open()
+    await joinCluster(store, 'a', { env: 'prod' })
+    await store.close()
+    const before = await place.connect()
+    const kept = await before.reader.selectFrom('rollups').selectAll().execute()
+    expect(kept).toHaveLength(2)
+    await before.writer.deleteFrom('rollups').execute()
+    await before.writer.updateTable('meta').set({ value: '0' }).where('key', '=', 'counts').execute()
+    await before.close()
+    const after = await place.connect()
+    expect(await after.reader.selectFrom('rollups').selectAll().execute()).toEqual(kept)
+    await after.close()
+  })
+})
+
+async function differences({ reader }: Connections): Promise<unknown[]> {
+  const found: unknown[] = []
+  for await (const difference of countDifferences(reader)) found.push(difference)
+  for await (const difference of wordDifferences(reader)) found.push(difference)
+  return found
+}
+
+const COMPARED = ['object', 'placement', 'service', 'service_object', 'cluster'] as const
+
+async function kept({ reader }: Connections): Promise<Record<string, number>> {
+  const rows = await reader.selectFrom('rollups').selectAll().where('dimension', 'in', COMPARED).execute()
+  return Object.fromEntries(rows.map(({ dimension, key, value, n }) => [`${dimension} ${key} ${value}`, n]))
+}
+
+/** Counted from what the lists show. */
+async function shown(store: Store): Promise<Record<string, number>> {
+  const views = createFleetViews(store, systemClock, { pendingSinceMs: async () => null })
+  const counts: Record<string, number> = {}
+  const count = (key: string) => {
+    counts[key] = (counts[key] ?? 0) + 1
+  }
+  for (const cluster of await store.listClusters()) {
+    count('cluster  clusters')
+    for (const { project, service, sync, health } of await views.placementsInCluster(cluster)) {
+      count(`placement  ${sync}/${health}`)
+      count(`service ${project}/${service} ${sync}/${health}`)
+    }
+  }
+  for (const { project, service, sync, health } of (await views.objects({ limit: 10_000 })).items) {
+    count(`object  ${sync}/${health}`)
+    count(`service_object ${project}/${service} ${sync}/${health}`)
+  }
+  return counts
+}
