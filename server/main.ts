@@ -1,24 +1,41 @@
 // The process of `skerry`: arguments and environment in, exit code out.
 import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
+import {
+  BACKUP_CREATE_OPTIONS,
+  BACKUP_RESTORE_OPTIONS,
+  BACKUP_VERIFY_OPTIONS,
+  runBackupCreate,
+  runBackupRestore,
+  runBackupVerify,
+} from './backup/backup-verbs.ts'
 import { runCli } from './cli/cli.ts'
 import { SERVER_OPTIONS } from './config.ts'
+import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
 import { serve } from './serve.ts'
 
 const onStop = (listener: (signal: string) => void) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => listener(signal))
 }
 
+const verbIo = {
+  env: process.env,
+  out: (text: string) => void process.stdout.write(text),
+  err: (text: string) => void process.stderr.write(text),
+  errIsTty: process.stderr.isTTY,
+  onStop,
+  clock: systemClock,
+}
+
 process.exitCode = await runCli({
-  serverCommand: {
-    table: SERVER_OPTIONS,
-    run: (flags) =>
-      serve(flags, {
-        env: process.env,
-        out: (text) => void process.stdout.write(text),
-        err: (text) => void process.stderr.write(text),
-        onStop,
-      }),
+  local: {
+    server: { table: SERVER_OPTIONS, run: (flags) => serve(flags, verbIo) },
+    doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, verbIo) },
+    backup: {
+      create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, verbIo) },
+      verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, verbIo, folder) },
+      restore: { table: BACKUP_RESTORE_OPTIONS, run: (flags, folder) => runBackupRestore(flags, verbIo, folder) },
+    },
   },
   version: () => {
     const info = versionInfo()

@@ -16,6 +16,7 @@ import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
+import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { maintainShards } from './desired/maintenance.ts'
 import { replayShards } from './desired/replay.ts'
@@ -79,6 +80,7 @@ const FREE_MEMORY_AFTER_MS = 5_000
 const STORE_PATIENCE_MS = 15_000
 
 export async function startServer(options: ServerOptions, deps: ServerDeps): Promise<RunningServer> {
+  refuseUnfinishedRestore(options.dataDir)
   const { promise: failed, resolve: onTaken } = Promise.withResolvers<AppError>()
   const { clock, random } = deps
   const only = { patienceMs: STORE_PATIENCE_MS, onTaken }

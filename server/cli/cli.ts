@@ -1,9 +1,7 @@
 // The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
 import { Command, CommanderError, Option } from '@commander-js/extra-typings'
-import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
-import type { OptionTable } from '../../shared/runtime/options.ts'
 import { apply } from './apply.ts'
 import { createClient, SERVER_DEFAULT } from './client.ts'
 import { confirm } from './confirm.ts'
@@ -15,18 +13,13 @@ import { get } from './get.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
+import { addLocalCommands, type LocalCommands } from './local-commands.ts'
 import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, rotateServerKey } from './server-key.ts'
 import { type OwnVersion, version } from './version.ts'
 
-export interface ServerCommand {
-  table: OptionTable
-  /** Runs until it is told to stop; resolves with the exit code. */
-  run(flags: Record<string, string | boolean | undefined>): Promise<number>
-}
-
 export interface CliDeps {
-  serverCommand: ServerCommand
+  local: LocalCommands
   /** Called only when asked: it may be slow. */
   version(): OwnVersion
   io: CliIo
@@ -49,7 +42,7 @@ function wholeNumber(max: number) {
 }
 
 /** Parses and runs `io.argv`. Never throws and never ends the process. */
-export async function runCli({ serverCommand, version: ownVersion, io }: CliDeps): Promise<number> {
+export async function runCli({ local, version: ownVersion, io }: CliDeps): Promise<number> {
   let exitCode = 0
   const program = new Command('skerry')
     .description('Keeps a fleet of Kubernetes clusters equal to what Git says, also when they are offline.')
@@ -72,13 +65,9 @@ export async function runCli({ serverCommand, version: ownVersion, io }: CliDeps
     given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? DEFAULT_PROJECT }
   const isGiven = (command: { getOptionValueSource(name: string): string | undefined }) => command.getOptionValueSource('project') === 'cli'
 
-  const server = program
-    .command('server')
-    .description('run the server')
-    .action(async (options: Record<string, string | boolean | undefined>) => {
-      exitCode = await serverCommand.run(options)
-    })
-  addOptions(server, serverCommand.table)
+  addLocalCommands(program, local, (code) => {
+    exitCode = code
+  })
 
   program
     .command('get')

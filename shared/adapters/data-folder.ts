@@ -1,5 +1,5 @@
 // The one folder a program may write to.
-import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { AppError } from '../protocol/error.ts'
 import { type Database, openSqlite } from './sqlite.ts'
@@ -48,5 +48,21 @@ function lock(path: string): () => void {
   return () => {
     held.delete(handle)
     handle.close()
+  }
+}
+
+/** Whether a program holds the folder now. Looks only: nobody who starts meanwhile is kept from it. */
+export function isFolderInUse(folder: string): boolean {
+  const path = join(resolve(folder), 'lock.sqlite')
+  if (!existsSync(path)) return false
+  const db = openSqlite(path, { readonly: true, busyTimeoutMs: 0 })
+  try {
+    db.query('SELECT 1 FROM sqlite_master').all()
+    return false
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')) return true
+    throw error
+  } finally {
+    db.close()
   }
 }

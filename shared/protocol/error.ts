@@ -266,6 +266,18 @@ export const ERRORS = define({
     cause: 'The data folder was written by a newer version.',
     remedy: 'Start that version or a newer one; downgrades are not possible.',
   },
+  target_exists: {
+    status: 409,
+    retryable: false,
+    cause: 'There is something already where it would be written.',
+    remedy: 'Choose another folder, or move that one away; nothing was changed.',
+  },
+  backup_unusable: {
+    status: 422,
+    retryable: false,
+    cause: 'The folder is no backup that this version can use, or it is not whole.',
+    remedy: 'Use another backup; `skerry backup verify FOLDER` names everything that is wrong with this one.',
+  },
   bad_options: {
     status: 400,
     retryable: false,

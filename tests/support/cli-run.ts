@@ -1,6 +1,7 @@
 // Runs the command line in this process, with everything it may touch replaced.
 import { runCli } from '../../server/cli/cli.ts'
 import type { CliIo } from '../../server/cli/io.ts'
+import type { LocalCommand } from '../../server/cli/local-commands.ts'
 import type { TestAdmin } from './admin-app.ts'
 
 export interface CliResult {
@@ -20,13 +21,18 @@ export interface CliSetup {
 
 export async function runTestCli(admin: TestAdmin, argv: readonly string[], setup: CliSetup = {}): Promise<CliResult> {
   const result: CliResult = { code: 0, out: '', err: '' }
+  const local = (name: string): LocalCommand => ({
+    table: { data: { type: 'text', help: 'Folder.', default: '/data' } },
+    run: async (flags, argument) => {
+      result.out += `${name}${argument && ` ${argument}`} ${JSON.stringify(flags)}\n`
+      return 7
+    },
+  })
   result.code = await runCli({
-    serverCommand: {
-      table: { data: { type: 'text', help: 'Folder.', default: '/data' } },
-      run: async (flags) => {
-        result.out += `server ${JSON.stringify(flags)}\n`
-        return 7
-      },
+    local: {
+      server: local('server'),
+      doctor: local('doctor'),
+      backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
     },
     version: () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),
     io: {

@@ -1,0 +1,100 @@
+// `skerry backup create|verify|restore`, on the server's own machine: options in, words and an exit code out.
+import { resolve } from 'node:path'
+import { openDataFolder } from '../../shared/adapters/data-folder.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { SERVER_OPTIONS } from '../config.ts'
+import { createProgressLine } from '../progress-line.ts'
+import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
+import { type BackupDeps, createBackup, sizeOf } from './create.ts'
+import type { Manifest } from './manifest.ts'
+import { restoreBackup } from './restore.ts'
+import { verifyBackup } from './verify.ts'
+
+export const BACKUP_CREATE_OPTIONS = {
+  data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },
+  to: { type: 'text', placeholder: 'FOLDER', help: 'Folder to make; it must not exist.', required: true },
+  withoutKeys: {
+    type: 'flag',
+    help: 'Leaves the server’s private keys out. Keep them elsewhere: without them no agent knows the restored server, and every one has to join anew.',
+  },
+  store: {
+    ...SERVER_OPTIONS.store,
+    help: 'The server’s PostgreSQL database: then content and keys only. Run pg_dump first, this within a day.',
+  },
+  storeFile: SERVER_OPTIONS.storeFile,
+} as const satisfies OptionTable
+
+export const BACKUP_VERIFY_OPTIONS = {} as const satisfies OptionTable
+
+export const BACKUP_RESTORE_OPTIONS = {
+  data: { type: 'text', placeholder: 'DIR', help: 'Data folder to make, or an empty one.', required: true },
+  keys: { type: 'text', placeholder: 'FOLDER', help: 'Where signing.json and mac.key are, for a backup without keys.' },
+  newKeys: { type: 'flag', help: 'Brings no keys: the server makes new ones, and every agent has to join anew.' },
+} as const satisfies OptionTable
+
+export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
+  runVerb('backup create', BACKUP_CREATE_OPTIONS, flags, io, async ({ data, to, withoutKeys, store, storeFile }) => {
+    const [folder, postgres] = [resolve(to), store !== undefined || storeFile !== undefined]
+    const startedMs = io.clock.nowMs()
+    const manifest = await watched(io, (deps) => createBackup({ dataDir: resolve(data), to: folder, withoutKeys, postgres }, deps))
+    io.out(`${folder}: ${contents(manifest)}, ${megabytes(manifest)}, in ${seconds(io.clock.nowMs() - startedMs)}\n`)
+    if (manifest.missing.length > 0)
+      io.err(
+        `warning: ${manifest.missing.length} revisions of the past are lost in the content store and are not in it; \`skerry doctor\` names them\n`,
+      )
+    if (withoutKeys) io.err('warning: the keys are not in it; a server that is restored without them is a stranger to every agent\n')
+    if (postgres) io.err('the database is not in it: keep it with the dump (pg_dump --format=custom) that was made before it\n')
+    return 0
+  })
+
+export const runBackupVerify = (flags: Flags, io: VerbIo, folder: string): Promise<number> =>
+  runVerb('backup verify', BACKUP_VERIFY_OPTIONS, flags, io, async () => {
+    const { manifest, problems, warnings } = await watched(io, (deps) => verifyBackup(resolve(folder), deps))
+    for (const warning of warnings) io.err(`warning: ${warning}\n`)
+    for (const problem of problems) io.err(`error: ${problem}\n`)
+    if (problems.length > 0) {
+      io.err('It cannot be restored. Use another backup.\n')
+      return 1
+    }
+    io.out(
+      `${resolve(folder)} is whole: ${contents(manifest)}, made ${new Date(manifest.createdMs).toISOString()} by skerry ${manifest.skerry}\n`,
+    )
+    return 0
+  })
+
+export const runBackupRestore = (flags: Flags, io: VerbIo, folder: string): Promise<number> =>
+  runVerb('backup restore', BACKUP_RESTORE_OPTIONS, flags, io, async ({ data, keys, newKeys }) => {
+    if (keys !== undefined && newKeys) throw new AppError('bad_options', { detail: 'choose one of --keys and --new-keys' })
+    const dataDir = resolve(data)
+    const options = { folder: resolve(folder), dataDir, keysFrom: keys === undefined ? null : resolve(keys), newKeys }
+    const manifest = await watched(io, (deps) => restoreBackup(options, { ...deps, openFolder: openDataFolder }))
+    io.out(`${dataDir}: ${contents(manifest)}, as of ${new Date(manifest.createdMs).toISOString()}\n`)
+    if (manifest.store === 'postgres')
+      io.err('Restore the database from the dump of that time (pg_restore) before the server starts with --store.\n')
+    io.err(`Next: skerry server --data ${dataDir}
+Never run two servers of one backup. Agents that know newer revisions get none from this server before a person has read \`skerry restore\` and said
+\`skerry restore confirm\`; they go on enforcing what they hold, and nothing is deleted.\n`)
+    return 0
+  })
+
+async function watched<T>(io: VerbIo, work: (deps: BackupDeps) => Promise<T>): Promise<T> {
+  const stopping = new AbortController()
+  io.onStop(() => stopping.abort())
+  const line = createProgressLine(io.errIsTty ? io.err : null, io.clock)
+  try {
+    return await work({ clock: io.clock, progress: line.show, signal: stopping.signal })
+  } finally {
+    line.clear()
+  }
+}
+
+function contents({ counts, store, files, content }: Manifest): string {
+  const of = (word: string) => `${counts[word] ?? 0} ${word}`
+  const keys = files.some(({ path }) => path.startsWith('keys/')) ? 'with keys' : 'without keys'
+  const things = store === 'sqlite' ? [of('clusters'), of('services')] : []
+  return [...things, `${content.length} files of content`, keys].join(', ')
+}
+
+const megabytes = (manifest: Manifest): string => `${(sizeOf(manifest) / 1_000_000).toFixed(1)} MB`
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`

@@ -1,0 +1,72 @@
+// What a backup says of itself: `manifest.json`, written last and read first. A backup may come from anybody's disk, so names are held against what can be in one,
+// and nothing of it is followed, unpacked or looked up by a name that it chose.
+import { lstatSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { AppError } from '../../shared/protocol/error.ts'
+
+export const MANIFEST = 'manifest.json'
+export const STORE = 'fleet.sqlite'
+export const KEYS = ['keys/signing.json', 'keys/mac.key'] as const
+export const CONTENT = 'content'
+
+/** Of this program; a later one may read older ones. */
+export const FORMAT = 1
+/** 700,000 files of content. */
+const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+const size = z.number().int().nonnegative()
+
+const manifestSchema = z.object({
+  format: z.literal(FORMAT),
+  /** Version of the program that made it. */
+  skerry: z.string().max(100),
+  /** `postgres`: the database is not in it, but in a dump of its own. */
+  store: z.enum(['sqlite', 'postgres']),
+  /** Of the fleet store; null: it is not in it. */
+  schema: z.number().int().nullable(),
+  createdMs: z.number().int().nonnegative(),
+  /** Fingerprint of the key that the server signed with; null: the keys were left out. */
+  fingerprint: z.string().max(100).nullable(),
+  counts: z.record(z.string().max(100), size),
+  files: z.array(z.object({ path: z.enum([STORE, ...KEYS]), bytes: size, sha256 })).max(1 + KEYS.length),
+  /** By SHA-256, sorted. */
+  content: z.array(z.tuple([sha256, size])),
+  /** Content that only revisions of the past refer to and that was lost before this backup. */
+  missing: z.array(sha256).default([]),
+})
+export type Manifest = z.infer<typeof manifestSchema>
+
+export const pathOfContent = (sha: string): string => `${CONTENT}/${sha.slice(0, 2)}/${sha.slice(2)}`
+
+export function readManifest(folder: string): Manifest {
+  const refuse = (detail: string) => new AppError('backup_unusable', { doing: 'read its manifest', detail })
+  const path = join(folder, MANIFEST)
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found === undefined) throw refuse(`${folder} has no ${MANIFEST}`)
+  if (!found.isFile()) throw refuse(`${MANIFEST} is no file`)
+  if (found.size > MANIFEST_BYTES_MAX) throw refuse(`${MANIFEST} is larger than ${MANIFEST_BYTES_MAX} bytes`)
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    throw refuse(`${MANIFEST} is no JSON`)
+  }
+  const format = z.object({ format: z.number() }).safeParse(value)
+  if (format.success && format.data.format > FORMAT) throw refuse(`it has format ${format.data.format}, this version knows ${FORMAT}`)
+  const read = manifestSchema.safeParse(value)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  throw refuse(`${MANIFEST}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not of its form'}`)
+}
+
+export function manifestText(manifest: Manifest): string {
+  const text = `${JSON.stringify(manifest)}\n`
+  if (text.length > MANIFEST_BYTES_MAX)
+    throw new AppError('too_large', {
+      doing: 'back up',
+      detail: `${manifest.content.length} files of content are more than a manifest holds`,
+    })
+  return text
+}

@@ -1,0 +1,81 @@
+// Verbs that work on the data folder of a server, on its own machine: the server itself, backups, the doctor. What they do is handed in; here are their words.
+import type { Command } from '@commander-js/extra-typings'
+import { Option } from '@commander-js/extra-typings'
+import { addOptions } from '../../shared/adapters/option-flags.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+
+type Flags = Record<string, string | boolean | undefined>
+
+export interface LocalCommand {
+  table: OptionTable
+  /** Resolves with the exit code. `argument`: what was named without a flag. */
+  run(flags: Flags, argument: string): Promise<number>
+}
+
+export interface LocalCommands {
+  /** Runs until it is told to stop. */
+  server: LocalCommand
+  doctor: LocalCommand
+  backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
+}
+
+const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
+
+export function addLocalCommands(program: Command, { server, doctor, backup }: LocalCommands, onExit: (code: number) => void): void {
+  const run = async (command: LocalCommand, flags: Flags, argument = '') => onExit(await command.run(flags, argument))
+
+  addOptions(
+    program
+      .command('server')
+      .description('run the server')
+      .action((flags) => run(server, flags)),
+    server.table,
+  )
+
+  const doctorCommand = program
+    .command('doctor')
+    .description('look through the data folder of a server, running or not, and say what is wrong and what to do; changes nothing')
+    .addOption(new Option('-o, --output <form>', 'another form of the answer').choices(['json']))
+    .addHelpText('before', examples('skerry doctor --data /var/lib/skerry', 'skerry doctor --data /var/lib/skerry -o json'))
+    .addHelpText('after', '\nExit codes: 0 nothing is wrong, 1 something is, 2 what was typed makes no sense.')
+    .action((flags) => run(doctor, flags))
+  addOptions(doctorCommand, doctor.table)
+
+  const backups = program
+    .command('backup')
+    .description('make, check and put back backups of a server')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry backup create --data /var/lib/skerry --to /backups/monday',
+        'skerry backup verify /backups/monday',
+        'skerry backup restore /backups/monday --data /var/lib/skerry',
+      ),
+    )
+  addOptions(
+    backups
+      .command('create')
+      .description('of a server that may run: fleet store, content and keys as of one moment')
+      .addHelpText('before', examples('skerry backup create --data /var/lib/skerry --to /backups/monday'))
+      .action((flags) => run(backup.create, flags)),
+    backup.create.table,
+  )
+  addOptions(
+    backups
+      .command('verify')
+      .description('whether a backup is whole; reads all of it')
+      .argument('<folder>')
+      .addHelpText('before', examples('skerry backup verify /backups/monday'))
+      .action((folder, flags) => run(backup.verify, flags, folder)),
+    backup.verify.table,
+  )
+  addOptions(
+    backups
+      .command('restore')
+      .description('make a data folder out of a backup; clusters keep what they hold until `skerry restore confirm`')
+      .argument('<folder>')
+      .addHelpText('before', examples('skerry backup restore /backups/monday --data /var/lib/skerry'))
+      .action((folder, flags) => run(backup.restore, flags, folder)),
+    backup.restore.table,
+  )
+}

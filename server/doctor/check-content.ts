@@ -1,0 +1,69 @@
+// The content store: whatever is referred to is there and hashes to its name; the rest is counted.
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { contentFilesIn } from '../store/content-files.ts'
+import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content-names.ts'
+import { createFileContentStore } from '../store/file-content-store.ts'
+import type { ContentReference } from '../store/store-file.ts'
+import type { Findings } from './findings.ts'
+
+export interface CheckContentDeps {
+  dataDir: string
+  /** Of a state of the store that is not older than a day (ST12). Null: the store cannot be read. */
+  references: readonly ContentReference[] | null
+  findings: Findings
+  clock: Clock
+  progress(what: string, done: number, of: number): void
+}
+
+const READS = 16
+
+export async function checkContent(deps: CheckContentDeps): Promise<void> {
+  const folder = join(deps.dataDir, 'content')
+  const files = contentFilesIn(folder, deps.clock)
+  const content = createFileContentStore(folder, deps.clock)
+  const { references, findings } = deps
+  for (let start = 0; references !== null && start < references.length; start += READS) {
+    deps.progress('reading content', start, references.length)
+    await Promise.all(
+      references.slice(start, start + READS).map(async ({ sha256, of, desired }) => {
+        if ((await content.get(sha256)) !== null) return
+        const found = (await files.read(contentPath(sha256))) ?? (await files.read(asidePath(sha256)))
+        const as = found === null ? 'is missing' : `hashes to ${createHash('sha256').update(found).digest('hex').slice(0, 12)}…`
+        const code = !desired ? 'content_past_lost' : found === null ? 'content_lost' : 'content_damaged'
+        findings.tell(code, `content/${contentPath(sha256)} of ${of} ${as}`)
+      }),
+    )
+  }
+  await countFiles(deps, new Set(references?.map(({ sha256 }) => sha256)))
+}
+
+async function countFiles({ findings, references, dataDir, clock, progress }: CheckContentDeps, used: ReadonlySet<string>): Promise<void> {
+  const files = contentFilesIn(join(dataDir, 'content'), clock)
+  const counts = { content: 0, unused: 0, unusedBytes: 0, leftovers: 0 }
+  const top = await files.list('')
+  for (const [index, folder] of top.entries()) {
+    progress('counting content', index, top.length)
+    if (!isContentFolder(folder)) {
+      findings.tell('content_foreign', `content/${folder}`)
+      continue
+    }
+    for (const name of await files.list(folder)) {
+      const read = readContentName(folder, name)
+      if (read.kind === 'foreign') findings.tell('content_foreign', `content/${folder}/${name}`)
+      else if (read.kind === 'temporary') counts.leftovers++
+      else {
+        counts.content++
+        if (used.has(read.sha256)) continue
+        counts.unused++
+        counts.unusedBytes += (await files.stat(`${folder}/${name}`))?.bytes ?? 0
+      }
+    }
+  }
+  findings.fact('contentFiles', counts.content)
+  findings.fact('contentLeftovers', counts.leftovers)
+  if (references === null) return
+  findings.fact('contentUnused', counts.unused)
+  findings.fact('contentUnusedBytes', counts.unusedBytes)
+}

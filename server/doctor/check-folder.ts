@@ -1,0 +1,43 @@
+// The data folder itself: who can read it, whether the server's keys are there and are keys, how much space is left.
+import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { KEYS, STORE } from '../backup/manifest.ts'
+import { RESTORE_MARK } from '../backup/restore-mark.ts'
+import { signingFingerprint } from '../backup/signing-file.ts'
+import type { Findings } from './findings.ts'
+
+/** Less is too little, or less than the fleet store again: a migration, or a backup beside it, needs that. */
+const FREE_BYTES_MIN = 512 * 1_024 * 1_024
+
+export function checkFolder(dataDir: string, findings: Findings): void {
+  if ((statSync(dataDir).mode & 0o077) !== 0) findings.tell('folder_open', dataDir)
+  if (existsSync(join(dataDir, RESTORE_MARK))) findings.tell('restore_unfinished', join(dataDir, RESTORE_MARK))
+  const { bavail, bsize } = statfsSync(dataDir)
+  const free = bavail * bsize
+  const store = statSync(join(dataDir, STORE), { throwIfNoEntry: false })?.size ?? 0
+  findings.fact('freeBytes', free)
+  if (store > 0) findings.fact('storeBytes', store)
+  if (free < Math.max(FREE_BYTES_MIN, store)) findings.tell('disk_low', `${Math.floor(free / 1_000_000)} MB in ${dataDir}`)
+}
+
+export function checkKeys(dataDir: string, findings: Findings): void {
+  for (const path of KEYS) {
+    const found = lstatSync(join(dataDir, path), { throwIfNoEntry: false })
+    if (found === undefined) {
+      findings.tell('key_missing', path)
+      continue
+    }
+    if ((found.mode & 0o077) !== 0) findings.tell('key_open', `${path} has mode ${(found.mode & 0o777).toString(8)}`)
+    const why = whyNoKey(path, readFileSync(join(dataDir, path), 'utf8'), findings)
+    if (why !== null) findings.tell('key_bad', `${path} ${why}`)
+  }
+}
+
+const MAC_KEY_BYTES = 32
+
+function whyNoKey(path: string, text: string, findings: Findings): string | null {
+  if (path !== KEYS[0]) return Buffer.from(text, 'base64url').length === MAC_KEY_BYTES ? null : `holds no ${MAC_KEY_BYTES} bytes`
+  const print = signingFingerprint(text)
+  if (print !== null) findings.fact('fingerprint', print)
+  return print === null ? 'holds no key, or halves of two' : null
+}

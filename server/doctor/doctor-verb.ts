@@ -1,0 +1,46 @@
+// `skerry doctor`, on the server's own machine: options in, a report for a person or as JSON, and an exit code out.
+import { resolve } from 'node:path'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { SERVER_OPTIONS } from '../config.ts'
+import { createProgressLine } from '../progress-line.ts'
+import { readStorePlace } from '../store-place.ts'
+import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
+import { examine } from './examine.ts'
+import { type DoctorReport, doctorReportSchema } from './findings.ts'
+
+export const DOCTOR_OPTIONS = {
+  data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },
+  store: SERVER_OPTIONS.store,
+  storeFile: SERVER_OPTIONS.storeFile,
+} as const satisfies OptionTable
+
+export const runDoctor = (flags: Flags, io: VerbIo): Promise<number> =>
+  runVerb('doctor', DOCTOR_OPTIONS, flags, io, async ({ data, store, storeFile }) => {
+    const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
+    const line = createProgressLine(io.errIsTty ? io.err : null, io.clock)
+    try {
+      const report = await examine({ dataDir: resolve(data), store: place }, { clock: io.clock, progress: line.show })
+      line.clear()
+      io.out(flags['output'] === 'json' ? `${JSON.stringify(doctorReportSchema.parse(report), null, 2)}\n` : reportText(report))
+      return report.fine ? 0 : 1
+    } finally {
+      line.clear()
+    }
+  })
+
+function reportText({ data, server, store, schema, facts, findings, fine, tookMs }: DoctorReport): string {
+  const of = (name: string) => facts[name] ?? 0
+  const lines = [
+    `${data}: server ${server}, fleet store ${store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}${schema === null ? '' : `, schema ${schema}`}`,
+    `${of('clusters')} clusters, ${of('shardRows')} rows in shard files, ${of('contentFiles')} files of content` +
+      (facts['contentUnused'] === undefined ? '' : ` (${of('contentUnused')} unused, ${of('contentUnusedBytes')} bytes)`),
+    ...(facts['fingerprint'] === undefined ? [] : [`key ${facts['fingerprint']}`]),
+  ]
+  for (const { severity, what, where, count, means, remedy } of findings) {
+    lines.push('', `${severity}: ${what}`, ...where.map((place) => `  ${place}`))
+    if (count > where.length) lines.push(`  and ${count - where.length} more`)
+    lines.push(`  ${means}`, `  ${remedy}`)
+  }
+  lines.push('', fine ? `Nothing is wrong (${(tookMs / 1_000).toFixed(1)} s).` : `Something is wrong (${(tookMs / 1_000).toFixed(1)} s).`)
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,119 @@
+// DO1: a look through everything that a server keeps, in the order in which one thing rests on another; it changes nothing.
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { isFolderInUse } from '../../shared/adapters/data-folder.ts'
+import { isDamage } from '../../shared/adapters/sqlite.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { VERSION } from '../../shared/runtime/build-info.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { STORE } from '../backup/manifest.ts'
+import { findBrokenRules, findStoreDamage, lookIntoStore, readContentReferences, type StoreLook } from '../store/store-check.ts'
+import { type ContentReference, SCHEMA_NEWEST } from '../store/store-file.ts'
+import type { PostgresPlace } from '../store-place.ts'
+import { checkContent } from './check-content.ts'
+import { checkFolder, checkKeys } from './check-folder.ts'
+import { checkShards } from './check-shards.ts'
+import { createFindings, type DoctorReport, type Findings } from './findings.ts'
+
+export interface ExamineOptions {
+  dataDir: string
+  /** Null: SQLite in the data folder. */
+  store: PostgresPlace | null
+}
+
+export interface ExamineDeps {
+  clock: Clock
+  progress(what: string, done: number, of: number): void
+}
+
+export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineDeps): Promise<DoctorReport> {
+  const { clock } = deps
+  const startedMs = clock.nowMs()
+  if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) throw noData(`${dataDir} is no folder`)
+  if (store === null && !existsSync(join(dataDir, STORE)) && !existsSync(join(dataDir, 'keys')))
+    throw noData(`${dataDir} holds nothing of a server`)
+  const running = isFolderInUse(dataDir)
+  const findings = createFindings()
+  checkFolder(dataDir, findings)
+  checkKeys(dataDir, findings)
+  const schema = await checkData(dataDir, store, running, findings, deps)
+  const list = findings.list()
+  return {
+    version: VERSION,
+    data: dataDir,
+    server: running ? 'running' : 'stopped',
+    store: store === null ? 'sqlite' : 'postgres',
+    schema,
+    fine: list.every(({ severity }) => severity === 'note'),
+    tookMs: Math.max(0, Math.round(clock.nowMs() - startedMs)),
+    facts: findings.facts,
+    findings: list,
+  }
+}
+
+const noData = (detail: string): AppError =>
+  new AppError('bad_options', { doing: 'look through the data folder', detail, remedy: 'Give the server’s --data folder.' })
+
+/** The schema of the store, if it can be told. */
+async function checkData(
+  dataDir: string,
+  store: PostgresPlace | null,
+  running: boolean,
+  findings: Findings,
+  deps: ExamineDeps,
+): Promise<number | null> {
+  const look = await openLook(dataDir, store, findings)
+  if (look === null) {
+    await checkContent({ dataDir, references: null, findings, ...deps })
+    return null
+  }
+  try {
+    const references = await checkStore(look, findings, deps)
+    await checkContent({ dataDir, references, findings, ...deps })
+    if (references !== null) await checkShards({ look, dataDir, running, findings, ...deps })
+    return look.schema
+  } finally {
+    await look.close()
+  }
+}
+
+async function openLook(dataDir: string, store: PostgresPlace | null, findings: Findings): Promise<StoreLook | null> {
+  if (store !== null) return lookIntoStore(store)
+  try {
+    return await lookIntoStore({ file: join(dataDir, STORE) })
+  } catch (error) {
+    findings.tell('store_damaged', `${STORE}: ${describeError(error)}`)
+    return null
+  }
+}
+
+/** What the store refers to; null: it cannot be gone through. */
+async function checkStore(look: StoreLook, findings: Findings, { progress }: ExamineDeps): Promise<ContentReference[] | null> {
+  const { schema } = look
+  if (schema === null || schema > SCHEMA_NEWEST) {
+    findings.tell(schema === null ? 'store_damaged' : 'store_newer', schema === null ? 'it has no schema' : `schema ${schema}`)
+    return null
+  }
+  if (schema < SCHEMA_NEWEST) findings.tell('store_older', `schema ${schema}, this version has ${SCHEMA_NEWEST}`)
+  try {
+    return await look.inOneState(async (db) => {
+      progress('reading the fleet store', 0, 0)
+      const damage = look.engine === 'sqlite' ? await findStoreDamage(db) : null
+      if (damage !== null) {
+        findings.tell('store_damaged', `${STORE}: ${damage}`)
+        return null
+      }
+      const broken = await findBrokenRules(look, db, (done, of) => progress('looking through the fleet store', done, of))
+      for (const { code, at, more } of broken) {
+        for (const place of at) findings.tell(code, place)
+        if (more > 0) findings.tell(code, 'and more of the kind', more)
+      }
+      return readContentReferences(db, schema)
+    })
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    findings.tell('store_damaged', `${STORE}: ${describeError(error)}`)
+    return null
+  }
+}
