@@ -3,11 +3,13 @@ import { afterAll } from 'bun:test'
 import { type DatabaseOptions, type LocalPostgres, startPostgres } from '../../scripts/local-cluster/postgres.ts'
 
 let started: Promise<LocalPostgres> | undefined
+/** Its files are many: removing them takes its time on a busy machine. */
+const STOP_MS_MAX = 30_000
 afterAll(async () => {
   const postgres = await started?.catch(() => undefined)
   started = undefined
   await postgres?.stop()
-})
+}, STOP_MS_MAX)
 
 export function testPostgres(): Promise<LocalPostgres> {
   started ??= startPostgres()

@@ -1,0 +1,168 @@
+// The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { Change, FeedChanges, FeedGone, FeedIdle } from '../../server/store/change-feed.ts'
+import type { ChangeTopic } from '../../server/store/change-log.ts'
+import type { ResourceKey, Store } from '../../server/store/store.ts'
+import { createStoreDb } from '../../server/store/store-db.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { STORES, type StorePlace } from '../support/stores.ts'
+
+const service = (name: string): ResourceKey => ({ kind: 'Service', project: 'default', name })
+const write = (store: Store, name: string, spec = '{}') => store.applyResource(service(name), { labels: {}, spec, nowMs: 1 })
+const names = (items: readonly Change[]) => items.map(({ name }) => name)
+const numbers = (items: readonly Change[]) => items.map(({ id }) => id)
+
+/** By another process, as it were. */
+async function writeMany(place: StorePlace, count: number): Promise<void> {
+  const db = createStoreDb(await place.connect(), systemClock)
+  await db.write(async ({ changes }) => {
+    for (let i = 0; i < count; i++) changes.add({ topic: 'render', name: `s${i}` })
+  })
+  await db.destroy()
+}
+
+type Step = FeedChanges | FeedIdle | FeedGone
+/** Follows until it has so many steps. */
+async function take(steps: AsyncIterable<Step>, count: number): Promise<Step[]> {
+  const taken: Step[] = []
+  for await (const step of steps) {
+    taken.push(step)
+    if (taken.length === count) break
+  }
+  return taken
+}
+
+describe.each(STORES)('$name', (kind) => {
+  let place: StorePlace
+  let store: Store
+  const stop = new AbortController()
+  const options = (topics?: ChangeTopic[]) => ({
+    signal: stop.signal,
+    idleMs: 60_000,
+    ...(topics === undefined ? {} : { topics: new Set(topics) }),
+  })
+  beforeEach(async () => {
+    place = await kind.place()
+    store = await place.open()
+  })
+  afterEach(() => store.close())
+
+  test('CF1 changes are numbered without a gap; reading goes on strictly after a number, in pages', async () => {
+    expect(await store.changes.position()).toBe(0)
+    for (const name of ['a', 'b', 'c']) await write(store, name)
+    expect(await store.changes.position()).toBe(3)
+    const first = await store.changes.read(0, { limit: 2 })
+    expect(first).toMatchObject({
+      kind: 'changes',
+      next: 2,
+      items: [{ id: 1, topic: 'resource', project: 'default', name: 'Service/a' }, { id: 2 }],
+    })
+    expect(await store.changes.read(2, { limit: 2 })).toMatchObject({ kind: 'changes', next: 3, items: [{ id: 3, name: 'Service/c' }] })
+    expect(await store.changes.read(3, { limit: 2 })).toEqual({ kind: 'changes', items: [], next: 3 })
+  })
+
+  test('CF1 what changes nothing, and what is undone, takes no number', async () => {
+    await write(store, 'a')
+    await write(store, 'a')
+    expect(await store.changes.position()).toBe(1)
+    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })
+    await expect(store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })).rejects.toThrow()
+    await write(store, 'b')
+    const read = await store.changes.read(0, { limit: 10 })
+    expect(read.kind === 'changes' && names(read.items)).toEqual(['Service/a', 'ApiToken/t', 'Service/b'])
+  })
+
+  test('CF2 other topics are passed over, and the number to go on with is beyond them', async () => {
+    await write(store, 'a')
+    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })
+    await write(store, 'b')
+    const topics = new Set<ChangeTopic>(['token'])
+    expect(await store.changes.read(0, { topics, limit: 10 })).toMatchObject({ next: 3, items: [{ id: 2 }] })
+    expect(await store.changes.read(2, { topics, limit: 10 })).toEqual({ kind: 'changes', items: [], next: 3 })
+    await writeMany(place, 600)
+    await store.createApiToken({ id: 'u', tokenHash: 'i', name: 'n', createdMs: 1 })
+    expect(await store.changes.read(3, { topics, limit: 10 })).toMatchObject({ next: 604, items: [{ id: 604 }] })
+  })
+
+  test('CF3 what was pruned is gone for whoever needs it, and not for whoever has seen it', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await write(store, name)
+    expect(await store.pruneChanges({ countMax: 2, sinceMs: 0 })).toBe(2)
+    expect(await store.pruneChanges({ countMax: 2, sinceMs: 0 })).toBe(0)
+    expect(await store.changes.read(1, { limit: 10 })).toEqual({ kind: 'gone', oldest: 3, newest: 4 })
+    expect(await store.changes.read(2, { limit: 10 })).toMatchObject({ kind: 'changes', next: 4 })
+    expect(await store.pruneChanges({ countMax: 2, sinceMs: Date.now() + 60_000 })).toBe(2)
+    expect(await store.changes.read(3, { limit: 10 })).toEqual({ kind: 'gone', oldest: null, newest: 4 })
+    expect(await store.changes.read(4, { limit: 10 })).toEqual({ kind: 'changes', items: [], next: 4 })
+    await write(store, 'e')
+    expect(await store.changes.read(4, { limit: 10 })).toMatchObject({ kind: 'changes', next: 5 })
+  })
+
+  test('CF3 a number that this store never gave out is gone: it was set back', async () => {
+    await write(store, 'a')
+    expect(await store.changes.read(2, { limit: 10 })).toEqual({ kind: 'gone', oldest: 1, newest: 1 })
+    const [step] = await take(store.changes.follow(7, options()), 1)
+    expect(step).toEqual({ kind: 'gone', oldest: 1, newest: 1 })
+  })
+
+  test('CF3 after a restore was settled every earlier number is gone, also the newest, and numbers go on beyond the clock', async () => {
+    await write(store, 'a')
+    await store.settleRestore(5_000_000)
+    const position = await store.changes.position()
+    expect(position).toBeGreaterThan(5_000_000)
+    expect(await store.changes.read(1, { limit: 10 })).toMatchObject({ kind: 'gone', newest: position })
+    expect(await store.changes.read(0, { limit: 10 })).toMatchObject({ kind: 'changes', next: 1 })
+    expect(await store.changes.read(position, { limit: 10 })).toMatchObject({ kind: 'changes', items: [] })
+    await store.settleRestore(4_000_000)
+    expect(await store.changes.position()).toBeGreaterThan(position + 100_000)
+  })
+
+  test('CF4 whoever follows gets what was there and what comes, in order, filtered by topic', async () => {
+    await write(store, 'a')
+    const following = take(store.changes.follow(0, options()), 3)
+    const tokens = take(store.changes.follow(0, options(['token'])), 1)
+    await Bun.sleep(20)
+    await write(store, 'b')
+    await Bun.sleep(20)
+    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })
+    const items = (await following).flatMap((step) => (step.kind === 'changes' ? step.items : []))
+    expect(numbers(items)).toEqual([1, 2, 3])
+    expect(await tokens).toMatchObject([{ kind: 'changes', next: 3, items: [{ id: 3 }] }])
+  })
+
+  test('CF4 a follower that was pruned past while it was slow is told, and goes on from the newest', async () => {
+    const steps = store.changes.follow(0, options())[Symbol.asyncIterator]()
+    await write(store, 'a')
+    expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 1 })
+    for (let i = 0; i < 5_000; i += 1_000) await Promise.all(Array.from({ length: 1_000 }, (_, n) => write(store, 'a', `{"n":${i + n}}`)))
+    while ((await store.pruneChanges({ countMax: 10, sinceMs: 0 })) > 0);
+    expect((await steps.next()).value).toMatchObject({ kind: 'gone', newest: 5_001 })
+    await write(store, 'b')
+    expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 5_002, items: [{ name: 'Service/b' }] })
+    await steps.return?.()
+  })
+
+  test('CF4 closing the store and aborting end who follows', async () => {
+    const one = take(store.changes.follow(0, options()), 1)
+    const mine = new AbortController()
+    const two = take(store.changes.follow(0, { signal: mine.signal, idleMs: 60_000 }), 1)
+    await Bun.sleep(20)
+    mine.abort()
+    expect(await two).toEqual([])
+    const other = await place.open()
+    const three = take(other.changes.follow(0, options()), 1)
+    await Bun.sleep(20)
+    await other.close()
+    expect(await three).toEqual([])
+    await write(store, 'a')
+    expect(await one).toHaveLength(1)
+  })
+
+  test('CF4 after a while without changes there is word of it, and with changes of other topics only, too', async () => {
+    const quiet = take(store.changes.follow(0, { signal: stop.signal, idleMs: 1_000, topics: new Set(['token'] as const) }), 2)
+    await write(store, 'a')
+    expect(await quiet).toEqual([
+      { kind: 'idle', next: 1 },
+      { kind: 'idle', next: 1 },
+    ])
+  })
+})
