@@ -4,12 +4,22 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addCounts, type Counts, countsLine, countsOf, NO_COUNTS } from './check-report.ts'
+import { WITH_SERVER } from './end-to-end.ts'
 
 type Stage =
   /** Passes by its exit code alone. */
   | { kind: 'command'; name: string; command: string[]; fast: boolean }
-  /** Test files of one folder, in one process, or each in its own because they start clusters. */
-  | { kind: 'tests'; name: string; folder: string; eachAlone: boolean; timeoutMs: number; fast: boolean }
+  /** Test files of one folder, in one process, or each in its own because they start clusters. `only`: these of them, by name. */
+  | {
+      kind: 'tests'
+      name: string
+      folder: string
+      eachAlone: boolean
+      timeoutMs: number
+      fast: boolean
+      only?: readonly string[]
+      env?: Record<string, string>
+    }
 
 const MINUTE_MS = 60_000
 const STAGES: readonly Stage[] = [
@@ -22,6 +32,16 @@ const STAGES: readonly Stage[] = [
   { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
   { kind: 'tests', name: 'end to end', folder: 'tests/e2e', eachAlone: true, timeoutMs: 10 * MINUTE_MS, fast: false },
+  {
+    kind: 'tests',
+    name: 'end to end on PostgreSQL',
+    folder: 'tests/e2e',
+    eachAlone: true,
+    timeoutMs: 10 * MINUTE_MS,
+    fast: false,
+    only: WITH_SERVER,
+    env: { SKERRY_TEST_STORE: 'postgres' },
+  },
 ]
 
 const root = join(import.meta.dir, '..')
@@ -34,14 +54,14 @@ interface Outcome {
 }
 
 /** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the stage. */
-async function run(command: string[], timeoutMs: number, temp?: string): Promise<Outcome> {
+async function run(command: string[], timeoutMs: number, temp?: string, own: Record<string, string> = {}): Promise<Outcome> {
   const child = Bun.spawn(['sh', '-c', 'exec "$@" 2>&1', 'sh', ...command], {
     cwd: root,
     stdin: 'ignore',
     stdout: 'pipe',
     timeout: timeoutMs,
     killSignal: 'SIGKILL',
-    env: { ...process.env, NO_COLOR: '1', ...(temp === undefined ? {} : { TMPDIR: temp }) },
+    env: { ...process.env, NO_COLOR: '1', ...(temp === undefined ? {} : { TMPDIR: temp }), ...own },
   })
   const output = await Bun.readableStreamToText(child.stdout)
   const exitCode = await child.exited
@@ -64,12 +84,16 @@ const testFiles = (folder: string): string[] =>
     .sort()
     .map((file) => `./${folder}/${file}`)
 
-async function runTests(name: string, files: string[], timeoutMs: number): Promise<Counts> {
+async function runTests(
+  name: string,
+  files: string[],
+  { timeoutMs, env }: { timeoutMs: number; env?: Record<string, string> },
+): Promise<Counts> {
   const started = performance.now()
   const temp = mkdtempSync(join(tmpdir(), 'skerry-check-'))
   try {
     const report = join(temp, 'report.xml')
-    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs, temp)
+    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs, temp, env)
     const file = Bun.file(report)
     const counts = countsOf((await file.exists()) ? await file.text() : null, outcome.exitCode)
     say(`check: ${name}: ${countsLine(counts)}, ${seconds(started)}\n`)
@@ -82,12 +106,12 @@ async function runTests(name: string, files: string[], timeoutMs: number): Promi
 
 async function runStage(stage: Stage): Promise<Counts> {
   if (stage.kind === 'tests') {
-    const files = testFiles(stage.folder)
-    if (!stage.eachAlone) return files.length === 0 ? NO_COUNTS : runTests(stage.name, files, stage.timeoutMs)
+    const nameOf = (file: string) => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
+    const files = testFiles(stage.folder).filter((file) => stage.only?.includes(nameOf(file)) ?? true)
+    if (!stage.eachAlone) return files.length === 0 ? NO_COUNTS : runTests(stage.name, files, stage)
     let counts = NO_COUNTS
     for (const file of files) {
-      const name = `${stage.name}: ${file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)}`
-      counts = addCounts(counts, await runTests(name, [file], stage.timeoutMs))
+      counts = addCounts(counts, await runTests(`${stage.name}: ${nameOf(file)}`, [file], stage))
     }
     return counts
   }
