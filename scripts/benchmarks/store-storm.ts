@@ -17,8 +17,6 @@ type Crowd = Array<OrderedProcess<StormOrder, StormReport>>
 
 const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const PROCESSES = 2
-/** What they have to tell is of this round. */
-const ROUND = 1
 const STORM_MS_MAX = 180_000
 /** For those who might be sent away from their waiting poll. */
 const SETTLE_MS = 2_000
@@ -34,8 +32,11 @@ export async function benchStorm(say: Say): Promise<Record<string, number>> {
     writeFileSync(file, JSON.stringify(await prepare(dataDir, say)))
     probed = await createProbedFleet({ dataDir })
     const port = Number(new URL(probed.fleet.serverUrl).port)
-    await Promise.all(crowd.map((agents, part) => agents.order({ do: 'load', file, port, part, of: PROCESSES, round: ROUND })))
+    await Promise.all(crowd.map((agents, part) => agents.order({ do: 'load', file, port, part, of: PROCESSES })))
     return await storm(probed, crowd, say)
+  } catch (error) {
+    say(`the server's last words:\n${probed?.fleet.serverLog().split('\n').slice(-5).join('\n') ?? ''}`)
+    throw error
   } finally {
     for (const agents of crowd) agents.end()
     await probed?.fleet.stop()

@@ -45,43 +45,64 @@ export class StormAgent {
   readonly #connection: RawConnection
   readonly #counts: StormCounts
   readonly #compare = Buffer.from(JSON.stringify({ incarnation: INCARNATION, rows: [] }))
-  readonly #push: Uint8Array
-  readonly #lastRev: number
+  readonly #firstRound: Outbox
   /** Null until the server has acknowledged the outbox; time of the machine's clock, ms. */
   doneAtMs: number | null = null
   /** A poll that waits for news is under way. */
   polling = false
+  /** Pushes of `keepTelling`. */
+  told = 0
+  telling = false
 
-  constructor(port: number, member: StormMember, round: number, counts: StormCounts) {
+  constructor(port: number, member: StormMember, counts: StormCounts) {
     this.#member = member
     this.#connection = new RawConnection(port)
     this.#counts = counts
-    const rows = outboxBatch(changedRows(member.number, round))
-    this.#lastRev = rows.at(-1)?.rev ?? 0
-    this.#push = zstd(Buffer.from(JSON.stringify({ incarnation: INCARNATION, rows })))
+    this.#firstRound = outboxOf(member.number, 1) // ready before the storm: agents have processors of their own
   }
 
   async comeBack(): Promise<void> {
-    const { agentId, cursor } = this.#member
-    const nonce = (await this.#answered('session', () => this.#session({}), [401])) as { nonce: string }
-    const proof = () => {
-      const signature = signBytes(this.#member.privateKey, sessionProofBytes(agentId, INCARNATION, nonce.nonce))
-      return this.#session({ nonce: nonce.nonce, signature })
-    }
-    const { token } = (await this.#answered('session', proof, [200])) as { token: string }
-    const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'zstd' }
-    const poll = (wait: number): Ask => ['GET', `${ROUTES.desired}?cursor=${cursor}&wait=${wait}`, headers, null]
+    const headers = await this.#open()
+    const poll = (wait: number): Ask => ['GET', `${ROUTES.desired}?cursor=${this.#member.cursor}&wait=${wait}`, headers, null]
     await this.#answered('poll', () => poll(0), [204])
     await this.#answered('probe', () => ['POST', ROUTES.status, headers, this.#compare], [200])
-    const push = { ...headers, 'content-encoding': 'zstd' }
-    const { ack } = (await this.#answered('push', () => ['POST', ROUTES.status, push, this.#push], [200])) as StatusAnswer
-    if (ack < this.#lastRev) throw new Error(`acknowledged ${ack}`)
+    await this.#tell(headers, this.#firstRound)
     this.doneAtMs = machineMs()
     this.#wait(poll(WAIT_SECONDS_DEFAULT))
   }
 
+  /** Goes on telling, once in so many ms, until it is stopped. */
+  async keepTelling(everyMs: number): Promise<void> {
+    const headers = await this.#open()
+    this.telling = true
+    await Bun.sleep(Math.random() * everyMs)
+    for (let round = 1; this.telling; round++) {
+      const startMs = performance.now()
+      await this.#tell(headers, outboxOf(this.#member.number, round))
+      this.told += 1
+      await Bun.sleep(Math.max(0, everyMs - (performance.now() - startMs)))
+    }
+  }
+
+  async #open(): Promise<Record<string, string>> {
+    const { nonce } = (await this.#answered('session', () => this.#session({}), [401])) as { nonce: string }
+    const proof = () => {
+      const signature = signBytes(this.#member.privateKey, sessionProofBytes(this.#member.agentId, INCARNATION, nonce))
+      return this.#session({ nonce, signature })
+    }
+    const { token } = (await this.#answered('session', proof, [200])) as { token: string }
+    return { authorization: `Bearer ${token}`, 'accept-encoding': 'zstd' }
+  }
+
+  async #tell(headers: Record<string, string>, { body, lastRev }: Outbox): Promise<void> {
+    const push = { ...headers, 'content-encoding': 'zstd' }
+    const { ack } = (await this.#answered('push', () => ['POST', ROUTES.status, push, body], [200])) as StatusAnswer
+    if (ack < lastRev) throw new Error(`acknowledged ${ack}`)
+  }
+
   stop(): void {
     this.polling = false
+    this.telling = false
     this.#connection.close()
   }
 
@@ -134,6 +155,16 @@ export class StormAgent {
       return null
     }
   }
+}
+
+interface Outbox {
+  body: Uint8Array
+  lastRev: number
+}
+
+function outboxOf(site: number, round: number): Outbox {
+  const rows = outboxBatch(changedRows(site, round))
+  return { body: zstd(Buffer.from(JSON.stringify({ incarnation: INCARNATION, rows }))), lastRev: rows.at(-1)?.rev ?? 0 }
 }
 
 function waitOf(answer: RawAnswer): number | undefined {
