@@ -11,6 +11,7 @@ import { accessRoutes } from './http/access-routes.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { withLimitedBody } from './http/body.ts'
+import { changeRoutes } from './http/change-routes.ts'
 import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
@@ -28,7 +29,7 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'restore' | 'webhook' | 'version'> {
+export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'restore' | 'webhook' | 'version' | 'stopping'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions
@@ -84,6 +85,7 @@ function createElysia(deps: AppDeps) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(serverKeyRoutes(admin))
     .use(restoreRoutes(admin))

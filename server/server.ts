@@ -191,6 +191,7 @@ async function startOn(
     },
     version: () => ({ ...versionInfo() }),
     ready: () => !stopping.signal.aborted,
+    stopping: stopping.signal,
     webhookHandler: createWebhook({
       store,
       keys,

@@ -18,6 +18,8 @@ export interface AdminDeps {
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }
+  /** Aborts when the server stops: streams end. */
+  stopping: AbortSignal
   /** Who sent this request; throws `unauthorized` for nobody. */
   principal(request: Request): Principal
 }

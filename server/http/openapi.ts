@@ -23,8 +23,10 @@ const FAILURES = {
   401: 'No API token, or an unknown one',
   404: 'There is nothing of that name',
   409: 'It changed since it was read, or something refers to it; the detail says which',
+  410: 'What comes after that number is no longer kept; `newest` is the number to go on from after listing again',
   413: 'The body is larger than this route takes',
   422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
+  429: 'Too many at once; Retry-After says when to come back',
   500: 'The server met an error of its own; its log has it',
   507: 'The data folder has no space left; nothing was changed',
 } as const
@@ -45,6 +47,7 @@ function failuresOf(method: string, path: string, { parameters = [], requestBody
   if (path.includes('{')) found.push(404)
   if (requestBody !== undefined) found.push(413, 422)
   if (method !== 'get') found.push(507)
+  if (path.endsWith('/changes')) found.push(410, 429)
   if (method === 'put' || method === 'delete') found.push(409)
   return found
 }

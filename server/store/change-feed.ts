@@ -1,6 +1,6 @@
 // The port to the feed of changes: every committed change has a number, without a gap and in the order of commits, so that whoever goes on strictly after the last
 // number that he saw misses nothing and sees nothing twice. What changed, not how: who follows reads it again.
-import type { ChangeTopic } from './change-log.ts'
+import type { ChangeTopic } from '../../shared/model/change.ts'
 
 /** As many of the newest changes are kept… */
 export const CHANGES_KEPT_MAX = 100_000

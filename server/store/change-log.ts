@@ -1,22 +1,9 @@
 // What one write transaction changed, for those who follow the store: numbered when the transaction ends, in the order of commits and without a gap. One entry for each
 // subject, however much of it changed.
 import { sql, type Transaction } from 'kysely'
+import type { ChangeTopic } from '../../shared/model/change.ts'
 import { nextNumber } from './counters.ts'
 import type { Tables } from './tables.ts'
-
-export const CHANGE_TOPICS = [
-  'resource',
-  'repository',
-  'render',
-  'desired',
-  'cluster',
-  'token',
-  'status',
-  'event',
-  'confirmation',
-  'restore',
-] as const
-export type ChangeTopic = (typeof CHANGE_TOPICS)[number]
 
 /** What changed, not how: who follows reads it again. */
 export interface ChangeNote {

@@ -2,10 +2,10 @@
 // port. Integers are below 2^53 everywhere, so a PostgreSQL adapter may read its bigints as numbers.
 import type { Generated } from 'kysely'
 import { z } from 'zod'
+import type { ChangeTopic } from '../../shared/model/change.ts'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
-import type { ChangeTopic } from './change-log.ts'
 import type { RollupDimension } from './rollup-deltas.ts'
 import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './store.ts'
 

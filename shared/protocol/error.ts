@@ -149,6 +149,12 @@ export const ERRORS = define({
     cause: 'The page whose part was asked for is no longer kept, or was withdrawn.',
     remedy: 'Nothing to do: the agent starts over from its cursor.',
   },
+  changes_gone: {
+    status: 410,
+    retryable: false,
+    cause: 'The changes after that number are no longer kept, or the server was restored from a backup.',
+    remedy: 'List again what you follow, then go on after the number that `newest` names.',
+  },
   restore_pending: {
     status: 503,
     retryable: true,

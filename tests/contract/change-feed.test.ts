@@ -1,9 +1,9 @@
 // The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Change, FeedChanges, FeedGone, FeedIdle } from '../../server/store/change-feed.ts'
-import type { ChangeTopic } from '../../server/store/change-log.ts'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
 import { createStoreDb } from '../../server/store/store-db.ts'
+import type { ChangeTopic } from '../../shared/model/change.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { STORES, type StorePlace } from '../support/stores.ts'
 

@@ -46,6 +46,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
+    stopping: new AbortController().signal,
     actions: {
       async deleteService({ project, service }, by) {
         note(`delete ${project}/${service}`, by)

@@ -1,0 +1,68 @@
+// The feed of changes: a page of it, or all that comes from now on.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { createChangeStreams } from './change-stream.ts'
+import type { AdminDeps } from './deps.ts'
+import { limitQuery } from './query.ts'
+import { jsonSchema } from './resource-routes.ts'
+
+const position = z.coerce.number().int().min(0)
+const changeQuery = z.object({
+  after: position.optional().describe('Strictly after this number; without it from now on. A stream is resumed by Last-Event-ID.'),
+  topic: z
+    .preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(z.enum(CHANGE_TOPICS)).optional())
+    .describe('Only of these topics, joined by commas'),
+  limit: limitQuery,
+})
+
+export function changeRoutes({ store, stopping }: Pick<AdminDeps, 'store' | 'stopping'>) {
+  const feed = store.changes
+  const streams = createChangeStreams(feed, stopping)
+  return new Elysia({ tags: ['fleet'] }).get(
+    '/changes',
+    async ({ query: { after, topic, limit }, request }) => {
+      const topics = topic === undefined ? undefined : new Set(topic)
+      if (acceptsStream(request)) return streams.open(request, lastEventId(request) ?? after, topics)
+      if (after === undefined) {
+        const newest = await feed.position()
+        return { items: [], next: newest, newest }
+      }
+      const read = await feed.read(after, { limit, ...(topics === undefined ? {} : { topics }) })
+      if (read.kind === 'gone') throw new AppError('changes_gone', { extra: { oldest: read.oldest, newest: read.newest } })
+      return { items: [...read.items], next: read.next, newest: Math.max(read.next, await feed.position()) }
+    },
+    {
+      query: changeQuery,
+      detail: { summary: 'What was changed, in the order of commits; as server-sent events if asked for', responses: RESPONSES },
+    },
+  )
+}
+
+const RESPONSES = {
+  '200': {
+    description: 'Changes after that number',
+    content: {
+      'application/json': { schema: jsonSchema(changePageSchema, 'output') },
+      [EVENT_STREAM]: {
+        schema: {
+          type: 'string' as const,
+          description:
+            'id: the number, event: the topic, data: the change as in `items`. First comes `ready`; `reset` says that what follows the given number is gone: list again, then go on.',
+        },
+      },
+    },
+  },
+}
+
+const acceptsStream = (request: Request): boolean => (request.headers.get('accept') ?? '').toLowerCase().includes(EVENT_STREAM)
+
+/** Of whoever comes back: it is newer than the address, which stays as it was. */
+function lastEventId(request: Request): number | undefined {
+  const header = request.headers.get('last-event-id')
+  if (header === null || header === '') return undefined
+  const id = position.safeParse(header)
+  if (id.success) return id.data
+  throw new AppError('bad_request', { detail: 'Last-Event-ID is a number of this feed' })
+}

@@ -1,0 +1,109 @@
+// Changes as server-sent events. A reader that is slow is not read ahead for: what it misses meanwhile it gets from the store, and one that takes nothing at all is cut
+// by the idle timeout of its connection.
+import { READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Change, ChangeFeed, FollowOptions } from '../store/change-feed.ts'
+
+export const STREAMS_MAX = 1_000
+/** Below the idle timeouts of this server (30 s) and of proxies on the way. */
+export const HEARTBEAT_MS = 15_000
+const RETRY_AFTER_MS = 10_000
+/** What a browser waits before it comes back. */
+const RECONNECT_MS = 2_000
+/** Handed to the connection at once. */
+const CHUNK_BYTES = 64 * 1_024
+
+export interface ChangeStreams {
+  /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
+  open(request: Request, after: number | undefined, topics: FollowOptions['topics']): Promise<Response>
+}
+
+/** `stopping`: of the server. */
+export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): ChangeStreams {
+  let open = 0
+  return {
+    async open(request, after, topics) {
+      if (stopping.aborted) throw new AppError('unavailable', { detail: 'the server is stopping', retryAfterMs: RETRY_AFTER_MS })
+      if (open >= STREAMS_MAX) {
+        const detail = `at most ${STREAMS_MAX} streams at once`
+        throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
+      }
+      open += 1
+      const ending = new AbortController()
+      const end = () => {
+        if (ending.signal.aborted) return
+        open -= 1
+        ending.abort()
+        stopping.removeEventListener('abort', end)
+        request.signal.removeEventListener('abort', end)
+      }
+      stopping.addEventListener('abort', end)
+      request.signal.addEventListener('abort', end)
+      try {
+        const from = after ?? (await feed.position())
+        if (request.signal.aborted) end()
+        const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) })
+        return new Response(streamOf(chunks, end), { headers: HEADERS })
+      } catch (error) {
+        end()
+        throw error
+      }
+    },
+  }
+}
+
+const HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
+/** Asked for the next chunk only when the connection took the one before. */
+function streamOf(chunks: AsyncGenerator<Uint8Array<ArrayBuffer>>, end: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        const next = await chunks.next().catch(() => null) // the store cannot be read: who follows comes back
+        if (next !== null && next.done !== true) return controller.enqueue(next.value)
+        end()
+        controller.close()
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+async function* frames(feed: ChangeFeed, from: number, options: FollowOptions): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  yield bytes(`retry: ${RECONNECT_MS}\n${eventText(from, READY_EVENT, { position: from })}`)
+  for await (const step of feed.follow(from, options)) {
+    if (step.kind === 'changes') yield* chunksOf(step.items)
+    // A line of comment that keeps the connection, and the number to come back with, which those who follow few topics would otherwise never see.
+    else if (step.kind === 'idle') yield bytes(`:\nid: ${step.next}\n\n`)
+    else yield bytes(eventText(step.newest, RESET_EVENT, { position: step.newest }))
+  }
+}
+
+function* chunksOf(items: readonly Change[]): Generator<Uint8Array<ArrayBuffer>> {
+  let chunk: Uint8Array[] = []
+  let size = 0
+  for (const change of items) {
+    const frame = frameOf(change)
+    if (size > 0 && size + frame.length > CHUNK_BYTES) {
+      yield Buffer.concat(chunk)
+      chunk = []
+      size = 0
+    }
+    chunk.push(frame)
+    size += frame.length
+  }
+  yield Buffer.concat(chunk)
+}
+
+/** All who follow get the same objects, so each is written out once. */
+const framesByChange = new WeakMap<Change, Uint8Array>()
+function frameOf(change: Change): Uint8Array {
+  const held = framesByChange.get(change) ?? bytes(eventText(change.id, change.topic, change))
+  framesByChange.set(change, held)
+  return held
+}
+
+const eventText = (id: number, event: string, data: object): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+const encoder = new TextEncoder()
+const bytes = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text)

@@ -1,0 +1,41 @@
+// The feed of changes as the admin API shows it: pages of JSON, and server-sent events. What changed, not how: who follows reads it again.
+import { z } from 'zod'
+
+export const CHANGE_TOPICS = [
+  'resource',
+  'repository',
+  'render',
+  'desired',
+  'cluster',
+  'token',
+  'status',
+  'event',
+  'confirmation',
+  'restore',
+] as const
+export type ChangeTopic = (typeof CHANGE_TOPICS)[number]
+
+export const changeViewSchema = z.object({
+  /** Position in the feed; go on strictly after it. */
+  id: z.number().int(),
+  atMs: z.number().int(),
+  /** One of CHANGE_TOPICS, or of a newer server. */
+  topic: z.string(),
+  /** Id of the cluster. */
+  cluster: z.string().nullable(),
+  project: z.string().nullable(),
+  name: z.string().nullable(),
+  /** What of it; null: too much to name, or it is all of it. */
+  keys: z.array(z.string()).nullable(),
+})
+export type ChangeView = z.infer<typeof changeViewSchema>
+
+/** `next`: pass it as `after`; all was read when it is `newest`. */
+export const changePageSchema = z.object({ items: z.array(changeViewSchema), next: z.number().int(), newest: z.number().int() })
+
+/** Events of the stream that are no changes. `ready` comes first; `reset`: list again what you show, then what follows `position` comes. */
+export const READY_EVENT = 'ready'
+export const RESET_EVENT = 'reset'
+export const positionSchema = z.object({ position: z.number().int() })
+
+export const EVENT_STREAM = 'text/event-stream'
