@@ -2,7 +2,14 @@
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
 import { serviceKey } from '../../shared/model/ids.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
-import type { ClusterStatus, DriftStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import {
+  type ClusterStatus,
+  type DriftStatus,
+  HEALTH_WORST,
+  type ObjectStatus,
+  type ServiceStatus,
+  type SyncWord,
+} from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
@@ -19,7 +26,6 @@ export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs'
 }
 
 const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']
-const HEALTH_WORST: readonly HealthWord[] = ['Degraded', 'Missing', 'Unknown', 'Progressing', 'Suspended', 'Healthy']
 const worst = <T>(order: readonly T[], words: readonly T[], none: T): T => order.find((word) => words.includes(word)) ?? none
 
 const isFine = (state: Pick<State, 'sync' | 'health'>): boolean => state.sync === 'Synced' && state.health === 'Healthy'

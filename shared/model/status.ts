@@ -3,6 +3,15 @@ import { z } from 'zod'
 
 export const SYNC_WORDS = ['Synced', 'OutOfSync', 'Unknown'] as const
 export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
+/** In the order in which people want to see them. */
+export const HEALTH_WORST = [
+  'Degraded',
+  'Missing',
+  'Unknown',
+  'Progressing',
+  'Suspended',
+  'Healthy',
+] as const satisfies readonly HealthWord[]
 export type SyncWord = (typeof SYNC_WORDS)[number]
 export type HealthWord = (typeof HEALTH_WORDS)[number]
 

@@ -12,6 +12,14 @@ export const LIST_LIMIT_DEFAULT = 100
 export const ADMIN_BODY_BYTES_MAX = 4 * 1_024 * 1_024
 export const APPLY_RESOURCES_MAX = 500
 
+/** By cluster, then key; by the object's own name; by the time since when it is as it is; the worst first. */
+export const OBJECT_SORTS = ['cluster', 'name', 'newest', 'oldest', 'health'] as const
+export type ObjectSort = (typeof OBJECT_SORTS)[number]
+export const PLACEMENT_SORTS = ['cluster', 'name', 'health'] as const
+export type PlacementSort = (typeof PLACEMENT_SORTS)[number]
+export const CLUSTER_SORTS = ['name', 'seen'] as const
+export type ClusterSort = (typeof CLUSTER_SORTS)[number]
+
 const ms = z.number().int()
 
 /** Two axes and what a person needs: why, since when, and what to do next. `next` is empty only when nothing is to be done. */
@@ -27,6 +35,7 @@ export const stateSchema = z.object(state)
 export type State = z.infer<typeof stateSchema>
 
 export const LIVENESS_WORDS = ['Online', 'Offline', 'NeverSeen', 'Revoked'] as const
+export type LivenessWord = (typeof LIVENESS_WORDS)[number]
 /** Beside the two axes: is what we show now, or what was last known? */
 export const livenessSchema = z.object({
   word: z.enum(LIVENESS_WORDS).catch('Offline'),

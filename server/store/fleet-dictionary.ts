@@ -1,0 +1,150 @@
+// What the numbers in status rows mean, held in memory by whoever answers fleet queries: clusters, names and states of a fleet are few beside its rows. Looked after at each
+// query: what is new is read, and everything anew when clusters or labels changed or something was collected. Counts may be some seconds old: they choose the way, not the answer.
+import { sql } from 'kysely'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { fitsPair } from './fleet-query-sql.ts'
+import type { ReadDb } from './store-db.ts'
+import { readLabels, type Tables } from './tables.ts'
+
+export interface ClusterEntry {
+  no: number
+  clusterId: ClusterId
+  name: string
+  labels: Labels
+  revoked: boolean
+  rows: number
+  /** Place among all in the order of names. */
+  rank: number
+}
+
+export type NameEntry = Omit<Tables['names'], 'id'> & {
+  id: number
+  /** What is searched. A word has no line feed in it. */
+  text: string
+}
+
+export type StateEntry = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'images' | 'refs' | 'message'> & { id: number; text: string }
+
+/** For so long counts are good enough. */
+const COUNTS_MS = 10_000
+
+/** Order of text as both databases have it. Names are of the lower half of Unicode, where code units and bytes agree. */
+export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+export class FleetDictionary {
+  /** In the order of their names. */
+  clusters: ClusterEntry[] = []
+  readonly clustersByNo = new Map<number, ClusterEntry>()
+  /** In the order of their numbers. */
+  names: NameEntry[] = []
+  readonly namesById = new Map<number, NameEntry>()
+  /** Drifts by the key that they share with their object; objects by the key of their drift. */
+  readonly driftIds = new Map<string, number>()
+  readonly objectIds = new Map<string, number>()
+  readonly states = new Map<number, StateEntry>()
+  /** Of names of objects. */
+  objectRows = 0
+  readonly #clock: Clock
+  #byName: NameEntry[] | null = null
+  #generation = -1
+  #fleet = ''
+  #nameMax = 0
+  #stateMax = 0
+  #countedMs = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Objects in the order of their own names, then keys. */
+  get objectsByName(): NameEntry[] {
+    this.#byName ??= this.names.filter(({ kind }) => kind === 'object').sort((a, b) => byText(a.name, b.name) || byText(a.key, b.key))
+    return this.#byName
+  }
+
+  /** Inside of the snapshot that is read afterwards. False: numbers mean something else now, another dictionary is needed. */
+  async refresh(db: ReadDb): Promise<boolean> {
+    const { rows } = await sql<{ generation: number; version: number; clusters: number; newest: number | null }>`
+      select (select value from counters where name = 'dictionary') as generation, (select value from counters where name = 'resource_version') as version,
+        (select count(*) from clusters) as clusters, (select max(no) from clusters) as newest`.execute(db)
+    const [now] = rows
+    if (now === undefined) return false
+    if (now.generation !== this.#generation && this.#generation >= 0) return false
+    this.#generation = now.generation
+    const fleet = `${now.version} ${now.clusters} ${now.newest}`
+    if (fleet !== this.#fleet) await this.#readClusters(db)
+    this.#fleet = fleet
+    const counted = this.#clock.nowMs() - this.#countedMs < COUNTS_MS
+    await this.#readNames(db)
+    await this.#readStates(db)
+    if (!counted) await this.#count(db)
+    return true
+  }
+
+  async #readClusters(db: ReadDb): Promise<void> {
+    const rows = await db
+      .selectFrom('clusters')
+      .innerJoin('resources', (on) =>
+        on.onRef('resources.name', '=', 'clusters.name').on('resources.kind', '=', 'Cluster').on('resources.project', '=', FLEET),
+      )
+      .select(['no', 'cluster_id', 'clusters.name', 'row_count', 'resources.labels', 'resources.spec'])
+      .execute()
+    const revoked = new Map<string, boolean>()
+    const isRevoked = (spec: string): boolean => {
+      const held = revoked.get(spec) ?? clusterSpecSchema.parse(JSON.parse(spec)).revoked
+      revoked.set(spec, held)
+      return held
+    }
+    rows.sort((a, b) => byText(a.name, b.name))
+    this.clusters = rows.map(({ no, cluster_id, name, row_count, labels, spec }, rank) => {
+      if (!fitsPair(no, 0)) throw new Error('a number of a cluster is beyond what fleet queries can hold')
+      return { no, clusterId: cluster_id, name, labels: readLabels(labels), revoked: isRevoked(spec), rows: row_count, rank }
+    })
+    this.clustersByNo.clear()
+    for (const cluster of this.clusters) this.clustersByNo.set(cluster.no, cluster)
+  }
+
+  async #readNames(db: ReadDb): Promise<void> {
+    const rows = await db.selectFrom('names').selectAll().where('id', '>', this.#nameMax).orderBy('id').execute()
+    for (const row of rows) {
+      if (!fitsPair(0, row.id)) throw new Error('a number of a name is beyond what fleet queries can hold')
+      const { project, service, object_kind, namespace, name } = row
+      // What has not the form of an object is none.
+      if (row.kind === 'object' && (object_kind === '' || name === '' || name.includes('/'))) continue
+      const entry: NameEntry = { ...row, text: `${name}\n${namespace}\n${object_kind}\n${service}\n${project}`.toLowerCase() }
+      this.names.push(entry)
+      this.namesById.set(row.id, entry)
+      if (row.kind === 'drift') this.driftIds.set(row.key, row.id)
+      if (row.kind === 'object') this.objectIds.set(row.key, row.id)
+    }
+    this.#nameMax = rows.at(-1)?.id ?? this.#nameMax
+    if (rows.length > 0) this.#byName = null
+  }
+
+  async #readStates(db: ReadDb): Promise<void> {
+    const columns = ['id', 'sync', 'health', 'reason', 'message', 'images', 'refs'] as const
+    const rows = await db.selectFrom('states').select(columns).where('id', '>', this.#stateMax).orderBy('id').execute()
+    for (const row of rows) this.states.set(row.id, { ...row, text: `${row.reason}\n${row.message}`.toLowerCase() })
+    this.#stateMax = rows.at(-1)?.id ?? this.#stateMax
+  }
+
+  async #count(db: ReadDb): Promise<void> {
+    for (const { id, refs } of await db.selectFrom('names').select(['id', 'refs']).execute()) {
+      const entry = this.namesById.get(id)
+      if (entry !== undefined) entry.refs = refs
+    }
+    for (const { id, refs } of await db.selectFrom('states').select(['id', 'refs']).execute()) {
+      const entry = this.states.get(id)
+      if (entry !== undefined) entry.refs = refs
+    }
+    for (const { no, row_count } of await db.selectFrom('clusters').select(['no', 'row_count']).execute()) {
+      const entry = this.clustersByNo.get(no)
+      if (entry !== undefined) entry.rows = row_count
+    }
+    this.objectRows = this.names.reduce((sum, { kind, refs }) => (kind === 'object' ? sum + refs : sum), 0)
+    this.#countedMs = this.#clock.nowMs()
+  }
+}

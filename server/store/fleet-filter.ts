@@ -1,0 +1,144 @@
+// What a question means in numbers: which clusters, names and states pass, and in which of them each searched word occurs. Pure, over the dictionary.
+import { matchesSelector } from '../../shared/model/labels.ts'
+import type { ClusterEntry, FleetDictionary, NameEntry, StateEntry } from './fleet-dictionary.ts'
+import type { ClusterFilter, ObjectFilter } from './fleet-queries.ts'
+import type { PlanInput, WordCounts } from './fleet-query-plan.ts'
+import type { StatusRow } from './fleet-query-sql.ts'
+
+/** Words of one search: as many bits. */
+export const WORDS_MAX = 8
+const PASSES = 1 << WORDS_MAX
+
+/** Drifts that were put back are over. */
+const HEALED = 'healed'
+
+export class ObjectMasks {
+  /** In the order of names. */
+  readonly clusters: ClusterEntry[] = []
+  /** By number: PASSES, and a bit for each word that occurs there. */
+  readonly #clusters: Uint16Array
+  readonly #names: Uint16Array
+  readonly #states: Uint16Array
+  readonly #allWords: number
+  /** Whether a row's state says if it belongs to the answer. */
+  readonly needsState: boolean
+  /** Rows that are left by each side, as the counts say; null: nothing is asked of it. */
+  readonly counts: Pick<PlanInput, 'clusters' | 'names' | 'states' | 'words'>
+  /** Nothing can match. */
+  readonly isEmpty: boolean
+  /** For each word: where it occurs. */
+  readonly found: ReadonlyArray<{ clusters: number[]; names: number[]; states: number[] }>
+  readonly #passing = { names: [] as number[], states: [] as number[] }
+
+  constructor(dictionary: FleetDictionary, filter: ObjectFilter) {
+    const words = filter.words ?? []
+    this.#allWords = (1 << words.length) - 1
+    this.#clusters = new Uint16Array(maxOf(dictionary.clustersByNo.keys()) + 1)
+    this.#names = new Uint16Array((dictionary.names.at(-1)?.id ?? 0) + 1)
+    this.#states = new Uint16Array(maxOf(dictionary.states.keys()) + 1)
+    const found = words.map(() => ({ clusters: [] as number[], names: [] as number[], states: [] as number[] }))
+    const counts = words.map((): WordCounts => ({ clusters: 0, names: 0, states: 0 }))
+    const rows = { clusters: 0, names: 0, states: 0 }
+    const note = (mask: Uint16Array, side: 'clusters' | 'names' | 'states', number: number, text: string, n: number) => {
+      rows[side] += n
+      let bits = PASSES
+      for (let word = 0; word < words.length; word++) {
+        if (!text.includes(words[word] ?? '')) continue
+        bits |= 1 << word
+        found[word]?.[side].push(number)
+        const count = counts[word]
+        if (count !== undefined) count[side] += n
+      }
+      mask[number] = bits
+    }
+    const ofClusters = clusterTest(filter)
+    for (const cluster of dictionary.clusters) {
+      if (!ofClusters(cluster)) continue
+      this.clusters.push(cluster)
+      note(this.#clusters, 'clusters', cluster.no, cluster.name, cluster.rows)
+    }
+    const ofNames = nameTest(filter)
+    for (const name of dictionary.names) {
+      if (name.kind !== 'object' || !ofNames(name)) continue
+      this.#passing.names.push(name.id)
+      note(this.#names, 'names', name.id, name.text, name.refs)
+    }
+    const ofStates = stateTest(filter)
+    for (const state of dictionary.states.values()) {
+      if (!ofStates(state)) continue
+      this.#passing.states.push(state.id)
+      note(this.#states, 'states', state.id, state.text, state.refs)
+    }
+    const { asksState } = filterParts(filter)
+    this.found = found
+    this.needsState = asksState || found.some(({ states }) => states.length > 0)
+    this.isEmpty =
+      this.clusters.length === 0 ||
+      this.#passing.names.length === 0 ||
+      this.#passing.states.length === 0 ||
+      found.some(({ clusters, names, states }) => clusters.length + names.length + states.length === 0)
+    this.counts = {
+      clusters: filter.cluster === undefined && filter.labels === undefined ? null : rows.clusters,
+      names: filterParts(filter).asksName ? rows.names : null,
+      states: asksState ? rows.states : null,
+      words: counts,
+    }
+  }
+
+  get passingNames(): readonly number[] {
+    return this.#passing.names
+  }
+  get passingStates(): readonly number[] {
+    return this.#passing.states
+  }
+
+  passesName = (id: number): boolean => this.#names[id] !== 0 && this.#names[id] !== undefined
+  /** Of a row whose state is not known: to be asked only where it does not matter. */
+  matches = ({ cluster_no, name_id, state_id }: StatusRow): boolean => {
+    const cluster = this.#clusters[cluster_no] ?? 0
+    const name = this.#names[name_id] ?? 0
+    const state = state_id === null ? (this.needsState ? 0 : PASSES) : (this.#states[state_id] ?? 0)
+    return (cluster & name & state & PASSES) !== 0 && ((cluster | name | state) & this.#allWords) === this.#allWords
+  }
+}
+
+const maxOf = (numbers: Iterable<number>): number => {
+  let max = 0
+  for (const number of numbers) if (number > max) max = number
+  return max
+}
+
+export function clusterTest({ cluster, labels }: ClusterFilter): (entry: ClusterEntry) => boolean {
+  return (entry) => (cluster === undefined || entry.name === cluster) && (labels === undefined || matchesSelector(entry.labels, labels))
+}
+
+function filterParts({ project, service, kind, group, namespace, name, sync, health, reason, image }: ObjectFilter) {
+  return {
+    asksName: [project, service, kind, group, namespace, name].some((part) => part !== undefined),
+    asksState: [sync, health, reason, image].some((part) => part !== undefined),
+  }
+}
+
+/** A kind as kubectl takes it: in any capitals. */
+function nameTest({ project, service, kind, group, namespace, name }: ObjectFilter): (entry: NameEntry) => boolean {
+  const lower = kind?.toLowerCase()
+  return (entry) =>
+    (project === undefined || entry.project === project) &&
+    (service === undefined || entry.service === service) &&
+    (lower === undefined || entry.object_kind.toLowerCase() === lower) &&
+    (group === undefined || entry.api_group === group) &&
+    (namespace === undefined || entry.namespace === namespace) &&
+    (name === undefined || entry.name === name)
+}
+
+function stateTest({ sync, health, reason, image }: ObjectFilter): (entry: StateEntry) => boolean {
+  const lower = reason?.toLowerCase()
+  return (entry) =>
+    (sync === undefined || sync.includes(entry.sync === '' ? 'Unknown' : entry.sync)) &&
+    (health === undefined || health.includes(entry.health === '' ? 'Unknown' : entry.health)) &&
+    (lower === undefined || entry.reason.toLowerCase() === lower) &&
+    (image === undefined || (entry.images?.includes(image) ?? false))
+}
+
+/** The action of a drift is the reason of its state, which says nothing else. */
+export const isOpenDrift = ({ sync, health, reason }: StateEntry): boolean => sync === '' && health === '' && reason !== HEALED

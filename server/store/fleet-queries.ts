@@ -1,0 +1,66 @@
+// The port of questions about the whole fleet: a filter, an order, a page. Answered beside the server's event loop where there is one file to read (SQLite, in a Worker), by the
+// database where there is one. What comes back are facts; their words are made by server/fleet/status-view.ts.
+
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { LabelSelector } from '../../shared/model/labels.ts'
+import type { HealthWord, ObjectStatus, SyncWord } from '../../shared/model/status.ts'
+import type { ObjectSort } from '../../shared/model/views.ts'
+import type { ClusterRecord } from './store.ts'
+
+/** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
+export type Position = ReadonlyArray<string | number | null>
+
+interface Paged {
+  limit: number
+  after?: Position | undefined
+}
+
+/** Of which clusters. */
+export interface ClusterFilter {
+  cluster?: string | undefined
+  labels?: LabelSelector | undefined
+}
+
+export interface ObjectFilter extends ClusterFilter {
+  project?: string | undefined
+  service?: string | undefined
+  kind?: string | undefined
+  group?: string | undefined
+  namespace?: string | undefined
+  name?: string | undefined
+  sync?: readonly SyncWord[] | undefined
+  health?: readonly HealthWord[] | undefined
+  reason?: string | undefined
+  /** Part of an image reference. */
+  image?: string | undefined
+  /** Only what has drifted and was not put back. */
+  drift?: 'open' | undefined
+  /** Every one of these words, in small letters, is part of one of its texts. */
+  words?: readonly string[] | undefined
+}
+export interface ObjectQuery extends ObjectFilter, Paged {
+  sort: ObjectSort
+}
+
+export type SeenCluster = Pick<ClusterRecord, 'name' | 'revoked' | 'lastSeenMs' | 'waitSeconds'>
+export interface ObjectFacts {
+  cluster: SeenCluster
+  id: ServiceId
+  ref: ObjectRef
+  status: ObjectStatus
+  /** Parsed document of its newest drift; null: none. */
+  drift: unknown
+}
+
+export interface FleetPage<T> {
+  items: T[]
+  /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
+  next: Position | null
+}
+
+export interface FleetQueries {
+  /** Throws `unavailable` when too many wait. A caller that went is not worked for. */
+  objects(query: ObjectQuery, signal?: AbortSignal): Promise<FleetPage<ObjectFacts>>
+  close(): Promise<void>
+}

@@ -1,0 +1,58 @@
+// Answers fleet queries on a connection: one snapshot for each, the dictionary looked after first. In a Worker on SQLite, in the server itself on PostgreSQL.
+import { type Kysely, sql } from 'kysely'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { FleetDictionary } from './fleet-dictionary.ts'
+import { ObjectReader } from './fleet-objects.ts'
+import type { FleetPage, ObjectFacts, ObjectQuery } from './fleet-queries.ts'
+import { POSTGRES_COSTS, SQLITE_COSTS } from './fleet-query-plan.ts'
+import { StatusRows } from './fleet-query-sql.ts'
+import type { Engine, ReadDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
+
+export class FleetQueryEngine {
+  readonly #db: Kysely<Tables>
+  readonly #engine: Engine
+  readonly #clock: Clock
+  #dictionary: FleetDictionary
+  /** Looking after the dictionary: one at a time. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(db: Kysely<Tables>, engine: Engine, clock: Clock) {
+    this.#db = db
+    this.#engine = engine
+    this.#clock = clock
+    this.#dictionary = new FleetDictionary(clock)
+  }
+
+  objects(query: ObjectQuery): Promise<FleetPage<ObjectFacts>> {
+    return this.#inSnapshot(async (db, dictionary) => {
+      const costs = this.#engine === 'sqlite' ? SQLITE_COSTS : POSTGRES_COSTS
+      return new ObjectReader(db, dictionary, new StatusRows(db, this.#engine), costs, query).page()
+    })
+  }
+
+  async #inSnapshot<T>(work: (db: ReadDb, dictionary: FleetDictionary) => Promise<T>): Promise<T> {
+    return this.#db.connection().execute(async (db) => {
+      // The one transaction on SQLite that may not begin by taking the store for itself.
+      const begin = this.#engine === 'sqlite' ? 'begin deferred' : 'begin transaction isolation level repeatable read, read only'
+      await sql.raw(begin).execute(db)
+      try {
+        return await work(db, await this.#refreshed(db))
+      } finally {
+        await sql`commit`.execute(db)
+      }
+    })
+  }
+
+  async #refreshed(db: ReadDb): Promise<FleetDictionary> {
+    const mine = this.#turn.then(async () => {
+      if (await this.#dictionary.refresh(db)) return this.#dictionary
+      const other = new FleetDictionary(this.#clock)
+      await other.refresh(db)
+      this.#dictionary = other
+      return other
+    })
+    this.#turn = mine.catch(() => {})
+    return mine
+  }
+}
