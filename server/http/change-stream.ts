@@ -29,25 +29,26 @@ export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): Ch
         throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
       }
       open += 1
+      const from =
+        after ??
+        (await feed.position().catch((error: unknown) => {
+          open -= 1
+          throw error
+        }))
       const ending = new AbortController()
+      const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) })
       const end = () => {
         if (ending.signal.aborted) return
         open -= 1
         ending.abort()
         stopping.removeEventListener('abort', end)
         request.signal.removeEventListener('abort', end)
+        void chunks.return(undefined) // it may be where nobody asks it for more
       }
       stopping.addEventListener('abort', end)
       request.signal.addEventListener('abort', end)
-      try {
-        const from = after ?? (await feed.position())
-        if (request.signal.aborted) end()
-        const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) })
-        return new Response(streamOf(chunks, end), { headers: HEADERS })
-      } catch (error) {
-        end()
-        throw error
-      }
+      if (request.signal.aborted) end()
+      return new Response(streamOf(chunks, end), { headers: HEADERS })
     },
   }
 }
