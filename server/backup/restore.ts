@@ -104,11 +104,16 @@ async function fill(
   if (keys !== null) {
     mkdirSync(join(dataDir, 'keys'), { mode: 0o700 })
     folders.add(join(dataDir, 'keys'))
-    for (const [path, from] of keys) await sumFile(from, join(dataDir, path))
+    for (const [path, from] of keys) {
+      stopIfTold(deps)
+      await sumFile(from, join(dataDir, path))
+    }
   }
   if (existsSync(join(dataDir, CONTENT))) folders.add(join(dataDir, CONTENT))
+  stopIfTold(deps)
   for (const made of folders) syncPath(made)
   syncPath(dataDir)
+  stopIfTold(deps)
 }
 
 function clear(dataDir: string): void {

@@ -290,7 +290,7 @@ test('PU7 a server that was set back is sent everything again within the hour, a
   const { clock, agent, world, asked } = made
   report(agent, 'Healthy')
   await clock.advance(10 * 60_000)
-  const db = openSqlite(join(world.dir, 'fleet.db'))
+  const db = openSqlite(join(world.dir, 'fleet.sqlite'))
   db.run('UPDATE clusters SET status_rev = 0, status_floor = 0')
   db.run('DELETE FROM statuses')
   db.close()

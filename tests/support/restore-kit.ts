@@ -45,7 +45,7 @@ export async function restorableFleet(names: readonly string[]) {
     return found
   }
   const backupDir = tempDir()
-  const parts = ['fleet.db', 'fleet.db-wal', 'fleet.db-shm', 'shards', 'content', 'keys']
+  const parts = ['fleet.sqlite', 'fleet.sqlite-wal', 'fleet.sqlite-shm', 'shards', 'content', 'keys']
   const move = (from: string, to: string, names: readonly string[]) => {
     for (const name of names) {
       rmSync(join(to, name), { recursive: true, force: true })

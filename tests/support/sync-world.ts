@@ -85,7 +85,7 @@ export class SyncServer {
   async open(): Promise<void> {
     const { dir, clock, random } = this.#world
     this.#keys = loadServerKeys(join(dir, 'keys'))
-    this.store = await openSqliteStore(join(dir, 'fleet.db'), { clock, random })
+    this.store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock, random })
     this.agents = await createAgentIndex(this.store)
     const { agents } = this
     const newId = () => randomHex(random, 16)
