@@ -96,16 +96,16 @@ export class DictionaryWork {
   }
 
   /** Looks for those that are not remembered; a name that is nowhere stays unknown. */
-  async findNames(rows: ReadonlyArray<{ kind: RowKind; key: string }>): Promise<void> {
-    const missing = new Map<RowKind, string[]>()
-    for (const { kind, key } of rows) {
-      if (this.nameId(nameText(kind, key)) !== undefined) continue
-      const keys = missing.get(kind)
-      if (keys === undefined) missing.set(kind, [key])
-      else keys.push(key)
+  async findNames(rows: ReadonlyArray<{ text: string; row: { kind: RowKind; key: string } }>): Promise<void> {
+    const missing = new Map<RowKind, Set<string>>()
+    for (const { text, row } of rows) {
+      if (this.nameId(text) !== undefined) continue
+      const keys = missing.get(row.kind)
+      if (keys === undefined) missing.set(row.kind, new Set([row.key]))
+      else keys.add(row.key)
     }
     for (const [kind, keys] of missing) {
-      const found = await runIn<{ id: number; key: string }>(this.#tx.sql, this.engine, FIND_NAMES, keys, [kind])
+      const found = await runIn<{ id: number; key: string }>(this.#tx.sql, this.engine, FIND_NAMES, [...keys], [kind])
       for (const { id, key } of found) this.newNames.set(nameText(kind, key), id)
     }
   }

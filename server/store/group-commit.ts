@@ -1,60 +1,55 @@
 // Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
 // seconds. Each caller hears of its own write, and only after it is durable.
 import { setImmediate } from 'node:timers/promises'
-import type { Tx } from './store-db.ts'
 
-/** One group is one block of the server's only thread: this many writes… */
-export const GROUP_MAX = 16
+/** How much one commit takes: this many writes… */
+export const GROUP_MAX = 128
 /** …and rows, unless one alone has more. */
-export const GROUP_ROWS_MAX = 500
+export const GROUP_ROWS_MAX = 2_000
 
-/** `rows`: about how many there are to write. */
-export type GroupCommit<C = Tx> = <T>(work: (context: C) => Promise<T>, rows: number) => Promise<T>
-
-/** What a write transaction is to those who write together. */
-export interface GroupWriter<C> {
-  write<T>(work: (context: C) => Promise<T>): Promise<T>
+export interface GroupWriter<I, O> {
+  /** About how many rows there are to write. */
+  rowsOf(item: I): number
+  /** All of them or none; the answers in their order. */
+  commit(items: readonly I[]): Promise<O[]>
 }
 
-interface Waiting<C> {
+interface Waiting<I, O> {
+  item: I
   rows: number
-  work(context: C): Promise<unknown>
-  resolve(value: unknown): void
+  resolve(answer: O): void
   reject(error: unknown): void
 }
 
-export function createGroupCommit<C = Tx>(db: GroupWriter<C>): GroupCommit<C> {
-  const waiting: Waiting<C>[] = []
+export function createGroupCommit<I, O>({ rowsOf, commit }: GroupWriter<I, O>): (item: I) => Promise<O> {
+  const waiting: Array<Waiting<I, O>> = []
   let running = false
 
   async function run(): Promise<void> {
     running = true
     while (waiting.length > 0) {
       await setImmediate() // who comes in this turn of the loop comes along
-      await commit(waiting.splice(0, groupLength(waiting)))
+      await commitGroup(waiting.splice(0, groupLength(waiting)))
     }
     running = false
   }
 
-  async function commit(group: ReadonlyArray<Waiting<C>>): Promise<void> {
+  async function commitGroup(group: ReadonlyArray<Waiting<I, O>>): Promise<void> {
     try {
-      const results = await db.write(async (context) => {
-        const done: unknown[] = []
-        for (const { work } of group) done.push(await work(context))
-        return done
-      })
-      for (const [index, { resolve }] of group.entries()) resolve(results[index])
+      const answers = await commit(group.map(({ item }) => item))
+      for (const [index, { resolve }] of group.entries()) resolve(answers[index] as O)
     } catch (error) {
       // All of it was undone: one that fails may fail alone.
-      const [only, ...others] = group
-      if (others.length === 0) only?.reject(error)
-      else for (const one of group) await commit([one])
+      if (group.length === 1) return group[0]?.reject(error)
+      const half = Math.ceil(group.length / 2)
+      await commitGroup(group.slice(0, half))
+      await commitGroup(group.slice(half))
     }
   }
 
-  return <T>(work: (context: C) => Promise<T>, rows: number) =>
-    new Promise<T>((resolve, reject) => {
-      waiting.push({ rows, work, resolve: (value) => resolve(value as T), reject })
+  return (item) =>
+    new Promise<O>((resolve, reject) => {
+      waiting.push({ item, rows: rowsOf(item), resolve, reject })
       if (!running) void run()
     })
 }

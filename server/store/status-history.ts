@@ -12,6 +12,8 @@ export const FLAP_MS = 10_000
 type Row = Tables['status_history']
 type Words = Pick<Row, 'sync' | 'health' | 'reason'>
 export type HistoryNote = Words & Pick<Row, 'project' | 'service' | 'commit_id'>
+/** Of a cluster, at a time. */
+export type PlacedNote = HistoryNote & { clusterNo: number; nowMs: number }
 
 export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory'> {
   return {
@@ -69,39 +71,34 @@ const same = (a: Words, b: Words): boolean => a.sync === b.sync && a.health === 
 /** Services in one statement. */
 const BATCH_SERVICES = 200
 
-/** In the transaction that writes what a cluster reported, each service once. */
-export async function noteHistory(
-  trx: Transaction<Tables>,
-  clusterNo: number,
-  notes: readonly HistoryNote[],
-  nowMs: number,
-): Promise<void> {
-  for (let start = 0; start < notes.length; start += BATCH_SERVICES)
-    await noteSome(trx, clusterNo, notes.slice(start, start + BATCH_SERVICES), nowMs)
+/** In the transaction that writes what clusters reported, each service of a cluster once. */
+export async function noteHistory(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<void> {
+  for (let start = 0; start < notes.length; start += BATCH_SERVICES) await noteSome(trx, notes.slice(start, start + BATCH_SERVICES))
 }
 
-async function noteSome(trx: Transaction<Tables>, clusterNo: number, notes: readonly HistoryNote[], nowMs: number): Promise<void> {
-  const newest = new Map((await newestOf(trx, clusterNo, notes)).map((row) => [placement(row), row]))
+async function noteSome(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<void> {
+  const newest = new Map((await newestOf(trx, notes)).map((row) => [placement(row), row]))
   const added: Row[] = []
-  for (const note of notes) {
-    const held = newest.get(placement(note))
+  for (const { clusterNo: cluster_no, nowMs, ...note } of notes) {
+    const held = newest.get(placement({ ...note, cluster_no }))
     const flaps = held !== undefined && nowMs - held.at_ms < FLAP_MS
     const before = flaps && !same(held, note) ? await rowBefore(trx, held) : undefined
     const step = historyStep(held, before, note, nowMs)
-    if (step.kind === 'add') added.push({ ...note, cluster_no: clusterNo, at_ms: step.atMs })
+    if (step.kind === 'add') added.push({ ...note, cluster_no, at_ms: step.atMs })
     else if (step.kind === 'replace' && held !== undefined) await atRow(trx.updateTable('status_history').set(note), held).execute()
     else if (step.kind === 'take back' && held !== undefined) await atRow(trx.deleteFrom('status_history'), held).execute()
   }
   if (added.length > 0) await trx.insertInto('status_history').values(added).execute()
 }
 
-const placement = ({ project, service }: Pick<Row, 'project' | 'service'>): string => `${project}/${service}`
+const placement = ({ cluster_no, project, service }: Pick<Row, 'cluster_no' | 'project' | 'service'>): string =>
+  `${cluster_no} ${project}/${service}`
 
-async function newestOf(trx: Transaction<Tables>, clusterNo: number, notes: readonly HistoryNote[]): Promise<Row[]> {
-  const named = sql.join(notes.map(({ project, service }) => sql`(${project}, ${service})`))
+async function newestOf(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<Row[]> {
+  const named = sql.join(notes.map(({ clusterNo, project, service }) => sql`(cast(${clusterNo} as bigint), ${project}, ${service})`))
   const { rows } = await sql<Row>`select h.* from (values ${named}) as v join status_history h
-    on h.cluster_no = ${clusterNo} and h.project = v.column1 and h.service = v.column2 and h.at_ms = (
-      select max(at_ms) from status_history where cluster_no = ${clusterNo} and project = v.column1 and service = v.column2)`.execute(trx)
+    on h.cluster_no = v.column1 and h.project = v.column2 and h.service = v.column3 and h.at_ms = (
+      select max(at_ms) from status_history where cluster_no = v.column1 and project = v.column2 and service = v.column3)`.execute(trx)
   return rows
 }
 

@@ -1,154 +1,151 @@
-// One push of an agent. A row of status has one writer, its agent; `rev` decides which of two copies is newer (PU2), never the order of arrival.
+// Pushes of agents that are committed together, written together: what one statement costs is shared by all of them. A row of status has one writer, its agent; `rev` decides which
+// of two copies is newer (PU2), never the order of arrival.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
-import { nameText } from './dictionary.ts'
-import { type RowKind, type StatusColumns, statusColumns } from './status-columns.ts'
 import { historyNotes, noteHistory } from './status-history.ts'
-import { forgetRemoved, nextSweep, removeOthers, removeOthersOfRange, sweepOf } from './status-sweep.ts'
-import { noteReports, ROWS_A_TURN, type StatusTx } from './status-tx.ts'
+import { type ClusterRows, type NewRow, newestOfEachKey, type RowWrite, STATUS_ROWS_PER_CLUSTER_MAX, writeRows } from './status-rows.ts'
+import { forgetRemoved, makeRoom, nextSweep, removeOthers, removeOthersOfRange, type Sweep, sweepOf } from './status-sweep.ts'
+import { noteChange, noteReports, type StatusTx } from './status-tx.ts'
 import type { StatusWrite, Store } from './store.ts'
 import { appendEvents, fromStatus } from './store-events.ts'
 import type { Tables } from './tables.ts'
 
-type Pushed = Awaited<ReturnType<Store['upsertStatus']>>
-export type RowWrite = StatusWrite & { kind: RowKind }
+export interface Push {
+  clusterId: ClusterId
+  rows: readonly StatusWrite[]
+  options: Parameters<Store['upsertStatus']>[2]
+}
+export type Pushed = Awaited<ReturnType<Store['upsertStatus']>>
 
-export async function upsertStatus(
-  status: StatusTx,
-  clusterId: ClusterId,
-  rows: readonly StatusWrite[],
-  { complete, olderThan = 0, nowMs }: Parameters<Store['upsertStatus']>[2],
-): Promise<Pushed> {
-  const { sql: trx } = status.tx
-  const cluster = await trx.selectFrom('clusters').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst()
-  if (cluster === undefined) return { ack: 0, had: 0, changed: [] }
-  const newest = rows.reduce((max, row) => Math.max(max, row.rev), 0)
-  /** What an inventory is about: a row that it does not name is gone if its rev is no greater. */
-  const bound = complete === false ? 0 : Math.max(newest, olderThan - 1)
+type Cluster = Pick<
+  Tables['clusters'],
+  'cluster_id' | 'no' | 'name' | 'row_count' | 'status_rev' | 'status_floor' | 'sweep_from' | 'sweep_floor' | 'event_rev'
+>
 
-  const current = newestOfEachKey(rows.filter(isRow))
-  await status.dictionary.findNames(current)
-  const written = await writeRows(
-    status,
-    cluster.no,
-    current.filter((row) => row.rev > cluster.status_floor),
-    nowMs,
-  )
-  const sweeps = complete !== false && bound > cluster.status_floor
-  let gone: { rows: StatusWrite[]; count: number } = { rows: [], count: 0 }
-  if (sweeps && complete === true) gone = await removeOthers(status, cluster.no, current, bound)
-  if (sweeps && complete !== true) gone = await removeOthersOfRange(status, cluster.no, current, bound, complete)
-  const swept = sweeps ? nextSweep(cluster, complete, bound) : sweepOf(cluster)
-  const forgotten = swept.floor > cluster.status_floor && complete !== true ? await forgetRemoved(status, cluster.no, swept.floor) : 0
-
-  const events = rows.filter((row) => row.kind === 'event' && row.doc !== null && row.rev > cluster.event_rev).sort((a, b) => a.rev - b.rev)
-  const said = events.map((row) => fromStatus(cluster.name, row.doc))
-  await appendEvents(status.tx, status.dictionary.engine, said, clusterId)
-
-  const ack = Math.max(cluster.status_rev, newest)
-  await trx
-    .updateTable('clusters')
-    .set({
-      status_rev: ack,
-      status_floor: swept.floor,
-      sweep_from: swept.from,
-      sweep_floor: swept.pending,
-      event_rev: events.at(-1)?.rev ?? cluster.event_rev,
-      row_count: cluster.row_count + written.added - gone.count - forgotten,
-    })
-    .where('cluster_id', '=', clusterId)
-    .execute()
-  const changedRows = [...written.changed, ...gone.rows]
-  await noteReports(status, clusterId, changedRows)
-  await noteHistory(trx, cluster.no, historyNotes(written.changed), nowMs)
-  noteChange(status, clusterId, changedRows)
-  return { ack, had: cluster.status_rev, changed: [...changedRows, ...events] }
+/** A push on its way into the store. */
+interface Taken {
+  push: Push
+  cluster: Cluster
+  newest: number
+  /** What an inventory is about: a row that it does not name is gone if its rev is no greater. 0: it is none, or nothing of it is new. */
+  bound: number
+  swept: Sweep
+  events: StatusWrite[]
+  /** Rows that it names. */
+  named: NewRow[]
+  of: ClusterRows
+  gone: StatusWrite[]
 }
 
-export function noteChange({ tx }: StatusTx, clusterId: ClusterId, rows: ReadonlyArray<{ kind: string; key: string }>): void {
-  if (rows.length > 0) tx.changes.add({ topic: 'status', cluster: clusterId, keys: rows.map(({ kind, key }) => `${kind}/${key}`) })
+/** Each of another cluster. */
+export async function upsertStatuses(status: StatusTx, pushes: readonly Push[]): Promise<Pushed[]> {
+  const clusters = await clustersOf(status, pushes)
+  const taken = pushes.map((push) => {
+    const cluster = clusters.get(push.clusterId)
+    return cluster === undefined ? null : take(push, cluster)
+  })
+  const all = taken.filter((one) => one !== null)
+  await status.dictionary.findNames(all.flatMap(({ named }) => named))
+  for (const one of all) if (one.of.rowCount + one.named.length > STATUS_ROWS_PER_CLUSTER_MAX) await sweepForRoom(status, one)
+  const rows = all.flatMap(({ named, cluster }) => named.filter(({ row }) => row.rev > cluster.status_floor))
+  await writeRows(status, rows)
+  for (const one of all) if (one.bound > 0) await sweep(status, one)
+  await appendEvents(
+    status.tx,
+    status.dictionary.engine,
+    all.flatMap(({ events, cluster }) => events.map(({ doc }) => ({ ...fromStatus(cluster.name, doc), clusterId: cluster.cluster_id }))),
+  )
+  await writeClusters(status, all)
+  await follow(status, all)
+  return taken.map(answerTo)
+}
+
+const CLUSTER_COLUMNS = 'cluster_id, no, name, row_count, status_rev, status_floor, sweep_from, sweep_floor, event_rev'
+const FIND_CLUSTERS: Bulk = { before: `select ${CLUSTER_COLUMNS} from clusters where cluster_id in (`, row: '?', after: ')' }
+
+async function clustersOf({ tx, dictionary }: StatusTx, pushes: readonly Push[]): Promise<Map<ClusterId, Cluster>> {
+  const ids = pushes.map(({ clusterId }) => clusterId)
+  const found = await runIn<Cluster>(tx.sql, dictionary.engine, FIND_CLUSTERS, ids)
+  return new Map(found.map((cluster) => [cluster.cluster_id, cluster]))
 }
 
 const isRow = (row: StatusWrite): row is RowWrite => row.kind !== 'event'
 
-/** One statement cannot touch a row twice on PostgreSQL. */
-function newestOfEachKey(rows: readonly RowWrite[]): RowWrite[] {
-  const byKey = new Map<string, RowWrite>()
-  for (const row of rows) {
-    const text = nameText(row.kind, row.key)
-    const held = byKey.get(text)
-    if (held === undefined || row.rev > held.rev) byKey.set(text, row)
+function take(push: Push, cluster: Cluster): Taken {
+  const { complete, olderThan = 0, nowMs } = push.options
+  const newest = push.rows.reduce((max, { rev }) => Math.max(max, rev), 0)
+  const bound = complete === false ? 0 : Math.max(newest, olderThan - 1)
+  const sweeps = complete !== false && bound > cluster.status_floor
+  const of = { no: cluster.no, rowCount: cluster.row_count, nowMs, written: [], refused: [], reworded: [] }
+  return {
+    push,
+    cluster,
+    newest,
+    bound: sweeps ? bound : 0,
+    swept: sweeps ? nextSweep(cluster, complete, bound) : sweepOf(cluster),
+    events: push.rows
+      .filter(({ kind, doc, rev }) => kind === 'event' && doc !== null && rev > cluster.event_rev)
+      .sort((a, b) => a.rev - b.rev),
+    named: newestOfEachKey(of, push.rows.filter(isRow)),
+    of,
+    gone: [],
   }
-  return [...byKey.values()]
 }
 
-type Held = Pick<Tables['status_rows'], 'name_id' | 'rev' | 'state_id' | 'since_ms' | 'doc'>
-
-const FIND_ROWS: Bulk = {
-  before: 'select name_id, rev, state_id, since_ms, doc from status_rows where cluster_no = ? and name_id in (',
-  row: '?',
-  after: ')',
-}
-const WRITE_ROWS: Bulk = {
-  before: 'insert into status_rows (cluster_no, name_id, rev, state_id, doc, since_ms, received_ms) values',
-  row: '(?, ?, ?, ?, ?, ?, ?)',
-  after:
-    'on conflict (cluster_no, name_id) do update set rev = excluded.rev, state_id = excluded.state_id, doc = excluded.doc, since_ms = excluded.since_ms, received_ms = excluded.received_ms',
+/** PU8: what is gone makes room, as far as it is needed, before anything new is refused. */
+async function sweepForRoom(status: StatusTx, taken: Taken): Promise<void> {
+  const { of, named, bound, push, gone } = taken
+  const { complete } = push.options
+  // All that it names stays here, removed or not: what becomes of that is told by its rows.
+  const kept = named.map(({ row, text }) => ({ text, doc: row }))
+  if (bound > 0 && complete === true) gone.push(...(await removeOthers(status, of, kept, bound)))
+  if (bound > 0 && typeof complete === 'object') gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
+  await makeRoom(status, of, named)
 }
 
-interface Written {
-  changed: StatusWrite[]
-  /** Rows that there are more of now. */
-  added: number
+async function sweep(status: StatusTx, { of, cluster, named, bound, swept, push, gone }: Taken): Promise<void> {
+  const { complete } = push.options
+  const kept = named.map(({ row, text }) => ({ text, doc: row.doc }))
+  if (complete === true) gone.push(...(await removeOthers(status, of, kept, bound)))
+  if (typeof complete !== 'object') return
+  gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
+  if (swept.floor > cluster.status_floor) await forgetRemoved(status, of, swept.floor)
 }
 
-async function writeRows(status: StatusTx, clusterNo: number, rows: readonly RowWrite[], nowMs: number): Promise<Written> {
-  const all: Written = { changed: [], added: 0 }
-  for (let start = 0; start < rows.length; start += ROWS_A_TURN) {
-    const slice = rows.slice(start, start + ROWS_A_TURN)
-    const { changed, added } = await writeSlice(status, clusterNo, slice, nowMs)
-    all.changed.push(...changed)
-    all.added += added
-    await status.pace()
-  }
-  return all
+// The casts: PostgreSQL takes parameters in a list of values for text.
+const WRITE_CLUSTERS: Bulk = {
+  before: `update clusters set status_rev = v.column2, status_floor = v.column3, sweep_from = v.column4, sweep_floor = v.column5, event_rev = v.column6,
+    row_count = v.column7 from (values`,
+  row: `(${['bigint', 'bigint', 'bigint', 'text', 'bigint', 'bigint', 'bigint'].map((type) => `cast(? as ${type})`).join(', ')})`,
+  after: ') as v where clusters.no = v.column1',
 }
 
-async function writeSlice(status: StatusTx, clusterNo: number, rows: readonly RowWrite[], nowMs: number): Promise<Written> {
-  const { dictionary, tx } = status
-  const idOf = (row: RowWrite): number | undefined => dictionary.nameId(nameText(row.kind, row.key))
-  const ids = rows.flatMap((row) => idOf(row) ?? [])
-  const found = await runIn<Held>(tx.sql, dictionary.engine, FIND_ROWS, ids, [clusterNo])
-  const held = new Map(found.map((row) => [row.name_id, row]))
-  // Nobody else writes meanwhile: what is decided here holds until the commit.
-  const changed = rows.filter((row) => isNewer(row, held.get(idOf(row) ?? 0)))
-  await dictionary.addNames(changed.filter((row) => idOf(row) === undefined))
+const ackOf = ({ cluster, newest }: Taken): number => Math.max(cluster.status_rev, newest)
 
-  const columns = changed.map(({ kind, doc }) => statusColumns(kind, doc))
-  const stateIds = await stateIdsOf(status, columns)
-  let added = 0
-  const values = changed.map((row, index) => {
-    const nameId = idOf(row) ?? 0
-    const { sinceMs = null, doc = null } = columns[index] ?? {}
-    const stateId = stateIds[index] ?? null
-    const before = held.get(nameId)
-    if (before === undefined) {
-      added += 1
-      dictionary.countName(nameId, 1)
-    } else status.count({ ...before, kind: row.kind, key: row.key }, -1)
-    status.count({ kind: row.kind, key: row.key, state_id: stateId, since_ms: sinceMs, doc }, 1)
-    return [clusterNo, nameId, row.rev, stateId, doc, sinceMs, nowMs]
+async function writeClusters({ tx, dictionary }: StatusTx, all: readonly Taken[]): Promise<void> {
+  const values = all.map((taken) => {
+    const { cluster, swept, events, of } = taken
+    return [cluster.no, ackOf(taken), swept.floor, swept.from, swept.pending, events.at(-1)?.rev ?? cluster.event_rev, of.rowCount]
   })
-  await runBulk(tx.sql, dictionary.engine, WRITE_ROWS, values)
-  return { changed, added }
+  await runBulk(tx.sql, dictionary.engine, WRITE_CLUSTERS, values)
 }
 
-/** PU2 */
-const isNewer = (row: RowWrite, held: Held | undefined): boolean => held === undefined || row.rev > held.rev
+/** What depends on rows that changed. */
+async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
+  const reports = all.flatMap(({ cluster, of, gone }) =>
+    [...of.written, ...gone].map(({ kind, key, doc }) => ({ clusterId: cluster.cluster_id, kind, key, doc })),
+  )
+  await noteReports(status, reports)
+  await noteHistory(
+    status.tx.sql,
+    all.flatMap(({ of }) => historyNotes(of.reworded).map((note) => ({ ...note, clusterNo: of.no, nowMs: of.nowMs }))),
+  )
+  for (const { cluster, of, gone } of all) noteChange(status, cluster.cluster_id, [...of.written, ...gone])
+}
 
-/** Null for a row without one. */
-async function stateIdsOf({ dictionary }: StatusTx, columns: readonly StatusColumns[]): Promise<Array<number | null>> {
-  const ids = await dictionary.stateIds(columns.flatMap(({ state }) => state ?? []))
-  let next = 0
-  return columns.map(({ state }) => (state === null ? null : (ids[next++] ?? null)))
+function answerTo(taken: Taken | null): Pushed {
+  if (taken === null) return { ack: 0, had: 0, changed: [] }
+  const { of, gone, events, cluster } = taken
+  const answer = { ack: ackOf(taken), had: cluster.status_rev, changed: [...of.written, ...gone, ...events] }
+  return of.refused.length === 0 ? answer : { ...answer, tooMany: of.refused }
 }

@@ -3,8 +3,8 @@
 import { type InventoryRange, inRange } from '../../shared/protocol/status.ts'
 import { type Bulk, runIn } from './bulk.ts'
 import { byteOrder } from './byte-order.ts'
-import { nameText } from './dictionary.ts'
 import type { RowKind } from './status-columns.ts'
+import { type ClusterRows, type NewRow, STATUS_ROWS_PER_CLUSTER_MAX } from './status-rows.ts'
 import { ROWS_A_TURN, type StatusTx } from './status-tx.ts'
 import type { StatusWrite } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -20,49 +20,46 @@ export interface NamedRow {
   /** Of kind cluster only. */
   doc: string | null
 }
-export type Named = StatusWrite & { kind: RowKind }
-export interface Gone {
-  rows: StatusWrite[]
-  /** Rows that there are fewer of now. */
-  count: number
+/** Of a push; `doc` null: it says that the row is gone. */
+export interface Named {
+  text: string
+  doc: unknown
 }
 
 /** PU4: what a complete inventory does not name is gone, and so is the memory of earlier removals: the floor stands for both. */
-export async function removeOthers(status: StatusTx, clusterNo: number, named: readonly Named[], floor: number): Promise<Gone> {
+export async function removeOthers(status: StatusTx, of: ClusterRows, named: readonly Named[], floor: number): Promise<StatusWrite[]> {
   const kept = idsOf(status, named)
   const rows: StatusWrite[] = []
-  let count = 0
-  for await (const held of heldRows(status, clusterNo)) {
+  for await (const held of heldRows(status, of.no)) {
     const gone = held.filter((row) => row.rev <= floor && !kept.has(row.name_id))
-    count += gone.length
     rows.push(...gone.filter(isThere).map(({ kind, key }) => ({ kind, key, rev: floor, doc: null })))
-    await dropRows(status, clusterNo, gone)
+    await dropRows(status, of, gone)
   }
-  return { rows: rows.sort(byName), count }
+  return rows.sort(byName)
 }
 
 /** PU4: as above, but only of a part. What goes stays as removed until a whole inventory, or ranges that make one, stand for it. */
 export async function removeOthersOfRange(
   status: StatusTx,
-  clusterNo: number,
+  of: ClusterRows,
   named: readonly Named[],
   bound: number,
   range: InventoryRange,
-): Promise<Gone> {
+): Promise<StatusWrite[]> {
   const kept = idsOf(status, named)
   const rows: StatusWrite[] = []
-  for await (const held of heldRows(status, clusterNo)) {
+  for await (const held of heldRows(status, of.no)) {
     const gone = held.filter(
       (row) => row.rev <= bound && isThere(row) && !kept.has(row.name_id) && inRange(`${row.kind}/${row.key}`, range),
     )
     rows.push(...gone.map(({ kind, key }) => ({ kind, key, rev: bound, doc: null })))
-    for (const row of gone) status.count(row, -1)
-    await runIn(status.tx.sql, status.dictionary.engine, MARK_REMOVED, ids(gone), [bound, clusterNo])
+    for (const row of gone) status.count(row, row, -1)
+    await runIn(status.tx.sql, status.dictionary.engine, MARK_REMOVED, ids(gone), [bound, of.no])
   }
-  return { rows: rows.sort(byName), count: 0 }
+  return rows.sort(byName)
 }
 
-interface Sweep {
+export interface Sweep {
   /** `status_floor`. */
   floor: number
   /** Where the next range has to begin; null: none is under way. */
@@ -70,14 +67,11 @@ interface Sweep {
   /** The floor when the last range has come. */
   pending: number
 }
-export const sweepOf = (cluster: Tables['clusters']): Sweep => ({
-  floor: cluster.status_floor,
-  from: cluster.sweep_from,
-  pending: cluster.sweep_floor,
-})
+type Swept = Pick<Tables['clusters'], 'status_floor' | 'sweep_from' | 'sweep_floor'>
+export const sweepOf = (cluster: Swept): Sweep => ({ floor: cluster.status_floor, from: cluster.sweep_from, pending: cluster.sweep_floor })
 
 /** Ranges from the open beginning to the open end, each beginning where the one before it ended, are as good as one whole inventory. */
-export function nextSweep(cluster: Tables['clusters'], complete: true | InventoryRange, bound: number): Sweep {
+export function nextSweep(cluster: Swept, complete: true | InventoryRange, bound: number): Sweep {
   const { floor, from, pending } = sweepOf(cluster)
   if (complete === true) return { floor: bound, from: null, pending: 0 }
   const { after, upTo } = complete
@@ -86,16 +80,42 @@ export function nextSweep(cluster: Tables['clusters'], complete: true | Inventor
   return upTo === null ? { floor: Math.max(floor, reached), from: null, pending: 0 } : { floor, from: upTo, pending: reached }
 }
 
-/** The floor stands for those now. Returns how many. */
-export async function forgetRemoved(status: StatusTx, clusterNo: number, floor: number): Promise<number> {
-  let count = 0
-  for await (const held of heldRows(status, clusterNo)) {
-    const gone = held.filter((row) => row.rev <= floor && !isThere(row))
-    count += gone.length
-    await dropRows(status, clusterNo, gone)
-  }
-  return count
+/** The floor stands for those now. */
+export async function forgetRemoved(status: StatusTx, of: ClusterRows, floor: number): Promise<void> {
+  for await (const held of heldRows(status, of.no))
+    await dropRows(
+      status,
+      of,
+      held.filter((row) => row.rev <= floor && !isThere(row)),
+    )
 }
+
+/** Removed rows that are looked at, of which the older half may go. */
+const REMOVED_A_TIME = 2_000
+
+/** PU8: of the rows that were removed, the oldest are forgotten when others need their room. A late copy of them would be taken for new then; a row that is refused would be missed. */
+export async function makeRoom(status: StatusTx, of: ClusterRows, rows: readonly NewRow[]): Promise<void> {
+  const named = new Set(rows.map(({ text }) => status.dictionary.nameId(text)))
+  for (;;) {
+    const missing = of.rowCount + rows.length - STATUS_ROWS_PER_CLUSTER_MAX
+    if (missing <= 0) return
+    const removed = await removedRows(status, of.no)
+    const oldest = removed.filter(({ name_id }) => !named.has(name_id)).sort((a, b) => a.rev - b.rev)
+    if (oldest.length === 0) return
+    await dropRows(status, of, oldest.slice(0, Math.max(missing, Math.ceil(oldest.length / 2))))
+    await status.pace()
+  }
+}
+
+/** Some of them. */
+const removedRows = (status: StatusTx, clusterNo: number): Promise<NamedRow[]> =>
+  namedRows(status)
+    .where('state_id', 'is', null)
+    .where('since_ms', 'is', null)
+    .where('status_rows.cluster_no', '=', clusterNo)
+    .where('status_rows.doc', 'is', null)
+    .limit(REMOVED_A_TIME)
+    .execute()
 
 const DROP_ROWS: Bulk = { before: 'delete from status_rows where cluster_no = ? and name_id in (', row: '?', after: ')' }
 const MARK_REMOVED: Bulk = {
@@ -104,13 +124,14 @@ const MARK_REMOVED: Bulk = {
   after: ')',
 }
 
-/** With what they count. `row_count` is for the caller. */
-export async function dropRows(status: StatusTx, clusterNo: number, rows: readonly NamedRow[]): Promise<void> {
+/** With what they count. */
+export async function dropRows(status: StatusTx, of: Pick<ClusterRows, 'no' | 'rowCount'>, rows: readonly NamedRow[]): Promise<void> {
+  of.rowCount -= rows.length
   for (const row of rows) {
-    status.count(row, -1)
+    status.count(row, row, -1)
     status.dictionary.countName(row.name_id, -1)
   }
-  await runIn(status.tx.sql, status.dictionary.engine, DROP_ROWS, ids(rows), [clusterNo])
+  await runIn(status.tx.sql, status.dictionary.engine, DROP_ROWS, ids(rows), [of.no])
 }
 
 /** All rows of a cluster, in slices between which everybody else has a turn. */
@@ -149,5 +170,5 @@ export const namedRows = ({ tx }: StatusTx) =>
 const isThere = ({ state_id, doc }: NamedRow): boolean => state_id !== null || doc !== null
 const ids = (rows: readonly NamedRow[]): number[] => rows.map(({ name_id }) => name_id)
 const idsOf = ({ dictionary }: StatusTx, named: readonly Named[]): Set<number> =>
-  new Set(named.flatMap(({ kind, key, doc }) => (doc === null ? [] : (dictionary.nameId(nameText(kind, key)) ?? []))))
+  new Set(named.flatMap(({ text, doc }) => (doc === null ? [] : (dictionary.nameId(text) ?? []))))
 const byName = (a: StatusWrite, b: StatusWrite): number => byteOrder(a.kind, b.kind) || byteOrder(a.key, b.key)

@@ -5,6 +5,7 @@ import type { ReportedService } from '../../shared/model/placement-words.ts'
 import { clusterStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
+import { CHANGE_KEYS_MAX } from './change-log.ts'
 import type { Dictionary, DictionaryWork } from './dictionary.ts'
 import { type PlacementReport, placementsReported } from './placement-counts.ts'
 import { driftFacts, objectFacts, versionFacts } from './rollup-facts.ts'
@@ -12,12 +13,10 @@ import type { RowKind } from './status-columns.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 
 /** Rows in one piece of work, after which others on this thread may have a turn. The transaction goes on: it has the store to itself, and reads have connections of their own. */
-export const ROWS_A_TURN = 128
+export const ROWS_A_TURN = 256
 
 /** What of a row is counted. */
-export interface CountedRow {
-  kind: RowKind
-  key: string
+export interface CountedState {
   state_id: number | null
   since_ms: number | null
   /** Looked at for kind cluster only. */
@@ -39,7 +38,7 @@ export class StatusTx {
   }
 
   /** `n`: 1 for a row that is there now, -1 for one that was. */
-  count({ kind, key, state_id, since_ms, doc }: CountedRow, n: 1 | -1): void {
+  count({ kind, key }: { kind: RowKind; key: string }, { state_id, since_ms, doc }: CountedState, n: 1 | -1): void {
     if (kind === 'cluster') {
       const said = doc === null ? null : clusterStatusSchema.safeParse(JSON.parse(doc))
       if (said?.success) this.tx.rollups.add(versionFacts(said.data), n)
@@ -91,13 +90,17 @@ export async function writeStatuses<T>({ db, dictionary, clock }: StatusWriter, 
   return result
 }
 
-/** The words of placements follow what their agents say; `doc` null: nothing any more. */
-export async function noteReports(
-  { tx }: StatusTx,
-  clusterId: ClusterId,
-  reports: ReadonlyArray<{ kind: string; key: string; doc: unknown }>,
-): Promise<void> {
-  const ofServices = reports.flatMap(({ kind, key, doc }): PlacementReport[] =>
+/** What became of a row; `doc` null: it is gone. */
+export interface Report {
+  clusterId: ClusterId
+  kind: string
+  key: string
+  doc: unknown
+}
+
+/** The words of placements follow what their agents say. */
+export async function noteReports({ tx }: StatusTx, reports: readonly Report[]): Promise<void> {
+  const ofServices = reports.flatMap(({ clusterId, kind, key, doc }): PlacementReport[] =>
     kind === 'service' ? [{ clusterId, ...parseServiceKey(key), status: reportedService(doc) }] : [],
   )
   if (ofServices.length > 0) await placementsReported(tx, ofServices)
@@ -106,6 +109,12 @@ export async function noteReports(
 function reportedService(doc: unknown): ReportedService | null {
   const parsed = serviceStatusSchema.safeParse(doc)
   return parsed.success ? parsed.data : null
+}
+
+export function noteChange({ tx }: StatusTx, clusterId: ClusterId, rows: ReadonlyArray<{ kind: string; key: string }>): void {
+  if (rows.length === 0) return
+  const keys = rows.length > CHANGE_KEYS_MAX ? null : rows.map(({ kind, key }) => `${kind}/${key}`)
+  tx.changes.add({ topic: 'status', cluster: clusterId, keys })
 }
 
 /** `<project>/<service>` of the key of an object. */

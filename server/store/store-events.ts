@@ -7,8 +7,8 @@ import type { FleetEvent, Store } from './store.ts'
 import type { Engine, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
-/** ST8: older events are dropped. */
-export const EVENTS_KEPT_MAX = 100_000
+/** ST8: that there can be. What goes earlier goes with the upkeep. */
+export const EVENTS_MAX = 1_000_000
 
 export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'listEvents'> {
   return {
@@ -35,13 +35,10 @@ const WRITE_EVENTS: Bulk = {
   after: '',
 }
 
-/** `clusterId`: of the agent that they are from. */
-export async function appendEvents(
-  { sql: trx, changes }: Tx,
-  engine: Engine,
-  events: ReadonlyArray<Omit<FleetEvent, 'id'>>,
-  clusterId?: ClusterId,
-): Promise<void> {
+/** `clusterId`: of the agent that it is from. */
+export type NewEvent = Omit<FleetEvent, 'id'> & { clusterId?: ClusterId }
+
+export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
   const last = await nextNumber(trx, 'event_id', events.length)
   const first = last - events.length + 1
@@ -52,9 +49,11 @@ export async function appendEvents(
   await runBulk(trx, engine, WRITE_EVENTS, values)
   await trx
     .deleteFrom('events')
-    .where('id', '<=', last - EVENTS_KEPT_MAX)
+    .where('id', '<=', last - EVENTS_MAX)
     .execute()
-  changes.add({ topic: 'event', ...(clusterId === undefined ? {} : { cluster: clusterId }) })
+  const idsOf = Map.groupBy(events.keys(), (index) => events[index]?.clusterId)
+  for (const [cluster, indices] of idsOf)
+    changes.add({ topic: 'event', ...(cluster === undefined ? {} : { cluster }), keys: indices.map((index) => String(first + index)) })
 }
 
 export function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'> {

@@ -4,23 +4,54 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { Dictionary } from './dictionary.ts'
 import { createGroupCommit } from './group-commit.ts'
-import { noteChange, upsertStatus } from './status-ingest.ts'
+import { type Push, type Pushed, upsertStatuses } from './status-ingest.ts'
 import { listStatus, nameSlices } from './status-read.ts'
 import { dropRows, heldRows, namedRows } from './status-sweep.ts'
-import { noteReports, StatusTx, writeStatuses } from './status-tx.ts'
+import { noteChange, noteReports, type Report, StatusTx, writeStatuses } from './status-tx.ts'
 import type { Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 
 type StatusStore = Pick<Store, 'upsertStatus' | 'listStatus' | 'deleteStatusOfService'>
 
+/** What waits to be committed with others. */
+type Waiting = Push | { clusterId: ClusterId; forget: ServiceId }
+
 export function createStatusStore(db: StoreDb, clock: Clock): StatusStore {
   const dictionary = new Dictionary(db.engine)
-  const together = createGroupCommit<StatusTx>({ write: (work) => writeStatuses({ db, dictionary, clock }, work) })
+  const together = createGroupCommit<Waiting, Pushed>({
+    rowsOf: (one) => ('rows' in one ? one.rows.length : 1),
+    commit: (group) => writeStatuses({ db, dictionary, clock }, (status) => writeAll(status, group)),
+  })
   return {
-    upsertStatus: (clusterId, rows, options) => together((status) => upsertStatus(status, clusterId, rows, options), rows.length),
+    upsertStatus: (clusterId, rows, options) => together({ clusterId, rows, options }),
     listStatus: (query) => listStatus(() => db.read, query),
-    deleteStatusOfService: (clusterId, id) => together((status) => deleteStatusOfService(status, clusterId, id), 1),
+    deleteStatusOfService: async (clusterId, id) => {
+      await together({ clusterId, forget: id })
+    },
   }
+}
+
+const NOTHING: Pushed = { ack: 0, had: 0, changed: [] }
+
+/** In their order, as far as one could tell: pushes of different clusters are written at once. */
+async function writeAll(status: StatusTx, group: readonly Waiting[]): Promise<Pushed[]> {
+  const done: Pushed[] = []
+  let pushes: Push[] = []
+  const write = async () => {
+    done.push(...(await upsertStatuses(status, pushes)))
+    pushes = []
+  }
+  for (const one of group) {
+    const before = pushes.some(({ clusterId }) => clusterId === one.clusterId)
+    if (before || 'forget' in one) await write()
+    if ('rows' in one) pushes.push(one)
+    else {
+      await deleteStatusOfService(status, one.clusterId, one.forget)
+      done.push(NOTHING)
+    }
+  }
+  await write()
+  return done
 }
 
 async function deleteStatusOfService(status: StatusTx, clusterId: ClusterId, id: ServiceId): Promise<void> {
@@ -29,26 +60,24 @@ async function deleteStatusOfService(status: StatusTx, clusterId: ClusterId, id:
   if (cluster === undefined) return
   const key = serviceKey(id)
   const ranges = [{ kind: 'service', key } as const, ...(['object', 'drift'] as const).map((kind) => ({ kind, keyPrefix: `${key}/` }))]
-  const gone: Array<{ kind: string; key: string; doc: null }> = []
+  const of = { no: cluster.no, rowCount: cluster.row_count }
+  const gone: Report[] = []
   for (const range of ranges)
     for await (const names of nameSlices(() => trx, range)) {
-      const rows = await namedRows(status).where('cluster_no', '=', cluster.no).where('name_id', 'in', names).execute()
-      await dropRows(status, cluster.no, rows)
-      gone.push(...rows.map((row) => ({ kind: row.kind, key: row.key, doc: null })))
+      const rows = await namedRows(status).where('cluster_no', '=', of.no).where('name_id', 'in', names).execute()
+      await dropRows(status, of, rows)
+      gone.push(...rows.map((row) => ({ clusterId, kind: row.kind, key: row.key, doc: null })))
     }
   if (gone.length === 0) return
-  await trx
-    .updateTable('clusters')
-    .set({ row_count: cluster.row_count - gone.length })
-    .where('cluster_id', '=', clusterId)
-    .execute()
-  await noteReports(status, clusterId, gone)
+  await trx.updateTable('clusters').set({ row_count: of.rowCount }).where('cluster_id', '=', clusterId).execute()
+  await noteReports(status, gone)
   noteChange(status, clusterId, gone)
 }
 
 /** The rows of a cluster that goes, and what they count; its own row goes after them. */
 export async function deleteStatusOfCluster(tx: Tx, engine: StoreDb['engine'], clusterNo: number): Promise<void> {
   const status = new StatusTx(tx, await new Dictionary(engine).open(tx), () => setImmediate())
-  for await (const rows of heldRows(status, clusterNo)) await dropRows(status, clusterNo, rows)
+  const of = { no: clusterNo, rowCount: 0 }
+  for await (const rows of heldRows(status, clusterNo)) await dropRows(status, of, rows)
   await status.write()
 }

@@ -286,12 +286,13 @@ export interface Store {
 
   // Status and events
   /** PU2: only rows with a greater rev change anything. `complete`: PU4; the rows are in its range. What it does not name goes up to the greatest rev of
-   *  `rows`, and in any case if its rev is below `olderThan`. Returns the greatest rev known of the cluster, what it was before, and the keys that changed. */
+   *  `rows`, and in any case if its rev is below `olderThan`. Returns the greatest rev known of the cluster, what it was before, and the keys that changed.
+   *  `tooMany`: keys that the cluster has no room for (PU8). */
   upsertStatus(
     clusterId: ClusterId,
     rows: readonly StatusWrite[],
     options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
-  ): Promise<{ ack: number; had: number; changed: StatusWrite[] }>
+  ): Promise<{ ack: number; had: number; changed: StatusWrite[]; tooMany?: string[] }>
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>

@@ -9,18 +9,20 @@ async function start(kind: StoreKind) {
   const store = await openDb(kind)
   const db = store.connections.writer
   let transactions = 0
-  const together = createGroupCommit({
-    write: (work) => {
+  const together = createGroupCommit<{ key: string; fails: boolean; rows: number }, string>({
+    rowsOf: ({ rows }) => rows,
+    commit: (items) => {
       transactions += 1
-      return store.write(work)
+      return store.write(async ({ sql: trx }) => {
+        for (const { key, fails } of items) {
+          await trx.insertInto('meta').values({ key, value: '' }).execute()
+          if (fails) throw new Error(`${key} fails`)
+        }
+        return items.map(({ key }) => key)
+      })
     },
   })
-  const write = (key: string, fails = false, rows = 1) =>
-    together(async ({ sql: trx }) => {
-      await trx.insertInto('meta').values({ key, value: '' }).execute()
-      if (fails) throw new Error(`${key} fails`)
-      return key
-    }, rows)
+  const write = (key: string, fails = false, rows = 1) => together({ key, fails, rows })
   const keys = async () =>
     (await db.selectFrom('meta').select('key').where('key', 'like', 'w%').orderBy('key').execute()).map(({ key }) => key)
   return { db: store, write, keys, transactions: () => transactions }
@@ -29,7 +31,7 @@ async function start(kind: StoreKind) {
 describe.each(STORES)('on $name', (kind) => {
   test('PU2 pushes that come together are one commit, and each gets its own answer', async () => {
     const { db, write, keys, transactions } = await start(kind)
-    const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(2, '0')}`)
+    const names = Array.from({ length: GROUP_MAX + 2 }, (_, n) => `w${String(n).padStart(3, '0')}`)
     expect(await Promise.all(names.map((name) => write(name)))).toEqual(names)
     expect([await keys(), transactions()]).toEqual([names, 2])
     await db.destroy()
