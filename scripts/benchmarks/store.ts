@@ -1,5 +1,6 @@
 // scripts/bench store: the fleet store under ten thousand clusters, on both engines.
 import { type Part, runParts, type Say } from './parts.ts'
+import { benchFeed, benchFeedPostgres } from './store-feed.ts'
 import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
 import { benchStorm } from './store-storm.ts'
 
@@ -7,6 +8,8 @@ const PARTS: Record<string, Part> = {
   ingest: benchIngest,
   rollups: benchRollups,
   'ingest-postgres': benchIngestPostgres,
+  feed: benchFeed,
+  'feed-postgres': benchFeedPostgres,
   storm: benchStorm,
 }
 
