@@ -12,6 +12,7 @@ import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { withLimitedBody } from './http/body.ts'
 import { changeRoutes } from './http/change-routes.ts'
+import { countRoutes } from './http/count-routes.ts'
 import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
@@ -85,6 +86,7 @@ function createElysia(deps: AppDeps) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(countRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(serverKeyRoutes(admin))

@@ -1,11 +1,13 @@
 // The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
 import { Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
 import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { apply } from './apply.ts'
 import { createClient, SERVER_DEFAULT } from './client.ts'
 import { confirm } from './confirm.ts'
 import { type Context, errorText, OUTPUTS } from './context.ts'
+import { count } from './count.ts'
 import { remove } from './delete.ts'
 import { describe } from './describe.ts'
 import { events } from './events.ts'
@@ -153,6 +155,26 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .option('--no-headers', 'no line with titles')
     .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
     .action((options) => events(context, options))
+
+  program
+    .command('count')
+    .description('how many there are of each: services in clusters, objects, clusters')
+    .requiredOption('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
+    .addOption(new Option('--of <what>', 'placements (services in clusters), objects or clusters').choices(COUNT_OF))
+    .option('--top <count>', 'only those with the most', wholeNumber(LIST_LIMIT_MAX))
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry count --by health',
+        'skerry count --by label=env',
+        'skerry count --by image --top 20',
+        'skerry count --by drift-age',
+        "skerry count --by service --no-headers | awk '$2 != $4 { print $1 }'",
+      ),
+    )
+    .action((options) => count(context, options))
 
   const joinToken = program.command('join-token').description('tokens with which new clusters join')
   joinToken

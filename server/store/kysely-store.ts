@@ -4,6 +4,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import { connectPostgres, connectSqlite, type PostgresConnect } from './connections.ts'
 import { createReferenceStore } from './content-references.ts'
 import { createRevisionStore } from './revision-log.ts'
+import { createRollups } from './rollups.ts'
 import { createHistoryStore } from './status-history.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
@@ -15,6 +16,7 @@ import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
 import { createStatusStore } from './store-status.ts'
+import { createUpkeepStore } from './store-upkeep.ts'
 
 export interface StoreOptions {
   /** For uids and the short ids that people type; nothing secret comes from it. */
@@ -44,6 +46,8 @@ function createStore(db: StoreDb, { random, clock }: StoreOptions): Store {
     ...createReferenceStore(db),
     ...createRevisionStore(db),
     ...createHistoryStore(db),
+    ...createUpkeepStore(db),
+    rollups: createRollups(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     close: () => {
       endFollowing()

@@ -7,6 +7,8 @@ import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
 import type { ChangeFeed } from './change-feed.ts'
+import type { Rollups } from './rollups.ts'
+import type { StoreUpkeep } from './upkeep.ts'
 
 export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
@@ -320,6 +322,12 @@ export interface Store {
   readonly changes: ChangeFeed
   /** Lets go of the oldest changes: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
   pruneChanges(keep: { countMax: number; sinceMs: number }): Promise<number>
+
+  // Counts
+  readonly rollups: Rollups
+
+  /** What is not kept for ever. */
+  readonly upkeep: StoreUpkeep
 
   // What waits for a person
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
