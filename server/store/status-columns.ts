@@ -23,6 +23,9 @@ export function nameParts(kind: RowKind, key: string): NameParts {
 
 const REMOVED: StatusColumns = { state: null, sinceMs: null, doc: null }
 
+/** Of a drift, beside its time. */
+export const driftState = (action: string): StateParts => ({ sync: '', health: '', reason: action, message: '', images: null })
+
 /** Of an object nothing is left for `doc`, unless it says what only a newer version of it would. */
 export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   if (doc === null || doc === undefined) return REMOVED
@@ -30,8 +33,7 @@ export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   const said = doc as Record<string, unknown>
   if (kind === 'drift') {
     const { action, detectedMs } = said
-    const state = { sync: '', health: '', reason: textOf(action), message: '', images: null } as const
-    return { state, sinceMs: numberOf(detectedMs), doc: canonicalJson(doc) }
+    return { state: driftState(textOf(action)), sinceMs: numberOf(detectedMs), doc: canonicalJson(doc) }
   }
   const { sync, health, reason, message, sinceMs, images } = said
   const state: StateParts = {

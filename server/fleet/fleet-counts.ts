@@ -1,0 +1,117 @@
+// Counts as people ask for them, out of those that the store keeps: which dimension answers which question, what words are summed, in which order they are told.
+import type { CountBy, CountOf, CountRow, CountSort, CountsView } from '../../shared/model/counts.ts'
+import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { LIVENESS_WORDS } from '../../shared/model/views.ts'
+import type { RollupDimension } from '../store/rollup-deltas.ts'
+import type { CountedKey, OnlineWithin, Rollups } from '../store/rollups.ts'
+
+export interface CountsQuery {
+  by: CountBy
+  of: CountOf
+  /** Only keys that begin with it. */
+  key?: string | undefined
+  sort?: CountSort | undefined
+  limit: number
+  after?: string | undefined
+}
+export interface CountedAt {
+  nowMs: number
+  within: OnlineWithin
+}
+
+type Answer = Omit<CountsView, 'by' | 'of'>
+
+export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs, within }: CountedAt): Promise<Answer> {
+  const { by, of, key, limit } = query
+  switch (by) {
+    case 'state':
+    case 'sync':
+    case 'health': {
+      const dimension = of === 'objects' ? 'object' : 'placement'
+      const words = (await rollups.ofKeys(dimension, [''])).get('') ?? {}
+      return whole(wordRows(by, words), query)
+    }
+    case 'service':
+      return keyed(rollups, of === 'objects' ? 'service_object' : 'service', query)
+    case 'label':
+      return keyed(rollups, 'label', query)
+    case 'image':
+      return keyed(rollups, 'image', { ...query, sort: query.sort ?? 'count' })
+    case 'drift-age':
+      return whole(await driftAges(rollups, nowMs), { key, limit })
+    case 'version':
+      return whole(versionRows((await rollups.page({ dimension: 'version', limit: 2 })).items), { ...query, sort: query.sort ?? 'count' })
+    case 'liveness': {
+      const counts = await rollups.liveness(nowMs, within)
+      return whole(
+        LIVENESS_WORDS.map((word) => ({ key: word, count: counts[word], parts: {} })),
+        query,
+      )
+    }
+  }
+}
+
+const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((all, n) => all + n, 0)
+
+/** Sync and health with all their words, also those that nothing has; state with those that something has. */
+function wordRows(by: 'state' | 'sync' | 'health', words: Record<string, number>): CountRow[] {
+  if (by === 'state') return Object.entries(words).map(([key, count]) => ({ key, count, parts: {} }))
+  const at = by === 'sync' ? 0 : 1
+  const among = by === 'sync' ? SYNC_WORDS : HEALTH_WORDS
+  return among.map((word) => {
+    const parts = Object.fromEntries(Object.entries(words).filter(([key]) => key.split('/')[at] === word))
+    return { key: word, count: sum(parts), parts }
+  })
+}
+
+/** `clusters` among the values of a label is not a word. */
+function keyedRow(dimension: RollupDimension, { key, counts }: CountedKey): CountRow {
+  if (dimension === 'image') return { key, count: sum(counts), parts: {} }
+  if (dimension !== 'label') return { key, count: sum(counts), parts: counts }
+  const { clusters = 0, ...parts } = counts
+  return { key, count: sum(parts), parts, clusters }
+}
+
+async function keyed(rollups: Rollups, dimension: RollupDimension, { key: prefix, sort, limit, after }: CountsQuery): Promise<Answer> {
+  if (sort !== 'count') {
+    const { items, next } = await rollups.page({ dimension, prefix, limit, after })
+    return { items: items.map((item) => keyedRow(dimension, item)), rest: null, continue: next }
+  }
+  const weigh = (counts: Record<string, number>) => keyedRow(dimension, { key: '', counts }).count
+  const { items, rest } = await rollups.top({ dimension, prefix, limit, weigh })
+  return { items: items.map((item) => keyedRow(dimension, item)), rest, continue: null }
+}
+
+/** Rows that are all here. */
+function whole(rows: readonly CountRow[], { key: prefix = '', sort, limit }: Pick<CountsQuery, 'key' | 'sort' | 'limit'>): Answer {
+  const asked = rows.filter(({ key }) => key.startsWith(prefix))
+  if (sort !== undefined) asked.sort((a, b) => (sort === 'count' ? b.count - a.count : 0) || (a.key < b.key ? -1 : 1))
+  const left = asked.slice(limit)
+  const rest = left.length === 0 ? null : { keys: left.length, count: left.reduce((all, { count }) => all + count, 0) }
+  return { items: asked.slice(0, limit), rest, continue: null }
+}
+
+const versionRows = (items: readonly CountedKey[]): CountRow[] =>
+  items.flatMap(({ key, counts }) => Object.entries(counts).map(([version, count]) => ({ key: `${key}/${version}`, count, parts: {} })))
+
+const HOUR_MS = 3_600_000
+const AGES: ReadonlyArray<readonly [name: string, ms: number]> = [
+  ['<1h', HOUR_MS],
+  ['<1d', 24 * HOUR_MS],
+  ['<7d', 7 * 24 * HOUR_MS],
+]
+
+/** Each drift in the first age that it is below. What was put back is no drift any more. */
+async function driftAges(rollups: Rollups, nowMs: number): Promise<CountRow[]> {
+  const older: Array<Record<string, number>> = [await rollups.driftsSince(Number.MAX_SAFE_INTEGER)]
+  for (const [, ms] of AGES) older.push(await rollups.driftsSince(nowMs - ms))
+  return [...AGES.map(([name]) => name), 'older'].map((key, index) => {
+    const [from = {}, to = {}] = [older[index], older[index + 1]]
+    const parts: Record<string, number> = {}
+    for (const [action, n] of Object.entries(from)) {
+      const left = n - (to[action] ?? 0)
+      if (action !== 'healed' && left > 0) parts[action] = left
+    }
+    return { key, count: sum(parts), parts }
+  })
+}

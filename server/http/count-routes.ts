@@ -1,0 +1,41 @@
+// How many of what: counts of the fleet, which cost what the answer holds.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { COUNT_BY, COUNT_OF, COUNT_SORTS, COUNTED, countsViewSchema } from '../../shared/model/counts.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { fleetCounts } from '../fleet/fleet-counts.ts'
+import { onlineWithinMs } from '../fleet/status-view.ts'
+import type { AdminDeps } from './deps.ts'
+import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
+
+const countQuery = z.object({
+  by: z.enum(COUNT_BY),
+  of: z.enum(COUNT_OF).optional(),
+  /** Only keys that begin with it: `shop/` of services, `env=` of labels. */
+  key: z.string().max(512).optional(),
+  sort: z.enum(COUNT_SORTS).optional(),
+  limit: limitQuery,
+  continue: continueQuery,
+})
+
+export function countRoutes({ store, clock }: AdminDeps) {
+  return new Elysia({ tags: ['fleet'] }).get(
+    '/counts',
+    async ({ query }) => {
+      const { by, of = COUNTED[by][0], key, sort, limit } = query
+      if (!COUNTED[by].includes(of))
+        throw new AppError('bad_request', {
+          detail: `counts by ${by} are of ${COUNTED[by].join(' or ')}, not of ${of}`,
+          problems: [{ path: 'of', message: `expected ${COUNTED[by].join(' or ')}` }],
+        })
+      const after = decodeContinue(query.continue)
+      const answer = await fleetCounts(store.rollups, { by, of, key, sort, limit, after }, { nowMs: clock.nowMs(), within: onlineWithinMs })
+      return { by, of, ...answer, continue: encodeContinue(answer.continue) }
+    },
+    {
+      query: countQuery,
+      response: countsViewSchema,
+      detail: { summary: 'How many services in clusters, objects or clusters there are of each' },
+    },
+  )
+}
