@@ -1,5 +1,7 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
+import { EVENTS_MAX } from './store/store-events.ts'
+import { RETENTION } from './store/upkeep.ts'
 
 export const SERVER_OPTIONS = {
   data: {
@@ -25,6 +27,32 @@ export const SERVER_OPTIONS = {
     type: 'text',
     placeholder: 'URL',
     help: 'How agents and forges reach this server; default http:// and the listen address.',
+  },
+  eventsKept: {
+    type: 'integer',
+    placeholder: 'COUNT',
+    help: `How many events are kept, the newest; 0: as many as there can be, which is ${EVENTS_MAX}.`,
+    default: String(RETENTION.eventsKept),
+    max: EVENTS_MAX,
+  },
+  eventsDays: { type: 'integer', placeholder: 'DAYS', help: 'Older events go; 0: no limit.', default: String(RETENTION.eventsDays) },
+  historyDays: {
+    type: 'integer',
+    placeholder: 'DAYS',
+    help: 'How long the changes of a service in a cluster are kept, of each the newest 100; 0: no limit.',
+    default: String(RETENTION.historyDays),
+  },
+  revisionsKept: {
+    type: 'integer',
+    placeholder: 'COUNT',
+    help: 'Revisions of each service that are kept, with their rendered sets; what a cluster shall have is not counted; 0: no limit.',
+    default: String(RETENTION.revisionsKept),
+  },
+  changesKept: {
+    type: 'integer',
+    placeholder: 'COUNT',
+    help: 'How many changes those who follow this server may be behind; 0: no limit.',
+    default: String(RETENTION.changesKept),
   },
   logLevel: {
     type: 'text',

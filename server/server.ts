@@ -37,6 +37,7 @@ import { contentFilesIn } from './store/content-files.ts'
 import { createFileContentStore } from './store/file-content-store.ts'
 import { openPostgresStore, openSqliteStore } from './store/kysely-store.ts'
 import type { Store } from './store/store.ts'
+import { keepUp, RETENTION, type Retention } from './store/upkeep.ts'
 import type { PostgresPlace } from './store-place.ts'
 
 /** Above every limit of the routes, so that what is too large gets their answer and not a cut connection. */
@@ -46,6 +47,8 @@ export interface ServerOptions {
   dataDir: string
   /** Default: a SQLite file in the data folder. */
   store?: PostgresPlace | null
+  /** Default: RETENTION. */
+  retention?: Retention
   hostname: string
   port: number
   /** How agents and forges reach it; default http:// and the address. */
@@ -231,6 +234,7 @@ async function startOn(
     seen.run(stopping.signal),
     maintainShards(maintenance, stopping.signal),
     maintainContent(collection, stopping.signal),
+    keepUp({ upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }, stopping.signal),
   ]
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 

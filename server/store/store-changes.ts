@@ -125,7 +125,7 @@ async function readAfter(db: ReadDb, after: number, limit: number): Promise<Feed
 }
 
 /** The oldest ones, never one from between. */
-async function pruneChanges(db: StoreDb, { countMax, sinceMs }: Parameters<Store['pruneChanges']>[0]): Promise<number> {
+export async function pruneChanges(db: StoreDb, { countMax, sinceMs }: Parameters<Store['pruneChanges']>[0]): Promise<number> {
   const newest = await positionOf(db.read)
   const young = await db.read.selectFrom('changes').select('id').where('at_ms', '>=', sinceMs).orderBy('id').limit(1).executeTakeFirst()
   const upTo = Math.max(newest - countMax, (young?.id ?? newest + 1) - 1)

@@ -10,6 +10,8 @@ export interface OptionEntry {
   default?: string
   required?: boolean
   choices?: readonly string[]
+  /** Of an integer. */
+  max?: number
   /** Shown for the value in `--help`: DIR, URL. */
   placeholder?: string
   /** Never printed, not even by a bad value's message. */
@@ -58,6 +60,7 @@ export function readOptions<const T extends OptionTable>(
 function checkValue(entry: OptionEntry, value: string): string | null {
   if (entry.choices !== undefined && !entry.choices.includes(value)) return `expected one of ${entry.choices.join(', ')}`
   if (entry.type === 'integer' && !/^\d{1,9}$/.test(value)) return 'expected a whole number'
+  if (entry.type === 'integer' && entry.max !== undefined && Number(value) > entry.max) return `expected a whole number up to ${entry.max}`
   if (entry.type === 'address' && parseAddress(value) === null) return 'expected HOST:PORT, such as 0.0.0.0:8080 or [::1]:8080'
   return null
 }

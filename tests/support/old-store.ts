@@ -21,13 +21,8 @@ export const readFixture = <T = unknown>(name: string): T => JSON.parse(readFile
 export function openTables(kind: StoreKind, place: StorePlace): Kysely<Tables> {
   if (kind.name === 'SQLite') return new Kysely<Tables>({ dialect: sqliteDialect(place.at) })
   const options = { target: parsePostgresUrl(place.at), password: async () => null, applicationName: 'test' }
-  return new Kysely<Tables>({
-    dialect: writerDialect(
-      options,
-      async () => {},
-      () => {},
-    ),
-  })
+  const own = { onConnect: async () => {}, onLost: () => {}, answerMs: () => null }
+  return new Kysely<Tables>({ dialect: writerDialect(options, own) })
 }
 
 /** A store of that schema; `rows` false: as it is when it was just made. */

@@ -1,0 +1,217 @@
+// What is not kept for ever, on both databases: it goes in slices, and what somebody needs stays.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { sql } from 'kysely'
+import type { Store } from '../../server/store/store.ts'
+import { HISTORY_KEPT } from '../../server/store/store-upkeep.ts'
+import { type KeepBounds, keepBounds, type UpkeepTask } from '../../server/store/upkeep.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { openTables } from '../support/old-store.ts'
+import { joinCluster, makeToken, publishOne } from '../support/store-fixtures.ts'
+import { STORES, type StorePlace } from '../support/stores.ts'
+
+const DAY_MS = 86_400_000
+const NOW_MS = 1_000 * DAY_MS
+const ALL = keepBounds({ eventsKept: 0, eventsDays: 0, historyDays: 0, revisionsKept: 0, changesKept: 0 }, NOW_MS)
+const web = { project: 'default', service: 'web' }
+
+/** How many went with each slice. */
+async function run(store: Store, task: UpkeepTask, keep: Partial<KeepBounds> = {}): Promise<number[]> {
+  const gone: number[] = []
+  let from: string | null = null
+  do {
+    const { removed, next }: { removed: number; next: string | null } = await store.upkeep.slice(task, { ...ALL, ...keep }, from)
+    expect(next === null || next !== from || removed > 0).toBe(true) // else it would never end
+    gone.push(removed)
+    from = next
+  } while (from !== null)
+  return gone.filter((count) => count > 0)
+}
+
+describe.each(STORES)('upkeep on $name', (kind) => {
+  let place: StorePlace
+  let store: Store
+  beforeEach(async () => {
+    place = await kind.place()
+    store = await place.open()
+  })
+  afterEach(() => store.close())
+
+  const select = async (statement: string): Promise<unknown[]> => {
+    const db = openTables(kind, place)
+    try {
+      return (await sql.raw<unknown>(statement).execute(db)).rows
+    } finally {
+      await db.destroy()
+    }
+  }
+  const event = (message: string, atMs: number) => ({
+    ...{ atMs, type: 'Normal' as const, reason: 'R', message, cluster: null, project: null, service: null, object: null },
+  })
+  const messages = async () => (await store.listEvents({ limit: 2_000 })).map(({ message }) => message)
+
+  test('ST8 UK1 the newest events are kept, older ones go some at a time', async () => {
+    await store.appendEvents(Array.from({ length: 1_203 }, (_, i) => event(String(i), NOW_MS)))
+    expect(await run(store, 'events')).toEqual([])
+    expect(await run(store, 'events', { eventsMax: 3 })).toEqual([500, 500, 200])
+    expect(await messages()).toEqual(['1200', '1201', '1202'])
+    expect(await run(store, 'events', { eventsMax: 3 })).toEqual([])
+  })
+
+  test('UK1 events of before a time go, also behind one whose clock is ahead', async () => {
+    await store.appendEvents([event('old', 1), event('ahead', 2 * NOW_MS), event('old too', 2), event('young', NOW_MS)])
+    expect(await run(store, 'events', { eventsSinceMs: NOW_MS })).toEqual([2])
+    expect(await messages()).toEqual(['ahead', 'young'])
+  })
+
+  const report = (clusterId: ClusterId, rev: number, nowMs: number, service = 'web') => {
+    const health = rev % 2 === 0 ? 'Healthy' : 'Degraded'
+    const doc = { sync: 'Synced', health, reason: '', message: '', sinceMs: nowMs, objectCount: 1, healthyCount: 1 }
+    return store.upsertStatus(clusterId, [{ kind: 'service', key: `default/${service}`, rev, doc }], { complete: false, nowMs })
+  }
+
+  test('UK1 of each service in each cluster the newest changes are kept, and the newest one whatever its age', async () => {
+    const clusters = await Promise.all(['1', '2', '3', '4', '5', '6', '7'].map((digit) => joinCluster(store, digit)))
+    const [a, b] = clusters
+    if (a === undefined || b === undefined) throw new Error('no clusters')
+    for (let i = 1; i <= HISTORY_KEPT + 7; i++) await report(a, i, i * 60_000)
+    for (const cluster of clusters) await report(cluster, 1, 60_000, 'old')
+    await report(b, 2, 120_000, 'old')
+    expect(await run(store, 'history')).toEqual([7])
+    const times = async (cluster: ClusterId, service: string) =>
+      (await store.statusHistory(cluster, { ...web, service }, { limit: 500 })).map(({ atMs }) => atMs)
+    expect((await times(a, 'web')).at(-1)).toBe(8 * 60_000)
+    expect(await times(b, 'old')).toEqual([120_000, 60_000])
+    expect(await run(store, 'history', { historySinceMs: 100 * 60_000 })).toEqual([HISTORY_KEPT - 8 + 1]) // those of a, and one of b
+    expect((await times(a, 'web')).at(-1)).toBe(100 * 60_000)
+    expect(await times(b, 'old')).toEqual([120_000])
+    expect(await times(a, 'old')).toEqual([60_000])
+  })
+
+  test('UK1 revisions beyond the number go, but never what a cluster shall have, nor the newest', async () => {
+    const a = await joinCluster(store, 'a')
+    const doc = (digest: string) => ({ commit: 'c', digest, count: 1, sync: syncOptionsSchema.parse({}), protect: false })
+    for (let i = 1; i <= 8; i++) {
+      await store.setRenderState(web, { commit: 'c', generation: 1, digest: `d${i}`, objectCount: 1, renderedMs: i, error: null })
+      if (i === 2) await publishOne(store, { ...web, clusterId: a, doc: doc('d2'), setSha: 'sha-2', placedBy: '' })
+    }
+    await publishOne(store, { ...web, service: 'bare', clusterId: a, doc: doc('empty'), setSha: null, placedBy: '' })
+    for (const digest of ['empty', 'other'])
+      await store.setRenderState(
+        { ...web, service: 'bare' },
+        { commit: 'c', generation: 1, digest, objectCount: 0, renderedMs: 1, error: null },
+      )
+    expect(await run(store, 'revisions')).toEqual([])
+    expect(await run(store, 'revisions', { revisionsMax: 3 })).toEqual([4])
+    const numbers = async (service: string) => (await store.revisions({ ...web, service }, { limit: 50 })).map(({ number }) => number)
+    expect(await numbers('web')).toEqual([8, 7, 6, 2])
+    expect(await run(store, 'revisions', { revisionsMax: 1 })).toEqual([2])
+    expect(await numbers('web')).toEqual([8, 2])
+    expect(await numbers('bare')).toEqual([2, 1])
+    expect(await store.referencedContent(['sha-2'])).toEqual(new Set(['sha-2']))
+  })
+
+  test('UK1 changes beyond the number go', async () => {
+    for (let i = 0; i < 5; i++) await store.setRepositoryState('default', 'apps', { commit: String(i), fetchedMs: i, error: null })
+    const newest = await store.changes.position()
+    expect(await run(store, 'changes')).toEqual([])
+    expect(await run(store, 'changes', { changesMax: 2 })).toEqual([newest - 2])
+    expect((await store.changes.read(newest - 2, { limit: 10 })).kind).toBe('changes')
+    expect((await store.changes.read(newest - 3, { limit: 10 })).kind).toBe('gone')
+  })
+
+  test('UK1 join tokens that expired a month ago go; who follows is told', async () => {
+    await makeToken(store, 'past') // expires at 1,000
+    await store.createJoinToken({
+      id: 'young',
+      tokenHash: 'h',
+      usesLeft: 0,
+      uses: 1,
+      labels: {},
+      createdMs: 0,
+      expiresMs: NOW_MS - DAY_MS,
+      createdBy: '',
+    })
+    const before = await store.changes.position()
+    expect(await run(store, 'tokens')).toEqual([1])
+    expect((await store.listJoinTokens()).map(({ id }) => id)).toEqual(['young'])
+    expect(await store.changes.read(before, { limit: 5 })).toMatchObject({ items: [{ topic: 'token', name: 'JoinToken/past' }] })
+    expect(await run(store, 'tokens')).toEqual([])
+  })
+
+  const objects = (names: readonly string[], rev: number, message: string | null) =>
+    names.map((name, i) => ({
+      kind: 'object' as const,
+      key: `default/web//ConfigMap/web/${name}`,
+      rev: rev + i,
+      doc: message === null ? null : { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message, sinceMs: 1 },
+    }))
+  const generation = async () => (await select("select value from counters where name = 'dictionary'"))[0]
+
+  test('UK3 names and states go when no row has them, and never before', async () => {
+    const a = await joinCluster(store, 'a')
+    await store.upsertStatus(a, objects(['x', 'y'], 1, 'first'), { complete: false, nowMs: 1 })
+    await store.upsertStatus(a, objects(['x'], 10, 'second'), { complete: false, nowMs: 1 })
+    expect([await run(store, 'names'), await run(store, 'states')]).toEqual([[], []])
+    await store.upsertStatus(a, objects(['x'], 20, 'second'), { complete: true, nowMs: 1 })
+    expect(await run(store, 'names')).toEqual([1])
+    expect(await run(store, 'states')).toEqual([1])
+    expect(await generation()).toEqual({ value: 2 })
+    expect(await select('select name from names')).toEqual([{ name: 'x' }])
+    expect(await select('select message from states')).toEqual([{ message: 'second' }])
+    // The same names and states again, by a process that remembered their numbers.
+    await store.upsertStatus(a, objects(['y', 'z'], 30, 'first'), { complete: false, nowMs: 1 })
+    const held = await store.listStatus({ kind: 'object' })
+    expect(held.map(({ key, doc }) => [key.at(-1), (doc as { message: string }).message])).toEqual([['x', 'second'], ['y', 'first'], ['z', 'first']]) // biome-ignore format: a table
+    await store.deleteCluster('cluster-a')
+    expect(await run(store, 'names')).toEqual([3])
+    expect(await select('select * from states')).toHaveLength(2)
+  })
+
+  test('UK3 many that nothing refers to go in slices', async () => {
+    const a = await joinCluster(store, 'a')
+    const names = Array.from({ length: 1_200 }, (_, i) => `n${i}`)
+    await store.upsertStatus(a, objects(names, 1, 'm'), { complete: false, nowMs: 1 })
+    await store.upsertStatus(a, objects(['n600'], 5_000, 'm'), { complete: true, nowMs: 1 })
+    const gone = await run(store, 'names')
+    expect(Math.max(...gone)).toBeLessThanOrEqual(500)
+    expect(gone.reduce((sum, count) => sum + count, 0)).toBe(1_199)
+  })
+
+  test('UK3 while others write, no row ever loses its name or its state', async () => {
+    const other = await place.open() // another process: it remembers numbers of its own
+    const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
+    const expected = new Map<string, string>()
+    const write = async (by: Store, cluster: ClusterId, seed: number) => {
+      for (let round = 1; round <= 25; round++) {
+        const names = [0, 1, 2].map((i) => `n${(round * 7 + i * 3 + seed) % 11}`)
+        const message = `m${(round * 5 + seed) % 6}`
+        await by.upsertStatus(cluster, objects(names, round * 10, message), { complete: true, nowMs: 1 })
+        for (const key of [...expected.keys()]) if (key.startsWith(`${cluster} `)) expected.delete(key)
+        for (const name of names) expected.set(`${cluster} ${name}`, message)
+      }
+    }
+    let writing = true
+    const collect = async () => {
+      let removed = 0
+      while (writing) {
+        for (const task of ['names', 'states'] as const) removed += (await run(store, task)).reduce((sum, count) => sum + count, 0)
+        await Bun.sleep(0)
+      }
+      return removed
+    }
+    const collected = collect()
+    await Promise.all([write(store, a, 1), write(other, b, 4)])
+    writing = false
+    expect(await collected).toBeGreaterThan(5)
+    const held = (await store.listStatus({ kind: 'object' })).map(({ clusterId, key, doc }) => {
+      return [`${clusterId} ${key.split('/').at(-1)}`, (doc as { message: string }).message] as const
+    })
+    expect(new Map<string, string>(held)).toEqual(expected)
+    const lost = 'select count(*) as n from status_rows r where not exists (select 1 from names n where n.id = r.name_id)'
+    expect(await select(`${lost} or (r.state_id is not null and not exists (select 1 from states s where s.id = r.state_id))`)).toEqual([
+      { n: 0 },
+    ])
+    await other.close()
+  })
+})
