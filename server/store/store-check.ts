@@ -4,6 +4,7 @@ import { isDamage } from '../../shared/adapters/sqlite.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { readerDialect } from './postgres-dialect.ts'
 import type { PostgresTarget } from './postgres-url.ts'
+import { countDifferences, wordDifferences } from './rollup-recount.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { Engine, ReadDb } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -143,11 +144,6 @@ const RULES: readonly Rule[] = [
       from clusters c left join (select cluster_no, count(*) as n from status_rows group by cluster_no) r on r.cluster_no = c.no
       where c.row_count <> coalesce(r.n, 0)`,
   },
-  {
-    code: 'count_wrong',
-    schema: 3,
-    sql: `select dimension || ' ' || key || ' ' || value || ': ' || cast(n as text) as at from rollups where n < 0`,
-  },
   { code: 'number_wrong', schema: 1, sql: overtaken('resource_version', 'resources', 'version') },
   { code: 'number_wrong', schema: 1, sql: overtaken('event_id', 'events', 'id') },
   { code: 'number_wrong', schema: 3, sql: overtaken('change', 'changes', 'id') },
@@ -191,6 +187,8 @@ export interface BrokenRule {
   more: number
 }
 
+/** Counts are kept from this one on. */
+const COUNTS_SCHEMA = 3
 const LOOKED_MAX = 500
 const NAMED_MAX = 5
 
@@ -213,10 +211,24 @@ export async function findBrokenRules(
     onRule(done, questions.length)
     const { rows } = await sql<{ at: string }>`${sql.raw(question.sql)} limit ${sql.lit(LOOKED_MAX)}`.execute(db)
     const at = rows.map((row) => row.at)
-    if (at.length > 0) broken.push({ code: question.code, at: at.slice(0, NAMED_MAX), more: Math.max(0, at.length - NAMED_MAX) })
+    if (at.length > 0) broken.push(brokenAt(question.code, at))
   }
+  if ((look.schema ?? 0) < COUNTS_SCHEMA) return broken
+  onRule(questions.length, questions.length)
+  const [words, counts]: [string[], string[]] = [[], []]
+  for await (const { cluster_id, project, service, kept, counted } of wordDifferences(db))
+    if (words.length < LOOKED_MAX) words.push(`words of ${project}/${service} in ${cluster_id}: ${kept}, not ${counted}`)
+  for await (const { dimension, key, value, kept, counted } of countDifferences(db))
+    if (counts.length < LOOKED_MAX) counts.push(`${dimension} ${key} ${value}: ${kept}, not ${counted}`)
+  for (const at of [words, counts]) if (at.length > 0) broken.push(brokenAt('count_wrong', at))
   return broken
 }
+
+const brokenAt = (code: BrokenRule['code'], at: string[]): BrokenRule => ({
+  code,
+  at: at.slice(0, NAMED_MAX),
+  more: Math.max(0, at.length - NAMED_MAX),
+})
 
 function outOfRange(engine: Engine, table: string, columns: readonly string[]): string {
   const odd = (column: string) =>

@@ -137,9 +137,21 @@ const STORE_CASES: Array<[what: string, code: string, where: RegExp, statements:
   ['references of a state', 'count_wrong', /^states \d+: 4, not 3$/, [shifted('refs', 'states', 'WHERE refs = 3')]],
   ['rows of a cluster', 'count_wrong', /^rows of cluster-1: 2, not 1$/, [shifted('row_count', 'clusters', "WHERE name = 'cluster-1'")]],
   [
+    'words that are not those of the row',
+    'count_wrong',
+    /^words of shop\/web in c-1+: Synced\/Healthy, not /,
+    ["UPDATE desired SET sync = 'Synced', health = 'Healthy' WHERE cluster_id = 'c-1111111111111111' AND service = 'web'"],
+  ],
+  [
+    'a count of services that lost one',
+    'count_wrong',
+    /^service shop\/web .*: \d, not \d$/,
+    ["UPDATE rollups SET n = n - 1 WHERE dimension = 'service' AND key = 'shop/web'"],
+  ],
+  [
     'a negative count',
     'count_wrong',
-    /^placement {2}Synced\/Odd: -1$/,
+    /^placement {2}Synced\/Odd: -1, not 0$/,
     ["INSERT INTO rollups (dimension, key, value, n) VALUES ('placement', '', 'Synced/Odd', -1)"],
   ],
   [
