@@ -245,6 +245,8 @@ const READS: ReadonlyArray<keyof Store> = [
   'listConfirmations',
   'apiTokenByHash',
   'countApiTokens',
+  'upkeep',
+  'rollups',
 ]
 
 /** Everything that the store holds, without bookkeeping. */
