@@ -1,5 +1,5 @@
 // Counts that are kept with every change, over random histories: after each step they equal what all rows count, and what people are shown.
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createFleetViews } from '../../server/http/fleet-views.ts'
 import { countDifferences, rebuildCounts, recount, wordDifferences } from '../../server/store/rollup-recount.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -10,32 +10,30 @@ import { CountHistory } from '../support/count-history.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 import { STORES } from '../support/stores.ts'
 
+setDefaultTimeout(120_000)
+
 const STEPS = 60
 
 describe.each(STORES)('counts on $name', (kind) => {
   const seeds = Array.from({ length: kind.name === 'SQLite' ? 10 : 2 }, (_, seed) => seed + 1)
-  test.each(seeds)(
-    'RU1 RU2 what is kept equals what is counted and what is shown, after each step of history %d',
-    async (seed) => {
-      const place = await kind.place()
-      const random = seededRandom(seed)
-      const open = () => place.open({ random, clock: systemClock })
-      const history = new CountHistory(await open(), random, open)
-      const beside = await place.connect()
-      let most = 0
-      for (let step = 0; step < STEPS; step += 1) {
-        await history.step()
-        const at = `step ${step}, ${history.told}`
-        expect([at, await differences(beside)]).toEqual([at, []])
-        expect([at, await kept(beside)]).toEqual([at, await shown(history.current)])
-        most = Math.max(most, (await recount(beside.reader)).rows().length)
-      }
-      expect(most).toBeGreaterThan(30)
-      await beside.close()
-      await history.current.close()
-    },
-    120_000,
-  )
+  test.each(seeds)('RU1 RU2 what is kept equals what is counted and what is shown, after each step of history %d', async (seed) => {
+    const place = await kind.place()
+    const random = seededRandom(seed)
+    const open = () => place.open({ random, clock: systemClock })
+    const history = new CountHistory(await open(), random, open)
+    const beside = await place.connect()
+    let most = 0
+    for (let step = 0; step < STEPS; step += 1) {
+      await history.step()
+      const at = `step ${step}, ${history.told}`
+      expect([at, await differences(beside)]).toEqual([at, []])
+      expect([at, await kept(beside)]).toEqual([at, await shown(history.current)])
+      most = Math.max(most, (await recount(beside.reader)).rows().length)
+    }
+    expect(most).toBeGreaterThan(30)
+    await beside.close()
+    await history.current.close()
+  })
 
   test('RU3 counts that are wrong are found, and made anew from the rows', async () => {
     const place = await kind.place()
