@@ -1,6 +1,7 @@
 // What people and programs ask of a large fleet: hits and misses, rare and common states, combinations, deep pages. By class, so that figures say what is slow.
-import { clusterName, type FleetShape, REGIONS } from './fleet-rows.ts'
+
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { clusterName, type FleetShape, REGIONS } from './fleet-rows.ts'
 
 export interface MixedQuery {
   group: string
@@ -24,7 +25,15 @@ export function queryMix(shape: Pick<FleetShape, 'clusters'>, count: number): Mi
     cluster: () => ({ cluster: cluster() }),
     service: () => ({ service: pick(SERVICES) }),
     'cluster+service': () => ({ cluster: cluster(), service: pick(SERVICES) }),
-    label: () => ({ labelSelector: pick([`region=${pick(REGIONS)}`, 'env=dev', 'env in (dev,staging),ring!=0', `tenant=t${Math.floor(random() * 25)}`, '!canary']) }),
+    label: () => ({
+      labelSelector: pick([
+        `region=${pick(REGIONS)}`,
+        'env=dev',
+        'env in (dev,staging),ring!=0',
+        `tenant=t${Math.floor(random() * 25)}`,
+        '!canary',
+      ]),
+    }),
     site,
     degraded: () => ({ health: 'Degraded' }),
     progressing: () => ({ health: 'Progressing' }),

@@ -4,9 +4,9 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { startWorker } from '../start-worker.ts'
 import type { SourceResult } from './page-source.ts'
 import type { Ask } from './shard-reader.ts'
-import { startWorker } from './start-worker.ts'
 
 export interface LargeRead {
   path: string
@@ -101,7 +101,7 @@ export class LargeReads {
   }
 
   #start(): Worker {
-    const worker = (this.#options.startWorker ?? (() => startWorker('page-worker')))()
+    const worker = (this.#options.startWorker ?? (() => startWorker('desired/page-worker')))()
     worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => {
       // What one that was ended had sent already would be another cluster's rows to whoever is asking now (PL7).
       if (this.#worker === worker) this.#answered(data)

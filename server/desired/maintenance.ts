@@ -3,10 +3,10 @@
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { startWorker } from '../start-worker.ts'
 import { type RewriteDeps, rewriteShard } from './rewrite-shard.ts'
 import type { OpenedShards } from './shard-files.ts'
 import { compactionDue, type ShardReport } from './shard-report.ts'
-import { startWorker } from './start-worker.ts'
 
 export const ROUND_MS = 60 * 60_000
 /** Trouble within this time after a look is none that a look finds. */
@@ -72,7 +72,7 @@ export async function maintainShard(deps: MaintenanceDeps, index: number, signal
 }
 
 async function examineInWorker(path: string, clock: Clock, signal: AbortSignal): Promise<ShardReport> {
-  const worker = startWorker('check-worker')
+  const worker = startWorker('desired/check-worker')
   const done = new AbortController()
   try {
     return await new Promise((resolve, reject) => {

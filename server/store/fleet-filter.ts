@@ -12,6 +12,12 @@ const PASSES = 1 << WORDS_MAX
 /** Drifts that were put back are over. */
 const HEALED = 'healed'
 
+export interface Found {
+  clusters: number[]
+  names: number[]
+  states: number[]
+}
+
 export class ObjectMasks {
   /** In the order of names. */
   readonly clusters: ClusterEntry[] = []
@@ -20,14 +26,19 @@ export class ObjectMasks {
   readonly #names: Uint16Array
   readonly #states: Uint16Array
   readonly #allWords: number
-  /** Whether a row's state says if it belongs to the answer. */
+  /** Words that occur in some cluster or state. */
+  #wordsElsewhere = 0
+  /** Whether only the state of a row says if it belongs to the answer: it is asked for, or words occur in states. */
   readonly needsState: boolean
+  readonly asksState: boolean
   /** Rows that are left by each side, as the counts say; null: nothing is asked of it. */
-  readonly counts: Pick<PlanInput, 'clusters' | 'names' | 'states' | 'words'>
+  readonly counts: Pick<PlanInput, 'clusters' | 'names' | 'states' | 'words' | 'split'>
   /** Nothing can match. */
   readonly isEmpty: boolean
   /** For each word: where it occurs. */
-  readonly found: ReadonlyArray<{ clusters: number[]; names: number[]; states: number[] }>
+  readonly found: readonly Found[]
+  /** Where all words occur in the name, or any in the cluster or the state: whoever matches is among them. */
+  readonly split: Found = { clusters: [], names: [], states: [] }
   readonly #passing = { names: [] as number[], states: [] as number[] }
 
   constructor(dictionary: FleetDictionary, filter: ObjectFilter) {
@@ -36,10 +47,11 @@ export class ObjectMasks {
     this.#clusters = new Uint16Array(maxOf(dictionary.clustersByNo.keys()) + 1)
     this.#names = new Uint16Array((dictionary.names.at(-1)?.id ?? 0) + 1)
     this.#states = new Uint16Array(maxOf(dictionary.states.keys()) + 1)
-    const found = words.map(() => ({ clusters: [] as number[], names: [] as number[], states: [] as number[] }))
+    const found = words.map((): Found => ({ clusters: [], names: [], states: [] }))
+    const split: WordCounts = { clusters: 0, names: 0, states: 0 }
     const counts = words.map((): WordCounts => ({ clusters: 0, names: 0, states: 0 }))
     const rows = { clusters: 0, names: 0, states: 0 }
-    const note = (mask: Uint16Array, side: 'clusters' | 'names' | 'states', number: number, text: string, n: number) => {
+    const note = (mask: Uint16Array, side: keyof Found, number: number, text: string, n: number) => {
       rows[side] += n
       let bits = PASSES
       for (let word = 0; word < words.length; word++) {
@@ -50,6 +62,10 @@ export class ObjectMasks {
         if (count !== undefined) count[side] += n
       }
       mask[number] = bits
+      if (side !== 'names') this.#wordsElsewhere |= bits & this.#allWords
+      if (words.length < 2 || (side === 'names' ? bits !== PASSES + this.#allWords : bits === PASSES)) return
+      this.split[side].push(number)
+      split[side] += n
     }
     const ofClusters = clusterTest(filter)
     for (const cluster of dictionary.clusters) {
@@ -71,6 +87,7 @@ export class ObjectMasks {
     }
     const { asksState } = filterParts(filter)
     this.found = found
+    this.asksState = asksState
     this.needsState = asksState || found.some(({ states }) => states.length > 0)
     this.isEmpty =
       this.clusters.length === 0 ||
@@ -82,6 +99,7 @@ export class ObjectMasks {
       names: filterParts(filter).asksName ? rows.names : null,
       states: asksState ? rows.states : null,
       words: counts,
+      split: words.length < 2 ? null : split,
     }
   }
 
@@ -93,11 +111,19 @@ export class ObjectMasks {
   }
 
   passesName = (id: number): boolean => this.#names[id] !== 0 && this.#names[id] !== undefined
-  /** Of a row whose state is not known: to be asked only where it does not matter. */
+  /** Whether some cluster and state would make an object of this name one of the answer. */
+  canMatch = (id: number): boolean =>
+    this.passesName(id) && (((this.#names[id] ?? 0) | this.#wordsElsewhere) & this.#allWords) === this.#allWords
+  /** Whether some state would make it one of the answer. */
+  mayMatch = ({ cluster_no, name_id }: StatusRow): boolean =>
+    ((this.#clusters[cluster_no] ?? 0) & (this.#names[name_id] ?? 0) & PASSES) !== 0
+  /** All words occur in the name: nothing else has to be known, if no state is asked for. */
+  hasAllWords = (id: number): boolean => ((this.#names[id] ?? 0) & this.#allWords) === this.#allWords
+  /** A row that was fetched without its state has one that passes, and no words. */
   matches = ({ cluster_no, name_id, state_id }: StatusRow): boolean => {
     const cluster = this.#clusters[cluster_no] ?? 0
     const name = this.#names[name_id] ?? 0
-    const state = state_id === null ? (this.needsState ? 0 : PASSES) : (this.#states[state_id] ?? 0)
+    const state = state_id === null ? (this.asksState ? 0 : PASSES) : (this.#states[state_id] ?? 0)
     return (cluster & name & state & PASSES) !== 0 && ((cluster | name | state) & this.#allWords) === this.#allWords
   }
 }

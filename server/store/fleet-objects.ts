@@ -4,7 +4,7 @@ import { byText, type ClusterEntry, type FleetDictionary, type StateEntry } from
 import { isOpenDrift, ObjectMasks } from './fleet-filter.ts'
 import type { FleetPage, ObjectFacts, ObjectQuery, Position } from './fleet-queries.ts'
 import { type Costs, type Driver, type Plan, planObjects } from './fleet-query-plan.ts'
-import { pairOf, type RowPage, type StatusRow, type StatusRows } from './fleet-query-sql.ts'
+import { pairOf, type RowPage, type StatusRow, type StatusRows, unpair } from './fleet-query-sql.ts'
 import { compareRows, isBeyond, sincePosition, walkSince } from './fleet-since.ts'
 import type { ReadDb } from './store-db.ts'
 import { readNames } from './tables.ts'
@@ -84,30 +84,26 @@ export class ObjectReader {
 
   /** Each row once; null: more than the counts said. */
   async #collect(driver: Driver): Promise<StatusRow[] | null> {
-    const { sort } = this.#query
-    const needsState = this.#masks.needsState || (sort !== 'cluster' && sort !== 'name')
-    const ofNames = (ids: readonly number[]) =>
-      ids.length === 0 ? [] : needsState ? this.#rows.ofNames(ids, COLLECT_ROWS_MAX) : this.#rows.bareOfNames(ids, COLLECT_ROWS_MAX)
-    const ofClusters = (numbers: readonly number[]) => (numbers.length === 0 ? [] : this.#rows.ofClusters(numbers, COLLECT_ROWS_MAX))
-    const ofStates = (ids: readonly number[]) => (ids.length === 0 ? [] : this.#rows.ofStates(ids, COLLECT_ROWS_MAX))
     const parts: StatusRow[][] = []
+    const { passingNames, passingStates, clusters } = this.#masks
     switch (driver.kind) {
       case 'clusters':
-        parts.push(await ofClusters(this.#masks.clusters.map(({ no }) => no)))
+        parts.push(await this.#ofClusters(clusters.map(({ no }) => no)))
         break
       case 'names':
-        parts.push(await ofNames(this.#masks.passingNames))
+        parts.push(await this.#ofNames(passingNames))
         break
       case 'states':
-        parts.push(await ofStates(this.#masks.passingStates))
+        parts.push(await this.#ofStates(passingStates))
         break
       case 'drifts':
-        parts.push(await this.#rows.ofPairs([...(this.#drifting ?? [])]))
+        parts.push(await this.#ofDrifts())
         break
+      case 'split':
       case 'word': {
-        const found = this.#masks.found[driver.word]
+        const found = driver.kind === 'word' ? this.#masks.found[driver.word] : this.#masks.split
         if (found === undefined) return []
-        parts.push(await ofClusters(found.clusters), await ofNames(found.names), await ofStates(found.states))
+        parts.push(await this.#ofNames(found.names), await this.#ofClusters(found.clusters), await this.#ofStates(found.states))
         break
       }
     }
@@ -117,6 +113,26 @@ export class ObjectReader {
     const seen = new Map<number, StatusRow>()
     for (const rows of parts) for (const row of rows) seen.set(pairOf(row.cluster_no, row.name_id), row)
     return [...seen.values()]
+  }
+
+  /** Whether a row is looked for in the table because of its state or its time. */
+  #needsWhole(): boolean {
+    const { sort } = this.#query
+    return this.#masks.needsState || (sort !== 'cluster' && sort !== 'name')
+  }
+  #ofClusters = async (numbers: readonly number[]) => (numbers.length === 0 ? [] : this.#rows.ofClusters(numbers, COLLECT_ROWS_MAX))
+  #ofStates = async (ids: readonly number[]) => (ids.length === 0 ? [] : this.#rows.ofStates(ids, COLLECT_ROWS_MAX))
+  async #ofNames(ids: readonly number[]): Promise<StatusRow[]> {
+    if (ids.length === 0) return []
+    const { sort } = this.#query
+    const isBare =
+      !this.#needsWhole() || (!this.#masks.asksState && (sort === 'cluster' || sort === 'name') && ids.every(this.#masks.hasAllWords))
+    return isBare ? this.#rows.bareOfNames(ids, COLLECT_ROWS_MAX) : this.#rows.ofNames(ids, COLLECT_ROWS_MAX)
+  }
+  async #ofDrifts(): Promise<StatusRow[]> {
+    const pairs = [...(this.#drifting ?? [])]
+    if (this.#needsWhole()) return this.#rows.ofPairs(pairs)
+    return pairs.map((pair) => ({ ...unpair(pair), state_id: null, since_ms: null }))
   }
 
   /** Of all rows of the answer: those of this page. */
@@ -230,7 +246,7 @@ export class ObjectReader {
   async #walkNames({ rowsMax, density }: { rowsMax: number; density: number }): Promise<RowPage> {
     const { after, limit } = this.#query
     const { needsState } = this.#masks
-    const names = this.#dictionary.objectsByName.filter(({ id }) => this.#masks.passesName(id))
+    const names = this.#dictionary.objectsByName.filter(({ id }) => this.#masks.canMatch(id))
     const rows: StatusRow[] = []
     const until = this.#rows.fetched + rowsMax
     const [name = '', key = '', cluster = ''] = after ?? []
@@ -244,10 +260,23 @@ export class ObjectReader {
       const chunk = takeUntil(names, at, wanted, ({ refs }) => refs)
       at += chunk.length
       const ids = chunk.map(({ id }) => id)
-      const found = needsState
-        ? await this.#rows.ofNames(ids, Number.MAX_SAFE_INTEGER)
-        : await this.#rows.bareOfNames(ids, Number.MAX_SAFE_INTEGER)
-      for (const row of this.#inNameOrder(found.filter(this.#matches), after)) rows.push(row)
+      const bare = (await this.#rows.bareOfNames(ids, Number.MAX_SAFE_INTEGER)).filter(this.#masks.mayMatch)
+      const ordered = this.#inNameOrder(bare, after)
+      if (!needsState) for (const row of ordered.filter(this.#matches)) rows.push(row)
+      else {
+        // Only as many are looked up as it takes.
+        for (let start = 0; start < ordered.length && rows.length <= limit; ) {
+          const some = ordered.slice(start, start + Math.ceil(wanted))
+          start += some.length
+          const whole = new Map((await this.#rows.ofPairs(some.map(pairOfRow))).map((row) => [pairOfRow(row), row]))
+          for (const row of some) {
+            const found = whole.get(pairOfRow(row))
+            if (found !== undefined && this.#matches(found)) rows.push(found)
+          }
+          const last = some.at(-1)
+          if (this.#rows.fetched >= until && rows.length <= limit && last !== undefined) return { rows, next: this.#namePosition(last) }
+        }
+      }
       if (rows.length > limit) return this.#cut(rows, limit, (row) => this.#namePosition(row))
       const last = chunk.at(-1)
       if (this.#rows.fetched >= until && at < names.length && last !== undefined) return { rows, next: [last.name, last.key, null] }

@@ -59,8 +59,18 @@ export interface FleetPage<T> {
   next: Position | null
 }
 
+export type FleetQuestion = { kind: 'objects'; query: ObjectQuery } | { kind: 'warm' }
+/** By the kind of the question. */
+interface Answers {
+  objects: FleetPage<ObjectFacts>
+  warm: null
+}
+export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]
+
 export interface FleetQueries {
-  /** Throws `unavailable` when too many wait. A caller that went is not worked for. */
-  objects(query: ObjectQuery, signal?: AbortSignal): Promise<FleetPage<ObjectFacts>>
+  /** Throws `unavailable` when too many wait, when the server stops and when it takes too long. A caller that went is not worked for. */
+  answer<Q extends FleetQuestion>(question: Q, signal?: AbortSignal): Promise<FleetAnswer<Q>>
+  /** Gets ready, in the background. */
+  warm(): void
   close(): Promise<void>
 }

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
 import { ObjectReader } from './fleet-objects.ts'
-import type { FleetPage, ObjectFacts, ObjectQuery } from './fleet-queries.ts'
+import type { FleetAnswer, FleetQuestion } from './fleet-queries.ts'
 import { POSTGRES_COSTS, SQLITE_COSTS } from './fleet-query-plan.ts'
 import { StatusRows } from './fleet-query-sql.ts'
 import type { Engine, ReadDb } from './store-db.ts'
@@ -24,11 +24,18 @@ export class FleetQueryEngine {
     this.#dictionary = new FleetDictionary(clock)
   }
 
-  objects(query: ObjectQuery): Promise<FleetPage<ObjectFacts>> {
-    return this.#inSnapshot(async (db, dictionary) => {
-      const costs = this.#engine === 'sqlite' ? SQLITE_COSTS : POSTGRES_COSTS
-      return new ObjectReader(db, dictionary, new StatusRows(db, this.#engine), costs, query).page()
-    })
+  answer<Q extends FleetQuestion>(question: Q): Promise<FleetAnswer<Q>> {
+    return this.#inSnapshot((db, dictionary) => this.#answer(question, db, dictionary)) as Promise<FleetAnswer<Q>>
+  }
+
+  async #answer(question: FleetQuestion, db: ReadDb, dictionary: FleetDictionary): Promise<FleetAnswer<FleetQuestion>> {
+    const costs = this.#engine === 'sqlite' ? SQLITE_COSTS : POSTGRES_COSTS
+    switch (question.kind) {
+      case 'objects':
+        return new ObjectReader(db, dictionary, new StatusRows(db, this.#engine), costs, question.query).page()
+      case 'warm':
+        return null
+    }
   }
 
   async #inSnapshot<T>(work: (db: ReadDb, dictionary: FleetDictionary) => Promise<T>): Promise<T> {

@@ -20,6 +20,8 @@ export interface PlanInput {
   states: number | null
   drifts: number | null
   words: readonly WordCounts[]
+  /** Of several words: rows of names in which all occur, and of clusters and states in which any does. */
+  split: WordCounts | null
   /** Whether a row's state says if it belongs to the answer, or where. */
   needsState: boolean
   costs: Costs
@@ -37,12 +39,12 @@ export interface Costs {
   walkMax: number
 }
 
-/** bun:sqlite on one core of a common server; mostly what it takes to make a row an object. */
-export const SQLITE_COSTS: Costs = { scan: 0.35, bare: 0.2, lookup: 2, collectMax: 28_000, walkMax: 45_000 }
+/** bun:sqlite on one core of a common server; mostly what it takes to make a row an object, and to sort it. */
+export const SQLITE_COSTS: Costs = { scan: 0.8, bare: 0.6, lookup: 2, collectMax: 25_000, walkMax: 50_000 }
 /** Rows travel through a socket and are parsed on the server's own thread. */
-export const POSTGRES_COSTS: Costs = { scan: 1.5, bare: 1, lookup: 3, collectMax: 40_000, walkMax: 60_000 }
+export const POSTGRES_COSTS: Costs = { scan: 2, bare: 1.5, lookup: 3, collectMax: 40_000, walkMax: 60_000 }
 
-export type Driver = { kind: 'clusters' | 'names' | 'states' | 'drifts' } | { kind: 'word'; word: number }
+export type Driver = { kind: 'clusters' | 'names' | 'states' | 'drifts' | 'split' } | { kind: 'word'; word: number }
 export type Plan =
   | { kind: 'nothing' }
   /** All rows of the driver are fetched, filtered and sorted. */
@@ -51,7 +53,7 @@ export type Plan =
   | { kind: 'walk'; by: 'clusters' | 'names' | 'since' | 'health'; density: number; rowsMax: number }
 
 export function planObjects(input: PlanInput): Plan {
-  const { clusters, names, states, drifts, words, costs } = input
+  const { clusters, names, states, drifts, words, split, costs } = input
   const needsState = input.needsState || input.sort === 'newest' || input.sort === 'oldest' || input.sort === 'health'
   const byName = needsState ? costs.lookup : costs.bare
   const candidates: Array<{ driver: Driver; rows: number; cost: number }> = []
@@ -61,11 +63,13 @@ export function planObjects(input: PlanInput): Plan {
   add({ kind: 'clusters' }, clusters, costs.scan)
   add({ kind: 'names' }, names, byName)
   add({ kind: 'states' }, states, costs.scan)
-  add({ kind: 'drifts' }, drifts, costs.scan + costs.lookup)
-  for (const [word, count] of words.entries()) {
+  add({ kind: 'drifts' }, drifts, byName)
+  const union = (driver: Driver, count: WordCounts, name: number) => {
     const rows = count.clusters + count.names + count.states
-    candidates.push({ driver: { kind: 'word', word }, rows, cost: (count.clusters + count.states) * costs.scan + count.names * byName })
+    candidates.push({ driver, rows, cost: (count.clusters + count.states) * costs.scan + count.names * name })
   }
+  for (const [word, count] of words.entries()) union({ kind: 'word', word }, count, byName)
+  if (split !== null) union({ kind: 'split' }, split, byName)
   const [best] = candidates.sort((a, b) => a.cost - b.cost)
   if (best !== undefined && best.cost <= costs.collectMax) return { kind: 'collect', driver: best.driver }
   return walk(input, needsState)

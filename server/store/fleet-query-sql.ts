@@ -21,6 +21,10 @@ export interface RowPage {
 const NAMES_MAX = 2 ** 31
 const CLUSTERS_MAX = 2 ** 22
 export const pairOf = (clusterNo: number, nameId: number): number => clusterNo * NAMES_MAX + nameId
+export const unpair = (pair: number): Pick<StatusRow, 'cluster_no' | 'name_id'> => ({
+  cluster_no: Math.floor(pair / NAMES_MAX),
+  name_id: pair % NAMES_MAX,
+})
 export const fitsPair = (clusterNo: number, nameId: number): boolean => clusterNo < CLUSTERS_MAX && nameId < NAMES_MAX
 
 /** One text for any number of values, so that it is prepared once. */

@@ -3,13 +3,16 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { connectPostgres, connectSqlite, type PostgresConnect } from './connections.ts'
 import { createReferenceStore } from './content-references.ts'
+import type { FleetQueries } from './fleet-queries.ts'
+import { FleetQueryEngine } from './fleet-query-engine.ts'
+import { LocalQueries } from './local-queries.ts'
 import { createRevisionStore } from './revision-log.ts'
 import { createRollups } from './rollups.ts'
 import { createHistoryStore } from './status-history.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
 import { createChangeStore } from './store-changes.ts'
-import { createStoreDb, type StoreDb } from './store-db.ts'
+import { type Connections, createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createEventStore } from './store-events.ts'
 import { createPeopleStore } from './store-people.ts'
@@ -17,6 +20,7 @@ import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
 import { createStatusStore } from './store-status.ts'
 import { createUpkeepStore } from './store-upkeep.ts'
+import { WorkerQueries } from './worker-queries.ts'
 
 export interface StoreOptions {
   /** For uids and the short ids that people type; nothing secret comes from it. */
@@ -26,14 +30,22 @@ export interface StoreOptions {
 }
 
 /** On a file. */
-export const openSqliteStore = async (path: string, { random, clock }: StoreOptions): Promise<Store> =>
-  createStore(createStoreDb(await connectSqlite(path), clock), { random, clock })
+export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+  const connections = await connectSqlite(path)
+  const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
+  return createStore(createStoreDb(connections, options.clock), queries, options)
+}
 
 /** On a database. */
-export const openPostgresStore = async (connect: PostgresConnect, { random, clock }: StoreOptions): Promise<Store> =>
-  createStore(createStoreDb(await connectPostgres(connect, clock), clock), { random, clock })
+export async function openPostgresStore(connect: PostgresConnect, options: StoreOptions): Promise<Store> {
+  const connections = await connectPostgres(connect, options.clock)
+  return createStore(createStoreDb(connections, options.clock), localQueries(connections, options), options)
+}
 
-function createStore(db: StoreDb, { random, clock }: StoreOptions): Store {
+const localQueries = ({ reader, engine }: Connections, { clock, random }: StoreOptions): FleetQueries =>
+  new LocalQueries(new FleetQueryEngine(reader, engine, clock), random)
+
+function createStore(db: StoreDb, queries: FleetQueries, { random, clock }: StoreOptions): Store {
   const { endFollowing, ...changeStore } = createChangeStore(db, clock)
   return {
     ...changeStore,
@@ -49,9 +61,11 @@ function createStore(db: StoreDb, { random, clock }: StoreOptions): Store {
     ...createUpkeepStore(db),
     rollups: createRollups(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
-    close: () => {
+    queries,
+    close: async () => {
       endFollowing()
-      return db.destroy()
+      await queries.close()
+      await db.destroy()
     },
   }
 }

@@ -10,8 +10,8 @@ const STATEMENTS_MAX = 200
 /** One connection: the rows of some thousand clusters. */
 const CACHE_KIB = 8_192
 
-export function sqliteDialect(path: string, { readonly = false } = {}): SqliteDialect {
-  const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB, readonly })
+export function sqliteDialect(path: string, { readonly = false, cacheKiB = CACHE_KIB } = {}): SqliteDialect {
+  const db = openSqlite(path, { synchronous: 'FULL', cacheKiB, readonly })
   return new SqliteDialect({ database: shim(db) })
 }
 

@@ -7,6 +7,7 @@ import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
 import type { ChangeFeed } from './change-feed.ts'
+import type { FleetQueries } from './fleet-queries.ts'
 import type { Rollups } from './rollups.ts'
 import type { StoreUpkeep } from './upkeep.ts'
 
@@ -344,6 +345,9 @@ export interface Store {
   createApiToken(record: { id: string; tokenHash: string; name: string; createdMs: number }): Promise<void>
   apiTokenByHash(tokenHash: string): Promise<{ id: string; name: string } | null>
   countApiTokens(): Promise<number>
+
+  /** Questions about the whole fleet. */
+  readonly queries: FleetQueries
 
   close(): Promise<void>
 }
