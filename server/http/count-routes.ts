@@ -3,9 +3,9 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { COUNT_BY, COUNT_OF, COUNT_SORTS, COUNTED, countsViewSchema } from '../../shared/model/counts.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { fleetCounts } from '../fleet/fleet-counts.ts'
 import { onlineWithinMs } from '../fleet/status-view.ts'
 import type { AdminDeps } from './deps.ts'
+import { fleetCounts } from './fleet-counts.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 
 const countQuery = z.object({
