@@ -1,0 +1,97 @@
+// A backup where it counts: made while the server serves a whole agent on the fake API server, put back into another folder, and what that does to the cluster.
+import { expect, test } from 'bun:test'
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAgent } from '../../agent/agent.ts'
+import { createBackup } from '../../server/backup/create.ts'
+import { restoreBackup } from '../../server/backup/restore.ts'
+import { verifyBackup } from '../../server/backup/verify.ts'
+import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { createFakeCluster } from '../support/fake-cluster.ts'
+import { configMapRef } from '../support/reconcile-kit.ts'
+import { WEB } from '../support/sync-kit.ts'
+import { SyncServer } from '../support/sync-world.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const MINUTE = 60_000
+
+test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces; after the yes all converge and nothing was deleted', async () => {
+  const clock = createVirtualClock()
+  const random = seededRandom(7)
+  const base = tempDir()
+  const [dir, backup, restored] = [join(base, 'data'), join(base, 'backup'), join(base, 'restored')]
+  mkdirSync(dir)
+  const deps = { clock: systemClock, progress: () => {}, signal: new AbortController().signal }
+  let server = new SyncServer({ dir, clock, random })
+  await server.open()
+  await server.createJoinToken(1)
+  const cluster = createFakeCluster({ clock })
+  let up = true
+  const agent = createAgent(
+    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 30, version: '1' },
+    {
+      cluster,
+      fetcher: async (url, init) => {
+        const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+        aborted.catch(() => {})
+        const answer = up ? await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]) : null
+        if (answer === null) throw new Error('connection refused')
+        return answer
+      },
+      clock,
+      random,
+      log: silentLogger,
+      freeMemory: () => {},
+    },
+  )
+  const stopping = new AbortController()
+  const running = agent.run(stopping.signal)
+  const values = () =>
+    Object.fromEntries(['a', 'b', 'c'].map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]))
+  await clock.advance(5_000)
+  const id = clusterIdSchema.parse(agent.report().clusterId)
+  await server.publish(id, WEB, { a: '1', b: '1' })
+  await clock.advance(MINUTE)
+  expect(values()).toEqual({ a: '1', b: '1', c: undefined })
+
+  await createBackup({ dataDir: dir, to: backup, withoutKeys: false, postgres: false }, deps) // it runs, and goes on
+  expect((await verifyBackup(backup, deps)).problems).toEqual([])
+  await server.publish(id, WEB, { a: '2', b: '2', c: '2' })
+  await clock.advance(MINUTE)
+  expect(values()).toEqual({ a: '2', b: '2', c: '2' })
+
+  up = false
+  await server.kill()
+  const openFolder = (path: string) => {
+    mkdirSync(path, { mode: 0o700 })
+    return { path, unlock: () => {} }
+  }
+  await restoreBackup({ folder: backup, dataDir: restored, keysFrom: null, newKeys: false }, { ...deps, openFolder })
+  expect(readdirSync(restored).sort()).toEqual(['content', 'fleet.sqlite', 'keys'])
+  server = new SyncServer({ dir: restored, clock, random })
+  await server.open()
+  up = true
+  await clock.advance(5 * MINUTE)
+  expect([server.restoreGate.pending(), agent.report().link?.state]).toEqual([true, 'restore_pending'])
+  cluster.deleteAs('kubectl', configMapRef('b'))
+  await clock.advance(5_000)
+  expect(values()).toEqual({ a: '2', b: '2', c: '2' }) // enforced as before
+
+  const plan = await server.restore.plan()
+  expect(plan.clusters[0]?.services.map(({ service, what }) => `${service} ${what}`)).toEqual(['web change'])
+  await server.restore.confirm(plan.token ?? '', 'ann')
+  await clock.advance(10 * MINUTE)
+  expect(agent.report().link?.state).toBe('following')
+  expect(values()).toEqual({ a: '1', b: '1', c: '2' }) // set back, and nothing gone
+  await server.publish(id, WEB, { a: '3', b: '3' })
+  await clock.advance(5 * MINUTE)
+  expect(values()).toEqual({ a: '3', b: '3', c: undefined })
+  stopping.abort()
+  await running
+  agent.close()
+  await server.kill()
+}, 60_000)
