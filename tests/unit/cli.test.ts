@@ -356,7 +356,22 @@ describe('what was typed wrong', () => {
     'join-token create',
     'join-token list',
     'join-token delete',
+    'doctor',
+    'backup create',
+    'backup verify',
+    'backup restore',
   ]
+
+  test('CL8 verbs of the server’s own machine get their flags and their folder, and ask no server', async () => {
+    expect(await cli('doctor --data /d -o json')).toMatchObject({ code: 7, out: 'doctor {"data":"/d","output":"json"}\n' })
+    expect(await cli('backup create')).toMatchObject({ code: 7, out: 'create {}\n' })
+    expect(await cli('backup verify /b')).toMatchObject({ code: 7, out: 'verify /b {}\n' })
+    expect(await cli('backup restore /b --data /d')).toMatchObject({ code: 7, out: 'restore /b {"data":"/d"}\n' })
+    expect((await cli('backup verify')).code).toBe(2)
+    expect((await cli('backup')).code).toBe(2)
+    expect((await cli('backup --help')).out).toStartWith('Examples:\n  skerry backup create')
+    expect(admin.asked).toEqual([])
+  })
 
   test.each(subcommands)('CL8 an unknown flag of %p is exit code 2, and nothing is asked', async (command) => {
     const { code, err } = await cli(`${command} --no-such-flag`)
