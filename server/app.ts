@@ -17,6 +17,7 @@ import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { createFleetViews } from './http/fleet-views.ts'
+import { historyRoutes } from './http/history-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
@@ -87,6 +88,7 @@ function createElysia(deps: AppDeps) {
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
     .use(countRoutes(admin))
+    .use(historyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(serverKeyRoutes(admin))

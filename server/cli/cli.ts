@@ -12,6 +12,7 @@ import { remove } from './delete.ts'
 import { describe } from './describe.ts'
 import { events } from './events.ts'
 import { get } from './get.ts'
+import { history } from './history.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
@@ -142,6 +143,22 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .addOption(output())
     .addHelpText('before', examples('skerry confirm', 'skerry confirm k7f2qx'))
     .action((id, options) => confirm(context, id, options))
+
+  program
+    .command('history')
+    .description('what a service was rendered to; with a cluster: how it was there. Newest first')
+    .argument('<kind>', 'service, or service/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('--cluster <name>', 'how its sync and health changed in this cluster')
+    .option('--limit <count>', 'how many of the newest', wholeNumber(LIST_LIMIT_MAX), 20)
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText(
+      'before',
+      examples('skerry history service web', 'skerry history svc/web --cluster ship-7', 'skerry history service web --limit 5 -o json'),
+    )
+    .action((kind, name, options, command) => history(context, kind, name, inProject(options, isGiven(command))))
 
   program
     .command('events')

@@ -4,7 +4,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
-import { FIXTURES, makeOldStore, openTables, readFixture } from '../support/old-store.ts'
+import { FIXTURES, makeOldStore, openTables, readAnswers } from '../support/old-store.ts'
 import { readPort } from '../support/read-port.ts'
 import { SQLITE, STORES, type StoreKind, type StorePlace } from '../support/stores.ts'
 
@@ -31,8 +31,8 @@ async function select(kind: StoreKind, place: StorePlace, statement: string): Pr
 describe.each(STORES)('migrations on $name', (kind) => {
   test.each([1, 2])('ST2 whatever a store of schema %d held is read as it was', async (version) => {
     const place = await makeOldStore(kind, version)
-    expect(await readAll(place)).toEqual(readFixture(`port-${version}`))
-    expect(await readAll(place)).toEqual(readFixture(`port-${version}`)) // opening it again changes nothing
+    expect(await readAll(place)).toEqual(readAnswers(`port-${version}`))
+    expect(await readAll(place)).toEqual(readAnswers(`port-${version}`)) // opening it again changes nothing
     expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: String(NEWEST) }])
   })
 
@@ -114,12 +114,12 @@ describe.each(STORES)('migrations on $name', (kind) => {
     expect((await sql<{ n: number }>`select count(*) as n from statuses`.execute(db)).rows).toEqual([{ n: 24 }])
     await db.destroy()
     expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: '2' }])
-    expect(await readAll(place)).toEqual(readFixture('port-2'))
+    expect(await readAll(place)).toEqual(readAnswers('port-2'))
   })
 })
 
 test('ST2 a file that a server of schema 2 left behind is opened', async () => {
   const place = await SQLITE.place()
   copyFileSync(join(FIXTURES, 'schema-2.sqlite'), place.at)
-  expect(await readAll(place)).toEqual(readFixture('schema-2'))
+  expect(await readAll(place)).toEqual(readAnswers('schema-2'))
 })

@@ -11,11 +11,19 @@ import type { StoreKind, StorePlace } from './stores.ts'
 
 export const FIXTURES = join(import.meta.dir, '../fixtures/store')
 
-type Rows = Record<string, Array<Record<string, string | number | null>>>
+type Row = Record<string, string | number | null>
 /** A table of whatever schema. */
-export type AnyDb = Kysely<Record<string, Record<string, unknown>>>
+type AnyDb = Kysely<Record<string, Record<string, unknown>>>
 
-export const readFixture = <T = unknown>(name: string): T => JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8'))
+/** One pair a line: a table and a row of it, or a name and what was read of it. */
+const readPairs = <T>(name: string): Array<[string, T]> =>
+  readFileSync(join(FIXTURES, `${name}.jsonl`), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+/** What `readPort` answered when the fixture was made. */
+export const readAnswers = (name: string): Record<string, unknown> => Object.fromEntries(readPairs<unknown>(name))
 
 /** Without bringing its schema forward. */
 export function openTables(kind: StoreKind, place: StorePlace): Kysely<Tables> {
@@ -34,12 +42,12 @@ export async function makeOldStore(kind: StoreKind, version: number, { rows = tr
     kind.name === 'SQLite' ? 'sqlite' : 'postgres',
     MIGRATIONS.filter((migration) => migration.version <= version),
   )
-  if (rows) await fill(db as unknown as AnyDb, readFixture<Rows>(`rows-${version}`))
+  if (rows) await fill(db as unknown as AnyDb, readPairs<Row>(`rows-${version}`))
   await db.destroy()
   return place
 }
 
-async function fill(db: AnyDb, rows: Rows): Promise<void> {
+async function fill(db: AnyDb, rows: ReadonlyArray<[table: string, row: Row]>): Promise<void> {
   await db.deleteFrom('counters').execute()
-  for (const [table, items] of Object.entries(rows)) for (const item of items) await db.insertInto(table).values(item).execute()
+  for (const [table, row] of rows) await db.insertInto(table).values(row).execute()
 }

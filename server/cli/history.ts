@@ -1,0 +1,57 @@
+// history: what a service was rendered to, or how it was in one cluster.
+import { type HistoryView, historyViewSchema, type RevisionView, revisionViewSchema } from '../../shared/model/history.ts'
+import { listOf } from '../../shared/model/views.ts'
+import { path } from './client.ts'
+import { ageText, type Column } from './columns.ts'
+import { type Context, type Output, printItems } from './context.ts'
+import { UsageError } from './io.ts'
+import { parseTarget } from './kinds.ts'
+
+export interface HistoryOptions {
+  project: string
+  cluster?: string | undefined
+  limit: number
+  output?: Output
+  headers?: boolean
+}
+
+export async function history(context: Context, kindText: string, nameText: string | undefined, options: HistoryOptions): Promise<void> {
+  const { name } = parseTarget(kindText, nameText, ['services'])
+  if (name === undefined) throw new UsageError('history needs the name of a service: skerry history service NAME')
+  const { project, cluster, limit } = options
+  const client = context.client()
+  const nowMs = context.io.clock.nowMs()
+  const service = path`/projects/${project}/services/${name}`
+  if (cluster === undefined) {
+    const { items } = await client.get(`${service}/revisions`, listOf(revisionViewSchema), { limit })
+    const nameOf = ({ number }: RevisionView) => `revision/${number}`
+    printItems(context, items, { columns: revisionColumns(nowMs), nameOf, single: false, none: `no revisions of service ${name}` }, options)
+    return
+  }
+  const { items } = await client.get(`${service}/history`, listOf(historyViewSchema), { limit, cluster })
+  const nameOf = ({ atMs }: HistoryView) => `change/${atMs}`
+  const none = `no history of service ${name} in cluster ${cluster}`
+  printItems(context, items, { columns: historyColumns(nowMs), nameOf, single: false, none }, options)
+}
+
+const short = (commit: string | null): string | null => commit?.slice(0, 8) ?? null
+
+const revisionColumns = (nowMs: number): Column<RevisionView>[] => [
+  { title: 'NUMBER', value: ({ number }) => number },
+  { title: 'COMMIT', value: ({ commit }) => short(commit) },
+  { title: 'AGE', value: ({ renderedMs }) => ageText(renderedMs, nowMs) },
+  { title: 'OBJECTS', value: ({ objectCount }) => objectCount },
+  { title: 'CLUSTERS', value: ({ clusters }) => clusters },
+  { title: 'GENERATION', value: ({ generation }) => generation, wide: true },
+  { title: 'DIGEST', value: ({ digest }) => digest, wide: true },
+]
+
+/** How long it was so is what the line above began. */
+const historyColumns = (nowMs: number): Column<HistoryView>[] => [
+  { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
+  { title: 'SYNC', value: ({ sync }) => sync, colour: true },
+  { title: 'HEALTH', value: ({ health }) => health, colour: true },
+  { title: 'COMMIT', value: ({ commit }) => short(commit) },
+  { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString(), wide: true },
+  { title: 'REASON', value: ({ reason }) => reason },
+]

@@ -1,0 +1,67 @@
+// What was: the revisions of a service, and how its words changed in a cluster. Newest first; a page goes on strictly before where the last one ended.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { historyViewSchema, revisionViewSchema } from '../../shared/model/history.ts'
+import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
+import { FLEET } from '../../shared/model/resources.ts'
+import { listOf } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { AdminDeps } from './deps.ts'
+import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
+import { keyNotFound } from './write-resource.ts'
+
+const params = z.object({ project: nameSchema, name: nameSchema })
+const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
+
+export function historyRoutes({ store }: AdminDeps) {
+  const known = async (project: string, name: string): Promise<ServiceId> => {
+    if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
+    return { project, service: name }
+  }
+  return new Elysia({ tags: ['fleet'] })
+    .get(
+      '/projects/:project/services/:name/revisions',
+      async ({ params: { project, name }, query }) => {
+        const items = await store.revisions(await known(project, name), pageOf(query))
+        return { items: items.map(({ setSha: _, ...view }) => view), continue: nextPage(items, query.limit, ({ number }) => number) }
+      },
+      {
+        params,
+        query: pageQuery,
+        response: listOf(revisionViewSchema),
+        detail: { summary: 'What a service was rendered to, newest first' },
+      },
+    )
+    .get(
+      '/projects/:project/services/:name/history',
+      async ({ params: { project, name }, query }) => {
+        const id = await known(project, name)
+        const cluster = await store.clusterByName(query.cluster)
+        if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
+        const items = await store.statusHistory(cluster.clusterId, id, pageOf(query))
+        return { items, continue: nextPage(items, query.limit, ({ atMs }) => atMs) }
+      },
+      {
+        params,
+        query: pageQuery.extend({ cluster: nameSchema }),
+        response: listOf(historyViewSchema),
+        detail: { summary: 'How the words of a service in a cluster changed, newest first' },
+      },
+    )
+}
+
+function pageOf({ limit, continue: from }: { limit: number; continue?: string | undefined }): { limit: number; before?: number } {
+  const text = decodeContinue(from)
+  if (text === undefined) return { limit }
+  if (!/^\d{1,16}$/.test(text))
+    throw new AppError('bad_request', {
+      detail: 'continue is not of a page of this list',
+      problems: [{ path: 'continue', message: 'expected what the page before answered' }],
+    })
+  return { limit, before: Number(text) }
+}
+
+const nextPage = <T>(items: readonly T[], limit: number, position: (item: T) => number): string | null => {
+  const last = items.at(-1)
+  return last === undefined || items.length < limit ? null : encodeContinue(String(position(last)))
+}

@@ -1,0 +1,30 @@
+// What was: the revisions of a service, and how its words changed in a cluster. Times are ms since the epoch, by the server's clock.
+import { z } from 'zod'
+import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
+
+const ms = z.number().int()
+
+export const revisionViewSchema = z.object({
+  /** Of its service, from 1. */
+  number: ms,
+  /** That it was rendered from first. */
+  commit: z.string().nullable(),
+  digest: z.string(),
+  /** Of the service's spec. */
+  generation: ms,
+  objectCount: ms,
+  renderedMs: ms,
+  /** How many shall have it now. */
+  clusters: ms,
+})
+export type RevisionView = z.infer<typeof revisionViewSchema>
+
+export const historyViewSchema = z.object({
+  atMs: ms,
+  sync: z.enum(SYNC_WORDS).catch('Unknown'),
+  health: z.enum(HEALTH_WORDS).catch('Unknown'),
+  reason: z.string(),
+  /** That was applied, or received if none was. */
+  commit: z.string().nullable(),
+})
+export type HistoryView = z.infer<typeof historyViewSchema>

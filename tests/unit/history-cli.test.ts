@@ -1,0 +1,87 @@
+// `skerry history` and the routes behind it: what is typed, what columns are printed, what is refused.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
+  admin.clock.nowMs = 10_000_000
+})
+afterEach(() => admin.store.close())
+const cli = (argv: string) => runTestCli(admin, argv.split(' ').filter(Boolean))
+
+const web = { project: 'default', service: 'web' }
+const render = (n: number) =>
+  admin.store.setRenderState(web, {
+    commit: `c0ffee00${n}`,
+    generation: 1,
+    digest: `d${n}`,
+    objectCount: n,
+    renderedMs: 9_000_000 + n * 60_000,
+    error: null,
+  })
+
+async function report(health: string, nowMs: number, rev: number): Promise<void> {
+  const point = { commit: 'c0ffee001', digest: 'd1', atMs: 1 }
+  const doc = {
+    sync: 'Synced',
+    health,
+    reason: health === 'Healthy' ? '' : 'CrashLoop',
+    message: '',
+    sinceMs: nowMs,
+    applied: point,
+    objectCount: 1,
+    healthyCount: 1,
+  }
+  const cluster = await admin.store.clusterByName('cluster-a')
+  const id = cluster?.clusterId ?? (await joinCluster(admin.store, 'a'))
+  await admin.store.upsertStatus(id, [{ kind: 'service', key: 'default/web', rev, doc }], { complete: false, nowMs })
+}
+
+test('HI3 the revisions of a service, newest first', async () => {
+  for (const n of [1, 2, 3]) await render(n)
+  expect((await cli('history service web')).out).toBe(
+    'NUMBER   COMMIT     AGE   OBJECTS   CLUSTERS\n3        c0ffee00   13m   3         0\n2        c0ffee00   14m   2         0\n1        c0ffee00   15m   1         0\n',
+  )
+  expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe('3   c0ffee00   13m   3   0   1   d3\n')
+  expect((await cli('history service web -o name')).out).toBe('revision/3\nrevision/2\nrevision/1\n')
+  expect(JSON.parse((await cli('history service web --limit 1 -o json')).out)).toEqual({
+    items: [{ number: 3, commit: 'c0ffee003', digest: 'd3', generation: 1, objectCount: 3, renderedMs: 9_180_000, clusters: 0 }],
+  })
+})
+
+test('HI3 how it was in a cluster, newest first', async () => {
+  await report('Healthy', 1_000_000, 1)
+  await report('Degraded', 9_000_000, 2)
+  expect((await cli('history service web --cluster cluster-a')).out).toBe(
+    'AGE   SYNC     HEALTH     COMMIT     REASON\n16m   Synced   Degraded   c0ffee00   CrashLoop\n2h    Synced   Healthy    c0ffee00   -\n',
+  )
+  const { items } = JSON.parse((await cli('history service web --cluster cluster-a -o json')).out)
+  expect(items[1]).toEqual({ atMs: 1_000_000, sync: 'Synced', health: 'Healthy', reason: '', commit: 'c0ffee001' })
+})
+
+test('HI3 pages go on strictly before where the last one ended', async () => {
+  for (const n of [1, 2, 3, 4, 5]) await render(n)
+  const numbers: number[][] = []
+  for (let next: string | null = ''; next !== null; ) {
+    const { body } = await admin.call('GET', `/api/v1/projects/default/services/web/revisions?limit=2&continue=${next}`)
+    const page = body as { items: Array<{ number: number }>; continue: string | null }
+    numbers.push(page.items.map(({ number }) => number))
+    next = page.continue
+  }
+  expect(numbers).toEqual([[5, 4], [3, 2], [1]])
+})
+
+test('HI3 what is not there, and what was typed wrong', async () => {
+  expect(await cli('history service web')).toMatchObject({ code: 0, out: '', err: 'no revisions of service web\n' })
+  expect((await cli('history service none')).code).toBe(1)
+  expect((await cli('history service web --cluster none')).err).toContain('none')
+  expect((await cli('history service')).code).toBe(2)
+  expect((await cli('history cluster web')).code).toBe(2)
+  expect((await cli('history service web --limit 0')).code).toBe(2)
+  for (const path of ['history', 'history?cluster=NO', 'revisions?continue=x', 'revisions?limit=0'])
+    expect([path, (await admin.call('GET', `/api/v1/projects/default/services/web/${path}`)).status]).toEqual([path, 400])
+})
