@@ -68,15 +68,21 @@ async function* follow(
   { signal, topics, idleMs }: FollowOptions,
 ): AsyncGenerator<FeedChanges | FeedIdle | FeedGone> {
   const leave = tail.enter()
+  const failed = (error: unknown) => {
+    if (signal.aborted || closing.aborted) return null // the store is closed under it
+    throw error
+  }
   try {
     let at = after
     let saidMs = clock.nowMs()
     for (let first = true; !signal.aborted && !closing.aborted; first = false) {
       // The first look is at the store, which knows whether that number ever was.
       const held = first ? null : tail.after(at)
-      const read: FeedChanges | FeedGone =
-        held === null ? await readAfter(db.read, at, READ_MAX) : { kind: 'changes', items: held, next: held.at(-1)?.id ?? at }
-      if (signal.aborted || closing.aborted) return
+      const read =
+        held === null
+          ? await readAfter(db.read, at, READ_MAX).catch(failed)
+          : { kind: 'changes' as const, items: held, next: held.at(-1)?.id ?? at }
+      if (read === null || signal.aborted || closing.aborted) return
       if (read.kind === 'gone') {
         at = read.newest
         yield read

@@ -1,11 +1,14 @@
 // The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Change, FeedChanges, FeedGone, FeedIdle } from '../../server/store/change-feed.ts'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
 import { createStoreDb } from '../../server/store/store-db.ts'
 import type { ChangeTopic } from '../../shared/model/change.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { STORES, type StorePlace } from '../support/stores.ts'
+import { testPostgres } from '../support/postgres.ts'
+import { POSTGRES, STORES, type StorePlace } from '../support/stores.ts'
+
+setDefaultTimeout(20_000) // PostgreSQL on a busy machine
 
 const service = (name: string): ResourceKey => ({ kind: 'Service', project: 'default', name })
 const write = (store: Store, name: string, spec = '{}') => store.applyResource(service(name), { labels: {}, spec, nowMs: 1 })
@@ -135,9 +138,10 @@ describe.each(STORES)('$name', (kind) => {
     expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 1 })
     for (let i = 0; i < 5_000; i += 1_000) await Promise.all(Array.from({ length: 1_000 }, (_, n) => write(store, 'a', `{"n":${i + n}}`)))
     while ((await store.pruneChanges({ countMax: 10, sinceMs: 0 })) > 0);
-    expect((await steps.next()).value).toMatchObject({ kind: 'gone', newest: 5_001 })
     await write(store, 'b')
-    expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 5_002, items: [{ name: 'Service/b' }] })
+    expect((await steps.next()).value).toMatchObject({ kind: 'gone', newest: 5_002 })
+    await write(store, 'c')
+    expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 5_003, items: [{ name: 'Service/c' }] })
     await steps.return?.()
   })
 
@@ -166,3 +170,27 @@ describe.each(STORES)('$name', (kind) => {
     ])
   })
 })
+
+test('CF4 PostgreSQL: a commit of another process is heard at once, also after the connection that listens was lost', async () => {
+  const place = await POSTGRES.place()
+  const [mine, other] = [await place.open(), await place.open()]
+  const steps = mine.changes.follow(0, { signal: new AbortController().signal, idleMs: 60_000 })[Symbol.asyncIterator]()
+  const heard = async (name: string) => {
+    const startedMs = performance.now()
+    const next = steps.next()
+    await Bun.sleep(10)
+    await write(other, name)
+    expect((await next).value).toMatchObject({ kind: 'changes', items: [{ name: `Service/${name}` }] })
+    return performance.now() - startedMs
+  }
+  await heard('a') // it listens from now on, or a moment later
+  const listening = "from pg_stat_activity where datname = current_database() and query ilike 'listen %'"
+  const postgres = await testPostgres()
+  while ((await postgres.query(place.at, `select pid ${listening}`)).length === 0) await Bun.sleep(20)
+  expect(await heard('b')).toBeLessThan(5_000)
+  expect(await postgres.query(place.at, `select pg_terminate_backend(pid) ${listening}`)).toEqual(['t'])
+  expect(await heard('c')).toBeLessThan(15_000) // half a minute without it
+  await steps.return?.()
+  await mine.close()
+  await other.close()
+}, 40_000)

@@ -1,5 +1,5 @@
 // Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written into one of the two tables here.
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Kysely } from 'kysely'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
@@ -7,6 +7,8 @@ import type { Tables } from '../../server/store/tables.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { agentId, clusterId, joinCluster, joinInput, makeToken } from '../support/store-fixtures.ts'
 import { STORES } from '../support/stores.ts'
+
+setDefaultTimeout(20_000) // PostgreSQL on a busy machine
 
 /** Not part of the store's truth, or of no interest to anybody who follows. */
 const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
@@ -219,6 +221,7 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
 const READS: ReadonlyArray<keyof Store> = [
   'changes',
   'close',
+  'queries',
   'getResource',
   'listResources',
   'repositoryState',
