@@ -60,7 +60,28 @@ const shaInUse = async (dataDir: string, clusterId: ClusterId): Promise<string> 
   return row.setSha
 }
 
+const untilKilled = (verb: 'create' | 'restore', from: string, to: string, step: number): Promise<number> => {
+  const script = join(import.meta.dir, '../support/backup-until-killed.ts')
+  return Bun.spawn([process.execPath, script, verb, from, to, String(step)], { stdout: 'ignore', stderr: 'inherit' }).exited
+}
+
 describe('create', () => {
+  test('BK1 killed at any moment, no folder has the backup’s name that is not a whole one', async () => {
+    const { base, dataDir } = await filled()
+    let killed = 0
+    for (let step = 0, code = -1; code !== 0; step++) {
+      const to = join(base, `backup-${step}`)
+      code = await untilKilled('create', dataDir, to, step)
+      if (code === 0) expect((await verifyBackup(to, deps())).problems).toEqual([])
+      else {
+        killed++
+        expect([existsSync(to), existsSync(`${to}.partial`)]).toEqual([false, true])
+        await expect(create(dataDir, to)).rejects.toMatchObject({ code: 'target_exists', remedy: expect.stringContaining('remove it') })
+      }
+    }
+    expect(killed).toBeGreaterThan(2)
+  }, 60_000)
+
   test('BK1 BK3 BK5 what was backed up comes back: store, content and keys, for its owner alone', async () => {
     const { base, dataDir, to, clusters } = await filled()
     const manifest = await create(dataDir, to)
@@ -363,12 +384,10 @@ describe('a backup that is not what it was', () => {
   test('BK5 killed at any moment, it leaves a folder that no server starts with, or a whole one; the next restore begins anew', async () => {
     await start()
     const manifest = readManifest(to)
-    const script = join(import.meta.dir, '../support/restore-until-killed.ts')
     const seen = { nothing: 0, marked: 0, whole: 0 }
     for (let step = 0; seen.whole === 0; step++) {
       const dir = join(base, `killed-${step}`)
-      const child = Bun.spawn([process.execPath, script, to, dir, String(step)], { stdout: 'ignore', stderr: 'inherit' })
-      const code = await child.exited
+      const code = await untilKilled('restore', to, dir, step)
       if (!existsSync(dir) || readdirSync(dir).every((name) => name.startsWith('lock.sqlite'))) seen.nothing++
       else if (existsSync(join(dir, RESTORE_MARK))) {
         seen.marked++

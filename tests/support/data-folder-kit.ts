@@ -6,6 +6,7 @@ import { publishRevisions } from '../../server/desired/publisher.ts'
 import { SHARD_COUNT } from '../../server/desired/shard-files.ts'
 import { createFileContentStore } from '../../server/store/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -16,10 +17,10 @@ import { objectRows, openTestShards, serviceDoc } from './sync-kit.ts'
 
 export type DataFolderServer = Awaited<ReturnType<typeof openDataFolderServer>>
 
-/** All of a server that writes to the folder, without its doors and loops. */
-export async function openDataFolderServer(dir: string) {
+/** All of a server that writes to the folder, without its doors and loops; its store may be elsewhere. */
+export async function openDataFolderServer(dir: string, otherStore?: Store) {
   const keys = loadServerKeys(join(dir, 'keys'))
-  const store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(3) })
+  const store = otherStore ?? (await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(3) }))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
   const opened = openTestShards(join(dir, 'shards'), { shardCount: SHARD_COUNT, sign: keys.sign })
   await raiseEpochs({ store, opened, log: silentLogger })
@@ -49,8 +50,8 @@ export const WEB: ServiceId = { project: 'shop', service: 'web' }
 export const DB: ServiceId = { project: 'shop', service: 'db' }
 
 /** Three clusters with two services, and what their agents reported of one. */
-export async function fillDataFolder(dir: string): Promise<ClusterId[]> {
-  const server = await openDataFolderServer(dir)
+export async function fillDataFolder(dir: string, otherStore?: Store): Promise<ClusterId[]> {
+  const server = await openDataFolderServer(dir, otherStore)
   const clusters: ClusterId[] = []
   for (const digit of ['1', '2', '3']) clusters.push(await server.join(digit))
   await server.publish(clusters, WEB, { a: '1', b: '1' })

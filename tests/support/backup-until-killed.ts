@@ -1,9 +1,10 @@
-// A process of its own for backup.test.ts: restores the backup given into the folder given, and dies at the step given. Without so many steps it ends by itself.
+// A process of its own for backup.test.ts: makes a backup, or restores one, and dies at the step given. Without so many steps it ends by itself.
+import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 
-const [folder = '', dataDir = '', step = ''] = process.argv.slice(2)
+const [verb = '', from = '', to = '', step = ''] = process.argv.slice(2)
 const running = new AbortController().signal
 let left = Number(step)
 /** It asks before each step whether it shall go on. */
@@ -16,4 +17,5 @@ const deps = {
     return running
   },
 }
-await restoreBackup({ folder, dataDir, keysFrom: null, newKeys: false }, deps)
+if (verb === 'create') await createBackup({ dataDir: from, to, withoutKeys: false, postgres: false }, deps)
+else await restoreBackup({ folder: from, dataDir: to, keysFrom: null, newKeys: false }, deps)
