@@ -32,6 +32,7 @@ import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createGitSources } from './ingest/git-sources.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { migrationLog } from './store/bring-forward.ts'
 import { maintainContent } from './store/content-collect.ts'
 import { contentFilesIn } from './store/content-files.ts'
 import { createFileContentStore } from './store/file-content-store.ts'
@@ -85,12 +86,13 @@ const STORE_PATIENCE_MS = 15_000
 export async function startServer(options: ServerOptions, deps: ServerDeps): Promise<RunningServer> {
   refuseUnfinishedRestore(options.dataDir)
   const { promise: failed, resolve: onTaken } = Promise.withResolvers<AppError>()
-  const { clock, random } = deps
+  const { clock, random, log } = deps
+  const storeOptions = { clock, random, tell: migrationLog(log, clock) }
   const only = { patienceMs: STORE_PATIENCE_MS, onTaken }
   const store =
     options.store == null
-      ? await openSqliteStore(join(options.dataDir, 'fleet.sqlite'), { random, clock })
-      : await openPostgresStore({ ...options.store, only }, { random, clock })
+      ? await openSqliteStore(join(options.dataDir, 'fleet.sqlite'), storeOptions)
+      : await openPostgresStore({ ...options.store, only }, storeOptions)
   try {
     return { ...(await startOn(store, options, deps)), failed }
   } catch (error) {

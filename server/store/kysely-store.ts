@@ -1,6 +1,7 @@
 // The fleet store over Kysely: the port's methods from one file for each area, each method one transaction or one read.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import type { TellProgress } from './bring-forward.ts'
 import { connectPostgres, connectSqlite, type PostgresConnect } from './connections.ts'
 import { createReferenceStore } from './content-references.ts'
 import type { FleetQueries } from './fleet-queries.ts'
@@ -27,18 +28,20 @@ export interface StoreOptions {
   random: Random
   /** When a change was committed. */
   clock: Clock
+  /** How far a migration is, which may take minutes. */
+  tell?: TellProgress
 }
 
 /** On a file. */
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
-  const connections = await connectSqlite(path)
+  const connections = await connectSqlite(path, options.tell)
   const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
   return createStore(createStoreDb(connections, options.clock), queries, options)
 }
 
 /** On a database. */
 export async function openPostgresStore(connect: PostgresConnect, options: StoreOptions): Promise<Store> {
-  const connections = await connectPostgres(connect, options.clock)
+  const connections = await connectPostgres(connect, options.clock, options.tell)
   return createStore(createStoreDb(connections, options.clock), localQueries(connections, options), options)
 }
 

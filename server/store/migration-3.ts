@@ -17,20 +17,26 @@ export async function migrateTo3(ddl: Ddl): Promise<void> {
   await createHistories(ddl)
   await addTexts(ddl, 'desired', ['digest', 'sync', 'health'])
   await deriveDesired(ddl)
+  await indexWords(ddl)
+  await indexDesired(ddl)
   await seedRevisions(ddl)
   await ddl.trx.schema.dropTable('statuses').execute()
   await tuneTables(ddl)
 }
 
-/** The log takes all that is new, and the file again when the log goes into it; what was there goes only then. */
-const SPACE_FACTOR = 2
+/** For lists of services in clusters: the bad ones, and those of a revision. */
+async function indexDesired({ trx }: Ddl): Promise<void> {
+  await trx.schema.createIndex('desired_by_words').on('desired').columns(['health', 'sync', 'cluster_id', 'project', 'service']).execute()
+  await trx.schema.createIndex('desired_by_digest').on('desired').column('digest').execute()
+}
 
+/** What is new is in the log and in the file before what was there goes: measured, half of the size. */
 async function checkSpace({ engine, trx }: Ddl): Promise<void> {
   const space = engine === 'sqlite' ? await sqliteSpace(trx) : null
-  if (space === null || space.freeOutside >= SPACE_FACTOR * space.bytes) return
+  if (space === null || space.freeOutside >= space.bytes) return
   throw new AppError('disk_full', {
     doing: 'migrate the fleet store',
-    detail: `${space.path} has ${mebibytes(space.bytes)}; its migration needs ${mebibytes(SPACE_FACTOR * space.bytes)} of free space, and there are ${mebibytes(space.freeOutside)}. Nothing was changed`,
+    detail: `${space.path} has ${mebibytes(space.bytes)}; its migration needs as much of free space, and there are ${mebibytes(space.freeOutside)}. Nothing was changed`,
   })
 }
 
@@ -191,6 +197,10 @@ async function createHistories(ddl: Ddl): Promise<void> {
   await trx.schema.createIndex('desired_by_set').on('desired').column('set_sha').execute()
   await trx.schema.createIndex('revisions_by_set').on('revisions').column('set_sha').execute()
 }
+
+/** Lists of services look for the first placement that is as bad as any. */
+const indexWords = ({ trx }: Ddl): Promise<void> =>
+  trx.schema.createIndex('desired_by_words').on('desired').columns(['project', 'service', 'sync', 'health', 'cluster_id']).execute()
 
 /** How full pages are made, so that an updated row stays where it is, and when the database looks after a table by itself: what is written all the time is not looked after only
  *  when a fifth of it is dead. */

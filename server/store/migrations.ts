@@ -251,13 +251,13 @@ export const MIGRATIONS: readonly Migration[] = [
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
- *  processes that do this at the same time do each step once. */
+ *  processes that do this at the same time do each step once. Answers whether there was something to do. */
 export async function migrate(
   db: Kysely<Tables>,
   engine: Engine,
   migrations: readonly Migration[] = MIGRATIONS,
   progress?: Ddl['progress'],
-): Promise<void> {
+): Promise<boolean> {
   const newest = migrations.at(-1)?.version ?? 0
   await db.transaction().execute(async (trx) => {
     await createMeta(trx, engine)
@@ -269,9 +269,11 @@ export async function migrate(
       })
     }
   })
+  let steps = 0
   for (const migration of migrations) {
     await db.transaction().execute(async (trx) => {
       if ((await heldVersion(trx)) >= migration.version) return
+      steps += 1
       await migration.up({ engine, trx, progress })
       const value = String(migration.version)
       await trx
@@ -281,6 +283,7 @@ export async function migrate(
         .execute()
     })
   }
+  return steps > 0
 }
 
 async function createMeta(trx: Transaction<Tables>, engine: Engine): Promise<void> {
