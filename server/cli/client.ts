@@ -1,11 +1,14 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
+import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
 import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
 import type { CliIo } from './io.ts'
 
 export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 const TIMEOUT_MS = 60_000
+/** A stream says something every 15 s. */
+const SILENCE_MS = 60_000
 
 export type Query = Record<string, string | number | undefined>
 
@@ -16,6 +19,8 @@ export interface Client {
   /** All pages. */
   list<T extends z.ZodType>(path: string, item: T, query?: Query): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
+  /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for SILENCE_MS. */
+  stream(path: string, query: Query, last: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
 
 /** `path\`/clusters/${name}\``: every value is one segment, whatever is in it. */
@@ -27,22 +32,26 @@ export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { serv
   if (!/^https?:\/\//.test(base) || !URL.canParse(base))
     throw new AppError('bad_request', { doing: `use the server ${server}`, detail: 'expected an address such as https://skerry.example' })
 
-  async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {
+  /** An answer that is no success is thrown. */
+  async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
     if (token === undefined || token === '') throw new AppError('unauthorized', { detail: 'no API token was given' })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
-    const init = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
-    const response = await io.fetch(url.href, init).catch((cause: unknown) => {
+    const headers = { authorization: `Bearer ${token}`, ...init.headers }
+    const response = await io.fetch(url.href, { ...init, method, headers }).catch((cause: unknown) => {
       const detail = `${base} does not answer (${cause instanceof Error ? cause.message : String(cause)})`
       throw new AppError('server_unreachable', { detail, remedy: 'Check --server (SKERRY_SERVER), and that the server runs.' }, { cause })
     })
+    if (response.ok) return response
+    const body = parseJson(await response.text())
+    // The server's own words say what they are about; what stands between us and it may say nothing.
+    throw errorFromProblem(response.status, body, problemBodySchema.safeParse(body).success ? '' : `${method} ${url.href}`)
+  }
+
+  async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {
+    const sent = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await send(method, address, query, { ...sent, signal: AbortSignal.timeout(TIMEOUT_MS) })
     const text = await response.text()
-    if (!response.ok) {
-      const body = parseJson(text)
-      // The server's own words say what they are about; what stands between us and it may say nothing.
-      throw errorFromProblem(response.status, body, problemBodySchema.safeParse(body).success ? '' : `${method} ${url.href}`)
-    }
     return text === '' ? null : parseJson(text)
   }
 
@@ -71,6 +80,52 @@ export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { serv
       return items
     },
     send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body)),
+    stream: async (address, query, last, signal) => {
+      const silence = createSilence()
+      const headers = { accept: EVENT_STREAM, ...(last === null ? {} : { 'last-event-id': last }) }
+      try {
+        const response = await send('GET', address, query, { headers, signal: AbortSignal.any([signal, silence.signal]) })
+        if ((response.headers.get('content-type') ?? '').startsWith(EVENT_STREAM))
+          return heard(response.body ?? new ReadableStream(), silence)
+        await response.body?.cancel()
+      } catch (error) {
+        silence.end()
+        throw error
+      }
+      silence.end()
+      throw new AppError('bad_page', { detail: `${base} answers, but with no stream`, remedy: 'Check --server (SKERRY_SERVER).' })
+    },
+  }
+}
+
+interface Silence {
+  /** Aborts when nothing was heard for SILENCE_MS. */
+  signal: AbortSignal
+  heard(): void
+  end(): void
+}
+
+function createSilence(): Silence {
+  const over = new AbortController()
+  const begin = () => setTimeout(() => over.abort(), SILENCE_MS)
+  let timer = begin()
+  const end = () => clearTimeout(timer)
+  const heard = () => {
+    end()
+    timer = begin()
+  }
+  return { signal: over.signal, heard, end }
+}
+
+/** A link that is frozen looks like one on which nothing happens. */
+async function* heard(body: AsyncIterable<Uint8Array>, silence: Silence): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of body) {
+      silence.heard()
+      yield chunk
+    }
+  } finally {
+    silence.end()
   }
 }
 

@@ -39,6 +39,23 @@ spec:
   targets: {selector: {matchLabels: {env: prod}}}
 `
 
+/** Something happens after the first list was read, and it is told to stop when it has read again. */
+function followOnce(happens: () => Promise<unknown>): CliSetup {
+  const stop = new AbortController()
+  let reads = 0
+  return {
+    signal: stop.signal,
+    fetch: async (url, init) => {
+      const answer = await admin.app.fetch(new Request(url, init))
+      if (url.includes('/changes')) return answer
+      reads += 1
+      if (reads === 1) setImmediate(() => void happens())
+      else stop.abort()
+      return answer
+    },
+  }
+}
+
 const sync = syncOptionsSchema.parse({})
 const point = { commit: 'c0ffee0011', digest: 'd1', atMs: 5 }
 
@@ -285,17 +302,12 @@ describe('join tokens, events, version', () => {
 
   test('CL6 events follow goes on after the last one, until it is told to stop', async () => {
     await smallFleet()
-    const stop = new AbortController()
-    let polls = 0
-    const sleep = async () => {
-      polls += 1
-      if (polls === 2)
-        await admin.store.appendEvents([
-          { atMs: 4_999_000, type: 'Warning', reason: 'Late', message: 'new', cluster: null, project: null, service: null, object: null },
-        ])
-      if (polls === 4) stop.abort()
-    }
-    const { out, code } = await cli('events -f -o json', { signal: stop.signal, sleep })
+    const following = followOnce(() =>
+      admin.store.appendEvents([
+        { atMs: 4_999_000, type: 'Warning', reason: 'Late', message: 'new', cluster: null, project: null, service: null, object: null },
+      ]),
+    )
+    const { out, code } = await cli('events -f -o json', following)
     expect(code).toBe(0)
     expect(
       out
@@ -307,7 +319,6 @@ describe('join tokens, events, version', () => {
 
   test('CL6 columns of followed events stay in their place, with the time and not an age', async () => {
     await smallFleet()
-    const stop = new AbortController()
     const late = {
       atMs: 4_999_000,
       type: 'Normal',
@@ -318,13 +329,14 @@ describe('join tokens, events, version', () => {
       service: null,
       object: null,
     } as const
-    let polls = 0
-    const sleep = async () => {
-      polls += 1
-      if (polls === 1) await admin.store.appendEvents([late])
-      else stop.abort()
-    }
-    const lines = (await cli('events -f', { signal: stop.signal, sleep })).out.trimEnd().split('\n')
+    const lines = (
+      await cli(
+        'events -f',
+        followOnce(() => admin.store.appendEvents([late])),
+      )
+    ).out
+      .trimEnd()
+      .split('\n')
     expect(lines).toHaveLength(4)
     expect(lines[0]).toStartWith('TIME ')
     expect(lines[3]).toStartWith('1970-01-01T01:23:19Z   Normal')
