@@ -15,19 +15,22 @@ export interface Bulk {
 /** Rows in one statement: at most 7 parameters each, databases take at least 32,766. A power of two: so are the numbers of rows that statements are made for. */
 const BULK_ROWS_MAX = 512
 
-const texts = new WeakMap<Bulk, Map<string, string>>()
+const compiled = new WeakMap<Bulk, Map<string, CompiledQuery>>()
+
+/** With its parameters in it, which `CompiledQuery.raw` would freeze: of thousands, that costs more than to write them. */
+function queryFor(bulk: Bulk, engine: Engine, rows: number, parameters: readonly unknown[]): CompiledQuery {
+  const held = compiled.get(bulk) ?? new Map<string, CompiledQuery>()
+  compiled.set(bulk, held)
+  const key = `${engine} ${rows}`
+  const query = held.get(key) ?? CompiledQuery.raw(textFor(bulk, engine, rows))
+  held.set(key, query)
+  return { ...query, parameters }
+}
 
 function textFor(bulk: Bulk, engine: Engine, rows: number): string {
-  const held = texts.get(bulk) ?? new Map<string, string>()
-  texts.set(bulk, held)
-  const key = `${engine} ${rows}`
-  const known = held.get(key)
-  if (known !== undefined) return known
   const plain = `${bulk.before} ${Array.from({ length: rows }, () => bulk.row).join(', ')} ${bulk.after}`
   let parameters = 0
-  const text = engine === 'sqlite' ? plain : plain.replaceAll('?', () => `$${++parameters}`)
-  held.set(key, text)
-  return text
+  return engine === 'sqlite' ? plain : plain.replaceAll('?', () => `$${++parameters}`)
 }
 
 /** One statement for each power of two. `first`: parameters that stand before the rows; `rows`: each with its parameters. */
@@ -43,7 +46,7 @@ export async function runBulk<R>(
     const count = Math.min(BULK_ROWS_MAX, 2 ** Math.floor(Math.log2(rows.length - start)))
     const parameters = [...first]
     for (let at = start; at < start + count; at++) parameters.push(...(rows[at] ?? []))
-    const { rows: some } = await trx.executeQuery<R>(CompiledQuery.raw(textFor(bulk, engine, count), parameters))
+    const { rows: some } = await trx.executeQuery<R>(queryFor(bulk, engine, count, parameters))
     for (const row of some) found.push(row)
     start += count
   }
@@ -64,7 +67,7 @@ export async function runIn<R>(
     const count = 2 ** Math.ceil(Math.log2(some.length))
     const parameters = [...first, ...some]
     for (let at = some.length; at < count; at++) parameters.push(some[0])
-    const { rows } = await trx.executeQuery<R>(CompiledQuery.raw(textFor(bulk, engine, count), parameters))
+    const { rows } = await trx.executeQuery<R>(queryFor(bulk, engine, count, parameters))
     for (const row of rows) found.push(row)
   }
   return found
