@@ -1,10 +1,12 @@
 // Revisions of services, and how their words changed in clusters, on both databases.
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { RenderState, Store } from '../../server/store/store.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
+
+setDefaultTimeout(60_000) // PostgreSQL is started in one of them
 
 const web = { project: 'default', service: 'web' }
 const key = { kind: 'Service', project: 'default', name: 'web' } as const

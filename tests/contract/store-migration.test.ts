@@ -1,12 +1,18 @@
 // Fleet stores of earlier schemas, with data: what was there is there, on both databases.
-import { describe, expect, test } from 'bun:test'
-import { copyFileSync } from 'node:fs'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { copyFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
+import { connectSqlite } from '../../server/store/connections.ts'
 import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
+import { countDifferences, wordDifferences } from '../../server/store/rollup-recount.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { FIXTURES, makeOldStore, openTables, readAnswers } from '../support/old-store.ts'
 import { readPort } from '../support/read-port.ts'
+import { canMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts'
 import { SQLITE, STORES, type StoreKind, type StorePlace } from '../support/stores.ts'
+
+setDefaultTimeout(60_000) // PostgreSQL is started in one of them
 
 const NEWEST = MIGRATIONS.at(-1)?.version ?? 0
 
@@ -99,6 +105,30 @@ describe.each(STORES)('migrations on $name', (kind) => {
     expect(await select(kind, place, 'select * from counters order by name')).toEqual(before)
   })
 
+  test.each(['status rows', 'indices', 'services in clusters'])(
+    'ST2 kill -9 in its midst (%s): the schema before it, and the next start does it',
+    async (what) => {
+      const place = await makeOldStore(kind, 2)
+      const child = Bun.spawn([process.execPath, join(import.meta.dir, '../support/migrate-until-killed.ts'), place.at, what], {
+        stderr: 'inherit',
+      })
+      await child.exited
+      expect(child.signalCode).toBe('SIGKILL')
+      expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: '2' }])
+      expect(await select(kind, place, 'select count(*) as n from statuses')).toEqual([{ n: 24 }])
+      expect(await readAll(place)).toEqual(readAnswers('port-2'))
+    },
+  )
+
+  test('ST2 RU3 counts are those of the rows', async () => {
+    const place = await makeOldStore(kind, 2)
+    const { reader, close } = await place.connect()
+    const different = [...(await Array.fromAsync(countDifferences(reader))), ...(await Array.fromAsync(wordDifferences(reader)))]
+    expect(different).toEqual([])
+    expect(await reader.selectFrom('rollups').select('n').where('dimension', '=', 'cluster').execute()).toEqual([{ n: 4 }])
+    await close()
+  })
+
   test('ST2 a migration that fails at its end leaves the schema before it, with its data, and can be done again', async () => {
     const place = await makeOldStore(kind, 2)
     const db = openTables(kind, place)
@@ -122,4 +152,25 @@ test('ST2 a file that a server of schema 2 left behind is opened', async () => {
   const place = await SQLITE.place()
   copyFileSync(join(FIXTURES, 'schema-2.sqlite'), place.at)
   expect(await readAll(place)).toEqual(readAnswers('schema-2'))
+})
+
+const onSmallDisk = canMountSmallDisk ? test : test.skip
+onSmallDisk('ST2 ST11 a file whose disk has no room for its migration stays as it is and is still good', async () => {
+  const disk = mountSmallDisk(8)
+  try {
+    const at = join(disk.path, 'fleet.sqlite')
+    copyFileSync(join(FIXTURES, 'schema-2.sqlite'), at)
+    const { bavail, bsize } = statfsSync(disk.path)
+    writeFileSync(join(disk.path, 'ballast'), new Uint8Array(bavail * bsize - 120_000)) // less than the file has
+    await expect(connectSqlite(at)).rejects.toThrow(/1 MiB; its migration needs as much.*Nothing was changed/)
+    await expect(connectSqlite(at)).rejects.toMatchObject({ code: 'disk_full' })
+    rmSync(join(disk.path, 'ballast'))
+    const raw = openSqlite(at)
+    expect(raw.query("select value from meta where key = 'schema'").get()).toEqual({ value: '2' })
+    raw.close()
+    const { close } = await connectSqlite(at)
+    await close()
+  } finally {
+    disk.remove()
+  }
 })

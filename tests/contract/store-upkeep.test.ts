@@ -1,5 +1,5 @@
 // What is not kept for ever, on both databases: it goes in slices, and what somebody needs stays.
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'kysely'
 import type { Store } from '../../server/store/store.ts'
 import { HISTORY_KEPT } from '../../server/store/store-upkeep.ts'
@@ -9,6 +9,8 @@ import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { openTables } from '../support/old-store.ts'
 import { joinCluster, makeToken, publishOne } from '../support/store-fixtures.ts'
 import { STORES, type StorePlace } from '../support/stores.ts'
+
+setDefaultTimeout(60_000) // PostgreSQL is started in one of them
 
 const DAY_MS = 86_400_000
 const NOW_MS = 1_000 * DAY_MS
