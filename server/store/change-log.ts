@@ -2,7 +2,9 @@
 // subject, however much of it changed.
 import { sql, type Transaction } from 'kysely'
 import type { ChangeTopic } from '../../shared/model/change.ts'
+import { type Bulk, runBulk } from './bulk.ts'
 import { nextNumber } from './counters.ts'
+import type { Engine } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 /** What changed, not how: who follows reads it again. */
@@ -21,8 +23,12 @@ export interface ChangeNote {
 export const CHANGES_CHANNEL = 'skerry_changes'
 /** Keys that an entry names. */
 export const CHANGE_KEYS_MAX = 64
-/** Rows in one statement. */
-const BATCH_ROWS = 500
+
+const WRITE_CHANGES: Bulk = {
+  before: 'insert into changes (id, at_ms, topic, cluster, project, name, keys) values',
+  row: '(?, ?, ?, ?, ?, ?, ?)',
+  after: '',
+}
 
 export class ChangeLog {
   private readonly notes = new Map<string, ChangeNote>()
@@ -34,17 +40,13 @@ export class ChangeLog {
     else this.notes.set(subject, { ...note, keys: bothKeys(held.keys, note.keys) })
   }
 
-  /** The number of the last change; null when there is none. `told`: whoever listens to the database hears of the commit. */
-  async write(trx: Transaction<Tables>, nowMs: number, { told }: { told: boolean }): Promise<number | null> {
+  /** The number of the last change; null when there is none. On PostgreSQL whoever listens to the database hears of the commit. */
+  async write(trx: Transaction<Tables>, engine: Engine, nowMs: number): Promise<number | null> {
     if (this.notes.size === 0) return null
     const last = await nextNumber(trx, 'change', this.notes.size)
-    if (told) await sql`notify ${sql.id(CHANGES_CHANNEL)}`.execute(trx)
+    if (engine === 'postgres') await sql`notify ${sql.id(CHANGES_CHANNEL)}`.execute(trx)
     const rows = [...this.notes.values()].map((note, index) => toRow(note, last - this.notes.size + 1 + index, nowMs))
-    for (let start = 0; start < rows.length; start += BATCH_ROWS)
-      await trx
-        .insertInto('changes')
-        .values(rows.slice(start, start + BATCH_ROWS))
-        .execute()
+    await runBulk(trx, engine, WRITE_CHANGES, rows)
     return last
   }
 }
@@ -54,9 +56,9 @@ function bothKeys(a: ChangeNote['keys'], b: ChangeNote['keys']): readonly string
   return [...new Set([...a, ...b])]
 }
 
-function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, atMs: number): Tables['changes'] {
+function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, atMs: number): unknown[] {
   const named = keys != null && keys.length <= CHANGE_KEYS_MAX ? JSON.stringify(keys) : null
-  return { id, at_ms: atMs, topic, cluster: cluster ?? null, project: project ?? null, name: name ?? null, keys: named }
+  return [id, atMs, topic, cluster ?? null, project ?? null, name ?? null, named]
 }
 
 /** More than were ever given out beside those that the store knows of. */

@@ -1,10 +1,11 @@
 // The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents report, when a cluster's labels change and when it goes.
-import { type ExpressionBuilder, sql } from 'kysely'
+import type { ExpressionBuilder } from 'kysely'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type PlacementWords, placementWords, type ReportedService } from '../../shared/model/placement-words.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
+import { type Bulk, runBulk, runIn } from './bulk.ts'
 import type { RollupDeltas } from './rollup-deltas.ts'
 import { clusterFacts, placementFacts, wordsText } from './rollup-facts.ts'
 import type { Tx } from './store-db.ts'
@@ -16,65 +17,70 @@ export interface PlacementReport extends ServiceId {
   status: ReportedService | null
 }
 
-/** Rows in one statement: 3 parameters each, databases take at least 32,766. */
-const BATCH_ROWS = 500
+type Placed = Pick<Tables['desired'], 'cluster_id' | 'project' | 'service' | 'digest' | 'sync' | 'health'>
+
+// A cross join: SQLite would otherwise read the whole table to meet a few values. Tombstones are not among them.
+const PLACED: Bulk = {
+  before: 'select d.cluster_id, d.project, d.service, d.digest, d.sync, d.health from (values',
+  row: '(?, ?, ?)',
+  after:
+    ') as v cross join desired d where d.cluster_id = v.column1 and d.project = v.column2 and d.service = v.column3 and d.doc is not null',
+}
+const SET_WORDS: Bulk = {
+  before: 'update desired set sync = ?, health = ? where (cluster_id, project, service) in (values',
+  row: '(?, ?, ?)',
+  after: ')',
+}
 
 /** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and service. */
 export async function placementsReported(tx: Tx, reports: readonly PlacementReport[]): Promise<void> {
-  for (let start = 0; start < reports.length; start += BATCH_ROWS) await reported(tx, reports.slice(start, start + BATCH_ROWS))
-}
-
-async function reported(tx: Tx, reports: readonly PlacementReport[]): Promise<void> {
+  const { sql: trx, engine } = tx
   const statusOf = new Map(reports.map((report) => [placementKey(report.clusterId, report), report.status]))
-  const changed = new Map<string, { words: PlacementWords; rows: Placed[] }>()
-  for (const row of await placedRows(tx, reports)) {
+  const keys = reports.map(({ clusterId, project, service }) => [clusterId, project, service])
+  const changed: Array<{ row: Placed; words: PlacementWords }> = []
+  for (const row of await runBulk<Placed>(trx, engine, PLACED, keys)) {
     const words = placementWords(row, statusOf.get(placementKey(row.cluster_id, row)) ?? null)
-    if (words === null || (words.sync === row.sync && words.health === row.health)) continue
-    count(tx, row, wordsOf(row), -1)
-    count(tx, row, words, 1)
-    const group = changed.get(wordsText(words)) ?? { words, rows: [] }
-    group.rows.push(row)
-    changed.set(wordsText(words), group)
+    if (words !== null && (words.sync !== row.sync || words.health !== row.health)) changed.push({ row, words })
   }
-  for (const { words, rows } of changed.values())
-    await tx.sql
-      .updateTable('desired')
-      .set(words)
-      .where(isOneOf(rows.map((row) => [row.cluster_id, row.project, row.service])))
-      .execute()
+  if (changed.length === 0) return
+  const labelsOf = await labelsOfClusters(tx, new Set(changed.map(({ row }) => row.cluster_id)))
+  for (const { row, words } of changed) {
+    const labels = labelsOf.get(row.cluster_id) ?? {}
+    tx.rollups.add(placementFacts({ ...row, labels, words: wordsOf(row) }), -1)
+    tx.rollups.add(placementFacts({ ...row, labels, words }), 1)
+  }
+  for (const rows of Map.groupBy(changed, ({ words }) => wordsText(words)).values()) {
+    const placed = rows.map(({ row }) => [row.cluster_id, row.project, row.service])
+    const [first] = rows
+    if (first !== undefined) await runBulk(trx, engine, SET_WORDS, placed, [first.words.sync, first.words.health])
+  }
 }
 
-type Placed = Pick<Tables['desired'], 'cluster_id' | 'project' | 'service' | 'digest' | 'sync' | 'health'> & { labels: string | null }
 const placementKey = (clusterId: ClusterId, { project, service }: ServiceId): string => `${clusterId} ${project}/${service}`
-function count(tx: Tx, { project, service, labels }: Placed, words: PlacementWords | null, n: number): void {
-  tx.rollups.add(placementFacts({ project, service, labels: readLabels(labels ?? '{}'), words }), n)
+
+const LABELS: Bulk = {
+  before: `select c.cluster_id, r.labels from clusters c join resources r on r.kind = 'Cluster' and r.project = '${FLEET}' and r.name = c.name where c.cluster_id in (`,
+  row: '?',
+  after: ')',
 }
 
-/** `(a, b, c) in (values …)` is looked up by both engines' primary keys. */
-const isOneOf = (keys: ReadonlyArray<readonly [string, string, string]>) =>
-  sql<boolean>`(desired.cluster_id, desired.project, desired.service) in (values ${sql.join(keys.map(([a, b, c]) => sql`(${a}, ${b}, ${c})`))})`
+async function labelsOfClusters({ sql: trx, engine }: Tx, ids: ReadonlySet<ClusterId>): Promise<Map<ClusterId, Labels>> {
+  const rows = await runIn<{ cluster_id: ClusterId; labels: string }>(trx, engine, LABELS, [...ids])
+  const texts = new Map<string, Labels>()
+  return new Map(
+    rows.map(({ cluster_id, labels: text }) => {
+      const labels = texts.get(text) ?? readLabels(text)
+      texts.set(text, labels)
+      return [cluster_id, labels]
+    }),
+  )
+}
 
 /** Of a desired row; null: nothing of it is left there, or it never was. */
 export function wordsOf(row: Pick<Tables['desired'], 'sync' | 'health'> | undefined): PlacementWords | null {
   const { sync = null, health = null } = row ?? {}
   return sync === null || health === null ? null : { sync, health }
 }
-
-/** Tombstones are not among them. */
-const placedRows = ({ sql: trx }: Tx, reports: readonly PlacementReport[]) =>
-  trx
-    .selectFrom('desired')
-    .select(['cluster_id', 'project', 'service', 'digest', 'sync', 'health'])
-    .select((eb) =>
-      eb
-        .selectFrom('clusters')
-        .whereRef('clusters.cluster_id', '=', 'desired.cluster_id')
-        .select((cluster) => labelsIn(cluster).as('labels'))
-        .as('labels'),
-    )
-    .where(isOneOf(reports.map(({ clusterId, project, service }) => [clusterId, project, service])))
-    .where('doc', 'is not', null)
-    .execute()
 
 /** One service in many clusters: what happens to many of them alike is counted at once. */
 export class WordMoves {

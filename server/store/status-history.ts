@@ -1,9 +1,10 @@
 // When the words of a service in a cluster changed, by the clock of the server. What comes and goes within seconds is one change, so that an object that flaps fills nothing.
-import { sql, type Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import { parseServiceKey } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
+import { type Bulk, runBulk } from './bulk.ts'
 import type { HistoryEntry, Store } from './store.ts'
-import type { StoreDb } from './store-db.ts'
+import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 /** A change this soon after the one before takes its place. */
@@ -68,58 +69,56 @@ export function historyStep(
 
 const same = (a: Words, b: Words): boolean => a.sync === b.sync && a.health === b.health && a.reason === b.reason
 
-/** Services in one statement. */
-const BATCH_SERVICES = 200
-
-/** In the transaction that writes what clusters reported, each service of a cluster once. */
-export async function noteHistory(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<void> {
-  for (let start = 0; start < notes.length; start += BATCH_SERVICES) await noteSome(trx, notes.slice(start, start + BATCH_SERVICES))
+// The casts: PostgreSQL takes parameters in a list of values for text. A cross join: SQLite would otherwise read the whole table to meet a few values.
+const LAST_TWO: Bulk = {
+  before: 'select h.* from (values',
+  row: '(cast(? as bigint), ?, ?)',
+  after: `) as v cross join status_history h where h.cluster_no = v.column1 and h.project = v.column2 and h.service = v.column3 and h.at_ms >= coalesce((
+    select at_ms from status_history where cluster_no = v.column1 and project = v.column2 and service = v.column3 order by at_ms desc limit 1 offset 1), 0)`,
+}
+const DROP_ROWS: Bulk = {
+  before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
+  row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
+  after: ')',
+}
+const ADD_ROWS: Bulk = {
+  before: 'insert into status_history (cluster_no, project, service, at_ms, sync, health, reason, commit_id) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?)',
+  after: '',
 }
 
-async function noteSome(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<void> {
-  const newest = new Map((await newestOf(trx, notes)).map((row) => [placement(row), row]))
-  const added: Row[] = []
-  for (const { clusterNo: cluster_no, nowMs, ...note } of notes) {
-    const held = newest.get(placement({ ...note, cluster_no }))
-    const flaps = held !== undefined && nowMs - held.at_ms < FLAP_MS
-    const before = flaps && !same(held, note) ? await rowBefore(trx, held) : undefined
-    const step = historyStep(held, before, note, nowMs)
-    if (step.kind === 'add') added.push({ ...note, cluster_no, at_ms: step.atMs })
-    else if (step.kind === 'replace' && held !== undefined) await atRow(trx.updateTable('status_history').set(note), held).execute()
-    else if (step.kind === 'take back' && held !== undefined) await atRow(trx.deleteFrom('status_history'), held).execute()
+/** In the transaction that writes what clusters reported, each service of a cluster once. */
+export async function noteHistory({ sql: trx, engine }: Tx, notes: readonly PlacedNote[]): Promise<void> {
+  const last = new Map<string, Row[]>()
+  const named = notes.map(({ clusterNo, project, service }) => [clusterNo, project, service])
+  for (const row of await runBulk<Row>(trx, engine, LAST_TWO, named)) {
+    const key = placement(row)
+    last.set(key, [...(last.get(key) ?? []), row])
   }
-  if (added.length > 0) await trx.insertInto('status_history').values(added).execute()
+  const [added, dropped]: [Row[], Row[]] = [[], []]
+  for (const { clusterNo: cluster_no, nowMs, ...note } of notes) {
+    const [newest, before] = (last.get(placement({ ...note, cluster_no })) ?? []).sort((a, b) => b.at_ms - a.at_ms)
+    const step = historyStep(newest, before, note, nowMs)
+    if (step.kind === 'add') added.push({ ...note, cluster_no, at_ms: step.atMs })
+    if ((step.kind === 'replace' || step.kind === 'take back') && newest !== undefined) dropped.push(newest)
+    if (step.kind === 'replace' && newest !== undefined) added.push({ ...note, cluster_no, at_ms: newest.at_ms })
+  }
+  await runBulk(
+    trx,
+    engine,
+    DROP_ROWS,
+    dropped.map(({ cluster_no, project, service, at_ms }) => [cluster_no, project, service, at_ms]),
+  )
+  await runBulk(
+    trx,
+    engine,
+    ADD_ROWS,
+    added.map((row) => [row.cluster_no, row.project, row.service, row.at_ms, row.sync, row.health, row.reason, row.commit_id]),
+  )
 }
 
 const placement = ({ cluster_no, project, service }: Pick<Row, 'cluster_no' | 'project' | 'service'>): string =>
   `${cluster_no} ${project}/${service}`
-
-async function newestOf(trx: Transaction<Tables>, notes: readonly PlacedNote[]): Promise<Row[]> {
-  const named = sql.join(notes.map(({ clusterNo, project, service }) => sql`(cast(${clusterNo} as bigint), ${project}, ${service})`))
-  const { rows } = await sql<Row>`select h.* from (values ${named}) as v join status_history h
-    on h.cluster_no = v.column1 and h.project = v.column2 and h.service = v.column3 and h.at_ms = (
-      select max(at_ms) from status_history where cluster_no = v.column1 and project = v.column2 and service = v.column3)`.execute(trx)
-  return rows
-}
-
-const rowBefore = (trx: Transaction<Tables>, { cluster_no, project, service, at_ms }: Row) =>
-  trx
-    .selectFrom('status_history')
-    .select(['sync', 'health', 'reason'])
-    .where('cluster_no', '=', cluster_no)
-    .where('project', '=', project)
-    .where('service', '=', service)
-    .where('at_ms', '<', at_ms)
-    .orderBy('at_ms', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-
-interface Placed {
-  where(column: 'cluster_no' | 'at_ms', operator: '=', value: number): this
-  where(column: 'project' | 'service', operator: '=', value: string): this
-}
-const atRow = <T extends Placed>(query: T, { cluster_no, project, service, at_ms }: Row): T =>
-  query.where('cluster_no', '=', cluster_no).where('project', '=', project).where('service', '=', service).where('at_ms', '=', at_ms)
 
 /** With the cluster. */
 export async function forgetHistory(trx: Transaction<Tables>, clusterNo: number): Promise<void> {

@@ -137,7 +137,7 @@ async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
   )
   await noteReports(status, reports)
   await noteHistory(
-    status.tx.sql,
+    status.tx,
     all.flatMap(({ of }) => historyNotes(of.reworded).map((note) => ({ ...note, clusterNo: of.no, nowMs: of.nowMs }))),
   )
   for (const { cluster, of, gone } of all) noteChange(status, cluster.cluster_id, [...of.written, ...gone])

@@ -14,6 +14,7 @@ export type ReadDb = Pick<Kysely<Tables>, 'selectFrom' | 'with' | 'getExecutor'>
 
 /** One write transaction. All its statements go through `sql`; the other handle is refused while it is open. */
 export interface Tx {
+  engine: Engine
   sql: Transaction<Tables>
   /** What this transaction changes, for those who follow. */
   changes: ChangeLog
@@ -63,10 +64,10 @@ export function createStoreDb({ engine, writer, reader, listen, close }: Connect
       const transaction = { open: true }
       const committed = inside.run(transaction, () =>
         writer.transaction().execute(async (trx) => {
-          const tx = { sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
+          const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
           const result = await work(tx)
           await tx.rollups.write(trx, engine)
-          return { result, lastChange: await tx.changes.write(trx, clock.nowMs(), { told: engine === 'postgres' }) }
+          return { result, lastChange: await tx.changes.write(trx, engine, clock.nowMs()) }
         }),
       )
       const { result, lastChange } = await committed.finally(() => {

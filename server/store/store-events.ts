@@ -51,9 +51,8 @@ export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, ev
     .deleteFrom('events')
     .where('id', '<=', last - EVENTS_MAX)
     .execute()
-  const idsOf = Map.groupBy(events.keys(), (index) => events[index]?.clusterId)
-  for (const [cluster, indices] of idsOf)
-    changes.add({ topic: 'event', ...(cluster === undefined ? {} : { cluster }), keys: indices.map((index) => String(first + index)) })
+  for (const cluster of new Set(events.map(({ clusterId }) => clusterId)))
+    changes.add({ topic: 'event', ...(cluster === undefined ? {} : { cluster }) })
 }
 
 export function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'> {
