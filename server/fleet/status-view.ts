@@ -2,18 +2,12 @@
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
 import { serviceKey } from '../../shared/model/ids.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
-import {
-  type ClusterStatus,
-  type DriftStatus,
-  HEALTH_WORST,
-  type ObjectStatus,
-  type ServiceStatus,
-  type SyncWord,
-} from '../../shared/model/status.ts'
+import type { ClusterStatus, DriftStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/store.ts'
+import { foldSummary, isFine, nameList, type PlacementsSummary, summarise, summaryCounts } from './placements-summary.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
 export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
@@ -25,18 +19,8 @@ export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs'
   return { word: nowMs - lastSeenMs <= onlineWithinMs(waitSeconds) ? 'Online' : 'Offline', lastSeenMs }
 }
 
-const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']
-const worst = <T>(order: readonly T[], words: readonly T[], none: T): T => order.find((word) => words.includes(word)) ?? none
-
-const isFine = (state: Pick<State, 'sync' | 'health'>): boolean => state.sync === 'Synced' && state.health === 'Healthy'
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 const short = (commit: string): string => commit.slice(0, 8)
-const NAMES_SHOWN = 5
-export function nameList(names: readonly string[]): string {
-  const sorted = [...names].sort()
-  const shown = sorted.slice(0, NAMES_SHOWN).join(', ')
-  return sorted.length > NAMES_SHOWN ? `${shown} and ${sorted.length - NAMES_SHOWN} more` : shown
-}
 
 /** Why a cluster's facts are old; null when they are not. */
 function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'message' | 'next'> | null {
@@ -160,29 +144,30 @@ export interface ServiceInput {
   deletingMs: number | null
   repository: { name: string; state: RepositoryState | null }
   render: RenderState
-  placements: readonly PlacementView[]
+  placements: PlacementsSummary
+  /** Clusters that still have a service which is being deleted. */
+  remaining: readonly string[]
   /** Open questions of this service. */
   confirmations: readonly Confirmation[]
 }
 
 export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
   const { render, placements } = input
-  const live = placements.filter((placement) => placement.removal === null)
   const question = input.confirmations.find((confirmation) => confirmation.cluster === null) ?? input.confirmations[0]
   return {
-    ...serviceState(input, live, question),
+    ...serviceState(input, question),
     commit: render.commit,
     objectCount: render.objectCount,
     renderedMs: render.renderedMs,
-    clusters: countsOf(placements),
+    clusters: summaryCounts(placements),
     problems: render.error?.problems ?? [],
     confirmationId: question?.id ?? null,
   }
 }
 
-function serviceState(input: ServiceInput, live: readonly PlacementView[], question: Confirmation | undefined): State {
-  const { id, render, repository, placements, deletingMs } = input
-  const folded = foldStates(placements, (placement) => placement.cluster)
+function serviceState(input: ServiceInput, question: Confirmation | undefined): State {
+  const { id, render, repository, placements, remaining, deletingMs } = input
+  const folded = foldSummary(placements)
   const { project, service } = id
   const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
   if (question !== undefined && question.kind !== 'prune') {
@@ -201,13 +186,13 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
     }
   }
   if (deletingMs !== null) {
-    const names = nameList(placements.map((placement) => placement.cluster))
     return {
       ...folded,
       sync: 'OutOfSync',
       sinceMs: deletingMs,
       reason: 'Deleting',
-      message: placements.length === 0 ? 'it is about to be gone' : `${count(placements.length, 'cluster')} still have it: ${names}`,
+      message:
+        remaining.length === 0 ? 'it is about to be gone' : `${count(remaining.length, 'cluster')} still have it: ${nameList(remaining)}`,
       next: `Nothing: it is gone when each cluster reported so. ${describe}`,
     }
   }
@@ -229,7 +214,7 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
   if (render.generation < input.generation || render.commit === null) {
     return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: 'Nothing yet: it is being rendered.' }
   }
-  if (live.length === 0 && placements.length === 0) {
+  if (placements.counts.length === 0) {
     return {
       ...folded,
       sync: 'Synced',
@@ -242,48 +227,6 @@ function serviceState(input: ServiceInput, live: readonly PlacementView[], quest
   if (repository.state.error !== null && isFine(folded)) return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error) }
   return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
 }
-
-/** The worst of several, in the words of the first that is as bad, told with how many are. Clusters that are away count by what they last said. */
-function foldStates(placements: readonly PlacementView[], placeOf: (placement: PlacementView) => string): State {
-  const sync = worst(
-    SYNC_WORST,
-    placements.map((placement) => placement.sync),
-    'Unknown',
-  )
-  const health = worst(
-    HEALTH_WORST,
-    placements.map((placement) => placement.health),
-    'Unknown',
-  )
-  const bad = placements
-    .filter((placement) => !isFine(placement))
-    .sort((a, b) => severity(a) - severity(b) || (placeOf(a) < placeOf(b) ? -1 : 1))
-  const [first] = bad
-  if (first === undefined) {
-    const away = placements.filter((placement) => placement.liveness.word !== 'Online')
-    const message = away.length === 0 ? '' : `last known of ${nameList(away.map(placeOf))}, not online now`
-    const sinceMs = placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null)
-    return { sync, health, reason: away.length === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
-  }
-  const rest = placements.length === 1 ? '' : `${bad.length} of ${placements.length}: `
-  return {
-    sync,
-    health,
-    reason: first.reason,
-    message: `${rest}${placeOf(first)}: ${first.message}`,
-    next: first.next,
-    sinceMs: first.sinceMs,
-  }
-}
-
-const severity = (state: State): number => HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
-
-const countsOf = (placements: readonly PlacementView[]) => ({
-  total: placements.length,
-  synced: placements.filter((placement) => placement.sync === 'Synced').length,
-  healthy: placements.filter((placement) => placement.health === 'Healthy').length,
-  offline: placements.filter((placement) => placement.liveness.word !== 'Online').length,
-})
 
 /** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */
 function errorState(reason: string, error: StoredError, kept?: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
@@ -327,16 +270,17 @@ export interface ClusterInput {
 }
 
 export function clusterStatusView({ cluster, liveness, report, placements, restoreSinceMs }: ClusterInput): ClusterView['status'] {
+  const summary = summarise(placements, serviceKey)
   const base = {
     liveness,
     joinedMs: cluster.joinedMs,
     agentVersion: report?.agentVersion ?? null,
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
-    services: countsOf(placements),
+    services: summaryCounts(summary),
     problems: report?.problems ?? [],
   }
-  const folded = placements.length === 0 ? { ...foldStates([], serviceKey), ...NOTHING_PLACED } : foldStates(placements, serviceKey)
+  const folded = { ...foldSummary(summary), ...(placements.length === 0 ? NOTHING_PLACED : {}) }
   const away = absence(cluster.name, liveness)
   const [problem] = base.problems
   if (restoreSinceMs !== null) {

@@ -1,37 +1,35 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
-import { parseRowId } from '../../shared/model/desired.ts'
+import { setImmediate } from 'node:timers/promises'
+import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
-import { clusterStatusSchema, driftStatusSchema, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
-import type { ClusterView, ObjectView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
+import { clusterStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
+import type { ClusterView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, removeSubject } from '../fleet/plan-service.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
-import { clusterStatusView, livenessOf, objectView, placementView, repositoryStatusView, serviceStatusView } from '../fleet/status-view.ts'
+import {
+  clusterStatusView,
+  livenessOf,
+  onlineWithinMs,
+  placementView,
+  repositoryStatusView,
+  serviceStatusView,
+} from '../fleet/status-view.ts'
+import type { AwayOfService } from '../store/rollups.ts'
 import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource } from '../store/store.ts'
 
 type AnyView = RepositoryView | ServiceView | ClusterView
 
-export interface ObjectQuery {
-  cluster?: string
-  project?: string
-  service?: string
-  /** Strictly after what the page before ended with. */
-  after?: string
-  limit: number
-}
-export interface ObjectPage {
-  items: ObjectView[]
-  next: string | null
-}
-
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
   resources(resources: readonly StoredResource[]): Promise<AnyView[]>
+  /** The same of many at once: services by their counts and the first of the worst placements, whatever the fleet has (RU7). */
+  listed(resources: readonly StoredResource[]): Promise<AnyView[]>
   placementsOfService(id: ServiceId): Promise<PlacementView[]>
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
-  /** Ordered by cluster, then key. */
-  objects(query: ObjectQuery): Promise<ObjectPage>
 }
 
 export function createFleetViews(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>): FleetViews {
@@ -42,11 +40,20 @@ export function createFleetViews(store: Store, clock: Clock, restore: Pick<Resto
       const views = await Promise.all(resources.map((resource) => shared.resource(resource)))
       return views.filter((view) => view !== null)
     },
+    listed: (resources) => reading().listed(resources),
     placementsOfService: (id) => reading().placementsOfService(id),
     placementsInCluster: (cluster) => reading().placementsInCluster(cluster),
-    objects: (query) => reading().objects(query),
   }
 }
+
+interface KnownCounts {
+  /** By `Synced/Healthy`. */
+  counts: Record<string, number>
+  away: AwayOfService | undefined
+}
+
+/** Services of a list, after which others have a turn. */
+const LISTED_A_TURN = 8
 
 /** One answer's worth of reading: what many of its items need is read once. */
 class FleetReading {
@@ -87,7 +94,7 @@ class FleetReading {
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':
-        return { ...head, kind: 'Service', spec: serviceSpecSchema.parse(spec), status: await this.serviceStatus(resource) }
+        return this.service(resource)
       case 'Cluster': {
         const status = await this.clusterStatus(resource.name)
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
@@ -105,21 +112,67 @@ class FleetReading {
     return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, placements, restoreSinceMs })
   }
 
-  private async serviceStatus(resource: StoredResource): Promise<ServiceView['status']> {
+  async listed(resources: readonly StoredResource[]): Promise<AnyView[]> {
+    const services = resources.filter(({ kind }) => kind === 'Service').map(({ project, name: service }) => ({ project, service }))
+    const { rollups } = this.store
+    const counts = await rollups.ofKeys('service', services.map(serviceKey))
+    const away = await rollups.awayOfServices(services, this.nowMs, onlineWithinMs)
+    const views: AnyView[] = []
+    for (const [index, resource] of resources.entries()) {
+      if (index % LISTED_A_TURN === LISTED_A_TURN - 1) await setImmediate()
+      const key = `${resource.project}/${resource.name}`
+      const known = { counts: counts.get(key) ?? {}, away: away.get(key) }
+      const view =
+        resource.kind === 'Service' && resource.deletingMs === null ? await this.service(resource, known) : await this.resource(resource)
+      if (view !== null) views.push(view)
+    }
+    return views
+  }
+
+  /** `known`: instead of reading all its placements. */
+  private async service(resource: StoredResource, known?: KnownCounts): Promise<ServiceView> {
     const { project, name: service } = resource
     const id = { project, service }
-    const { source } = serviceSpecSchema.parse(JSON.parse(resource.spec))
+    const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
+    const { repository } = spec.source
     const questions = await this.questions()
     const open = [removeSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
-    return serviceStatusView({
+    const placements = known === undefined ? await this.placementsOfService(id) : []
+    const status = serviceStatusView({
       id,
       generation: resource.generation,
       deletingMs: resource.deletingMs,
-      repository: { name: source.repository, state: await this.repository(project, source.repository) },
+      repository: { name: repository, state: await this.repository(project, repository) },
       render: await this.store.renderState(id),
-      placements: await this.placementsOfService(id),
+      placements: known === undefined ? summarise(placements, ({ cluster }) => cluster) : await this.summary(id, known),
+      remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
     })
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status }
+  }
+
+  private async summary(id: ServiceId, { counts: byWords, away }: KnownCounts): Promise<PlacementsSummary> {
+    const counts = Object.entries(byWords).map(([text, count]) => ({ ...readWords(text), count }))
+    const words = worstWords(counts)
+    const name = words === null ? null : await this.store.rollups.firstIn(id, words)
+    const cluster = name === null ? null : await this.store.clusterByName(name)
+    const found = cluster === null ? null : await this.placementOf(cluster, id)
+    return {
+      counts,
+      worst: found === null ? null : { place: found.cluster, state: found },
+      away: { count: away?.count ?? 0, places: away?.names ?? [] },
+      sinceMs: null,
+    }
+  }
+
+  private async placementOf(cluster: ClusterRecord, id: ServiceId): Promise<PlacementView | null> {
+    const { clusterId } = cluster
+    const row = (await this.store.desiredInCluster(clusterId)).find(
+      ({ project, service }) => project === id.project && service === id.service,
+    )
+    if (row === undefined || row.doc === null) return null
+    const [entry] = await this.store.listStatus({ clusterId, kind: 'service', key: serviceKey(id) })
+    return this.placement(cluster, row, entry)
   }
 
   async placementsOfService(id: ServiceId): Promise<PlacementView[]> {
@@ -155,40 +208,6 @@ class FleetReading {
       confirmation: questions.get(pruneSubject(cluster.clusterId, desired)) ?? null,
     })
   }
-
-  /** Cluster by cluster, so that a page costs what is on it and not what the whole fleet has. */
-  async objects({ cluster: only, project, service, after, limit }: ObjectQuery): Promise<ObjectPage> {
-    const keyPrefix = project === undefined ? undefined : `${project}/${service === undefined ? '' : `${service}/`}`
-    const afterCluster = after === undefined ? '' : `${after.split('/')[0]}/`
-    const clusters = [...(await this.clusters()).values()]
-      .filter(({ name }) => (only === undefined || name === only) && `${name}/` >= afterCluster)
-      .sort((a, b) => order(`${a.name}/`, `${b.name}/`))
-    const items: ObjectView[] = []
-    for (const cluster of clusters) {
-      const views = (await this.objectsIn(cluster, keyPrefix)).filter((view) => service === undefined || view.service === service)
-      const rest = after === undefined ? views : views.filter((view) => objectKey(view) > after)
-      items.push(...rest.sort((a, b) => order(objectKey(a), objectKey(b))))
-      const last = items[limit - 1]
-      if (items.length > limit && last !== undefined) return { items: items.slice(0, limit), next: objectKey(last) }
-    }
-    return { items, next: null }
-  }
-
-  private async objectsIn(cluster: ClusterRecord, keyPrefix: string | undefined): Promise<ObjectView[]> {
-    const narrowed = { clusterId: cluster.clusterId, ...(keyPrefix === undefined ? {} : { keyPrefix }) }
-    const entries = await this.store.listStatus({ kind: 'object', ...narrowed })
-    if (entries.length === 0) return []
-    const drifts = new Map((await this.store.listStatus({ kind: 'drift', ...narrowed })).map(({ key, doc }) => [key, doc]))
-    return entries.map((entry) => this.object(cluster, entry, drifts.get(entry.key))).filter((view) => view !== null)
-  }
-
-  private object(cluster: ClusterRecord, entry: StatusEntry, driftDoc: unknown): ObjectView | null {
-    const row = parseRowId(`object/${entry.key}`)
-    const status = objectStatusSchema.safeParse(entry.doc)
-    if (row.kind !== 'object' || !status.success) return null
-    const drift = driftStatusSchema.safeParse(driftDoc).data ?? null
-    return objectView({ cluster, liveness: livenessOf(cluster, this.nowMs), id: row.id, ref: row.ref, status: status.data, drift })
-  }
 }
 
 function metadataOf(resource: StoredResource): AnyView['metadata'] {
@@ -206,6 +225,10 @@ function metadataOf(resource: StoredResource): AnyView['metadata'] {
   }
 }
 
+const words = z.object({ sync: z.enum(SYNC_WORDS).catch('Unknown'), health: z.enum(HEALTH_WORDS).catch('Unknown') })
+const readWords = (text: string): PlacementWords => {
+  const [sync, health] = text.split('/')
+  return words.parse({ sync, health })
+}
+
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
-const objectKey = (view: ObjectView): string =>
-  [view.cluster, view.project, view.service, view.group, view.kind, view.namespace, view.name].join('/')

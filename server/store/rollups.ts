@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type ExpressionBuilder, sql } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import { driftStatusSchema } from '../../shared/model/status.ts'
 import type { LivenessWord } from '../../shared/model/views.ts'
@@ -48,6 +49,8 @@ export interface Rollups {
   ofKeys(dimension: RollupDimension, keys: readonly string[]): Promise<Map<string, Record<string, number>>>
   /** How many drifts there are, by action, that are at least so old. */
   driftsSince(untilMs: number): Promise<Record<string, number>>
+  /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null: none. */
+  firstIn(id: ServiceId, words: PlacementWords & { count: number }): Promise<string | null>
   liveness(nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>>
   /** By `project/service`; without those whose clusters are all online. Costs what clusters that are not online have. */
   awayOfServices(services: readonly ServiceId[], nowMs: number, within: OnlineWithin): Promise<Map<string, AwayOfService>>
@@ -72,6 +75,7 @@ export function createRollups(db: StoreDb): Rollups {
       return new Map(byKey(rows).map(({ key, counts }) => [key, counts]))
     },
     driftsSince: (untilMs) => driftsSince(db.read, untilMs),
+    firstIn: (id, words) => firstIn(db.read, id, words),
     liveness: (nowMs, within) => liveness(db.read, nowMs, within),
     awayOfServices: (services, nowMs, within) => awayOfServices(db, services, nowMs, within),
   }
@@ -153,6 +157,23 @@ async function driftsSince(db: ReadDb, untilMs: number): Promise<Record<string, 
   const counts: Record<string, number> = {}
   for (const { action, n } of [...hours, ...hour]) counts[action] = (counts[action] ?? 0) + n
   return counts
+}
+
+/** Up to so many are looked at, to find the first of them by name; of more, one is soon found among all by name. */
+const FEW = 200
+
+async function firstIn(db: ReadDb, { project, service }: ServiceId, words: PlacementWords & { count: number }): Promise<string | null> {
+  const { sync, health, count } = words
+  const placed = db.selectFrom('desired').select('desired.cluster_id').where('desired.project', '=', project)
+  const inWords = placed.where('desired.service', '=', service).where('desired.sync', '=', sync).where('desired.health', '=', health)
+  const byName = db.selectFrom('clusters').select('clusters.name').orderBy('clusters.name').limit(1)
+  if (count > FEW) {
+    const found = byName.where(({ exists }) => exists(inWords.where(sql<boolean>`desired.cluster_id = clusters.cluster_id`)))
+    return (await found.executeTakeFirst())?.name ?? null
+  }
+  const ids = (await inWords.limit(FEW).execute()).map(({ cluster_id }) => cluster_id)
+  if (ids.length === 0) return null
+  return (await byName.where('clusters.cluster_id', 'in', ids).executeTakeFirst())?.name ?? null
 }
 
 const REVOKED = canonicalJson(clusterSpecSchema.parse({ revoked: true }))

@@ -1,5 +1,6 @@
 // What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next step.
 import { describe, expect, test } from 'bun:test'
+import { summarise } from '../../server/fleet/placements-summary.ts'
 import {
   clusterStatusView,
   livenessOf,
@@ -160,13 +161,15 @@ const rendered: RenderState = { commit: 'c0ffee0099', generation: 2, digest: 'ne
 const fetched = { commit: 'c0ffee0099', fetchedMs: 1, error: null }
 const broken = { code: 'git_unreachable', message: 'connection refused', problems: [], sinceMs: 6 }
 const placement = (cluster: string, extra: Parameters<typeof input>[0] = {}): PlacementView => ({ ...placementView(input(extra)), cluster })
+const inClusters = (...placements: PlacementView[]) => summarise(placements, ({ cluster }) => cluster)
 const service = (extra: Partial<ServiceInput> = {}): ServiceInput => ({
   id: { project: 'p', service: 'web' },
   generation: 2,
   deletingMs: null,
   repository: { name: 'apps', state: fetched },
   render: rendered,
-  placements: [placement('a'), placement('b')],
+  placements: inClusters(placement('a'), placement('b')),
+  remaining: ['a', 'b'],
   confirmations: [],
   ...extra,
 })
@@ -185,7 +188,7 @@ describe('a service', () => {
     ['AP11 well everywhere', service(), 'Synced', 'Healthy', '', ''],
     [
       'AP11 well, and one away',
-      service({ placements: [placement('a'), placement('b', { liveness: OFFLINE })] }),
+      service({ placements: inClusters(placement('a'), placement('b', { liveness: OFFLINE })) }),
       'Synced',
       'Healthy',
       'LastKnown',
@@ -227,7 +230,7 @@ describe('a service', () => {
       'Check spec.git.url',
     ],
     ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'Nothing yet'],
-    ['AP11 no cluster matches', service({ placements: [] }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
+    ['AP11 no cluster matches', service({ placements: inClusters() }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
     ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'Nothing: it is gone when'],
     [
       'AP11 its deletion waits for a person',
@@ -263,7 +266,7 @@ describe('a service', () => {
   test('AP11 the worst cluster speaks, with how many are not well; the order of clusters changes nothing', () => {
     const bad = placement('b', { status: reported({ health: 'Degraded', reason: 'CrashLoop', message: 'Deployment web/web: exit 1' }) })
     const slow = placement('c', { status: reported({ health: 'Progressing', reason: 'RollingOut', message: '1 of 2' }) })
-    const view = serviceStatusView(service({ placements: [placement('a'), slow, bad] }))
+    const view = serviceStatusView(service({ placements: inClusters(placement('a'), slow, bad) }))
     expect(view).toMatchObject({
       sync: 'Synced',
       health: 'Degraded',
@@ -271,7 +274,7 @@ describe('a service', () => {
       message: '2 of 3: b: Deployment web/web: exit 1',
     })
     expect(view.clusters).toEqual({ total: 3, synced: 3, healthy: 1, offline: 0 })
-    expect(serviceStatusView(service({ placements: [bad, placement('a'), slow] }))).toEqual(view)
+    expect(serviceStatusView(service({ placements: inClusters(bad, placement('a'), slow) }))).toEqual(view)
   })
 })
 

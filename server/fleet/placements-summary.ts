@@ -1,0 +1,73 @@
+// What many placements come to: the worst of their words, in the words of the first that is as bad, told with how many are. Made of the placements themselves where they
+// are at hand, of counts and one placement where there may be ten thousand. Pure.
+import type { PlacementWords } from '../../shared/model/placement-words.ts'
+import { HEALTH_WORST, type HealthWord, type SyncWord } from '../../shared/model/status.ts'
+import type { PlacementView, State } from '../../shared/model/views.ts'
+
+const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']
+
+export interface PlacementsSummary {
+  counts: ReadonlyArray<PlacementWords & { count: number }>
+  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. */
+  worst: { place: string; state: State } | null
+  /** Not online. `places`: at least the first of them. */
+  away: { count: number; places: readonly string[] }
+  /** Since when the youngest is as it is; null: not known. */
+  sinceMs: number | null
+}
+
+export const isFine = (state: PlacementWords): boolean => state.sync === 'Synced' && state.health === 'Healthy'
+const severity = (state: PlacementWords): number => HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
+
+const NAMES_SHOWN = 5
+/** `count`: how many there are, if more than are named. */
+export function nameList(names: readonly string[], count = names.length): string {
+  const shown = [...names].sort().slice(0, NAMES_SHOWN).join(', ')
+  return count > NAMES_SHOWN ? `${shown} and ${count - NAMES_SHOWN} more` : shown
+}
+
+export function summarise(placements: readonly PlacementView[], placeOf: (placement: PlacementView) => string): PlacementsSummary {
+  const [worst] = placements
+    .filter((placement) => !isFine(placement))
+    .sort((a, b) => severity(a) - severity(b) || (placeOf(a) < placeOf(b) ? -1 : 1))
+  const away = placements.filter((placement) => placement.liveness.word !== 'Online')
+  return {
+    counts: placements.map(({ sync, health }) => ({ sync, health, count: 1 })),
+    worst: worst === undefined ? null : { place: placeOf(worst), state: worst },
+    away: { count: away.length, places: away.map(placeOf) },
+    sinceMs: placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null),
+  }
+}
+
+/** Null: none is bad. */
+export function worstWords(counts: PlacementsSummary['counts']): PlacementsSummary['counts'][number] | null {
+  const [worst] = counts.filter((words) => !isFine(words)).sort((a, b) => severity(a) - severity(b))
+  return worst ?? null
+}
+
+/** Clusters that are away count by what they last said. */
+export function foldSummary({ counts, worst, away, sinceMs }: PlacementsSummary): State {
+  const words = {
+    sync: SYNC_WORST.find((word) => counts.some(({ sync }) => sync === word)) ?? 'Unknown',
+    health: HEALTH_WORST.find((word): word is HealthWord => counts.some(({ health }) => health === word)) ?? 'Unknown',
+  } as const
+  const bad = sum(counts.filter((some) => !isFine(some)))
+  if (bad === 0) {
+    const message = away.count === 0 ? '' : `last known of ${nameList(away.places, away.count)}, not online now`
+    return { ...words, reason: away.count === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
+  }
+  const all = sum(counts)
+  const rest = all === 1 ? '' : `${bad} of ${all}: `
+  if (worst === null) return { ...words, reason: 'Changing', message: `${rest}changing just now`, next: 'Ask again.', sinceMs: null }
+  const { reason, message, next, sinceMs: since } = worst.state
+  return { ...words, reason, message: `${rest}${worst.place}: ${message}`, next, sinceMs: since }
+}
+
+export const summaryCounts = ({ counts, away }: PlacementsSummary) => ({
+  total: sum(counts),
+  synced: sum(counts.filter(({ sync }) => sync === 'Synced')),
+  healthy: sum(counts.filter(({ health }) => health === 'Healthy')),
+  offline: away.count,
+})
+
+const sum = (counts: PlacementsSummary['counts']): number => counts.reduce((all, { count }) => all + count, 0)
