@@ -1,7 +1,7 @@
 // Fleet stores of earlier schemas, with rows of every table that those had: tests/fixtures/store.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely } from 'kysely'
+import { Kysely, type LogEvent } from 'kysely'
 import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
 import { writerDialect } from '../../server/store/postgres-dialect.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
@@ -25,12 +25,13 @@ const readPairs = <T>(name: string): Array<[string, T]> =>
 /** What `readPort` answered when the fixture was made. */
 export const readAnswers = (name: string): Record<string, unknown> => Object.fromEntries(readPairs<unknown>(name))
 
-/** Without bringing its schema forward. */
-export function openTables(kind: StoreKind, place: StorePlace): Kysely<Tables> {
-  if (kind.name === 'SQLite') return new Kysely<Tables>({ dialect: sqliteDialect(place.at) })
+/** Without bringing its schema forward. `onStatement` is told of each. */
+export function openTables(kind: StoreKind, place: StorePlace, onStatement?: (sql: string) => void): Kysely<Tables> {
+  const log = ({ query }: LogEvent) => onStatement?.(query.sql)
+  if (kind.name === 'SQLite') return new Kysely<Tables>({ dialect: sqliteDialect(place.at), log })
   const options = { target: parsePostgresUrl(place.at), password: async () => null, applicationName: 'test' }
   const own = { onConnect: async () => {}, onLost: () => {}, answerMs: () => null }
-  return new Kysely<Tables>({ dialect: writerDialect(options, own) })
+  return new Kysely<Tables>({ dialect: writerDialect(options, own), log })
 }
 
 /** A store of that schema; `rows` false: as it is when it was just made. */

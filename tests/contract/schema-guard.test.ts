@@ -1,0 +1,47 @@
+// A migration that was released cannot change by accident: stores that had it would never get what is new in it.
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
+import { openTables } from '../support/old-store.ts'
+import { STORES, type StoreKind } from '../support/stores.ts'
+
+setDefaultTimeout(60_000) // PostgreSQL is started in one of them
+
+/** One line a number, never changed once a version with it was released. */
+const HASHES: Record<StoreKind['name'], Record<number, string>> = {
+  SQLite: { 1: '22060553877822d3', 2: 'b0f8a7388262c002', 3: 'ffbf728547c472f8' },
+  PostgreSQL: { 1: 'b031b6640bfd07f7', 2: 'a7fb656956ab82bb', 3: '0c23259c36fa9fab' },
+}
+
+const WHAT_TO_DO = `What a migration of the fleet store makes is another than it was.
+  Was a version with that number released? Then take the change back, and add a migration with the next number: stores in the field have run the old one, and run no number twice.
+  Add rows of the schema before yours to tests/fixtures/store too, read by the code of that schema, and its number to store-migration.test.ts.
+  Was it not? Then put the new hash in place of the old.`
+
+test.each(STORES)('ST3 the tables that each migration makes on $name are those that were released', async (kind) => {
+  const place = await kind.place()
+  const made: Record<number, string[]> = {}
+  let current: string[] = []
+  const db = openTables(kind, place, (statement) => {
+    if (/^(create|alter|drop) /i.test(statement)) current.push(statement)
+  })
+  const watched = MIGRATIONS.map(({ version, up }) => ({
+    version,
+    up: (ddl: Parameters<typeof up>[0]) => {
+      current = []
+      made[version] = current
+      return up(ddl)
+    },
+  }))
+  await migrate(db, kind.name === 'SQLite' ? 'sqlite' : 'postgres', watched)
+  await db.destroy()
+  const hashes = Object.fromEntries(
+    Object.entries(made).map(([version, statements]) => [
+      version,
+      createHash('sha256').update(statements.join('\n')).digest('hex').slice(0, 16),
+    ]),
+  )
+  const changed = Object.entries(hashes).filter(([version, hash]) => HASHES[kind.name]?.[Number(version)] !== hash)
+  const told = changed.map(([version, hash]) => `  ${kind.name}, ${version}: '${hash}'`)
+  expect(told.length === 0 ? '' : `${WHAT_TO_DO}\n${told.join('\n')}\n`).toBe('')
+})
