@@ -20,13 +20,19 @@ export interface ProbedFleet {
 export const benchPrograms = (): Programs => (process.env['SKERRY_PROGRAMS'] === 'source' ? 'source' : 'dist')
 
 /** A fleet whose server is started with the probe. */
-export async function createProbedFleet(options: { dataDir?: string } = {}): Promise<ProbedFleet> {
+export async function createProbedFleet({
+  serverEnv,
+  ...options
+}: {
+  dataDir?: string
+  serverEnv?: Record<string, string>
+} = {}): Promise<ProbedFleet> {
   const folder = createDataFolder('skerry-lag')
   const file = join(folder.path, 'lag.json')
   const fleet = await createLocalFleet({
     ...options,
     programs: benchPrograms(),
-    serverEnv: { BUN_OPTIONS: `--preload ${join(import.meta.dir, 'lag-probe.ts')}`, SKERRY_BENCH_LAG: file },
+    serverEnv: { ...serverEnv, BUN_OPTIONS: `--preload ${join(import.meta.dir, 'lag-probe.ts')}`, SKERRY_BENCH_LAG: file },
   })
   await fleet.startServer()
   const measureLag = () => {

@@ -2,12 +2,15 @@
 import { type Part, runParts, type Say } from './parts.ts'
 import { benchFeed, benchFeedPostgres } from './store-feed.ts'
 import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
+import { benchQueries, benchQueriesPostgres } from './store-queries.ts'
 import { benchStorm } from './store-storm.ts'
 
 const PARTS: Record<string, Part> = {
   ingest: benchIngest,
   rollups: benchRollups,
   'ingest-postgres': benchIngestPostgres,
+  queries: benchQueries,
+  'queries-postgres': benchQueriesPostgres,
   feed: benchFeed,
   'feed-postgres': benchFeedPostgres,
   storm: benchStorm,
