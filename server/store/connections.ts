@@ -4,22 +4,20 @@ import { hostname } from 'node:os'
 import { Kysely, sql } from 'kysely'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { migrate } from './migrations.ts'
-import { listenerClient, readerDialect, writerDialect } from './postgres-dialect.ts'
+import { bringForward, type TellProgress } from './bring-forward.ts'
+import { ANSWER_MS_MAX, listenerClient, readerDialect, writerDialect } from './postgres-dialect.ts'
 import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
-import { bringCounts } from './rollup-recount.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import type { Connections } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
 /** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
-export async function connectSqlite(path: string): Promise<Connections> {
+export async function connectSqlite(path: string, tell?: TellProgress): Promise<Connections> {
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
-    await migrate(writer, 'sqlite')
-    await bringCounts(writer, 'sqlite')
+    await bringForward(writer, 'sqlite', tell)
     const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
     return { engine: 'sqlite', writer, reader, close: () => closeAll(writer, reader) }
   } catch (error) {
@@ -39,13 +37,19 @@ export interface PostgresConnect {
     /** Another server took the database while it was out of our reach: nothing can be written any more. */
     onTaken(error: AppError): void
   }
+  /** After so long without an answer a connection is taken for dead; default a minute. */
+  answerMs?: number
 }
 
 /** How soon the writer tries again to get back what makes it the only one. */
 const RECONNECT_MS = 1_000
 
 /** Throws `store_unreachable`, `store_in_use`, `store_newer`. */
-export async function connectPostgres({ target, password = async () => null, only }: PostgresConnect, clock: Clock): Promise<Connections> {
+export async function connectPostgres(
+  { target, password = async () => null, only, answerMs = ANSWER_MS_MAX }: PostgresConnect,
+  clock: Clock,
+  tell?: TellProgress,
+): Promise<Connections> {
   // A name of at most 63 bytes, and of this store alone.
   const applicationName = `skerry on ${hostname().slice(0, 26)}, process ${process.pid}, ${randomBytes(4).toString('hex')}`
   const options = { target, password, applicationName }
@@ -58,15 +62,22 @@ export async function connectPostgres({ target, password = async () => null, onl
     while (!closing.signal.aborted && !(await isBack(writer, only.onTaken))) await clock.sleep(RECONNECT_MS, closing.signal)
     keeping = false
   }
-  const writer = new Kysely<Tables>({ dialect: writerDialect(options, session?.onConnect ?? (async () => {}), () => void keep()) })
+  let migrated = false // which takes as long as it takes
+  const writer = new Kysely<Tables>({
+    dialect: writerDialect(options, {
+      onConnect: session?.onConnect ?? (async () => {}),
+      onLost: () => void keep(),
+      answerMs: () => (migrated ? answerMs : null),
+    }),
+  })
   const reader = new Kysely<Tables>({ dialect: readerDialect(options) })
   const close = () => {
     closing.abort()
     return closeAll(writer, reader)
   }
   try {
-    await migrate(writer, 'postgres')
-    await bringCounts(writer, 'postgres')
+    await bringForward(writer, 'postgres', tell)
+    migrated = true
     if (session !== undefined) await mark(writer, applicationName, session)
     const listen = (onCommit: () => void, signal: AbortSignal) =>
       void listenForChanges(() => listenerClient(options), onCommit, clock, AbortSignal.any([signal, closing.signal]))
@@ -99,6 +110,7 @@ async function isBack(writer: Kysely<Tables>, onTaken: (error: AppError) => void
 }
 
 async function closeAll(writer: Kysely<Tables>, reader: Kysely<Tables>): Promise<void> {
-  await writer.destroy()
+  // The writer last: on SQLite a last connection that only reads leaves the log beside the file.
   if (reader !== writer) await reader.destroy()
+  await writer.destroy()
 }

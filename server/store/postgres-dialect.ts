@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import { AppError } from '../../shared/protocol/error.ts'
-import { namedPostgresError } from './postgres-errors.ts'
+import { namedConnectError, namedPostgresError } from './postgres-errors.ts'
 import { type PostgresTarget, shownTarget } from './postgres-url.ts'
 
 /** Reads at the same time; more wait. */
@@ -12,6 +12,8 @@ const READERS_MAX = 8
 /** A read that takes longer is given up: it is the fault of the one who asked. */
 const READ_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000
+/** After that the way there is taken for dead, whoever still says that it is open; work that may take longer asks for more. */
+export const ANSWER_MS_MAX = 60_000
 /** After which a connection of a peer that is gone is noticed, on both sides: 30 s + 3 × 10 s. */
 const KEEPALIVE_MS = 30_000
 const SERVER_SETTINGS = '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off'
@@ -41,11 +43,18 @@ export function readerDialect(options: PostgresOptions): PostgresDialect {
     max: READERS_MAX,
     idleTimeoutMillis: 60_000,
   })
-  return dialect(pool, options, 'begin')
+  return dialect(pool, options, { slots: READERS_MAX, begin: 'begin', answerMs: () => ANSWER_MS_MAX })
 }
 
-/** `onLost`: the connection went, however it went. */
-export function writerDialect(options: PostgresOptions, onConnect: OnConnect, onLost: () => void): PostgresDialect {
+export interface WriterOptions {
+  onConnect: OnConnect
+  /** The connection went, however it went. */
+  onLost(): void
+  /** How long an answer may take; null: as long as it takes. */
+  answerMs(): number | null
+}
+
+export function writerDialect(options: PostgresOptions, { onConnect, onLost, answerMs }: WriterOptions): PostgresDialect {
   const settings = clientOptions(options, SERVER_SETTINGS)
   const pool = new pg.Pool({
     ...settings,
@@ -55,7 +64,7 @@ export function writerDialect(options: PostgresOptions, onConnect: OnConnect, on
       onConnect(async (sql, parameters = []) => (await client.query(sql, parameters)).rows) as unknown as undefined,
   })
   pool.on('remove', onLost)
-  return dialect(pool, options, BEGIN_WRITING)
+  return dialect(pool, options, { slots: 1, begin: BEGIN_WRITING, answerMs })
 }
 
 /** Not connected yet, and in no pool. */
@@ -125,38 +134,72 @@ function toNumber(text: string): number {
   throw new Error(`a number of the fleet store is beyond 2^53: ${text}`)
 }
 
-function dialect(pool: pg.Pool, { target }: PostgresOptions, begin: string): PostgresDialect {
+interface Use {
+  /** Connections at the same time. Who waits for one waits here: the pool would take a long queue for a database that cannot be reached. */
+  slots: number
+  begin: string
+  answerMs(): number | null
+}
+
+function dialect(pool: pg.Pool, { target }: PostgresOptions, { slots, begin, answerMs }: Use): PostgresDialect {
   const at = shownTarget(target)
-  const named = async <T>(work: Promise<T>): Promise<T> => {
-    try {
-      return await work
-    } catch (error) {
-      throw namedPostgresError(error, at)
-    }
-  }
   pool.on('error', () => {}) // of an idle connection: the pool drops it, and the next one who asks hears of it
   pool.on('connect', (client) => void client.on('error', () => {})) // of one in use: its query fails
+  const queue = createSlots(slots)
   const wrapped = new WeakMap<pg.PoolClient, PostgresPoolClient>()
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
-    let half = false // begun, but Kysely does not know it and would not end it
-    const send = async (text: string, parameters: readonly unknown[]): Promise<unknown> => {
-      if (text !== 'begin') return named(client.query(text, [...parameters]))
-      half = true
-      await named(client.query(begin))
-      half = false
+    let isSpoilt = false // by a transaction that is begun by half, or an answer that never came: the next one would meet it
+    const ask = async (text: string, values: readonly unknown[]): Promise<unknown> => {
+      const limit = answerMs()
+      try {
+        return await client.query({ text, values: [...values], ...(limit === null ? {} : { query_timeout: limit }) })
+      } catch (error) {
+        const named = namedPostgresError(error, at)
+        isSpoilt ||= named instanceof AppError && named.code === 'store_unreachable'
+        throw named
+      }
+    }
+    const send = async (text: string, values: readonly unknown[]): Promise<unknown> => {
+      if (text !== 'begin') return ask(text, values)
+      isSpoilt = true
+      await ask(begin, [])
+      isSpoilt = false
       return { command: 'BEGIN', rowCount: 0, rows: [] }
     }
-    return { query: send as PostgresPoolClient['query'], release: (destroy) => client.release(destroy === true || half) }
+    const release = (destroy?: boolean) => {
+      client.release(destroy === true || isSpoilt)
+      queue.free()
+    }
+    return { query: send as PostgresPoolClient['query'], release }
   }
-  const adapter: PostgresPool = {
-    options: {},
-    connect: async () => {
-      const client = await named(pool.connect())
+  const connect = async (): Promise<PostgresPoolClient> => {
+    await queue.take()
+    try {
+      const client = await pool.connect()
       const known = wrapped.get(client) ?? wrap(client)
       wrapped.set(client, known)
       return known
-    },
-    end: () => pool.end(),
+    } catch (error) {
+      queue.free()
+      throw namedConnectError(error, at)
+    }
   }
-  return new PostgresDialect({ pool: adapter })
+  return new PostgresDialect({ pool: { options: {}, connect, end: () => pool.end() } satisfies PostgresPool })
+}
+
+/** First come, first served. */
+function createSlots(count: number): { take(): Promise<void>; free(): void } {
+  let left = count
+  const waiting: Array<() => void> = []
+  return {
+    take: async () => {
+      if (left > 0) left -= 1
+      else await new Promise<void>((resolve) => waiting.push(resolve))
+    },
+    free: () => {
+      const next = waiting.shift()
+      if (next === undefined) left += 1
+      else next()
+    },
+  }
 }

@@ -12,16 +12,22 @@ const UNREACHABLE_STATE = /^(08...|57P0[1-5]|53300|25006)$/
 const UNREACHABLE_CODE =
   /^(ECONN|EPIPE|ENOTFOUND|EAI_|ENOENT|EACCES|EHOST|ENET|ETIMEDOUT|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/
 const UNREACHABLE_TEXT =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|The server does not support SSL)/
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout|The server does not support SSL)/
 /** Wrong user, password or database. */
 const REFUSED_STATE = /^(28...|3D000|42501)$/
+
+/** Of somebody who could not even connect, for whatever reason. */
+export function namedConnectError(error: unknown, at: string): unknown {
+  const named = namedPostgresError(error, at)
+  return named instanceof AppError || !(named instanceof Error) ? named : unreachable(`${at}: ${named.message}`, { cause: named })
+}
 
 /** `at`: where, without its secret. */
 export function namedPostgresError(error: unknown, at: string): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error
   const code = codeOf(error)
   const options = { cause: error }
-  if (code === '53100') {
+  if (code === '53100' || /^could not write init file/.test(error.message)) {
     const remedy = 'Free some space on the disk of PostgreSQL; it goes on by itself then, and what is applied in clusters stays applied.'
     return new AppError('disk_full', { doing: 'write the fleet store', detail: `${at} has no space left`, remedy }, options)
   }

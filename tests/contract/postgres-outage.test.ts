@@ -2,18 +2,22 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { sql as raw } from 'kysely'
 import { type LocalPostgres, startPostgres } from '../../scripts/local-cluster/postgres.ts'
 import { startServer } from '../../server/server.ts'
 import { connectPostgres, type PostgresConnect } from '../../server/store/connections.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import type { AppError } from '../../shared/protocol/error.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { seededRandom, systemRandom } from '../../shared/runtime/random.ts'
-import { newAgentKeys } from '../support/agent-api-kit.ts'
+import { joinTestAgent, type TestServer } from '../support/agent-api-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
+import { askAt } from '../support/large-cluster.ts'
 import { canMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
@@ -35,7 +39,7 @@ async function open(url: string, only?: PostgresConnect['only']): Promise<StoreD
   undo.push(() => db.destroy().catch(() => {}))
   return db
 }
-const alone = (onTaken: (error: AppError) => void = () => {}): PostgresConnect['only'] => ({ patienceMs: 1_000, onTaken })
+const alone = (onTaken: (error: AppError) => void = () => {}): NonNullable<PostgresConnect['only']> => ({ patienceMs: 1_000, onTaken })
 const note = (db: StoreDb, key: string) => db.write(({ sql }) => sql.insertInto('meta').values({ key, value: '' }).execute())
 const has = async (db: StoreDb, key: string) => (await db.read.selectFrom('meta').selectAll().where('key', '=', key).execute()).length === 1
 const endAll = (url: string, whose = '') =>
@@ -106,19 +110,61 @@ test('ST13 a second server is refused with the name of the first, and served onc
   await third.destroy()
 })
 
-test('ST13 a server that lost its connection takes the database again by itself, also from its own connection that nobody ended', async () => {
+/** Who holds the lock of a server. */
+const holders = (url: string) =>
+  postgres.query(
+    url,
+    `select pid from pg_locks where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())`,
+  )
+
+test('ST13 a server that lost its connection takes the database again by itself', async () => {
   const url = await postgres.createDatabase()
   const db = await open(url, alone())
   await endAll(url)
-  await eventually('it is held again', async () => {
-    const held = await postgres.query(
-      url,
-      `select count(*) from pg_locks where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())`,
-    )
-    return held[0] === '1'
-  })
+  await eventually('it is held again', async () => (await holders(url)).length === 1)
   await expect(open(url, { patienceMs: 0, onTaken() {} })).rejects.toMatchObject({ code: 'store_in_use' })
   await note(db, 'goes on')
+})
+
+test('ST13 ST14 a connection that died without a word is given up, and its lock taken back from the database, which did not notice either', async () => {
+  const url = await postgres.createDatabase()
+  const proxy = startTcpProxy(postgres.port)
+  undo.push(() => proxy.stop())
+  const target = parsePostgresUrl(url.replace(`:${postgres.port}/`, `:${proxy.port}/`))
+  const db = createStoreDb(await connectPostgres({ target, only: alone(), answerMs: 300 }, hurried), hurried)
+  undo.push(() => db.destroy().catch(() => {}))
+  await note(db, 'before')
+  const [before] = await holders(url)
+  proxy.setRules({ swallow: ['up', 'down'] })
+  proxy.setRulesFor((n) => (n === 0 ? { swallow: ['up', 'down'] } : {}))
+  await expect(note(db, 'into the void')).rejects.toMatchObject({ code: 'store_unreachable' })
+  await eventually('it writes again', async () => {
+    await note(db, 'after')
+    return true
+  })
+  const [after] = await holders(url)
+  expect([after === undefined, after === before, await has(db, 'into the void'), await has(db, 'after')]).toEqual([
+    false,
+    false,
+    false,
+    true,
+  ])
+})
+
+test('ST14 many that write or read at the same time wait for each other, as long as it takes', async () => {
+  const db = await open(await postgres.createDatabase(), alone())
+  const slow = Array.from({ length: 30 }, (_, n) =>
+    db.write(async ({ sql }) => {
+      await raw`select pg_sleep(0.02)`.execute(sql)
+      await sql
+        .insertInto('meta')
+        .values({ key: `slow ${n}`, value: '' })
+        .execute()
+    }),
+  )
+  const reads = Array.from({ length: 100 }, () => db.read.selectFrom('meta').selectAll().execute())
+  await Promise.all([...slow, ...reads])
+  expect(await has(db, 'slow 29')).toBe(true)
 })
 
 test('ST13 a server whose database another one had meanwhile writes nothing any more, and is told', async () => {
@@ -143,14 +189,17 @@ test('ST2 two processes that bring the schema forward at the same time do it onc
 test.skipIf(!canMountSmallDisk)(
   'ST11 a full disk of the database is told as that, loses nothing, and is forgotten once there is space',
   async () => {
-    const disk = mountSmallDisk(24)
+    const own = await startPostgres() // one that is full cannot start again
+    undo.push(() => own.stop())
+    const disk = mountSmallDisk(48)
     undo.push(() => disk.remove())
     Bun.spawnSync(['chmod', '711', disk.path])
     const dir = `${disk.path}/tables`
     Bun.spawnSync(['mkdir', dir])
-    const url = await postgres.createDatabase({ dir })
+    const url = await own.createDatabase({ dir })
     const db = await open(url)
     await note(db, 'before')
+    expect(await has(db, 'before')).toBe(true)
     disk.fill()
     const fill = async () => {
       for (let n = 0; n < 100; n++)
@@ -191,19 +240,24 @@ test('ST14 ST17 a server lives through a restart of its database, answers 503 wi
   const down = { status: 503, body: { code: 'store_unreachable', remedy: expect.stringContaining('PostgreSQL') } }
   try {
     expect((await ask('POST', '/api/v1/join-tokens', { uses: 1 })).status).toBe(201)
+    const raw = askAt(() => server.url)
+    const join = await raw('POST', '/api/v1/join-tokens', { token: server.firstAdminToken ?? '', json: { uses: 1 } })
+    const agent = await joinTestAgent({ server: { joinToken: String(join.body['token']) }, ask: raw } as unknown as TestServer)
+    const row = { kind: 'service', key: 'p/s', rev: 1, doc: null }
+    const push = () => raw('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows: [row] } })
     await postgres.crash()
     const read = await ask('GET', '/api/v1/clusters')
     expect(read).toMatchObject(down)
     expect(read.retryAfter).toBeGreaterThan(0)
     expect(await ask('POST', '/api/v1/join-tokens', { uses: 1 })).toMatchObject(down)
-    const agent = newAgentKeys()
-    const joined = await ask('POST', '/agent/v1/join', { publicKey: agent, token: 'none' })
-    expect(joined.status).toBeGreaterThanOrEqual(400)
+    const pushed = await push()
+    expect([pushed.status, pushed.body['code'], pushed.headers.get('retry-after')]).toEqual([503, 'store_unreachable', '2'])
     await Bun.sleep(1_500)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
     await postgres.restart()
     await eventually('it is back', async () => (await ask('GET', '/api/v1/clusters')).status === 200)
     expect((await ask('POST', '/api/v1/join-tokens', { uses: 1 })).status).toBe(201)
+    expect((await push()).status).toBe(200)
     const second = startServer({ ...options, dataDir: tempDir(), store }, { clock: hurried, random: systemRandom, log })
     await expect(second).rejects.toMatchObject({ code: 'store_in_use' })
   } finally {
