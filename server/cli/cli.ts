@@ -82,11 +82,13 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .option('-l, --selector <labels>', 'only what has these labels: env=prod,tier!=x')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of this service')
+    .option('-w, --watch', 'then each again when it changes')
     .addOption(output())
     .option('--no-headers', 'no line with titles')
     .addHelpText(
       'before',
       examples(
+        'skerry get services -w',
         'skerry get clusters -l env=prod',
         'skerry get svc/web -o yaml',
         'skerry get objects --service web --cluster ship-7',

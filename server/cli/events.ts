@@ -1,7 +1,7 @@
 // events: what happened, and with --follow what happens from now on.
 import { type EventView, eventViewSchema, listOf } from '../../shared/model/views.ts'
 import { type Context, type Output, printItems } from './context.ts'
-import { follow, gathered } from './follow.ts'
+import { follow, gathered, patiently } from './follow.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { eventColumns } from './tables.ts'
 
@@ -46,7 +46,8 @@ export async function events(context: Context, options: EventOptions): Promise<v
       continue
     }
     for (;;) {
-      const items: EventView[] = await read({ after, limit: PAGE })
+      const since: number = after
+      const items: EventView[] = await patiently(context, signal, () => read({ after: since, limit: PAGE }))
       print(items)
       after = items.at(-1)?.id ?? after
       if (items.length < PAGE) break

@@ -46,6 +46,18 @@ export async function* follow({ io, client }: Context, topics: readonly ChangeTo
 const isPassing = (error: unknown): boolean =>
   !(error instanceof AppError) || ['server_unreachable', 'unavailable', 'too_many_requests', 'store_unreachable'].includes(error.code)
 
+/** Again and again while the server is away; what ends it is an answer, another error, or the signal. */
+export async function patiently<T>({ io }: Context, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await read()
+    } catch (error) {
+      if (signal.aborted || !(error instanceof AppError) || !isPassing(error)) throw error
+      await io.clock.sleep(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failures), signal)
+    }
+  }
+}
+
 /** Null: only the position moved, or it is an event of a newer server. */
 function stepOf({ event, data }: StreamEvent): FollowStep | null {
   if (event === '') return null

@@ -13,8 +13,10 @@ import {
 import { path, type Query } from './client.ts'
 import type { Column } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
+import { events } from './events.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
+import { streamPrinter } from './stream-printer.ts'
 import {
   clusterColumns,
   confirmationColumns,
@@ -25,6 +27,7 @@ import {
   repositoryColumns,
   serviceColumns,
 } from './tables.ts'
+import { watch } from './watch.ts'
 
 export interface GetOptions {
   project: string
@@ -32,6 +35,7 @@ export interface GetOptions {
   selector?: string | undefined
   cluster?: string | undefined
   service?: string | undefined
+  watch?: true | undefined
   output?: Output
   headers?: boolean
 }
@@ -39,7 +43,7 @@ export interface GetOptions {
 export async function get(context: Context, kindText: string, nameText: string | undefined, options: GetOptions): Promise<void> {
   const { kind, name } = parseTarget(kindText, nameText, KINDS)
   const client = context.client()
-  const nowMs = context.io.clock.nowMs()
+  const { clock } = context.io
   const all = options.allProjects === true
   const project = all ? undefined : options.project
   const where = all ? '' : ` in project ${options.project}`
@@ -48,76 +52,114 @@ export async function get(context: Context, kindText: string, nameText: string |
 
   async function show<T extends z.ZodType>(
     schema: T,
-    from: { list: [address: string, query?: Query]; one?: string },
-    columns: Column<z.infer<T>>[],
+    from: { list: [address: string, query?: Query]; one?: (key: string) => string },
+    columnsAt: (nowMs: number) => Column<z.infer<T>>[],
     nameOf: (item: z.infer<T>) => string,
     scope = where,
+    keyOf = nameOf,
   ): Promise<void> {
     const [address, query] = from.list
     const single = name !== undefined
-    if (single && from.one === undefined) throw new UsageError(`${kind} have no names; narrow them with --service and --cluster`)
-    const items: z.infer<T>[] =
-      single && from.one !== undefined ? [await client.get(from.one, schema)] : await client.list(address, schema, query)
-    const what = { columns, nameOf: (item: z.infer<T>) => `${singular(kind)}/${nameOf(item)}`, single, none: `no ${kind}${scope}` }
-    printItems(context, items, what, options)
+    const { one } = from
+    if (single && one === undefined) throw new UsageError(`${kind} have no names; narrow them with --service and --cluster`)
+    const only = single && keyOf !== nameOf ? `${options.project}/${name}` : name
+    const read = async (): Promise<z.infer<T>[]> =>
+      only !== undefined && one !== undefined ? [await client.get(one(only), schema)] : client.list(address, schema, query)
+    const fullName = (item: z.infer<T>) => `${singular(kind)}/${nameOf(item)}`
+    if (options.watch !== true || kind === 'events') {
+      const what = { columns: columnsAt(clock.nowMs()), nameOf: fullName, single, none: `no ${kind}${scope}` }
+      printItems(context, await read(), what, options)
+      return
+    }
+    await watch<z.infer<T>>(context, {
+      kind,
+      shown: {
+        project: kind === 'placements' && service === undefined ? undefined : project,
+        service,
+        cluster: cluster === undefined ? undefined : { name: cluster, id: await clusterId(cluster) },
+      },
+      list: read,
+      one: one === undefined || selector !== undefined ? undefined : (key) => client.get(one(key), schema),
+      only,
+      keyOf,
+      print: streamPrinter(context, options, { nameOf: fullName, columns: () => columnsAt(clock.nowMs()) }),
+      printGone: (key) => void context.io.stderr.write(`${singular(kind)}/${key} is gone\n`),
+    })
   }
+  const clusterId = async (of: string) => (await client.get(path`/clusters/${of}`, clusterViewSchema)).metadata.uid
   const narrowed: Query = { project, labelSelector: selector }
-  const id = name ?? ''
+  const inProject = ({ metadata }: { metadata: { project?: string | undefined; name: string } }) => `${metadata.project}/${metadata.name}`
+  const addressOf = (kindPath: string) => (key: string) => {
+    const [of = '', named = ''] = key.split('/')
+    return `${path`/projects/${of}`}/${kindPath}/${path`${named}`}`
+  }
 
   switch (kind) {
     case 'clusters':
       return show(
         clusterViewSchema,
-        { list: ['/clusters', { labelSelector: selector }], one: path`/clusters/${id}` },
-        clusterColumns(nowMs),
+        { list: ['/clusters', { labelSelector: selector }], one: (key) => path`/clusters/${key}` },
+        clusterColumns,
         ({ metadata }) => metadata.name,
         '',
       )
     case 'services':
       return show(
         serviceViewSchema,
-        { list: ['/services', narrowed], one: path`/projects/${options.project}/services/${id}` },
-        serviceColumns(nowMs, all),
+        { list: ['/services', narrowed], one: addressOf('services') },
+        (nowMs) => serviceColumns(nowMs, all),
         ({ metadata }) => metadata.name,
+        where,
+        inProject,
       )
     case 'repositories':
       return show(
         repositoryViewSchema,
-        { list: ['/repositories', narrowed], one: path`/projects/${options.project}/repositories/${id}` },
-        repositoryColumns(nowMs, all),
+        { list: ['/repositories', narrowed], one: addressOf('repositories') },
+        (nowMs) => repositoryColumns(nowMs, all),
         ({ metadata }) => metadata.name,
+        where,
+        inProject,
       )
     case 'placements': {
       if ((cluster === undefined) === (service === undefined)) throw new UsageError('placements need --service NAME or --cluster NAME')
       const address =
         service === undefined ? path`/clusters/${cluster ?? ''}/services` : path`/projects/${options.project}/services/${service}/clusters`
       const nameOf = (view: { cluster: string; service: string }) => `${view.cluster}/${view.service}`
-      return show(placementViewSchema, { list: [address] }, placementColumns(nowMs, cluster !== undefined), nameOf, '')
+      return show(placementViewSchema, { list: [address] }, (nowMs) => placementColumns(nowMs, cluster !== undefined), nameOf, '')
     }
     case 'objects':
-      return show(objectViewSchema, { list: ['/objects', { project, service, cluster }] }, objectColumns(nowMs, all), (view) =>
-        [view.cluster, view.project, view.service, view.kind, view.namespace, view.name].join('/'),
+      return show(
+        objectViewSchema,
+        { list: ['/objects', { project, service, cluster }] },
+        (nowMs) => objectColumns(nowMs, all),
+        (view) => [view.cluster, view.project, view.service, view.kind, view.namespace, view.name].join('/'),
       )
     case 'confirmations':
       return show(
         confirmationViewSchema,
-        { list: ['/confirmations'], one: path`/confirmations/${id}` },
-        confirmationColumns(nowMs),
+        { list: ['/confirmations'], one: (key) => path`/confirmations/${key}` },
+        confirmationColumns,
         (item) => item.id,
         ' wait',
       )
     case 'events':
+      if (options.watch === true)
+        return events(context, { ...options, project: service === undefined ? undefined : project, follow: true, limit: EVENTS_BEFORE })
       return show(
         eventViewSchema,
         { list: ['/events', { cluster, service, project: service === undefined ? undefined : project }] },
-        eventColumns(nowMs, all),
+        (nowMs) => eventColumns(nowMs, all),
         (item) => String(item.id),
         '',
       )
     case 'join-tokens':
-      return show(joinTokenViewSchema, { list: ['/join-tokens'] }, joinTokenColumns(nowMs), (item) => item.id, '')
+      return show(joinTokenViewSchema, { list: ['/join-tokens'] }, joinTokenColumns, (item) => item.id, '')
   }
 }
+
+/** Of the past, when those that come are watched. */
+const EVENTS_BEFORE = 50
 
 const SELECTABLE: readonly Kind[] = ['clusters', 'services', 'repositories']
 const PLACED: readonly Kind[] = ['placements', 'objects', 'events']

@@ -16,7 +16,9 @@ export interface CliSetup {
   isTty?: boolean
   fetch?: CliIo['fetch']
   signal?: AbortSignal
-  sleep?: () => Promise<void>
+  sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** Hears what is printed as it is. */
+  onPrinted?: (result: CliResult) => void
 }
 
 export async function runTestCli(admin: TestAdmin, argv: readonly string[], setup: CliSetup = {}): Promise<CliResult> {
@@ -28,6 +30,10 @@ export async function runTestCli(admin: TestAdmin, argv: readonly string[], setu
       return 7
     },
   })
+  const print = (to: 'out' | 'err', text: string) => {
+    result[to] += text
+    setup.onPrinted?.(result)
+  }
   result.code = await runCli({
     local: {
       server: local('server'),
@@ -39,8 +45,8 @@ export async function runTestCli(admin: TestAdmin, argv: readonly string[], setu
       argv,
       env: { SKERRY_SERVER: 'http://localhost', SKERRY_TOKEN: admin.token, ...setup.env },
       stdin: stdinOf(setup.stdin ?? ''),
-      stdout: { write: (text) => (result.out += text) },
-      stderr: { write: (text) => (result.err += text) },
+      stdout: { write: (text) => print('out', text) },
+      stderr: { write: (text) => print('err', text) },
       fetch: setup.fetch ?? ((url, init) => admin.app.fetch(new Request(url, init))),
       isTty: setup.isTty ?? false,
       clock: { nowMs: () => admin.clock.nowMs, sleep: setup.sleep ?? (async () => {}) },
