@@ -216,7 +216,6 @@ test.skipIf(!canMountSmallDisk)(
     await note(db, 'after')
     expect(await has(db, 'after')).toBe(true)
     await db.destroy()
-    await postgres.query(url, 'checkpoint')
   },
 )
 
