@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
 import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CliIo } from './io.ts'
 
 export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 const TIMEOUT_MS = 60_000
 /** A stream says something every 15 s. */
-const SILENCE_MS = 60_000
+export const SILENCE_MS = 60_000
 
 export type Query = Record<string, string | number | undefined>
 
@@ -19,7 +20,7 @@ export interface Client {
   /** All pages. */
   list<T extends z.ZodType>(path: string, item: T, query?: Query): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
-  /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for SILENCE_MS. */
+  /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for a minute or two. */
   stream(path: string, query: Query, last: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
 }
 
@@ -27,7 +28,7 @@ export interface Client {
 export const path = (parts: TemplateStringsArray, ...values: string[]): string =>
   parts.reduce((text, part, i) => text + encodeURIComponent(values[i - 1] ?? '') + part)
 
-export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { server: string; token: string | undefined }): Client {
+export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token }: { server: string; token: string | undefined }): Client {
   const base = server.replace(/\/+$/, '')
   if (!/^https?:\/\//.test(base) || !URL.canParse(base))
     throw new AppError('bad_request', { doing: `use the server ${server}`, detail: 'expected an address such as https://skerry.example' })
@@ -81,7 +82,7 @@ export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { serv
     },
     send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body)),
     stream: async (address, query, last, signal) => {
-      const silence = createSilence()
+      const silence = createSilence(io.clock)
       const headers = { accept: EVENT_STREAM, ...(last === null ? {} : { 'last-event-id': last }) }
       try {
         const response = await send('GET', address, query, { headers, signal: AbortSignal.any([signal, silence.signal]) })
@@ -99,22 +100,28 @@ export function createClient(io: Pick<CliIo, 'fetch'>, { server, token }: { serv
 }
 
 interface Silence {
-  /** Aborts when nothing was heard for SILENCE_MS. */
+  /** Aborts when nothing was heard for SILENCE_MS to twice that. */
   signal: AbortSignal
   heard(): void
   end(): void
 }
 
-function createSilence(): Silence {
+function createSilence(clock: Clock): Silence {
   const over = new AbortController()
-  const begin = () => setTimeout(() => over.abort(), SILENCE_MS)
-  let timer = begin()
-  const end = () => clearTimeout(timer)
-  const heard = () => {
-    end()
-    timer = begin()
+  const ended = new AbortController()
+  let wasHeard = false
+  const listen = async () => {
+    do {
+      wasHeard = false
+      await clock.sleep(SILENCE_MS, ended.signal)
+    } while (wasHeard && !ended.signal.aborted)
+    if (!ended.signal.aborted) over.abort()
   }
-  return { signal: over.signal, heard, end }
+  void listen()
+  const heard = () => {
+    wasHeard = true
+  }
+  return { signal: over.signal, heard, end: () => ended.abort() }
 }
 
 /** A link that is frozen looks like one on which nothing happens. */

@@ -1,5 +1,6 @@
 // The command line as it follows a listening server: what is printed, also when the server goes away meanwhile.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createClient, SILENCE_MS } from '../../server/cli/client.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { type CliResult, runTestCli } from '../support/cli-run.ts'
@@ -26,7 +27,7 @@ function run(argv: string) {
     env: { SKERRY_SERVER: server.url.href },
     fetch,
     signal: stop.signal,
-    sleep: (ms, signal) => systemClock.sleep(Math.min(ms, 200), signal),
+    sleep: (ms, signal) => systemClock.sleep(ms < SILENCE_MS ? Math.min(ms, 200) : ms, signal),
     onPrinted: (now) => {
       seen = now
       for (const { text, resolve } of heard) if (`${now.out}\n${now.err}`.includes(text)) resolve()
@@ -109,4 +110,29 @@ test('CL12 a first connection that fails, and an unknown token, are told at once
   expect(result.err).toContain('SKERRY_TOKEN')
   const gone = await runTestCli(admin, ['get', 'services', '-w'], { env: { SKERRY_SERVER: 'http://127.0.0.1:1' }, fetch })
   expect(gone).toMatchObject({ code: 1, out: '' })
+})
+
+test('CL12 a stream on which nothing comes any more, not even that nothing happens, is given up', async () => {
+  const silent = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 60,
+    fetch: () => {
+      const stream = new ReadableStream({
+        start: (controller) => controller.enqueue('id: 5\nevent: ready\ndata: {"position":5}\n\n'),
+        pull: () => new Promise(() => {}),
+      })
+      return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  const clock = { nowMs: () => 1, sleep: (_: number, signal?: AbortSignal) => systemClock.sleep(100, signal) }
+  const client = createClient({ fetch, clock }, { server: silent.url.href, token: 't' })
+  const body = await client.stream('/changes', {}, null, new AbortController().signal)
+  let bytes = 0
+  const reading = (async () => {
+    for await (const chunk of body) bytes += chunk.length
+  })()
+  await expect(reading).rejects.toThrow()
+  expect(bytes).toBeGreaterThan(0)
+  await silent.stop(true)
 })

@@ -1,7 +1,10 @@
 // Runs the command line in this process, with everything it may touch replaced.
+
 import { runCli } from '../../server/cli/cli.ts'
+import { SILENCE_MS } from '../../server/cli/client.ts'
 import type { CliIo } from '../../server/cli/io.ts'
 import type { LocalCommand } from '../../server/cli/local-commands.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import type { TestAdmin } from './admin-app.ts'
 
 export interface CliResult {
@@ -49,12 +52,16 @@ export async function runTestCli(admin: TestAdmin, argv: readonly string[], setu
       stderr: { write: (text) => print('err', text) },
       fetch: setup.fetch ?? ((url, init) => admin.app.fetch(new Request(url, init))),
       isTty: setup.isTty ?? false,
-      clock: { nowMs: () => admin.clock.nowMs, sleep: setup.sleep ?? (async () => {}) },
+      clock: { nowMs: () => admin.clock.nowMs, sleep: setup.sleep ?? sleepShort },
       ...(setup.signal === undefined ? {} : { signal: setup.signal }),
     },
   })
   return result
 }
+
+/** Waits are over at once; what would take a minute, as the silence of a stream, is never over. */
+const sleepShort = (ms: number, signal?: AbortSignal): Promise<void> =>
+  ms < SILENCE_MS ? Promise.resolve() : systemClock.sleep(ms, signal)
 
 async function* stdinOf(text: string): AsyncGenerator<Uint8Array> {
   yield new TextEncoder().encode(text)
