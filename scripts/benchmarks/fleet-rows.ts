@@ -17,6 +17,10 @@ export interface FleetShape {
   /** Objects of each. */
   objects: number
   nowMs: number
+  /** Another fleet of the same size. */
+  seed?: number
+  /** Times are multiples of it, so that many are equal. */
+  tickMs?: number
 }
 
 export type NameRow = Omit<Tables['names'], 'id'> & { id: number }
@@ -92,7 +96,7 @@ export class FleetRows {
   }
 
   labelsOf(number: number): Labels {
-    const random = seededRandom(number)
+    const random = seededRandom(number + (this.shape.seed ?? 0) * 1_000_003)
     return {
       env: pick(random, ENVIRONMENTS),
       region: pick(random, REGIONS),
@@ -111,7 +115,7 @@ export class FleetRows {
 
   cluster(number: number): ClusterRows {
     const { nowMs, objects } = this.shape
-    const random = seededRandom(number * 7_919 + 1)
+    const random = seededRandom(number * 7_919 + 1 + (this.shape.seed ?? 0) * 15_485_863)
     const labels = this.labelsOf(number)
     const name = clusterName(number)
     const cluster_id = clusterIdOf(number)
@@ -198,7 +202,6 @@ export class FleetRows {
 
   #object(add: Add, random: () => number, at: { placed: Placed; n: number; number: number; version: number }): HealthWord {
     const { placed, n, number, version } = at
-    const { nowMs } = this.shape
     const own = n === 2 && placed.number < 3 // one cluster's own name
     const [groupKind, ending, images] = OBJECT_KINDS[n] ?? ['/ConfigMap', `-more-${n}`, 0]
     const name = own ? `${clusterName(number)}-config` : `${placed.service}${ending}`
@@ -207,7 +210,7 @@ export class FleetRows {
     const kind = chance < 0.005 ? 'fault' : chance < 0.025 ? 'progress' : chance < 0.03 ? 'outOfSync' : 'fine'
     const detail = kind === 'fault' ? Math.floor(random() * FAULTS.length * 80) : kind === 'progress' ? Math.floor(random() * 3) : 0
     const known = `${kind} ${detail} ${images} ${images === 0 ? '' : `${placed.number} ${n} ${version}`}`
-    const sinceMs = nowMs - Math.floor(random() * 60 * DAY_MS)
+    const sinceMs = this.#past(random)
     const stateId =
       this.#known.get(known) ?? this.#stateId('object', objectDoc(kind, detail, imagesOf(placed.service, n, images, version), sinceMs))
     this.#known.set(known, stateId)
@@ -218,7 +221,7 @@ export class FleetRows {
         paths: ['.spec.replicas'],
         manager: 'kubectl-edit',
         action,
-        detectedMs: nowMs - Math.floor(random() * 30 * DAY_MS),
+        detectedMs: this.#past(random),
         count: 1,
       }
       add('drift', key, this.#stateId('drift', drift), drift.detectedMs, canonicalJson(drift))
@@ -228,10 +231,9 @@ export class FleetRows {
 
   #placement(add: Add, random: () => number, at: { placed: Placed; number: number; version: number; worst: HealthWord; count: number }) {
     const { placed, number, version, worst, count } = at
-    const { nowMs } = this.shape
     const { project, service } = placed
     const { doc, row } = this.#revision(placed, version === 0 ? 0 : random() < 0.9 ? version : 0, count)
-    const sinceMs = nowMs - Math.floor(random() * 60 * DAY_MS)
+    const sinceMs = this.#past(random)
     const point = { commit: commitOf(placed, version), digest: digestOf(placed, version), atMs: sinceMs }
     const status: ServiceStatus = {
       sync: worst === 'Progressing' ? 'OutOfSync' : 'Synced',
@@ -278,6 +280,11 @@ export class FleetRows {
     const made = { doc: canonicalJson(row), row }
     this.#docs.set(key, made)
     return made
+  }
+
+  #past(random: () => number): number {
+    const { nowMs, tickMs = 1 } = this.shape
+    return Math.floor((nowMs - Math.floor(random() * 60 * DAY_MS)) / tickMs) * tickMs
   }
 
   #nameId(kind: RowKind, key: string): number {

@@ -12,14 +12,13 @@ import { startPostgres } from '../local-cluster/postgres.ts'
 import { rounded } from './figures.ts'
 import type { Say } from './parts.ts'
 import { changedRows, firstRows } from './store-rows.ts'
-import { joinSites, openStore, report, type Site } from './store-sites.ts'
+import { atOnce, joinSites, openStore, report, type Site } from './store-sites.ts'
 
 const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 /** Every commit of PostgreSQL is a way to another process; the rate is the same with fewer clusters. */
 const SITES_POSTGRES = Math.ceil(SITES / 5)
 const SITES_RATIO = Math.ceil(SITES / 5)
 const ROUNDS = 2
-const IN_FLIGHT = 64
 
 export async function benchIngest(say: Say): Promise<Record<string, number>> {
   const rate = await onSqlite(SITES)
@@ -66,19 +65,15 @@ async function onSqlite(count: number): Promise<number> {
 
 async function ingest(store: Store, count: number): Promise<number> {
   const pushes = pushesOf(await joinSites(store, count))
-  let [next, rows, madeMs] = [0, 0, 0]
+  let [rows, madeMs] = [0, 0]
   const startMs = performance.now()
-  const agent = async () => {
-    for (let push = pushes[next++]; push !== undefined; push = pushes[next++]) {
-      const { site, round } = push
-      const beganMs = performance.now()
-      const said = round === 0 ? firstRows(site.number) : changedRows(site.number, round)
-      madeMs += performance.now() - beganMs // what an agent does is no work of the store's
-      rows += said.length
-      await report(store, site, said)
-    }
-  }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, agent))
+  await atOnce(pushes, async ({ site, round }) => {
+    const beganMs = performance.now()
+    const said = round === 0 ? firstRows(site.number) : changedRows(site.number, round)
+    madeMs += performance.now() - beganMs // what an agent does is no work of the store's
+    rows += said.length
+    await report(store, site, said)
+  })
   return (rows * 1_000) / (performance.now() - startMs - madeMs)
 }
 

@@ -14,6 +14,7 @@ import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema, serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey, type SigningKey } from '../../shared/runtime/keys.ts'
@@ -58,8 +59,27 @@ export async function joinSites(store: Store, count: number): Promise<Site[]> {
 
 const idOf = (number: number): string => (number + 1).toString(16).padStart(16, '0')
 
-export async function report(store: Store, site: Site, rows: readonly ReportedRow[]) {
-  return store.upsertStatus(site.clusterId, rows, { complete: false, olderThan: REV_INCARNATION, nowMs: systemClock.nowMs() })
+/** A push, which is made again when the store is behind. */
+export async function report(store: Store, site: Site, rows: readonly ReportedRow[]): Promise<void> {
+  for (;;) {
+    try {
+      await store.upsertStatus(site.clusterId, rows, { complete: false, olderThan: REV_INCARNATION, nowMs: systemClock.nowMs() })
+      return
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'too_many_requests') throw error
+      await Bun.sleep(error.retryAfterMs ?? 0)
+    }
+  }
+}
+
+/** As many at once as a server with many agents has. */
+const IN_FLIGHT = 64
+export async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0
+  const worker = async () => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item)
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, worker))
 }
 
 /** A server's data folder with these sites, each with its four services; and where each agent's replica stands. */

@@ -9,7 +9,7 @@ import type { Say } from './parts.ts'
 import { machineMs } from './polling-agent.ts'
 import { createProbedFleet, type ProbedFleet, peakResidentMb, processorMs } from './server-process.ts'
 import { firstRows } from './store-rows.ts'
-import { joinSites, openStore, placeServices, report } from './store-sites.ts'
+import { atOnce, joinSites, openStore, placeServices, report } from './store-sites.ts'
 import type { StormMember } from './storm-agent.ts'
 import type { StormOrder, StormReport } from './storm-agents.ts'
 
@@ -50,7 +50,7 @@ async function prepare(dataDir: string, say: Say): Promise<StormMember[]> {
   const store = await openStore(join(dataDir, 'fleet.sqlite'))
   const sites = await joinSites(store, SITES)
   const cursors = await placeServices(dataDir, store, sites)
-  await Promise.all(sites.map((site) => report(store, site, firstRows(site.number))))
+  await atOnce(sites, (site) => report(store, site, firstRows(site.number)))
   await store.close()
   say(`${SITES} clusters prepared in ${rounded((performance.now() - startMs) / 1_000)} s`)
   return sites.map(({ number, clusterId, agentId, signing }) => {
