@@ -236,6 +236,7 @@ async function startOn(
     seen.run(stopping.signal),
     maintainShards(maintenance, stopping.signal),
     maintainContent(collection, stopping.signal),
+    store.upkeep.attend(log, stopping.signal),
     keepUp({ upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }, stopping.signal),
   ]
   log.info('server ready', { url, fingerprint: keys.fingerprint })

@@ -21,6 +21,8 @@ import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
 import { createStatusStore } from './store-status.ts'
 import { createUpkeepStore } from './store-upkeep.ts'
+import type { StoreUpkeep } from './upkeep.ts'
+import { keepWalShort } from './wal-keeper.ts'
 import { WorkerQueries } from './worker-queries.ts'
 
 export interface StoreOptions {
@@ -36,32 +38,42 @@ export interface StoreOptions {
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
   const connections = await connectSqlite(path, options.tell)
   const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
-  return createStore(createStoreDb(connections, options.clock), queries, options)
+  const { writer } = connections
+  const attend: Attend = async (log, signal) => {
+    if (path !== ':memory:') await keepWalShort({ path, writer, clock: options.clock, log }, signal)
+  }
+  return createStore(createStoreDb(connections, options.clock), { queries, attend }, options)
 }
+
+type Attend = StoreUpkeep['attend']
 
 /** On a database. */
 export async function openPostgresStore(connect: PostgresConnect, options: StoreOptions): Promise<Store> {
   const connections = await connectPostgres(connect, options.clock, options.tell)
-  return createStore(createStoreDb(connections, options.clock), localQueries(connections, options), options)
+  return createStore(
+    createStoreDb(connections, options.clock),
+    { queries: localQueries(connections, options), attend: async () => {} },
+    options,
+  )
 }
 
 const localQueries = ({ reader, engine }: Connections, { clock, random }: StoreOptions): FleetQueries =>
   new LocalQueries(new FleetQueryEngine(reader, engine, clock), random)
 
-function createStore(db: StoreDb, queries: FleetQueries, { random, clock }: StoreOptions): Store {
+function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; attend: Attend }, { random, clock }: StoreOptions): Store {
   const { endFollowing, ...changeStore } = createChangeStore(db, clock)
   return {
     ...changeStore,
     ...createResourceStore(db, () => pick(random, '0123456789abcdef', 32)),
     ...createDesiredStore(db),
     ...createAgentStore(db),
-    ...createStatusStore(db, clock),
+    ...createStatusStore(db, { clock, random }),
     ...createEventStore(db),
     ...createRestoreStore(db),
     ...createReferenceStore(db),
     ...createRevisionStore(db),
     ...createHistoryStore(db),
-    ...createUpkeepStore(db),
+    ...createUpkeepStore(db, attend),
     rollups: createRollups(db),
     ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     queries,

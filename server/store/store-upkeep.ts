@@ -5,7 +5,7 @@ import type { Store } from './store.ts'
 import { pruneChanges } from './store-changes.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
 import type { Tables } from './tables.ts'
-import type { KeepBounds, UpkeepSlice, UpkeepTask } from './upkeep.ts'
+import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.ts'
 
 /** That go in one transaction. */
 const ROWS_MAX = 500
@@ -34,8 +34,8 @@ const SLICES: Record<UpkeepTask, Slice> = {
   states: (db, _, from) => unused(db, 'states', Number(from ?? 0)),
 }
 
-export const createUpkeepStore = (db: StoreDb): Pick<Store, 'upkeep'> => ({
-  upkeep: { slice: (task, keep, from) => SLICES[task](db, keep, from) },
+export const createUpkeepStore = (db: StoreDb, attend: StoreUpkeep['attend']): Pick<Store, 'upkeep'> => ({
+  upkeep: { attend, slice: (task, keep, from) => SLICES[task](db, keep, from) },
 })
 
 /** Agents' clocks are not in order: events are looked through from the oldest number on, until a part has no old one. */

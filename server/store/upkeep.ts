@@ -37,6 +37,8 @@ export interface UpkeepSlice {
 }
 
 export interface StoreUpkeep {
+  /** Until the signal: what the database needs while it is used. A PostgreSQL looks after itself. */
+  attend(log: Logger, signal: AbortSignal): Promise<void>
   /** At most 500 rows go, in one transaction. `from`: null at the beginning, then what the slice before answered. */
   slice(task: UpkeepTask, keep: KeepBounds, from: string | null): Promise<UpkeepSlice>
 }

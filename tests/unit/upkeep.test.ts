@@ -38,6 +38,7 @@ function harness(answers: Record<string, { removed: number; next: string | null 
     },
   }
   const upkeep: StoreUpkeep = {
+    attend: async () => {},
     slice: async (task, _, from) => {
       const key = from === null ? task : `${task} ${from}`
       asked.push(key)
