@@ -1,14 +1,16 @@
 // BK5: a data folder out of a backup that was verified first. A mark lies in the folder from the first byte to the last: a crash leaves what no server starts
 // with, and the next restore begins anew. Shard files are not brought: the server makes them from the fleet store.
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { DataFolder } from '../../shared/adapters/data-folder.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { leapChangesOfFile } from '../store/store-file.ts'
 import { namedDiskFull, sumFile, writeSynced } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'
 import { CONTENT, KEYS, type Manifest, STORE } from './manifest.ts'
 import { RESTORE_MARK } from './restore-mark.ts'
+import { signingFingerprint } from './signing-file.ts'
 import { filesOf, verifyBackup } from './verify.ts'
 
 export interface RestoreOptions {
@@ -69,12 +71,18 @@ function refuseFilled(dataDir: string): void {
   })
 }
 
-/** Of each key where it comes from; null: none is brought. */
-function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreOptions): ReadonlyMap<string, string> | null {
-  const included = files.some(({ path }) => path !== STORE)
-  if (included && keysFrom === null && !newKeys) return new Map(KEYS.map((path) => [path, join(folder, path)]))
-  if (keysFrom !== null) return new Map(KEYS.map((path) => [path, join(keysFrom, path.slice('keys/'.length))]))
-  if (newKeys) return null
+/** Where a key comes from, and what it hashes to if that is known. */
+interface KeySource {
+  from: string
+  sha256: string | null
+}
+
+/** By the path in the data folder; none: the server makes new ones. */
+function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreOptions): ReadonlyMap<string, KeySource> {
+  if (newKeys) return new Map()
+  if (keysFrom !== null) return keysElsewhere(keysFrom)
+  const included = files.filter(({ path }) => path !== STORE)
+  if (included.length > 0) return new Map(included.map(({ path, sha256 }) => [path, { from: join(folder, path), sha256 }]))
   throw new AppError('bad_options', {
     doing: 'restore',
     detail: 'the keys are not in this backup',
@@ -83,34 +91,45 @@ function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreO
   })
 }
 
+function keysElsewhere(keysFrom: string): ReadonlyMap<string, KeySource> {
+  const sources = new Map(KEYS.map((path) => [path as string, { from: join(keysFrom, path.slice('keys/'.length)), sha256: null }]))
+  const signing = sources.get(KEYS[0])?.from ?? ''
+  const missing = [...sources.values()].find(({ from }) => !existsSync(from))
+  if (missing !== undefined || signingFingerprint(readFileSync(signing, 'utf8')) === null)
+    throw new AppError('bad_options', {
+      doing: 'restore',
+      detail: missing === undefined ? `${signing} holds no key` : `${missing.from} is not there`,
+      remedy: 'Give the folder with signing.json and mac.key of the old server.',
+    })
+  return sources
+}
+
 async function fill(
   { folder, dataDir }: RestoreOptions,
   manifest: Manifest,
-  keys: ReadonlyMap<string, string> | null,
+  keys: ReadonlyMap<string, KeySource>,
   deps: BackupDeps,
 ): Promise<void> {
   clear(dataDir)
-  const expected = [...filesOf(manifest)].filter(([path]) => !path.startsWith('keys/'))
+  const files = [...filesOf(manifest)].filter(([path]) => !path.startsWith('keys/'))
+  const sources = new Map<string, KeySource>(files.map(([path, { sha256 }]) => [path, { from: join(folder, path), sha256 }]))
   const folders = new Set<string>()
-  for (const [done, [path, sum]] of expected.entries()) {
+  let done = 0
+  for (const [path, { from, sha256 }] of [...sources, ...keys]) {
     stopIfTold(deps)
-    if (done % 16 === 0) deps.progress('writing', done, expected.length)
+    if (done % 16 === 0) deps.progress('writing', done, sources.size + keys.size)
+    done++
     const target = join(dataDir, path)
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
     folders.add(dirname(target))
-    const read = await sumFile(join(folder, path), target)
-    if (read.sha256 !== sum.sha256) throw new AppError('backup_unusable', { doing: 'restore', detail: `${path} changed while it was read` })
+    // What was verified is what is written, whoever else may write to the backup.
+    const read = await sumFile(from, target)
+    if (sha256 !== null && read.sha256 !== sha256)
+      throw new AppError('backup_unusable', { doing: 'restore', detail: `${path} changed while it was read` })
   }
-  if (keys !== null) {
-    mkdirSync(join(dataDir, 'keys'), { mode: 0o700 })
-    folders.add(join(dataDir, 'keys'))
-    for (const [path, from] of keys) {
-      stopIfTold(deps)
-      await sumFile(from, join(dataDir, path))
-    }
-  }
-  if (existsSync(join(dataDir, CONTENT))) folders.add(join(dataDir, CONTENT))
   stopIfTold(deps)
+  if (existsSync(join(dataDir, STORE))) leapChangesOfFile(join(dataDir, STORE), deps.clock.nowMs())
+  if (existsSync(join(dataDir, CONTENT))) folders.add(join(dataDir, CONTENT))
   for (const made of folders) syncPath(made)
   syncPath(dataDir)
   stopIfTold(deps)

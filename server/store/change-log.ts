@@ -62,10 +62,10 @@ function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, 
 }
 
 /** More than were ever given out beside those that the store knows of. */
-const LEAP = 1_000_000
+export const CHANGE_LEAP = 1_000_000
 /** After a store was set back: past all numbers of the time that is gone, so that whoever stands at one of them is told to look at everything again. */
 export async function leapChanges(trx: Transaction<Tables>, nowMs: number): Promise<void> {
   // Beyond the clock's milliseconds, too: a second restore of the same backup does not give out the numbers of the first again.
-  const value = sql<number>`case when value + ${LEAP} > ${nowMs} then value + ${LEAP} else ${nowMs} end`
+  const value = sql<number>`case when value + ${CHANGE_LEAP} > ${nowMs} then value + ${CHANGE_LEAP} else ${nowMs} end`
   await trx.updateTable('counters').set({ value }).where('name', '=', 'change').execute()
 }

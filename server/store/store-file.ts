@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { type Database, isDamage, isDiskFull, openSqlite } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { CHANGE_LEAP } from './change-log.ts'
 import { MIGRATIONS } from './migrations.ts'
 
 export const SCHEMA_NEWEST = MIGRATIONS.at(-1)?.version ?? 0
@@ -14,6 +15,19 @@ export function copyStoreFile(from: string, to: string): void {
     db.query('VACUUM INTO ?').run(to)
   } catch (error) {
     throw isDiskFull(error) ? new AppError('disk_full', { doing: 'copy the fleet store' }, { cause: error }) : error
+  } finally {
+    db.close()
+  }
+}
+
+/** CF3: of a copy that takes the place of the store. Whoever followed that one shall not take its numbers for this one's. */
+export function leapChangesOfFile(path: string, nowMs: number): void {
+  const db = openSqlite(path, { journal: 'DELETE' })
+  try {
+    // A file from before schema 3 has no such counter: nobody followed it.
+    db.query("UPDATE counters SET value = max(value + ?, ?) WHERE name = 'change'").run(CHANGE_LEAP, nowMs)
+  } catch (error) {
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error }) : error
   } finally {
     db.close()
   }

@@ -9,6 +9,7 @@ import { RESTORE_MARK, refuseUnfinishedRestore } from '../../server/backup/resto
 import { verifyBackup } from '../../server/backup/verify.ts'
 import { contentPath } from '../../server/store/content-names.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { openStoreFile } from '../../server/store/store-file.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -171,6 +172,10 @@ describe('create', () => {
     expect((await verifyBackup(to, deps())).warnings[0]).toContain('keys are not in it')
     await expect(restore(to, join(base, 'a'))).rejects.toMatchObject({ code: 'bad_options' })
     expect(existsSync(join(base, 'a'))).toBe(false)
+    for (const keysFrom of [join(base, 'none'), to]) {
+      await expect(restore(to, join(base, 'a'), { keysFrom })).rejects.toMatchObject({ code: 'bad_options' })
+      expect(existsSync(join(base, 'a'))).toBe(false)
+    }
     await restore(to, join(base, 'b'), { keysFrom: join(dataDir, 'keys') })
     expect(readFileSync(join(base, 'b', 'keys', 'mac.key'), 'utf8')).toBe(readFileSync(join(dataDir, 'keys', 'mac.key'), 'utf8'))
     await restore(to, join(base, 'c'), { newKeys: true })
@@ -381,6 +386,26 @@ describe('a backup that is not what it was', () => {
     expect([readdirSync(dir), readFileSync(join(dir, 'fleet.sqlite'), 'utf8')]).toEqual([['fleet.sqlite'], 'mine'])
   })
 
+  test('CF3 numbers of changes go on far beyond those of the backup: whoever followed the server that was is told to look again', async () => {
+    const { dataDir, to } = await filled()
+    await create(dataDir, to)
+    const position = async (at: string) => {
+      const store = await openSqliteStore(join(at, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(1) })
+      try {
+        const newest = await store.changes.position()
+        return { newest, soon: (await store.changes.read(newest - 10, { limit: 1 })).kind }
+      } finally {
+        await store.close()
+      }
+    }
+    const before = await position(dataDir)
+    const dir = join(tempDir(), 'restored')
+    await restore(to, dir)
+    const after = await position(dir)
+    expect(after.newest).toBeGreaterThanOrEqual(before.newest + 1_000_000)
+    expect(after.soon).toBe('gone')
+  })
+
   test('BK5 killed at any moment, it leaves a folder that no server starts with, or a whole one; the next restore begins anew', async () => {
     await start()
     const manifest = readManifest(to)
@@ -400,7 +425,10 @@ describe('a backup that is not what it was', () => {
       await restore(to, dir).catch((error: unknown) => {
         if (seen.whole === 0) throw error
       })
-      for (const { path, sha256 } of manifest.files) expect(sha256Hex(readFileSync(join(dir, path)))).toBe(sha256)
+      // The store's numbers of changes leap (CF3): all else is as it was.
+      for (const { path, sha256 } of manifest.files.filter(({ path }) => path !== 'fleet.sqlite'))
+        expect(sha256Hex(readFileSync(join(dir, path)))).toBe(sha256)
+      openStoreFile(join(dir, 'fleet.sqlite'), { whole: true }).close()
       for (const [name] of manifest.content) expect(sha256Hex(readFileSync(join(dir, 'content', contentPath(name))))).toBe(name)
       expect(existsSync(join(dir, RESTORE_MARK))).toBe(false)
     }
