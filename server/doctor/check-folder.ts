@@ -6,11 +6,13 @@ import { RESTORE_MARK } from '../backup/restore-mark.ts'
 import { signingFingerprint } from '../backup/signing-file.ts'
 import type { Findings } from './findings.ts'
 
+const GROUP = 0o070
+const OTHERS = 0o007
 /** Less is too little, or less than the fleet store again: a migration, or a backup beside it, needs that. */
 const FREE_BYTES_MIN = 512 * 1_024 * 1_024
 
 export function checkFolder(dataDir: string, findings: Findings): void {
-  if ((statSync(dataDir).mode & 0o077) !== 0) findings.tell('folder_open', dataDir)
+  if ((statSync(dataDir).mode & OTHERS) !== 0) findings.tell('folder_open', dataDir)
   if (existsSync(join(dataDir, RESTORE_MARK))) findings.tell('restore_unfinished', join(dataDir, RESTORE_MARK))
   const { bavail, bsize } = statfsSync(dataDir)
   const free = bavail * bsize
@@ -27,7 +29,9 @@ export function checkKeys(dataDir: string, findings: Findings): void {
       findings.tell('key_missing', path)
       continue
     }
-    if ((found.mode & 0o077) !== 0) findings.tell('key_open', `${path} has mode ${(found.mode & 0o777).toString(8)}`)
+    const shown = `${path} has mode ${(found.mode & 0o777).toString(8)}`
+    if ((found.mode & OTHERS) !== 0) findings.tell('key_open', shown)
+    else if ((found.mode & GROUP) !== 0) findings.tell('key_group', shown)
     const why = whyNoKey(path, readFileSync(join(dataDir, path), 'utf8'), findings)
     if (why !== null) findings.tell('key_bad', `${path} ${why}`)
   }

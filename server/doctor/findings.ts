@@ -54,6 +54,12 @@ export const FINDINGS = define({
     means: 'Who has it can speak to every agent as the server.',
     remedy: 'chmod 600 it; if strangers had access, rotate it with `skerry server-key rotate`.',
   },
+  key_group: {
+    severity: 'note',
+    what: 'A group can read a key of the server.',
+    means: 'Volumes of pods with an fsGroup are like that. Who is in that group can speak to every agent as the server.',
+    remedy: 'Nothing, if the group is the server’s own; else chmod 600 it.',
+  },
   store_damaged: {
     severity: 'error',
     what: 'The fleet store is damaged.',
