@@ -1,9 +1,9 @@
 // The port to counts: read from where they are kept, so that an answer costs what it holds and not what the fleet has. What depends on the time of day is
 // counted when it is asked for: who is online, and how old drift is.
 import { setImmediate } from 'node:timers/promises'
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import { driftStatusSchema } from '../../shared/model/status.ts'
@@ -58,7 +58,8 @@ export interface Rollups {
 
 /** Keys read at once. */
 const SLICE_KEYS = 500
-const CLUSTERS_A_TIME = 200
+/** Clusters whose rows are read at once. */
+const CLUSTERS_A_TIME = 50
 const NAMES_KEPT = 5
 
 export function createRollups(db: StoreDb): Rollups {
@@ -205,43 +206,76 @@ async function livenessWord(db: ReadDb, nowMs: number, within: OnlineWithin) {
 
 async function liveness(db: ReadDb, nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>> {
   const counts: Record<LivenessWord, number> = { Online: 0, Offline: 0, NeverSeen: 0, Revoked: 0 }
-  if ((await db.selectFrom('clusters').select('no').limit(1).execute()).length === 0) return counts
-  const word = await livenessWord(db, nowMs, within)
-  const rows = await db
-    .selectFrom('clusters')
-    .select((eb) => [word(eb).as('word'), eb.fn.countAll<number>().as('n')])
-    .groupBy('word')
-    .execute()
-  for (const row of rows) counts[row.word] = row.n
+  for await (const { word, between } of livenessSlices(db, nowMs, within)) {
+    const rows = await between(db.selectFrom('clusters'))
+      .select((eb) => [word(eb).as('word'), eb.fn.countAll<number>().as('n')])
+      .groupBy('word')
+      .execute()
+    for (const row of rows) counts[row.word] += row.n
+  }
   return counts
 }
 
+/** Numbers of clusters that one statement looks at: about a millisecond. */
+const NUMBERS_A_TIME = 1_000
+
+/** Others have a turn in between. */
+async function* livenessSlices(db: ReadDb, nowMs: number, within: OnlineWithin) {
+  const last = await db.selectFrom('clusters').select('no').orderBy('no', 'desc').limit(1).executeTakeFirst()
+  if (last === undefined) return
+  const word = await livenessWord(db, nowMs, within)
+  for (let from = 0; from <= last.no; from += NUMBERS_A_TIME) {
+    if (from > 0) await setImmediate()
+    const between = <O>(query: SelectQueryBuilder<Tables, 'clusters', O>) =>
+      query.where('clusters.no', '>=', from).where('clusters.no', '<', from + NUMBERS_A_TIME)
+    yield { word, between }
+  }
+}
+
 async function awayOfServices(
-  db: StoreDb,
+  { read: db }: StoreDb,
   services: readonly ServiceId[],
   nowMs: number,
   within: OnlineWithin,
 ): Promise<Map<string, AwayOfService>> {
-  const away = new Map<string, AwayOfService>()
-  const asked = new Set(services.map(serviceKey))
-  if (asked.size === 0 || (await db.read.selectFrom('clusters').select('no').limit(1).execute()).length === 0) return away
-  const word = await livenessWord(db.read, nowMs, within)
-  const clusters = await db.read.selectFrom('clusters').select(['cluster_id', 'name']).where(word, '!=', 'Online').orderBy('name').execute()
+  const away = new Map(services.map((id): [string, AwayOfService] => [serviceKey(id), { count: 0, names: [] }]))
+  if (away.size === 0) return away
+  const clusters: Array<{ cluster_id: ClusterId; name: string }> = []
+  for await (const { word, between } of livenessSlices(db, nowMs, within)) {
+    const some = between(db.selectFrom('clusters')).select(['cluster_id', 'name'])
+    clusters.push(...(await some.where(word, '!=', 'Online').execute()))
+  }
+  clusters.sort((a, b) => (a.name < b.name ? -1 : 1))
   for (let start = 0; start < clusters.length; start += CLUSTERS_A_TIME) {
     if (start > 0) await setImmediate()
-    const some = new Map(clusters.slice(start, start + CLUSTERS_A_TIME).map(({ cluster_id, name }) => [cluster_id, name]))
-    const rows = await db.read
-      .selectFrom('desired')
-      .select(['cluster_id', 'project', 'service'])
-      .where('cluster_id', 'in', [...some.keys()])
-      .where('sync', 'is not', null)
-      .execute()
-    for (const { cluster_id, ...id } of rows) {
-      const key = serviceKey(id)
-      if (!asked.has(key)) continue
-      const held = away.get(key) ?? { count: 0, names: [] }
-      away.set(key, { count: held.count + 1, names: [...held.names, some.get(cluster_id) ?? ''].sort().slice(0, NAMES_KEPT) })
-    }
+    await countAway(db, clusters.slice(start, start + CLUSTERS_A_TIME), away)
   }
+  for (const [key, { count }] of away) if (count === 0) away.delete(key)
   return away
+}
+
+/** `clusters`: in the order of their names. */
+async function countAway(
+  db: ReadDb,
+  clusters: ReadonlyArray<{ cluster_id: ClusterId; name: string }>,
+  away: ReadonlyMap<string, AwayOfService>,
+): Promise<void> {
+  const rows = await db
+    .selectFrom('desired')
+    .select(['cluster_id', 'project', 'service'])
+    .where(
+      'cluster_id',
+      'in',
+      clusters.map(({ cluster_id }) => cluster_id),
+    )
+    .where('sync', 'is not', null)
+    .execute()
+  const placed = Map.groupBy(rows, ({ cluster_id }) => cluster_id)
+  for (const { cluster_id, name } of clusters)
+    for (const id of placed.get(cluster_id) ?? []) {
+      const held = away.get(serviceKey(id))
+      if (held === undefined) continue
+      held.count += 1
+      if (held.names.length < NAMES_KEPT) held.names.push(name)
+    }
 }
