@@ -97,7 +97,8 @@ export async function startPostgres({ tls }: { tls?: { cert: string; key: string
   }
   const start = async () => {
     // A shell that waits for our end of its pipe to close: then it ends the server at once, whatever became of us.
-    const watched = '"$@" >"$LOG" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server 2>/dev/null; wait $server'
+    // And if somebody kills the shell, the kernel does the same.
+    const watched = 'setpriv --pdeathsig QUIT "$@" >"$LOG" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server 2>/dev/null; wait $server'
     server = Bun.spawn([...runner.prefix, 'sh', '-c', watched, 'postgres', join(BIN, 'postgres'), '-D', data], {
       cwd: folder.path,
       stdin: 'pipe',
