@@ -1,5 +1,5 @@
 // What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
-import { sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import { leapChanges } from './change-log.ts'
 import type { RestoreProof, Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
@@ -39,7 +39,10 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
     },
     recordRestoreProofs: (proofs) =>
       db.write(async ({ sql: trx, changes }) => {
-        if (!(await saysMore(trx, proofs))) return
+        const held = await trx.selectFrom('restore_proofs').selectAll().execute()
+        if (!saysMore(held, proofs)) return
+        // The store was set back, perhaps long ago: whoever follows it stands at numbers of the time that is gone.
+        if (held.length === 0) await leapChanges(trx, Math.max(...proofs.map(({ atMs }) => atMs)))
         changes.add({ topic: 'restore', keys: proofs.map(({ clusterId }) => clusterId) })
         for (let start = 0; start < proofs.length; start += PROOFS_A_TIME)
           await trx
@@ -74,8 +77,7 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
 }
 
 /** Than what was recorded. */
-async function saysMore(trx: Transaction<Tables>, proofs: readonly RestoreProof[]): Promise<boolean> {
-  const rows = await trx.selectFrom('restore_proofs').selectAll().execute()
+function saysMore(rows: ReadonlyArray<Tables['restore_proofs']>, proofs: readonly RestoreProof[]): boolean {
   const held = new Map(rows.map((row) => [row.cluster_id, row]))
   return proofs.some(({ clusterId, epoch, ordinal }) => {
     const row = held.get(clusterId)

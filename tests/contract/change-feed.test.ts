@@ -6,6 +6,7 @@ import { createStoreDb } from '../../server/store/store-db.ts'
 import type { ChangeTopic } from '../../shared/model/change.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { testPostgres } from '../support/postgres.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
 import { POSTGRES, STORES, type StorePlace } from '../support/stores.ts'
 
 setDefaultTimeout(20_000) // PostgreSQL on a busy machine
@@ -117,6 +118,17 @@ describe.each(STORES)('$name', (kind) => {
     expect(await store.changes.read(position, { limit: 10 })).toMatchObject({ kind: 'changes', items: [] })
     await store.settleRestore(4_000_000)
     expect(await store.changes.position()).toBeGreaterThan(position + 100_000)
+  })
+
+  test('CF3 the first proof that the store was set back makes every earlier number gone, further ones none', async () => {
+    await write(store, 'a')
+    const id = await joinCluster(store, 'a')
+    const before = await store.changes.position()
+    await store.recordRestoreProofs([{ clusterId: id, epoch: 2, ordinal: 3, atMs: 5_000_000 }])
+    const position = await store.changes.position()
+    expect(await store.changes.read(before, { limit: 10 })).toMatchObject({ kind: 'gone', newest: position })
+    await store.recordRestoreProofs([{ clusterId: id, epoch: 3, ordinal: 3, atMs: 6_000_000 }])
+    expect(await store.changes.position()).toBe(position + 1)
   })
 
   test('CF4 whoever follows gets what was there and what comes, in order, filtered by topic', async () => {
