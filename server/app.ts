@@ -15,6 +15,7 @@ import { changeRoutes } from './http/change-routes.ts'
 import { countRoutes } from './http/count-routes.ts'
 import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
+import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { createFleetViews } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
@@ -87,6 +88,7 @@ function createElysia(deps: AppDeps) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(historyRoutes(admin))
     .use(changeRoutes(admin))

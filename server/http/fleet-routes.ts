@@ -3,20 +3,13 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { confirmationViewSchema, eventViewSchema, listOf, objectViewSchema, placementViewSchema } from '../../shared/model/views.ts'
+import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
-import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
+import { limitQuery } from './query.ts'
 import { confirmationView } from './resource-routes.ts'
 import { keyNotFound } from './write-resource.ts'
 
-const objectQuery = z.object({
-  cluster: nameSchema.optional(),
-  project: nameSchema.optional(),
-  service: nameSchema.optional(),
-  limit: limitQuery,
-  continue: continueQuery,
-})
 const eventQuery = z.object({
   /** Strictly after this id; without it the newest. */
   after: z.coerce.number().int().min(0).optional(),
@@ -57,14 +50,6 @@ export function fleetRoutes(deps: AdminDeps) {
         return { items: await views.placementsInCluster(cluster), continue: null }
       },
       { params: z.object({ name: nameSchema }), response: listOf(placementViewSchema), detail: { summary: 'The services of a cluster' } },
-    )
-    .get(
-      '/objects',
-      async ({ query: { limit, continue: from, ...filter } }) => {
-        const { items, next } = await views.objects({ ...given({ ...filter, after: decodeContinue(from) }), limit })
-        return { items, continue: encodeContinue(next) }
-      },
-      { query: objectQuery, response: listOf(objectViewSchema), detail: { summary: 'Objects as their agents last reported them' } },
     )
     .get(
       '/events',

@@ -28,6 +28,7 @@ const FAILURES = {
   422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
   429: 'Too many at once; Retry-After says when to come back',
   500: 'The server met an error of its own; its log has it',
+  503: 'Many look through the fleet at this time; Retry-After says when to come back',
   507: 'The data folder has no space left; nothing was changed',
 } as const
 
@@ -45,6 +46,7 @@ function failuresOf(method: string, path: string, { parameters = [], requestBody
   const found: Failure[] = [401, 500]
   if (parameters.length > 0 || requestBody !== undefined) found.push(400)
   if (path.includes('{')) found.push(404)
+  if (parameters.some(({ name }) => name === 'search')) found.push(503)
   if (requestBody !== undefined) found.push(413, 422)
   if (method !== 'get') found.push(507)
   if (path.endsWith('/changes')) found.push(410, 429)

@@ -41,7 +41,7 @@ export function resourceRoutes(deps: AdminDeps) {
       ...(selector === undefined ? {} : { selector }),
       ...(after === undefined ? {} : { after }),
     })
-    return { items: await deps.views.resources(page.items), continue: encodeContinue(page.next) }
+    return { items: await deps.views.listed(page.items), continue: encodeContinue(page.next) }
   }
   const show = async (key: ResourceKey, set: Headers) => {
     const resource = await deps.store.getResource(key)
@@ -139,7 +139,6 @@ export function resourceRoutes(deps: AdminDeps) {
       doc('Service', 'delete', { params: inProject }),
     )
   const clusters = new Elysia({ tags: ['clusters'] })
-    .get('/clusters', ({ query }) => lister('Cluster')(query), doc('Cluster', 'list', { query: listQuery }))
     .get('/clusters/:name', ({ params, set }) => show(cluster(params), set), doc('Cluster', 'get', { params: inFleet }))
     .put(
       '/clusters/:name',

@@ -2,6 +2,7 @@
 import { HEALTH_WORST } from '../../shared/model/status.ts'
 import { byText, type ClusterEntry, type FleetDictionary, type StateEntry } from './fleet-dictionary.ts'
 import { isOpenDrift, ObjectMasks } from './fleet-filter.ts'
+import { seenClusters } from './fleet-placements.ts'
 import type { FleetPage, ObjectFacts, ObjectQuery, Position } from './fleet-queries.ts'
 import { type Costs, type Driver, type Plan, planObjects } from './fleet-query-plan.ts'
 import { pairOf, type RowPage, type StatusRow, type StatusRows, unpair } from './fleet-query-sql.ts'
@@ -359,7 +360,7 @@ export class ObjectReader {
       return drift === undefined ? [] : [pairOf(row.cluster_no, drift)]
     })
     const drifts = await this.#rows.docsOfPairs(driftPairs)
-    const clusters = await this.#seen(new Set(rows.map(({ cluster_no }) => cluster_no)))
+    const clusters = await seenClusters(this.#db, this.#dictionary, new Set(rows.map(({ cluster_no }) => cluster_no)))
     return rows.flatMap((row): ObjectFacts[] => {
       const whole = row.state_id === null ? looked.get(pairOfRow(row)) : row
       const name = this.#dictionary.namesById.get(row.name_id)
@@ -386,22 +387,6 @@ export class ObjectReader {
         },
       ]
     })
-  }
-
-  async #seen(numbers: ReadonlySet<number>): Promise<Map<number, ObjectFacts['cluster']>> {
-    const seen = new Map<number, ObjectFacts['cluster']>()
-    if (numbers.size === 0) return seen
-    const rows = await this.#db
-      .selectFrom('clusters')
-      .select(['no', 'last_seen_ms', 'wait_s'])
-      .where('no', 'in', [...numbers])
-      .execute()
-    for (const { no, last_seen_ms, wait_s } of rows) {
-      const cluster = this.#dictionary.clustersByNo.get(no)
-      if (cluster !== undefined)
-        seen.set(no, { name: cluster.name, revoked: cluster.revoked, lastSeenMs: last_seen_ms, waitSeconds: wait_s })
-    }
-    return seen
   }
 }
 

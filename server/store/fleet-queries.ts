@@ -5,8 +5,8 @@ import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector } from '../../shared/model/labels.ts'
 import type { HealthWord, ObjectStatus, SyncWord } from '../../shared/model/status.ts'
-import type { ObjectSort } from '../../shared/model/views.ts'
-import type { ClusterRecord } from './store.ts'
+import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../shared/model/views.ts'
+import type { ClusterRecord, DesiredService } from './store.ts'
 
 /** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
 export type Position = ReadonlyArray<string | number | null>
@@ -53,16 +53,52 @@ export interface ObjectFacts {
   drift: unknown
 }
 
+export interface PlacementFilter extends ClusterFilter {
+  project?: string | undefined
+  service?: string | undefined
+  sync?: readonly SyncWord[] | undefined
+  health?: readonly HealthWord[] | undefined
+  /** Beginning of the desired revision's commit or digest. */
+  revision?: string | undefined
+  words?: readonly string[] | undefined
+}
+export interface PlacementQuery extends PlacementFilter, Paged {
+  sort: PlacementSort
+}
+export interface PlacementFacts {
+  cluster: SeenCluster
+  desired: DesiredService
+  /** Parsed document of the agent's report; null: none. */
+  status: unknown
+}
+
+export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
+  liveness?: readonly LivenessWord[] | undefined
+  /** Beginning of the version of its agent or of Kubernetes. */
+  version?: string | undefined
+  words?: readonly string[] | undefined
+  sort: ClusterSort
+  /** Liveness is a function of time. */
+  nowMs: number
+}
+
 export interface FleetPage<T> {
   items: T[]
   /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
   next: Position | null
 }
 
-export type FleetQuestion = { kind: 'objects'; query: ObjectQuery } | { kind: 'warm' }
+export type FleetQuestion =
+  | { kind: 'objects'; query: ObjectQuery }
+  | { kind: 'placements'; query: PlacementQuery }
+  | { kind: 'clusters'; query: ClusterQuery }
+  | { kind: 'warm' }
 /** By the kind of the question. */
 interface Answers {
   objects: FleetPage<ObjectFacts>
+  placements: FleetPage<PlacementFacts>
+  /** Names. */
+  clusters: FleetPage<string>
   warm: null
 }
 export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]

@@ -1,10 +1,12 @@
 // Answers fleet queries on a connection: one snapshot for each, the dictionary looked after first. In a Worker on SQLite, in the server itself on PostgreSQL.
 import { type Kysely, sql } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { findClusters } from './fleet-clusters.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
 import { ObjectReader } from './fleet-objects.ts'
+import { PlacementReader } from './fleet-placements.ts'
 import type { FleetAnswer, FleetQuestion } from './fleet-queries.ts'
-import { POSTGRES_COSTS, SQLITE_COSTS } from './fleet-query-plan.ts'
+import { type Costs, POSTGRES_COSTS, SQLITE_COSTS } from './fleet-query-plan.ts'
 import { StatusRows } from './fleet-query-sql.ts'
 import type { Engine, ReadDb } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -13,11 +15,13 @@ export class FleetQueryEngine {
   readonly #db: Kysely<Tables>
   readonly #engine: Engine
   readonly #clock: Clock
+  readonly #costs: Costs
   #dictionary: FleetDictionary
   /** Looking after the dictionary: one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
-  constructor(db: Kysely<Tables>, engine: Engine, clock: Clock) {
+  constructor(db: Kysely<Tables>, engine: Engine, clock: Clock, costs: Costs = engine === 'sqlite' ? SQLITE_COSTS : POSTGRES_COSTS) {
+    this.#costs = costs
     this.#db = db
     this.#engine = engine
     this.#clock = clock
@@ -29,10 +33,14 @@ export class FleetQueryEngine {
   }
 
   async #answer(question: FleetQuestion, db: ReadDb, dictionary: FleetDictionary): Promise<FleetAnswer<FleetQuestion>> {
-    const costs = this.#engine === 'sqlite' ? SQLITE_COSTS : POSTGRES_COSTS
+    const [engine, costs, statuses] = [this.#engine, this.#costs, new StatusRows(db, this.#engine)]
     switch (question.kind) {
       case 'objects':
-        return new ObjectReader(db, dictionary, new StatusRows(db, this.#engine), costs, question.query).page()
+        return new ObjectReader(db, dictionary, statuses, costs, question.query).page()
+      case 'placements':
+        return new PlacementReader({ db, engine, dictionary, costs, statuses }, question.query).page()
+      case 'clusters':
+        return findClusters(db, engine, dictionary, question.query)
       case 'warm':
         return null
     }

@@ -37,12 +37,31 @@ export interface Costs {
   lookup: number
   collectMax: number
   walkMax: number
+  /** Of services in clusters: rows that are fetched whole, rows that a walk looks at. */
+  placementsCollect: number
+  placementsWalk: number
 }
 
 /** bun:sqlite on one core of a common server; mostly what it takes to make a row an object, and to sort it. */
-export const SQLITE_COSTS: Costs = { scan: 0.8, bare: 0.6, lookup: 2, collectMax: 25_000, walkMax: 50_000 }
+export const SQLITE_COSTS: Costs = {
+  scan: 0.8,
+  bare: 0.6,
+  lookup: 2,
+  collectMax: 25_000,
+  walkMax: 50_000,
+  placementsCollect: 12_000,
+  placementsWalk: 30_000,
+}
 /** Rows travel through a socket and are parsed on the server's own thread. */
-export const POSTGRES_COSTS: Costs = { scan: 2, bare: 1.5, lookup: 3, collectMax: 40_000, walkMax: 60_000 }
+export const POSTGRES_COSTS: Costs = {
+  scan: 2,
+  bare: 1.5,
+  lookup: 3,
+  collectMax: 40_000,
+  walkMax: 60_000,
+  placementsCollect: 8_000,
+  placementsWalk: 20_000,
+}
 
 export type Driver = { kind: 'clusters' | 'names' | 'states' | 'drifts' | 'split' } | { kind: 'word'; word: number }
 export type Plan =

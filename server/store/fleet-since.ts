@@ -35,7 +35,8 @@ export async function walkSince(source: StatusRows, walk: SinceWalk): Promise<Ro
   const until = source.fetched + rowsMax
   const rows: StatusRow[] = []
   const ids = byRefs.map(({ id }) => id)
-  const first = after === undefined ? await source.endOfStates(ids, order) : Number(after[0])
+  // Where all rows of a time are behind, the next time is first.
+  const first = after === undefined ? await source.endOfStates(ids, order) : Number(after[0]) + (after[1] === null ? sign : 0)
   if (first === null) return { rows, next: null }
   let from = first
   let wanted = Math.max(64, limit / Math.max(density, 0.001))

@@ -46,19 +46,36 @@ export function matchesSelector(labels: Labels, selector: LabelSelector): boolea
   return true
 }
 
-/** kubectl's `-l` form: `a=b,c!=d,e,!f`. Returns null and never a partial selector when it cannot be read. */
+/** kubectl's `-l` form: `a=b,c!=d,e,!f,g in (x,y),h notin (z)`. Returns null and never a partial selector when it cannot be read. */
 export function parseSelectorText(text: string): LabelSelector | null {
   const matchExpressions: NonNullable<LabelSelector['matchExpressions']> = []
-  for (const part of text.split(',').map((piece) => piece.trim())) {
-    if (part === '') return null
-    const match = /^(?:(!)\s*([^\s=!]+)|([^\s=!]+)(?:\s*(==|=|!=)\s*(\S*))?)$/.exec(part)
-    if (!match) return null
-    const [, not, absentKey, key, operator, value = ''] = match
-    const name = not ? absentKey : key
-    if (name === undefined || !LABEL_KEY.test(name) || !LABEL_VALUE.test(value)) return null
-    if (not) matchExpressions.push({ key: name, operator: 'DoesNotExist' })
-    else if (operator === undefined) matchExpressions.push({ key: name, operator: 'Exists' })
-    else matchExpressions.push({ key: name, operator: operator === '!=' ? 'NotIn' : 'In', values: [value] })
+  // Commas in parentheses part values, others part requirements.
+  for (const part of text.split(/,(?![^(]*\))/).map((piece) => piece.trim())) {
+    const rule = parseRequirement(part)
+    if (rule === null) return null
+    matchExpressions.push(rule)
   }
   return { matchExpressions }
+}
+
+const SET_BASED = /^([^\s=!()]+)\s+(in|notin)\s*\(([^()]*)\)$/
+const EQUALITY_BASED = /^(?:(!)\s*([^\s=!()]+)|([^\s=!()]+)(?:\s*(==|=|!=)\s*(\S*))?)$/
+
+function parseRequirement(part: string): NonNullable<LabelSelector['matchExpressions']>[number] | null {
+  const set = SET_BASED.exec(part)
+  if (set !== null) {
+    const [, key = '', operator, list = ''] = set
+    const values = list.split(',').map((value) => value.trim())
+    if (!LABEL_KEY.test(key) || !values.every((value) => LABEL_VALUE.test(value))) return null
+    return { key, operator: operator === 'in' ? 'In' : 'NotIn', values }
+  }
+  const match = EQUALITY_BASED.exec(part)
+  if (!match) return null
+  const [, not, absentKey, key, operator, value = ''] = match
+  const name = not ? absentKey : key
+  if (name === undefined || !LABEL_KEY.test(name) || !LABEL_VALUE.test(value)) return null
+  if (not) return { key: name, operator: 'DoesNotExist' }
+  return operator === undefined
+    ? { key: name, operator: 'Exists' }
+    : { key: name, operator: operator === '!=' ? 'NotIn' : 'In', values: [value] }
 }

@@ -1,6 +1,7 @@
 // Counts that are kept with every change, over random histories: after each step they equal what all rows count, and what people are shown.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createFleetViews } from '../../server/http/fleet-views.ts'
+import type { FleetPage, ObjectFacts, Position } from '../../server/store/fleet-queries.ts'
 import { countDifferences, rebuildCounts, recount, wordDifferences } from '../../server/store/rollup-recount.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
@@ -105,9 +106,13 @@ async function shown(store: Store): Promise<Record<string, number>> {
       count(`service ${project}/${service} ${sync}/${health}`)
     }
   }
-  for (const { project, service, sync, health } of (await views.objects({ limit: 10_000 })).items) {
-    count(`object  ${sync}/${health}`)
-    count(`service_object ${project}/${service} ${sync}/${health}`)
+  for (let after: Position | null | undefined; after !== null; ) {
+    const page: FleetPage<ObjectFacts> = await store.queries.answer({ kind: 'objects', query: { sort: 'cluster', limit: 500, after } })
+    for (const { id, status } of page.items) {
+      count(`object  ${status.sync}/${status.health}`)
+      count(`service_object ${id.project}/${id.service} ${status.sync}/${status.health}`)
+    }
+    after = page.next
   }
   return counts
 }

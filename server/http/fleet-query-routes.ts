@@ -1,0 +1,97 @@
+// Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
+import { Elysia } from 'elysia'
+import type { z } from 'zod'
+import { FLEET } from '../../shared/model/resources.ts'
+import { driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import {
+  clusterViewSchema,
+  listOf,
+  type ObjectView,
+  objectViewSchema,
+  type PlacementView,
+  placementViewSchema,
+} from '../../shared/model/views.ts'
+import { pruneSubject } from '../fleet/plan-service.ts'
+import { livenessOf, objectView, placementView } from '../fleet/status-view.ts'
+import type { ObjectFacts, PlacementFacts } from '../store/fleet-queries.ts'
+import type { Confirmation } from '../store/store.ts'
+import type { AdminDeps } from './deps.ts'
+import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
+import { jsonSchema } from './resource-routes.ts'
+
+export function fleetQueryRoutes({ store, views, clock }: AdminDeps) {
+  return new Elysia({ tags: ['fleet'] })
+    .get(
+      '/objects',
+      async ({ request }) => {
+        const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(objectParameters, request)
+        const asked = { ...rest, labels, words }
+        const after = readToken({ objects: asked }, token)
+        const { items, next } = await store.queries.answer({ kind: 'objects', query: { ...asked, limit, after } }, request.signal)
+        const nowMs = clock.nowMs()
+        return { items: items.map((facts) => toObjectView(facts, nowMs)), continue: writeToken({ objects: asked }, next) }
+      },
+      documented(objectParameters, objectViewSchema, 'Objects as their agents last reported them'),
+    )
+    .get(
+      '/placements',
+      async ({ request }) => {
+        const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(placementParameters, request)
+        const asked = { ...rest, labels, words }
+        const after = readToken({ placements: asked }, token)
+        const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
+        const questions = new Map((await store.listConfirmations()).map((item) => [item.subject, item]))
+        const nowMs = clock.nowMs()
+        return { items: items.map((facts) => toPlacementView(facts, questions, nowMs)), continue: writeToken({ placements: asked }, next) }
+      },
+      documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
+    )
+    .get(
+      '/clusters',
+      async ({ request }) => {
+        const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(clusterParameters, request)
+        const asked = { ...rest, labels, words }
+        const after = readToken({ clusters: asked }, token)
+        const query = { ...asked, limit, after, nowMs: clock.nowMs() }
+        const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
+        const resources = await Promise.all(items.map((name) => store.getResource({ kind: 'Cluster', project: FLEET, name })))
+        const found = await views.listed(resources.filter((resource) => resource !== null))
+        return { items: found, continue: writeToken({ clusters: asked }, next) }
+      },
+      documented(clusterParameters, clusterViewSchema, 'List clusters'),
+    )
+}
+
+function toObjectView({ cluster, id, ref, status, drift }: ObjectFacts, nowMs: number): ObjectView {
+  const known = drift === null ? null : (driftStatusSchema.safeParse(drift).data ?? null)
+  return objectView({ cluster, liveness: livenessOf(cluster, nowMs), id, ref, status, drift: known })
+}
+
+function toPlacementView(
+  { cluster, desired, status }: PlacementFacts,
+  questions: ReadonlyMap<string, Confirmation>,
+  nowMs: number,
+): PlacementView {
+  return placementView({
+    cluster,
+    liveness: livenessOf(cluster, nowMs),
+    desired,
+    status: status === null ? null : (serviceStatusSchema.safeParse(status).data ?? null),
+    confirmation: questions.get(pruneSubject(desired.clusterId, desired)) ?? null,
+  })
+}
+
+/** For the OpenAPI document alone: parameters are read by hand, so that wrong ones are told with the nearest right name, and what we made ourselves is not parsed again. */
+function documented(parameters: z.ZodObject, view: z.ZodType, summary: string) {
+  const { properties = {} } = jsonSchema(parameters) as { properties?: Record<string, object> }
+  const content = { 'application/json': { schema: jsonSchema(listOf(view), 'output') } }
+  return {
+    detail: {
+      summary,
+      parameters: Object.entries(properties).map(([name, schema]) => ({ in: 'query' as const, name, required: false, schema })),
+      responses: {
+        '200': { description: 'Done. A page may be short, even empty, and go on: so much was looked through for it', content },
+      },
+    },
+  }
+}

@@ -1,0 +1,127 @@
+// What an address asks of the fleet: its parameters by name, wrong ones told all at once with the nearest right name, and the token with which a list goes on. A token belongs to
+// the filter and the order that it was made for; what is in it may change.
+import { z } from 'zod'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { explainIssues } from '../../shared/model/explain.ts'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { type LabelSelector, parseSelectorText } from '../../shared/model/labels.ts'
+import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { CLUSTER_SORTS, LIVENESS_WORDS, OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { WORDS_MAX } from '../store/fleet-filter.ts'
+import type { Position } from '../store/fleet-queries.ts'
+import { continueQuery, limitQuery } from './query.ts'
+
+const text = (max: number) => z.string().min(1).max(max).optional()
+/** One or more, joined by commas. */
+const listOf = <const W extends readonly [string, ...string[]]>(words: W) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value),
+    z.array(z.enum(words)).min(1).optional(),
+  )
+
+const SELECTOR_EXPECTED = 'expected key=value, key!=value, key in (a,b), key notin (a,b), key or !key, joined by commas'
+const labelSelector = z
+  .string()
+  .max(4_096)
+  .optional()
+  .transform((value, context): LabelSelector | undefined => {
+    if (value === undefined || value === '') return undefined
+    const selector = parseSelectorText(value)
+    if (selector !== null) return selector
+    context.addIssue({ code: 'custom', message: SELECTOR_EXPECTED })
+    return z.NEVER
+  })
+const search = z
+  .string()
+  .max(512)
+  .optional()
+  .transform((value, context): string[] | undefined => {
+    const words = [...new Set((value ?? '').toLowerCase().split(/\s+/).filter(Boolean))]
+    if (words.length > WORDS_MAX) context.addIssue({ code: 'custom', message: `at most ${WORDS_MAX} words` })
+    return words.length === 0 ? undefined : words
+  })
+
+const paged = { limit: limitQuery, continue: continueQuery }
+const ofClusters = { cluster: nameSchema.optional(), labelSelector, project: nameSchema.optional(), service: nameSchema.optional() }
+const words = { sync: listOf(SYNC_WORDS), health: listOf(HEALTH_WORDS) }
+
+export const objectParameters = z.strictObject({
+  ...ofClusters,
+  kind: text(253),
+  /** '' is the core group. */
+  group: z.string().max(253).optional(),
+  namespace: z.string().max(253).optional(),
+  name: text(512),
+  ...words,
+  reason: text(128),
+  image: text(512),
+  drift: z.literal('open').optional(),
+  search,
+  sort: z.enum(OBJECT_SORTS).default('cluster'),
+  ...paged,
+})
+export const placementParameters = z.strictObject({
+  ...ofClusters,
+  ...words,
+  /** Beginning of a commit or a digest. */
+  revision: z
+    .string()
+    .regex(/^[0-9a-f]{4,64}$/, 'expected at least 4 hex digits of a commit or a digest')
+    .optional(),
+  search,
+  sort: z.enum(PLACEMENT_SORTS).default('cluster'),
+  ...paged,
+})
+export const clusterParameters = z.strictObject({
+  labelSelector,
+  liveness: listOf(LIVENESS_WORDS),
+  /** Of the agent or of Kubernetes, or the beginning of one. */
+  version: text(64),
+  search,
+  sort: z.enum(CLUSTER_SORTS).default('name'),
+  ...paged,
+})
+
+/** What of an address `schema` understands. Throws with everything that is wrong. */
+export function readParameters<T extends z.ZodType>(schema: T, request: Request): z.infer<T> {
+  const input: Record<string, string> = {}
+  // A parameter that comes twice is a list of both.
+  for (const [name, value] of new URL(request.url).searchParams)
+    input[name] = Object.hasOwn(input, name) ? `${input[name]},${value}` : value
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  const problems = explainIssues(schema, input, parsed.error).map(({ path, message }) => ({
+    path,
+    message: message.replace(/^unknown field/, 'unknown parameter'),
+  }))
+  throw new AppError('bad_request', { detail: 'parameters are wrong', problems })
+}
+
+const position = z.array(z.union([z.string().max(1_024), z.number(), z.null()])).max(5)
+const token = z.tuple([z.string(), position])
+
+/** Of a query without its page. */
+const queryMark = (query: object): string => sha256Hex(canonicalJson(query)).slice(0, 16)
+
+export const writeToken = (query: object, at: Position | null): string | null =>
+  at === null ? null : Buffer.from(JSON.stringify([queryMark(query), at])).toString('base64url')
+
+export function readToken(query: object, value: string | undefined): Position | undefined {
+  if (value === undefined || value === '') return undefined
+  const read = token.safeParse(parseJson(Buffer.from(value, 'base64url').toString()))
+  if (read.success && read.data[0] === queryMark(query)) return read.data[1]
+  throw new AppError('bad_request', {
+    detail: read.success ? 'continue belongs to another query' : 'continue is no token of a list',
+    remedy: 'Ask for the first page again, without it; filters and order stay the same from page to page.',
+    problems: [{ path: 'continue', message: 'expected what the page before answered, with the same filters and the same sort' }],
+  })
+}
+
+function parseJson(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,165 @@
+// Fleet queries on both databases: whatever is asked, pages put together are what a filter and a sort over all rows give.
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
+import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
+import type { ObjectFilter, ObjectQuery, PlacementFilter, Position } from '../../server/store/fleet-queries.ts'
+import { FleetQueryEngine } from '../../server/store/fleet-query-engine.ts'
+import { type Costs, SQLITE_COSTS } from '../../server/store/fleet-query-plan.ts'
+import type { Connections } from '../../server/store/store-db.ts'
+import type { LabelSelector } from '../../shared/model/labels.ts'
+import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { NaiveFleet } from '../support/naive-fleet.ts'
+import { STORES, type StoreKind } from '../support/stores.ts'
+
+setDefaultTimeout(120_000)
+const NOW_MS = 1_790_000_000_000
+const open: Connections[] = []
+afterEach(async () => {
+  for (const connections of open.splice(0)) await connections.close()
+})
+
+/** What decides between the ways an answer is found: as in production, nothing collected, hardly anything walked. */
+const COSTS: Record<string, Costs> = {
+  'as it comes': SQLITE_COSTS,
+  'always walked': { ...SQLITE_COSTS, collectMax: -1, placementsCollect: 0 },
+  'walked in small steps': { ...SQLITE_COSTS, collectMax: -1, walkMax: 300, placementsCollect: 0, placementsWalk: 50 },
+  'now and then collected': { ...SQLITE_COSTS, collectMax: 150, walkMax: 2_000, placementsCollect: 40, placementsWalk: 100 },
+}
+
+async function fleet(kind: StoreKind, shape: FleetShape) {
+  const place = await kind.place()
+  await (kind.name === 'SQLite' ? fillSqlite(place.at, shape) : fillPostgres(place.at, shape))
+  const connections = await place.connect()
+  open.push(connections)
+  return { connections, naive: new NaiveFleet(shape) }
+}
+
+type Random = () => number
+const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
+const some = <T>(random: Random, items: readonly T[]): T[] => items.filter(() => random() < 0.4)
+
+function randomSelector(random: Random): LabelSelector {
+  return pick<LabelSelector>(random, [
+    { matchLabels: { env: 'prod' } },
+    { matchExpressions: [{ key: 'env', operator: 'NotIn', values: ['prod', 'dev'] }] },
+    { matchExpressions: [{ key: 'ring', operator: 'In', values: ['0', '1'] }] },
+    { matchExpressions: [{ key: 'gpu', operator: 'DoesNotExist' }] },
+    { matchExpressions: [{ key: 'gpu', operator: 'Exists' }] },
+  ])
+}
+
+function randomObjects(random: Random, naive: NaiveFleet): ObjectFilter {
+  const one = pick(random, naive.objects)
+  const chance = (share: number) => random() < share
+  const word = () => pick(random, [pick(random, naive.words), one.cluster.slice(0, 4), one.name, 'nothing-like-it', '0', 'e']).toLowerCase()
+  const words = Array.from({ length: 1 + Math.floor(random() * 3) }, word).filter(Boolean)
+  return {
+    ...(chance(0.15) ? { cluster: one.cluster } : {}),
+    ...(chance(0.25) ? { labels: randomSelector(random) } : {}),
+    ...(chance(0.1) ? { project: one.project } : {}),
+    ...(chance(0.2) ? { service: one.service } : {}),
+    ...(chance(0.15) ? { kind: chance(0.5) ? one.kind : one.kind.toLowerCase() } : {}),
+    ...(chance(0.1) ? { group: one.group } : {}),
+    ...(chance(0.1) ? { namespace: one.namespace } : {}),
+    ...(chance(0.15) ? { name: one.name } : {}),
+    ...(chance(0.1) ? { sync: some(random, SYNC_WORDS) } : {}),
+    ...(chance(0.25) ? { health: some(random, HEALTH_WORDS) } : {}),
+    ...(chance(0.1) ? { reason: one.reason } : {}),
+    ...(chance(0.1) ? { image: pick(random, ['part-0', 'web/', 'sha256:1', 'none']) } : {}),
+    ...(chance(0.1) ? { drift: 'open' as const } : {}),
+    ...(chance(0.35) ? { words } : {}),
+  }
+}
+
+function randomPlacements(random: Random, naive: NaiveFleet): PlacementFilter {
+  const one = pick(random, naive.placements)
+  const chance = (share: number) => random() < share
+  return {
+    ...(chance(0.15) ? { cluster: one.cluster } : {}),
+    ...(chance(0.25) ? { labels: randomSelector(random) } : {}),
+    ...(chance(0.2) ? { project: one.project } : {}),
+    ...(chance(0.2) ? { service: one.service } : {}),
+    ...(chance(0.2) ? { sync: some(random, SYNC_WORDS) } : {}),
+    ...(chance(0.2) ? { health: some(random, HEALTH_WORDS) } : {}),
+    ...(chance(0.15) ? { revision: one.digest.slice(0, 6) } : {}),
+    ...(chance(0.3) ? { words: [pick(random, [one.service.slice(0, 3), one.cluster.slice(0, 5), 'zzz'])] } : {}),
+  }
+}
+
+/** All pages; a page may be empty and go on, but none is too long, and the list ends. */
+async function walk<T>(limit: number, ask: (after: Position | undefined) => Promise<{ items: T[]; next: Position | null }>): Promise<T[]> {
+  const all: T[] = []
+  let after: Position | undefined
+  for (let pages = 0; ; pages++) {
+    const { items, next } = await ask(after)
+    expect(items.length).toBeLessThanOrEqual(limit)
+    all.push(...items)
+    if (next === null) return all
+    // As it travels in a token.
+    after = JSON.parse(JSON.stringify(next)) as Position
+    if (pages > 5_000) throw new Error('the list does not end')
+  }
+}
+
+describe.each(STORES)('$name', (kind) => {
+  const isSqlite = kind.name === 'SQLite'
+  const fleets = isSqlite ? 12 : 3
+  test.each(Object.entries(COSTS))(
+    'QY1 QY2 objects by any filter in any order, %s: pages put together are filter and sort of all',
+    async (_, costs) => {
+      const random = seededRandom(isSqlite ? 1 : 2)
+      let found = 0
+      for (let n = 0; n < fleets; n++) {
+        const shape = {
+          clusters: 1 + Math.floor(random() * 40),
+          objects: 20 + Math.floor(random() * 60),
+          nowMs: NOW_MS,
+          seed: n,
+          tickMs: n % 2 === 0 ? 1 : 86_400_000 * 20,
+        }
+        const { connections, naive } = await fleet(kind, shape)
+        const engine = new FleetQueryEngine(connections.reader, connections.engine, systemClock, costs)
+        for (let q = 0; q < 40; q++) {
+          const query = { ...randomObjects(random, naive), sort: pick(random, OBJECT_SORTS) } satisfies Omit<ObjectQuery, 'limit'>
+          const expected = naive.objectsOf(query)
+          const limit = expected.length > 400 ? 100 + Math.floor(random() * 400) : 1 + Math.floor(random() * 60)
+          const items = await walk(limit, (after) => engine.answer({ kind: 'objects', query: { ...query, limit, after } }))
+          const keys = items.map(
+            ({ cluster, id, ref }) => `${cluster.name} ${id.project}/${id.service}/${ref.group}/${ref.kind}/${ref.namespace}/${ref.name}`,
+          )
+          expect({ n, query, limit, keys }).toEqual({ n, query, limit, keys: expected })
+          found += keys.length
+        }
+        await connections.close()
+        open.splice(0)
+      }
+      expect(found).toBeGreaterThan(5_000)
+    },
+  )
+
+  test.each(Object.entries(COSTS))('QY1 QY2 services in clusters by any filter in any order, %s', async (_, costs) => {
+    const random = seededRandom(isSqlite ? 3 : 4)
+    for (let n = 0; n < fleets; n++) {
+      const { connections, naive } = await fleet(kind, {
+        clusters: 1 + Math.floor(random() * 60),
+        objects: 20,
+        nowMs: NOW_MS,
+        seed: 100 + n,
+      })
+      const engine = new FleetQueryEngine(connections.reader, connections.engine, systemClock, costs)
+      for (let q = 0; q < 30; q++) {
+        const query = { ...randomPlacements(random, naive), sort: pick(random, PLACEMENT_SORTS) }
+        const expected = naive.placementsOf(query)
+        const limit = 1 + Math.floor(random() * 200)
+        const items = await walk(limit, (after) => engine.answer({ kind: 'placements', query: { ...query, limit, after } }))
+        const keys = items.map(({ cluster, desired }) => `${cluster.name} ${desired.project}/${desired.service}`)
+        expect({ n, query, limit, keys }).toEqual({ n, query, limit, keys: expected })
+      }
+      await connections.close()
+      open.splice(0)
+    }
+  })
+})
