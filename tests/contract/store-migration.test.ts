@@ -1,6 +1,6 @@
 // Fleet stores of earlier schemas, with data: what was there is there, on both databases.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { copyFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { connectSqlite } from '../../server/store/connections.ts'
@@ -10,7 +10,7 @@ import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { FIXTURES, makeOldStore, openTables, readAnswers } from '../support/old-store.ts'
 import { readPort } from '../support/read-port.ts'
 import { canMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts'
-import { SQLITE, STORES, type StoreKind, type StorePlace } from '../support/stores.ts'
+import { POSTGRES, SQLITE, STORES, type StoreKind, type StorePlace } from '../support/stores.ts'
 
 setDefaultTimeout(60_000) // PostgreSQL is started in one of them
 
@@ -173,4 +173,30 @@ onSmallDisk('ST2 ST11 a file whose disk has no room for its migration stays as i
   } finally {
     disk.remove()
   }
+})
+
+test('UK4 a file that is mostly free inside gives that back at the next start', async () => {
+  const { at } = await SQLITE.place()
+  await (await connectSqlite(at)).close()
+  const raw = openSqlite(at, { synchronous: 'OFF' })
+  raw.run('create table much (bytes blob)')
+  for (let i = 0; i < 66; i++) raw.run('insert into much values (zeroblob(1048576))')
+  raw.run('drop table much')
+  raw.close()
+  expect(statSync(at).size).toBeGreaterThan(64 * 1_048_576)
+  await (await connectSqlite(at)).close()
+  expect(statSync(at).size).toBeLessThan(1_048_576)
+})
+
+test('UK6 PostgreSQL knows after a migration how many rows there are, and looks after what is written all the time by itself', async () => {
+  const place = await makeOldStore(POSTGRES, 2)
+  await readAll(place)
+  expect(await select(POSTGRES, place, "select reltuples::bigint as n from pg_class where relname = 'status_rows'")).toEqual([{ n: 24 }])
+  const tuned = await select(
+    POSTGRES,
+    place,
+    "select relname from pg_class where reloptions is not null and relkind = 'r' order by relname",
+  )
+  const tables = ['changes', 'clusters', 'counters', 'desired', 'events', 'names', 'rollups', 'states', 'status_rows']
+  expect(tuned).toEqual(tables.map((relname) => ({ relname })))
 })

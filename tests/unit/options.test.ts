@@ -7,7 +7,7 @@ const table = {
   logLevel: { type: 'text', help: 'Log level.', default: 'info', choices: ['debug', 'info'] },
   joinToken: { type: 'text', help: 'Join token.', secret: true, choices: ['x'] },
   quiet: { type: 'flag', help: 'Say less.' },
-  limit: { type: 'integer', help: 'How many.' },
+  limit: { type: 'integer', help: 'How many.', max: 100 },
 } as const satisfies OptionTable
 
 describe('readOptions', () => {
@@ -27,6 +27,14 @@ describe('readOptions', () => {
       ],
     })
   })
+})
+
+test.each([
+  ['100', []],
+  ['101', [{ path: '--limit (SKERRY_LIMIT)', message: 'expected a whole number up to 100, not "101"' }]],
+])('a greatest number: %s', (limit, problems) => {
+  const read = readOptions(table, { data: '/flag', limit }, {})
+  expect<unknown>(read.kind === 'problems' ? read.problems : []).toEqual(problems)
 })
 
 test.each([
