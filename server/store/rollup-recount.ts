@@ -16,6 +16,7 @@ const ROWS_A_TIME = 500
 /** What all rows together count. Of a store that others write to meanwhile it is right only inside a transaction that sees one moment. */
 export async function recount(db: ReadDb): Promise<RollupDeltas> {
   const counts = new RollupDeltas()
+  await countDrifts(db, counts)
   for await (const slice of clusterSlices(db)) {
     await countClusters(db, slice, counts)
     await countObjects(db, slice, counts)
@@ -59,23 +60,37 @@ async function countClusters(db: ReadDb, { first, last }: Slice, counts: RollupD
 }
 
 async function countObjects(db: ReadDb, { first, last }: Slice, counts: RollupDeltas): Promise<void> {
-  // A cross join, because SQLite then begins with the rows: by their names it would look each of them up.
+  const said = db
+    .selectFrom('status_rows')
+    .select((eb) => ['name_id', 'state_id', eb.fn.countAll<number>().as('count')])
+    .where('cluster_no', '>=', first)
+    .where('cluster_no', '<=', last)
+    .where('state_id', 'is not', null)
+    .groupBy(['name_id', 'state_id'])
   const groups = await db
-    .selectFrom('status_rows as r')
-    .crossJoin('names as n')
-    .crossJoin('states as s')
-    .select(['n.kind', 'n.project', 'n.service', 's.sync', 's.health', 's.images', 's.reason'])
-    .select(sql<number>`r.since_ms / ${sql.lit(HOUR_MS)}`.as('hour'))
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('r.cluster_no', '>=', first)
-    .where('r.cluster_no', '<=', last)
-    .whereRef('n.id', '=', 'r.name_id')
-    .whereRef('s.id', '=', 'r.state_id')
-    .where('n.kind', 'in', ['object', 'drift'])
-    .groupBy(['n.kind', 'n.project', 'n.service', 's.sync', 's.health', 's.images', 's.reason', 'hour'])
+    .selectFrom(said.as('g'))
+    .innerJoin('names as n', 'n.id', 'g.name_id')
+    .innerJoin('states as s', 's.id', 'g.state_id')
+    .select(['n.project', 'n.service', 's.sync', 's.health', 's.images', 'g.count'])
+    .where('n.kind', '=', 'object')
     .execute()
-  for (const { kind, count, hour, ...row } of groups)
-    counts.add(kind === 'drift' ? driftFacts(hour * HOUR_MS, row) : objectFacts(row, row), count)
+  for (const { count, ...row } of groups) counts.add(objectFacts(row, row), count)
+}
+
+/** By their states, which are few. */
+async function countDrifts(db: ReadDb, counts: RollupDeltas): Promise<void> {
+  const states = await db.selectFrom('states').select(['id', 'reason']).where('sync', '=', '').where('health', '=', '').execute()
+  for (const { id, reason } of states) {
+    const hours = await db
+      .selectFrom('status_rows as r')
+      .innerJoin('names as n', 'n.id', 'r.name_id')
+      .select((eb) => [sql<number>`r.since_ms / ${sql.lit(HOUR_MS)}`.as('hour'), eb.fn.countAll<number>().as('count')])
+      .where('r.state_id', '=', id)
+      .where('n.kind', '=', 'drift')
+      .groupBy('hour')
+      .execute()
+    for (const { hour, count } of hours) counts.add(driftFacts(hour * HOUR_MS, { reason }), count)
+  }
 }
 
 async function countVersions(db: ReadDb, { first, last }: Slice, counts: RollupDeltas): Promise<void> {
