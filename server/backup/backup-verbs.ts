@@ -41,7 +41,7 @@ export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
     io.out(`${folder}: ${contents(manifest)}, ${megabytes(manifest)}, in ${seconds(io.clock.nowMs() - startedMs)}\n`)
     if (manifest.missing.length > 0)
       io.err(
-        `warning: ${manifest.missing.length} revisions of the past are lost in the content store and are not in it; \`skerry doctor\` names them\n`,
+        `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in it; \`skerry doctor\` names them\n`,
       )
     if (withoutKeys) io.err('warning: the keys are not in it; a server that is restored without them is a stranger to every agent\n')
     if (postgres) io.err('the database is not in it: keep it with the dump (pg_dump --format=custom) that was made before it\n')

@@ -77,10 +77,9 @@ async function fill(partial: string, options: CreateOptions, deps: BackupDeps): 
   const createdMs = deps.clock.nowMs()
   const store = postgres ? null : await copyStore(dataDir, partial, deps)
   const names = store?.references.map(({ sha256 }) => sha256) ?? (await allContent(dataDir, deps))
-  const lost = new Map(store?.references.map((reference) => [reference.sha256, reference]) ?? [])
   const content = await copyContent(dataDir, partial, names, deps)
-  for (const [sha256] of content) lost.delete(sha256)
-  const needed = [...lost.values()].filter(({ desired }) => desired)
+  const held = new Set(content.map(([sha256]) => sha256))
+  const needed = store?.references.filter(({ sha256, desired }) => desired && !held.has(sha256)) ?? []
   if (needed.length > 0) throw contentLost(needed.map(({ of }) => of))
   const keys = withoutKeys ? null : await copyKeys(dataDir, partial)
   const manifest: Manifest = {
@@ -93,7 +92,7 @@ async function fill(partial: string, options: CreateOptions, deps: BackupDeps): 
     counts: { ...store?.counts, content: content.length },
     files: [...(store === null ? [] : [store.file]), ...(keys?.files ?? [])],
     content,
-    missing: [...lost.keys()].sort(),
+    missing: names.filter((sha256) => !held.has(sha256)).sort(),
   }
   stopIfTold(deps)
   writeSynced(join(partial, MANIFEST), Buffer.from(manifestText(manifest)))

@@ -33,7 +33,7 @@ const manifestSchema = z.object({
   files: z.array(z.object({ path: z.enum([STORE, ...KEYS]), bytes: size, sha256 })).max(1 + KEYS.length),
   /** By SHA-256, sorted. */
   content: z.array(z.tuple([sha256, size])),
-  /** Content that only revisions of the past refer to and that was lost before this backup. */
+  /** Content that was lost or damaged before this backup: only revisions of the past refer to it, or, if the database is not in the backup, it may be anything. */
   missing: z.array(sha256).default([]),
 })
 export type Manifest = z.infer<typeof manifestSchema>

@@ -79,6 +79,7 @@ function checkMeaning(folder: string, { manifest, problems, warnings }: Verified
     if ((lstatSync(join(folder, path)).mode & 0o077) !== 0) warnings.push(`others on this machine can read ${path}: chmod 600 it`)
   if (manifest.store === 'postgres') {
     warnings.push('the fleet store is a PostgreSQL database: its dump is a backup of its own')
+    if (manifest.missing.length > 0) warnings.push(`${manifest.missing.length} files of content were damaged before this backup was made`)
     return
   }
   if (!paths.has(STORE)) problems.push(`${STORE} is not in it`)
