@@ -40,7 +40,6 @@ export const serviceOf = (site: number, n: number): { project: string; service: 
   const number = (site + n * 7) % SERVICES
   return { project: PROJECTS[number % PROJECTS.length] ?? '', service: `service-${number}` }
 }
-export const objectCount = OBJECTS.length
 
 /** All there is at the first contact: 52 objects and services, and the cluster. */
 export function firstRows(site: number): ReportedRow[] {
