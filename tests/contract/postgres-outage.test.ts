@@ -259,6 +259,9 @@ test('ST14 ST17 a server lives through a restart of its database, answers 503 wi
     expect((await push()).status).toBe(200)
     const second = startServer({ ...options, dataDir: tempDir(), store }, { clock: hurried, random: systemRandom, log })
     await expect(second).rejects.toMatchObject({ code: 'store_in_use' })
+    await postgres.query(url, `update meta set value = 'skerry on elsewhere' where key = 'server'`)
+    await endAll(url)
+    expect(await server.failed).toMatchObject({ code: 'store_in_use' })
   } finally {
     await server.stop()
   }

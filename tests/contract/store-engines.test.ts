@@ -87,6 +87,16 @@ describe.each(STORES)('on $name', (kind) => {
     await db.destroy()
   })
 
+  test('ST3 a database of a newer schema is refused and left as it is', async () => {
+    const place = await kind.place()
+    const { writer, close } = await place.connect()
+    const schema = () => writer.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()
+    await writer.updateTable('meta').set({ value: '99' }).where('key', '=', 'schema').execute()
+    await expect(place.open()).rejects.toMatchObject({ code: 'store_newer', message: expect.stringContaining('schema 99') })
+    expect(await schema()).toEqual({ value: '99' })
+    await close()
+  })
+
   test('ST16 what reads cannot write', async () => {
     const db = await openDb(kind)
     await expect(db.connections.reader.insertInto('meta').values(put('no')).execute()).rejects.toThrow(/read-?only|unreachable|reached/i)
@@ -116,6 +126,16 @@ test('ST15 PostgreSQL could hold more than 2^53, so reading more is an error', a
     sql.updateTable('counters').set({ value: raw<number>`9007199254740993` }).where('name', '=', 'event_id').execute(),
   )
   await expect(db.read.selectFrom('counters').selectAll().execute()).rejects.toThrow('beyond 2^53')
+  await db.destroy()
+})
+
+test('ST15 no column of text is in the order of its database', async () => {
+  const db = await openDb(POSTGRES_EN_US)
+  const { rows } = await raw<{ where: string; order: string | null }>`
+    select table_name || '.' || column_name as "where", collation_name as "order" from information_schema.columns
+     where table_schema = current_schema() and data_type = 'text'`.execute(db.connections.reader)
+  expect(rows.length).toBeGreaterThan(30)
+  expect(rows.filter(({ order }) => order !== 'C')).toEqual([])
   await db.destroy()
 })
 
