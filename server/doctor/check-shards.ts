@@ -41,9 +41,9 @@ export async function checkShards(deps: CheckShardsDeps): Promise<void> {
       if (clusterIds.length > 0) findings.tell('shard_missing', name)
       continue
     }
-    const damage = damageOf(path)
-    if (damage !== null) {
-      findings.tell('shard_damaged', `${name}: ${damage}`)
+    const trouble = troubleWith(path)
+    if (trouble !== null) {
+      findings.tell(trouble.code, `${name}: ${trouble.why}`)
       continue
     }
     const adopted = known.adopted.get(index)
@@ -57,11 +57,12 @@ export async function checkShards(deps: CheckShardsDeps): Promise<void> {
   findings.fact('shardRows', rows)
 }
 
-function damageOf(path: string): string | null {
+function troubleWith(path: string): Verdict | null {
   try {
-    return examineShard(path).damage
+    const { damage } = examineShard(path)
+    return damage === null ? null : { code: 'shard_damaged', why: damage }
   } catch (error) {
-    return describeError(error)
+    return { code: 'shard_unreadable', why: describeError(error) }
   }
 }
 

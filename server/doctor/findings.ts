@@ -144,6 +144,12 @@ export const FINDINGS = define({
     means: 'It is made anew from the fleet store within the hour, or at the next start; its agents fetch what differs. Nothing is lost.',
     remedy: 'Look after the disk; a restart makes it anew at once.',
   },
+  shard_unreadable: {
+    severity: 'warning',
+    what: 'A shard file cannot be read.',
+    means: 'That says nothing about the file: this user may not read it, or it was busy.',
+    remedy: 'Run the doctor as the user of the server, and again in a minute.',
+  },
   shard_stranger: {
     severity: 'note',
     what: 'A shard file is not the one that the fleet store knows.',

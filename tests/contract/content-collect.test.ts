@@ -6,8 +6,11 @@ import { publishRevisions } from '../../server/desired/publisher.ts'
 import { collectContent } from '../../server/store/content-collect.ts'
 import { contentFilesIn } from '../../server/store/content-files.ts'
 import { contentPath } from '../../server/store/content-names.ts'
+import { contentStoreOn } from '../../server/store/file-content-store.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { fillDataFolder, openDataFolderServer, WEB } from '../support/data-folder-kit.ts'
 import { objectRows, serviceDoc } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -63,3 +66,52 @@ test('ST12 a set that went between the moment it was put and the commit that ref
   expect(await content.get(put[0] ?? '')).not.toBeNull()
   await close()
 })
+
+test('ST12 three servers that put and collect in one folder, and are killed at any moment: what is referred to is always there, and in the end nothing else', async () => {
+  const dir = tempDir()
+  const kept = 30
+  const files = contentFilesIn(dir, systemClock)
+  const content = contentStoreOn(files)
+  const bytes = Array.from({ length: kept }, (_, n) => new TextEncoder().encode(`kept ${n}`))
+  for (const each of bytes) await content.put(each)
+  const references = new Set(bytes.map(sha256Hex))
+  const script = join(import.meta.dir, '../support/collect-until-killed.ts')
+  const start = async (name: string) => {
+    const child = Bun.spawn([process.execPath, script, dir, String(kept), name], { stdout: 'pipe', stderr: 'inherit' })
+    await child.stdout.getReader().read()
+    return child
+  }
+  const random = seededRandom(5)
+  const children = await Promise.all(['a', 'b', 'c'].map(start))
+  let looks = 0
+  for (let round = 0; round < 8; round++) {
+    for (const untilMs = systemClock.nowMs() + 150 + random() * 300; systemClock.nowMs() < untilMs; looks++)
+      for (const sha of references) expect(await content.get(sha)).not.toBeNull()
+    const victim = round % children.length
+    children[victim]?.kill('SIGKILL')
+    await children[victim]?.exited
+    children[victim] = await start(`a${round}`)
+  }
+  for (const child of children) {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  expect(looks).toBeGreaterThan(8)
+  let nowMs = systemClock.nowMs() + 10_000 * HOUR // past all times that the children gave to files
+  let removed = 0
+  for (let round = 0; round < 3; round++) {
+    const referenced = async (names: readonly string[]) => new Set(names.filter((sha) => references.has(sha)))
+    removed += (
+      await collectContent({
+        files: contentFilesIn(dir, { ...systemClock, nowMs: () => nowMs }),
+        referenced,
+        clock: { nowMs: () => nowMs },
+      })
+    ).removed
+    nowMs += 25 * HOUR
+  }
+  expect(removed).toBeGreaterThan(20)
+  const left: string[] = []
+  for (const folder of await files.list('')) for (const name of await files.list(folder)) left.push(folder + name)
+  expect(left.sort()).toEqual([...references].sort())
+}, 60_000)

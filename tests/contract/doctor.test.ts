@@ -230,6 +230,13 @@ describe('shard files', () => {
     expect(await codes()).toEqual([expect.stringMatching(/^shard_damaged shard-\d\d\.db: /)])
   })
 
+  test('DO3 a file that cannot be opened is not called damaged', async () => {
+    await start()
+    rmSync(shardPath(first()))
+    mkdirSync(shardPath(first()))
+    expect(await codes()).toEqual([expect.stringMatching(/^shard_unreadable shard-\d\d\.db: /)])
+  })
+
   test('DO3 a file of another time, behind and ahead of the store, and one of clusters that are gone', async () => {
     await start()
     const before = join(dir, '..', 'before')
