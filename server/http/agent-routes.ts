@@ -9,23 +9,24 @@ import { REV_INCARNATION, type StatusAnswer, statusRequestSchema } from '../../s
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import { checkProtocol, type JoinDeps, joinAgent, OWN_VERSIONS, type ProtocolRange } from '../access/join.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { AgentRecord, StatusWrite, Store } from '../store/store.ts'
-import { readJson } from './agent-body.ts'
+import { parseJson, readInflated, readJson } from './agent-body.ts'
 import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
 import { type BodyBudget, createBodyBudget } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
 import { problemResponse } from './problem.ts'
 import { splitUrl } from './request-path.ts'
-import { inventoryOf, sortStatusRows } from './status-rows.ts'
+import { inventoryOf, type SortedRows, sortStatusRows } from './status-rows.ts'
 
 export interface AgentRoutesDeps extends DesiredRoutesDeps {
   join: JoinDeps
   sessions: Sessions
   drain: Drain
-  store: Pick<Store, 'upsertStatus'>
+  store: Pick<Store, 'upsertStatus' | 'statusRetryAfterMs'>
   /** After the rows are in the store; must not throw. */
   onStatus(agent: AgentRecord, changed: readonly StatusWrite[]): void
   log: Logger
@@ -38,6 +39,8 @@ const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).m
 /** AR2: of bodies that still come in. From whom nobody knows yet, and from agents. */
 const STRANGERS_BYTES_MAX = 16 * 1_024 * 1_024
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
+/** PU9: of pushes that wait for the store, inflated. */
+const WAITING_BYTES_MAX = 64 * 1_024 * 1_024
 
 type Route = (request: Request, query: string, context: RequestContext) => Promise<Response>
 
@@ -45,7 +48,12 @@ type Route = (request: Request, query: string, context: RequestContext) => Promi
 export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const { drain } = deps
   const strangers = { budget: createBodyBudget(STRANGERS_BYTES_MAX) }
-  const [pulls, pushes, pushBudget] = [createAgentTurns('pull'), createAgentTurns('push status'), createBodyBudget(PUSHES_BYTES_MAX)]
+  const pulls = createAgentTurns('pull')
+  const pushes = {
+    turns: createAgentTurns('push status'),
+    reading: createBodyBudget(PUSHES_BYTES_MAX),
+    waiting: createBodyBudget(WAITING_BYTES_MAX),
+  }
   const posted =
     (route: Route): Route =>
     async (...asked) => {
@@ -55,7 +63,7 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const routes = new Map<string, Route>([
     [`GET ${ROUTES.desired}`, async (request, query, context) => getDesired(request, query, context, { ...deps, pulls }, drain)],
     [`POST ${ROUTES.buckets}`, posted((request, query, context) => postBuckets(request, query, context, { ...deps, pulls }))],
-    [`POST ${ROUTES.status}`, posted((request) => pushStatus(request, deps, pushes, pushBudget))],
+    [`POST ${ROUTES.status}`, posted((request) => pushStatus(request, deps, pushes))],
     [
       `POST ${ROUTES.join}`,
       posted(async (request) =>
@@ -85,17 +93,49 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   }
 }
 
-async function pushStatus(request: Request, deps: AgentRoutesDeps, pushes: AgentTurns, budget: BodyBudget): Promise<Response> {
+interface Pushes {
+  turns: AgentTurns
+  /** Of bodies that still come in. */
+  reading: BodyBudget
+  /** Of those that were read and are not answered. */
+  waiting: BodyBudget
+}
+
+async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, reading, waiting }: Pushes): Promise<Response> {
   const agent = deps.sessions.authorize(request.headers.get('authorization'))
+  admitPush(deps.store) // before its body is read…
   const replaced = new AbortController()
-  const turn = pushes.begin(agent.agentId, () => replaced.abort())
+  const turn = turns.begin(agent.agentId, () => replaced.abort())
+  const ready = async () => {
+    await turn.go()
+    admitPush(deps.store) // …and before anything is made of it
+  }
   try {
-    const push = await readJson(request, STATUS_BODY_BYTES_MAX, statusEnvelope, { budget, signal: replaced.signal, ready: turn.go })
-    return await takeStatus(agent, push, deps)
+    const bytes = await readInflated(request, STATUS_BODY_BYTES_MAX, { budget: reading, signal: replaced.signal, ready })
+    if (!waiting.take(bytes.byteLength)) throw behind(WAITING_RETRY_MS)
+    try {
+      return await takeStatus(agent, parseJson(bytes, statusEnvelope), deps)
+    } finally {
+      waiting.give(bytes.byteLength)
+    }
   } finally {
     turn.end()
   }
 }
+
+/** The backlog is told in rows; this is for a few that are very large. */
+const WAITING_RETRY_MS = 5_000
+
+/** PU9 */
+function admitPush(store: Pick<Store, 'statusRetryAfterMs'>): void {
+  const retryAfterMs = store.statusRetryAfterMs()
+  if (retryAfterMs !== null) throw behind(retryAfterMs)
+}
+const behind = (retryAfterMs: number): AppError =>
+  new AppError('too_many_requests', { doing: 'take status', detail: 'the store is behind', retryAfterMs })
+
+/** Rows that are looked at before others have a turn. */
+const ROWS_A_TURN = 256
 
 async function takeStatus(
   agent: AgentRecord,
@@ -104,14 +144,27 @@ async function takeStatus(
 ): Promise<Response> {
   if (push.incarnation !== agent.incarnation) throw new AppError('superseded', { doing: 'take status' })
   onSeen(agent.clusterId)
-  const { taken, reject } = sortStatusRows(push.rows, agent.incarnation)
-  const { ack, had, changed } = await store.upsertStatus(agent.clusterId, taken, {
+  const sorted: SortedRows = { taken: [], reject: [] }
+  const pace = createPace(clock)
+  for (let start = 0; start < push.rows.length; start += ROWS_A_TURN) {
+    const { taken, reject } = sortStatusRows(push.rows.slice(start, start + ROWS_A_TURN), agent.incarnation)
+    sorted.taken.push(...taken)
+    sorted.reject.push(...reject)
+    await pace()
+  }
+  const {
+    ack,
+    had,
+    changed,
+    tooMany = [],
+  } = await store.upsertStatus(agent.clusterId, sorted.taken, {
     // A refused row is unknown here, not absent there: its inventory may not be swept (PU4).
-    complete: reject.length === 0 && inventoryOf(push.complete, taken),
+    complete: sorted.reject.length === 0 && inventoryOf(push.complete, sorted.taken),
     olderThan: agent.incarnation * REV_INCARNATION,
     nowMs: clock.nowMs(),
   })
   if (changed.length > 0) onStatus(agent, changed)
+  const reject = [...sorted.reject, ...tooMany.map((key) => ({ key, code: 'too_many' as const }))]
   return Response.json({ ack, had, reject } satisfies StatusAnswer)
 }
 

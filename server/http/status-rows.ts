@@ -5,6 +5,7 @@ import { isStatusKind, STATUS_SCHEMAS } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type InventoryRange, inRange, REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
+import { mayBeUnstorable, storableDoc } from '../store/storable-text.ts'
 import type { StatusWrite } from '../store/store.ts'
 
 export interface SortedRows {
@@ -38,11 +39,17 @@ function judge(value: unknown, incarnation: number): StatusWrite | { key: string
   const { kind, key, rev, doc } = row.data
   if (!isStatusKind(kind)) return { key, code: 'unknown_kind' }
   if (Math.floor(rev / REV_INCARNATION) !== incarnation) return { key, code: 'bad_rev' }
+  if (!isKey(key)) return { key, code: 'bad_document' }
   if (doc === null) return { kind, key, rev, doc: null }
-  if (Buffer.byteLength(JSON.stringify(doc) ?? '') > STATUS_DOC_BYTES_MAX) return { key, code: 'too_large' }
-  const parsed = STATUS_SCHEMAS[kind].safeParse(doc)
+  const json = JSON.stringify(doc) ?? ''
+  if (Buffer.byteLength(json) > STATUS_DOC_BYTES_MAX) return { key, code: 'too_large' }
+  const parsed = STATUS_SCHEMAS[kind].safeParse(mayBeUnstorable(json) ? storableDoc(doc) : doc)
   return parsed.success ? { kind, key, rev, doc: parsed.data } : { key, code: 'bad_document' }
 }
+
+/** No name in Kubernetes has any of these, and a database may not take them. */
+const CONTROL_CHARACTERS = /\p{Cc}/u
+const isKey = (key: string): boolean => !CONTROL_CHARACTERS.test(key) && key.isWellFormed()
 
 function keyOf(value: unknown): string {
   const key = value !== null && typeof value === 'object' && 'key' in value ? value.key : ''

@@ -7,7 +7,7 @@ import { type ClusterRows, type NewRow, newestOfEachKey, type RowWrite, STATUS_R
 import { forgetRemoved, makeRoom, nextSweep, removeOthers, removeOthersOfRange, type Sweep, sweepOf } from './status-sweep.ts'
 import { noteChange, noteReports, type StatusTx } from './status-tx.ts'
 import type { StatusWrite, Store } from './store.ts'
-import { appendEvents, fromStatus } from './store-events.ts'
+import { appendEvents, fromStatus, type NewEvent } from './store-events.ts'
 import type { Tables } from './tables.ts'
 
 export interface Push {
@@ -50,11 +50,7 @@ export async function upsertStatuses(status: StatusTx, pushes: readonly Push[]):
   const rows = all.flatMap(({ named, cluster }) => named.filter(({ row }) => row.rev > cluster.status_floor))
   await writeRows(status, rows)
   for (const one of all) if (one.bound > 0) await sweep(status, one)
-  await appendEvents(
-    status.tx,
-    status.dictionary.engine,
-    all.flatMap(({ events, cluster }) => events.map(({ doc }) => ({ ...fromStatus(cluster.name, doc), clusterId: cluster.cluster_id }))),
-  )
+  await writeEvents(status, all)
   await writeClusters(status, all)
   await follow(status, all)
   return taken.map(answerTo)
@@ -110,6 +106,28 @@ async function sweep(status: StatusTx, { of, cluster, named, bound, swept, push,
   if (typeof complete !== 'object') return
   gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
   if (swept.floor > cluster.status_floor) await forgetRemoved(status, of, swept.floor)
+}
+
+async function writeEvents({ tx, dictionary, eventBounds }: StatusTx, all: readonly Taken[]): Promise<void> {
+  const ofClusters = all.map(({ events, cluster, of }) => {
+    const told = events.map(({ doc }): NewEvent => ({ ...fromStatus(cluster.name, doc), clusterId: cluster.cluster_id }))
+    return { cluster, admitted: eventBounds.admit(cluster.name, [...told, ...refusals(cluster, of)], of.nowMs) }
+  })
+  await appendEvents(
+    tx,
+    dictionary.engine,
+    ofClusters.flatMap(({ admitted }) => admitted),
+  )
+  for (const { cluster, admitted } of ofClusters) if (admitted.length > 0) await eventBounds.prune(tx, cluster.name, admitted.length)
+}
+
+/** PU8: who looks at the cluster misses something. */
+function refusals({ name, cluster_id }: Cluster, { refused, nowMs }: ClusterRows): NewEvent[] {
+  const [first] = refused
+  if (first === undefined) return []
+  const message = `this cluster has ${STATUS_ROWS_PER_CLUSTER_MAX} status rows, as many as are kept: ${refused.length} more are not shown, the first of them ${first}`
+  const about = { cluster: name, clusterId: cluster_id, project: null, service: null, object: null }
+  return [{ ...about, atMs: nowMs, type: 'Warning', reason: 'StatusRowsRefused', message }]
 }
 
 // The casts: PostgreSQL takes parameters in a list of values for text.

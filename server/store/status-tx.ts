@@ -7,6 +7,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { CHANGE_KEYS_MAX } from './change-log.ts'
 import type { Dictionary, DictionaryWork } from './dictionary.ts'
+import type { EventBounds } from './event-bounds.ts'
 import { type PlacementReport, placementsReported } from './placement-counts.ts'
 import { driftFacts, objectFacts, versionFacts } from './rollup-facts.ts'
 import type { RowKind } from './status-columns.ts'
@@ -26,14 +27,16 @@ export interface CountedState {
 export class StatusTx {
   readonly tx: Tx
   readonly dictionary: DictionaryWork
+  readonly eventBounds: EventBounds
   /** After each piece. */
   readonly pace: Pace
   readonly #objects = new Map<string, { service: string; stateId: number; n: number }>()
   #drifts: Array<{ stateId: number; sinceMs: number; n: number }> = []
 
-  constructor(tx: Tx, dictionary: DictionaryWork, pace: Pace) {
+  constructor(tx: Tx, dictionary: DictionaryWork, eventBounds: EventBounds, pace: Pace) {
     this.tx = tx
     this.dictionary = dictionary
+    this.eventBounds = eventBounds
     this.pace = pace
   }
 
@@ -75,13 +78,17 @@ export class StatusTx {
 export interface StatusWriter {
   db: StoreDb
   dictionary: Dictionary
+  eventBounds: EventBounds
   clock: Clock
 }
 
 /** `db.write` for what touches statuses. */
-export async function writeStatuses<T>({ db, dictionary, clock }: StatusWriter, work: (status: StatusTx) => Promise<T>): Promise<T> {
+export async function writeStatuses<T>(
+  { db, dictionary, eventBounds, clock }: StatusWriter,
+  work: (status: StatusTx) => Promise<T>,
+): Promise<T> {
   const { result, names } = await db.write(async (tx) => {
-    const status = new StatusTx(tx, await dictionary.open(tx), createPace(clock))
+    const status = new StatusTx(tx, await dictionary.open(tx), eventBounds, createPace(clock))
     const result = await work(status)
     await status.write()
     return { result, names: status.dictionary }

@@ -3,6 +3,7 @@ import { type ClusterId, parseServiceKey } from '../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../shared/model/status.ts'
 import { type Bulk, runBulk } from './bulk.ts'
 import { nextNumber } from './counters.ts'
+import { storable } from './storable-text.ts'
 import type { FleetEvent, Store } from './store.ts'
 import type { Engine, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -44,7 +45,7 @@ export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, ev
   const first = last - events.length + 1
   const values = events.map((event, index) => {
     const { atMs, type, reason, message, cluster, project, service, object } = event
-    return [first + index, atMs, type, reason, message, cluster, project, service, object]
+    return [first + index, atMs, type, storable(reason), storable(message), cluster, project, service, object && storable(object)]
   })
   await runBulk(trx, engine, WRITE_EVENTS, values)
   await trx

@@ -1,8 +1,12 @@
 // What agents reported: pushes that come together are committed together, and read as they were written.
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { Backlog } from './backlog.ts'
 import { Dictionary } from './dictionary.ts'
+import { EventBounds } from './event-bounds.ts'
 import { createGroupCommit } from './group-commit.ts'
 import { type Push, type Pushed, upsertStatuses } from './status-ingest.ts'
 import { listStatus, nameSlices } from './status-read.ts'
@@ -11,19 +15,31 @@ import { noteChange, noteReports, type Report, StatusTx, writeStatuses } from '.
 import type { Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 
-type StatusStore = Pick<Store, 'upsertStatus' | 'listStatus' | 'deleteStatusOfService'>
+type StatusStore = Pick<Store, 'upsertStatus' | 'statusRetryAfterMs' | 'listStatus' | 'deleteStatusOfService'>
 
 /** What waits to be committed with others. */
 type Waiting = Push | { clusterId: ClusterId; forget: ServiceId }
 
-export function createStatusStore(db: StoreDb, clock: Clock): StatusStore {
-  const dictionary = new Dictionary(db.engine)
+export function createStatusStore(db: StoreDb, { clock, random }: { clock: Clock; random: Random }): StatusStore {
+  const backlog = new Backlog(clock, random)
+  const writer = { db, dictionary: new Dictionary(db.engine), eventBounds: new EventBounds(), clock }
   const together = createGroupCommit<Waiting, Pushed>({
     rowsOf: (one) => ('rows' in one ? one.rows.length : 1),
-    commit: (group) => writeStatuses({ db, dictionary, clock }, (status) => writeAll(status, group)),
+    commit: (group) => writeStatuses(writer, (status) => writeAll(status, group)),
   })
   return {
-    upsertStatus: (clusterId, rows, options) => together({ clusterId, rows, options }),
+    upsertStatus: async (clusterId, rows, options) => {
+      const retryAfterMs = backlog.retryAfterMs()
+      if (retryAfterMs !== null)
+        throw new AppError('too_many_requests', { doing: 'take status', detail: 'the store is behind', retryAfterMs })
+      const leave = backlog.enter(Math.max(1, rows.length))
+      try {
+        return await together({ clusterId, rows, options })
+      } finally {
+        leave()
+      }
+    },
+    statusRetryAfterMs: () => backlog.retryAfterMs(),
     listStatus: (query) => listStatus(() => db.read, query),
     deleteStatusOfService: async (clusterId, id) => {
       await together({ clusterId, forget: id })
@@ -76,7 +92,7 @@ async function deleteStatusOfService(status: StatusTx, clusterId: ClusterId, id:
 
 /** The rows of a cluster that goes, and what they count; its own row goes after them. */
 export async function deleteStatusOfCluster(tx: Tx, engine: StoreDb['engine'], clusterNo: number): Promise<void> {
-  const status = new StatusTx(tx, await new Dictionary(engine).open(tx), () => setImmediate())
+  const status = new StatusTx(tx, await new Dictionary(engine).open(tx), new EventBounds(), () => setImmediate())
   const of = { no: clusterNo, rowCount: 0 }
   for await (const rows of heldRows(status, clusterNo)) await dropRows(status, of, rows)
   await status.write()

@@ -296,6 +296,8 @@ export interface Store {
     rows: readonly StatusWrite[],
     options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
   ): Promise<{ ack: number; had: number; changed: StatusWrite[]; tooMany?: string[] }>
+  /** PU9: null: a push has room; else when its agent shall come back, and `upsertStatus` throws `too_many_requests`. */
+  statusRetryAfterMs(): number | null
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
@@ -321,8 +323,6 @@ export interface Store {
 
   // What changed
   readonly changes: ChangeFeed
-  /** Lets go of the oldest changes: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
-  pruneChanges(keep: { countMax: number; sinceMs: number }): Promise<number>
 
   // Counts
   readonly rollups: Rollups

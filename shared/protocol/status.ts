@@ -32,7 +32,7 @@ export const statusRequestSchema = z.object({
 })
 export type StatusRequest = z.infer<typeof statusRequestSchema>
 
-export const REJECT_CODES = ['unknown_kind', 'bad_document', 'too_large', 'bad_rev'] as const
+export const REJECT_CODES = ['unknown_kind', 'bad_document', 'too_large', 'bad_rev', 'too_many'] as const
 export type RejectCode = (typeof REJECT_CODES)[number]
 
 export const statusAnswerSchema = z.object({

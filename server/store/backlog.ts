@@ -1,0 +1,64 @@
+// How much waits for the store, and when who is sent away shall come back (PU9). A store that is slow for a while (a disk that stalls, a database far away) must cost neither memory
+// nor the patience of those who wait already; who comes meanwhile keeps what it has and comes later, each at another time.
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+
+/** What may wait: this many rows… */
+export const BACKLOG_ROWS_MAX = 100_000
+/** …and none of it longer than this before newcomers are sent away. */
+export const BACKLOG_AGE_MAX_MS = 2_000
+const RETRY_MIN_MS = 1_000
+const RETRY_MAX_MS = 60_000
+/** A write takes so long as far as one knows before the first was done. */
+const WRITE_MS = 1
+
+interface Entry {
+  rows: number
+  sinceMs: number
+}
+
+export class Backlog {
+  readonly #clock: Clock
+  readonly #random: Random
+  /** In the order in which they came. */
+  readonly #entries = new Set<Entry>()
+  #rows = 0
+  /** Since when something waits, and what was done since. */
+  #busySinceMs = 0
+  #done = 0
+  #writeMs = WRITE_MS
+  /** Until when those who were sent away were told to stay away. */
+  #promisedMs = 0
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock
+    this.#random = random
+  }
+
+  /** Returns what ends its waiting. */
+  enter(rows: number): () => void {
+    const nowMs = this.#clock.nowMs()
+    if (this.#entries.size === 0) [this.#busySinceMs, this.#done] = [nowMs, 0]
+    const entry = { rows, sinceMs: nowMs }
+    this.#entries.add(entry)
+    this.#rows += rows
+    return () => {
+      if (!this.#entries.delete(entry)) return
+      this.#rows -= rows
+      this.#done += 1
+      this.#writeMs = Math.max(0, this.#clock.nowMs() - this.#busySinceMs) / this.#done
+    }
+  }
+
+  /** Null: there is room. Else when to come back: behind what waits and behind all who were sent away before. */
+  retryAfterMs(): number | null {
+    const nowMs = this.#clock.nowMs()
+    const [oldest] = this.#entries
+    const ageMs = oldest === undefined ? 0 : nowMs - oldest.sinceMs
+    if (this.#rows < BACKLOG_ROWS_MAX && ageMs < BACKLOG_AGE_MAX_MS) return null
+    const firstMs = Math.min(RETRY_MAX_MS / 2, Math.max(RETRY_MIN_MS, ageMs, this.#entries.size * this.#writeMs))
+    this.#promisedMs = Math.min(nowMs + RETRY_MAX_MS, Math.max(this.#promisedMs + this.#writeMs, nowMs + firstMs))
+    // Somewhere between the first place and the last one.
+    return Math.round(firstMs + (this.#promisedMs - nowMs - firstMs) * this.#random())
+  }
+}
