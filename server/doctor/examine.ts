@@ -8,7 +8,14 @@ import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { STORE } from '../backup/manifest.ts'
-import { findBrokenRules, findStoreDamage, lookIntoStore, readContentReferences, type StoreLook } from '../store/store-check.ts'
+import {
+  findBrokenRules,
+  findStoreDamage,
+  lookIntoStore,
+  readContentReferences,
+  readRestoreProofs,
+  type StoreLook,
+} from '../store/store-check.ts'
 import { type ContentReference, SCHEMA_NEWEST } from '../store/store-file.ts'
 import type { PostgresPlace } from '../store-place.ts'
 import { checkContent } from './check-content.ts'
@@ -88,6 +95,9 @@ async function openLook(dataDir: string, store: PostgresPlace | null, findings: 
   }
 }
 
+/** What a restore waits for is in the store from this one on. */
+const PROOFS_SCHEMA = 2
+
 /** What the store refers to; null: it cannot be gone through. */
 async function checkStore(look: StoreLook, findings: Findings, { progress }: ExamineDeps): Promise<ContentReference[] | null> {
   const { schema } = look
@@ -109,6 +119,7 @@ async function checkStore(look: StoreLook, findings: Findings, { progress }: Exa
         for (const place of at) findings.tell(code, place)
         if (more > 0) findings.tell(code, 'and more of the kind', more)
       }
+      if (schema >= PROOFS_SCHEMA) for (const cluster of await readRestoreProofs(db)) findings.tell('restore_waits', cluster)
       return readContentReferences(db, schema)
     })
   } catch (error) {

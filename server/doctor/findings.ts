@@ -78,6 +78,12 @@ export const FINDINGS = define({
     means: 'It is brought forward at the next start; until then only a part of it can be looked through.',
     remedy: BY_ITSELF,
   },
+  restore_waits: {
+    severity: 'warning',
+    what: 'The server was set back to a backup, and waits for a person.',
+    means: 'The agents of these clusters know more than it does. No agent gets a page; all go on enforcing what they hold.',
+    remedy: 'Read the plan with `skerry restore`, then say `skerry restore confirm`.',
+  },
   row_without_owner: {
     severity: 'error',
     what: 'Rows of the fleet store belong to something that is not there.',

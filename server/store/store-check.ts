@@ -256,6 +256,15 @@ export async function readContentReferences(db: ReadDb, schema: number): Promise
   return [...found.values()]
 }
 
+/** Names of clusters whose agents showed that the store was set back (RP2). */
+export async function readRestoreProofs(db: ReadDb): Promise<string[]> {
+  const { rows } = await sql<{
+    name: string
+  }>`select clusters.name from restore_proofs join clusters on clusters.cluster_id = restore_proofs.cluster_id
+    order by clusters.name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
 export interface WantedCluster {
   clusterId: string
   ordinal: number

@@ -197,6 +197,12 @@ describe('a fleet store', () => {
     expect(findings.find((found) => found.code === code)?.where.join('\n')).toMatch(new RegExp(where.source, 'm'))
   })
 
+  test('DO2 RP2 a restore that waits for a person is told, with the clusters that know more', async () => {
+    await start()
+    changeStore(`INSERT INTO restore_proofs (cluster_id, epoch, ordinal, at_ms) VALUES ('${first()}', 1, 99, 1)`)
+    expect(await look()).toMatchObject({ fine: false, findings: [{ code: 'restore_waits', where: ['cluster-1'] }] })
+  })
+
   test('DO2 a damaged page, a file that is none, a newer schema, and what can still be looked through', async () => {
     await start()
     const path = join(dir, 'fleet.sqlite')
