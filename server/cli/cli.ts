@@ -79,9 +79,17 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .argument('[name]')
     .addOption(projectOption())
     .option('-A, --all-projects', 'of all projects')
-    .option('-l, --selector <labels>', 'only what has these labels: env=prod,tier!=x')
+    .option('-l, --selector <labels>', 'only what has (or is in clusters that have) these labels: env=prod,tier!=x,region in (eu,us)')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of this service')
+    .option('--status-selector <words>', 'objects, placements: health=Degraded,sync!=Synced; clusters: liveness=Offline')
+    .option('--search <words>', 'only where each word occurs in a name, kind, cluster, reason or message')
+    .option('--kind <kind>', 'of objects: only of this kind')
+    .option('-n, --namespace <name>', 'of objects: only in this namespace')
+    .option('--image <text>', 'of objects: only what runs an image with this text in its name')
+    .option('--sort-by <order>', 'objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen')
+    .option('--limit <count>', 'no more than so many', wholeNumber(1_000_000 - 1))
+    .option('--chunk-size <count>', 'how many are asked for at once', wholeNumber(LIST_LIMIT_MAX))
     .option('-w, --watch', 'then each again when it changes')
     .addOption(output())
     .option('--no-headers', 'no line with titles')
@@ -92,6 +100,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
         'skerry get clusters -l env=prod',
         'skerry get svc/web -o yaml',
         'skerry get objects --service web --cluster ship-7',
+        "skerry get objects -A -l env=prod --status-selector 'health in (Degraded,Missing)' --sort-by newest --limit 20",
         'skerry get services -A -o wide',
       ),
     )

@@ -13,12 +13,18 @@ export const SILENCE_MS = 60_000
 
 export type Query = Record<string, string | number | undefined>
 
+export interface Pages {
+  /** Of all pages together. */
+  limit?: number | undefined
+  chunkSize?: number | undefined
+}
+
 export interface Client {
   url: string
   /** Names of the path are encoded by `path`. */
   get<T extends z.ZodType>(path: string, schema: T, query?: Query): Promise<z.infer<T>>
-  /** All pages. */
-  list<T extends z.ZodType>(path: string, item: T, query?: Query): Promise<z.infer<T>[]>
+  /** All pages, or as many items; empty pages go on, too. */
+  list<T extends z.ZodType>(path: string, item: T, query?: Query, pages?: Pages): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
   /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for a minute or two. */
   stream(path: string, query: Query, last: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
@@ -68,17 +74,19 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
   return {
     url: base,
     get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
-    list: async (address, item, query = {}) => {
+    list: async (address, item, query = {}, { limit = Number.POSITIVE_INFINITY, chunkSize = LIST_LIMIT_MAX } = {}) => {
       const schema = listOf(item)
       const items: z.infer<typeof item>[] = []
       let next: string | null = null
       do {
-        const answer = await request('GET', address, { limit: LIST_LIMIT_MAX, ...query, ...(next === null ? {} : { continue: next }) })
+        const size = Math.min(chunkSize, limit - items.length)
+        const answer = await request('GET', address, { limit: size, ...query, ...(next === null ? {} : { continue: next }) })
         const page = checked(schema, answer)
         items.push(...page.items)
         next = page.continue
-      } while (next !== null)
-      return items
+      } while (next !== null && items.length < limit)
+      // Lists without pages answer all at once.
+      return items.length > limit ? items.slice(0, limit) : items
     },
     send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body)),
     stream: async (address, query, last, signal) => {

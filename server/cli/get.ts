@@ -14,6 +14,7 @@ import { path, type Query } from './client.ts'
 import type { Column } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { events } from './events.ts'
+import { type FilterOptions, filterQuery, isFiltered } from './fleet-filters.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { streamPrinter } from './stream-printer.ts'
@@ -29,12 +30,15 @@ import {
 } from './tables.ts'
 import { watch } from './watch.ts'
 
-export interface GetOptions {
+export interface GetOptions extends FilterOptions {
   project: string
   allProjects?: true | undefined
-  selector?: string | undefined
   cluster?: string | undefined
   service?: string | undefined
+  /** Of all pages together. */
+  limit?: number | undefined
+  /** Of one page. */
+  chunkSize?: number | undefined
   watch?: true | undefined
   output?: Output
   headers?: boolean
@@ -47,8 +51,9 @@ export async function get(context: Context, kindText: string, nameText: string |
   const all = options.allProjects === true
   const project = all ? undefined : options.project
   const where = all ? '' : ` in project ${options.project}`
-  const { cluster, service, selector } = options
+  const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
+  const filter = filterQuery(kind, options)
 
   async function show<T extends z.ZodType>(
     schema: T,
@@ -64,7 +69,9 @@ export async function get(context: Context, kindText: string, nameText: string |
     if (single && one === undefined) throw new UsageError(`${kind} have no names; narrow them with --service and --cluster`)
     const only = single && keyOf !== nameOf ? `${options.project}/${name}` : name
     const read = async (): Promise<z.infer<T>[]> =>
-      only !== undefined && one !== undefined ? [await client.get(one(only), schema)] : client.list(address, schema, query)
+      only !== undefined && one !== undefined
+        ? [await client.get(one(only), schema)]
+        : client.list(address, schema, query, { limit, chunkSize })
     const fullName = (item: z.infer<T>) => `${singular(kind)}/${nameOf(item)}`
     if (options.watch !== true || kind === 'events') {
       const what = { columns: columnsAt(clock.nowMs()), nameOf: fullName, single, none: `no ${kind}${scope}` }
@@ -79,7 +86,7 @@ export async function get(context: Context, kindText: string, nameText: string |
         cluster: cluster === undefined ? undefined : { name: cluster, id: await clusterId(cluster) },
       },
       list: read,
-      one: one === undefined || selector !== undefined ? undefined : (key) => client.get(one(key), schema),
+      one: one === undefined || isFiltered(filter) ? undefined : (key) => client.get(one(key), schema),
       only,
       keyOf,
       print: streamPrinter(context, options, { nameOf: fullName, columns: () => columnsAt(clock.nowMs()) }),
@@ -87,7 +94,9 @@ export async function get(context: Context, kindText: string, nameText: string |
     })
   }
   const clusterId = async (of: string) => (await client.get(path`/clusters/${of}`, clusterViewSchema)).metadata.uid
-  const narrowed: Query = { project, labelSelector: selector }
+  const narrowed: Query = { project, ...filter }
+  // A service has a project; without one, those of a cluster are of all.
+  const placed = service === undefined && cluster !== undefined ? undefined : project
   const inProject = ({ metadata }: { metadata: { project?: string | undefined; name: string } }) => `${metadata.project}/${metadata.name}`
   const addressOf = (kindPath: string) => (key: string) => {
     const [of = '', named = ''] = key.split('/')
@@ -98,7 +107,7 @@ export async function get(context: Context, kindText: string, nameText: string |
     case 'clusters':
       return show(
         clusterViewSchema,
-        { list: ['/clusters', { labelSelector: selector }], one: (key) => path`/clusters/${key}` },
+        { list: ['/clusters', filter], one: (key) => path`/clusters/${key}` },
         clusterColumns,
         ({ metadata }) => metadata.name,
         '',
@@ -122,16 +131,20 @@ export async function get(context: Context, kindText: string, nameText: string |
         inProject,
       )
     case 'placements': {
-      if ((cluster === undefined) === (service === undefined)) throw new UsageError('placements need --service NAME or --cluster NAME')
+      const nameOf = (view: { cluster: string; service: string }) => `${view.cluster}/${view.service}`
+      const wide = cluster !== undefined || service === undefined
+      const columns = (nowMs: number) => placementColumns(nowMs, wide)
+      // Of one cluster or one service alone, that there is none of that name is told.
+      if (isFiltered(filter) || (cluster === undefined) === (service === undefined))
+        return show(placementViewSchema, { list: ['/placements', { project: placed, service, cluster, ...filter }] }, columns, nameOf, '')
       const address =
         service === undefined ? path`/clusters/${cluster ?? ''}/services` : path`/projects/${options.project}/services/${service}/clusters`
-      const nameOf = (view: { cluster: string; service: string }) => `${view.cluster}/${view.service}`
-      return show(placementViewSchema, { list: [address] }, (nowMs) => placementColumns(nowMs, cluster !== undefined), nameOf, '')
+      return show(placementViewSchema, { list: [address] }, columns, nameOf, '')
     }
     case 'objects':
       return show(
         objectViewSchema,
-        { list: ['/objects', { project, service, cluster }] },
+        { list: ['/objects', { project, service, cluster, ...filter }] },
         (nowMs) => objectColumns(nowMs, all),
         (view) => [view.cluster, view.project, view.service, view.kind, view.namespace, view.name].join('/'),
       )
@@ -161,12 +174,10 @@ export async function get(context: Context, kindText: string, nameText: string |
 /** Of the past, when those that come are watched. */
 const EVENTS_BEFORE = 50
 
-const SELECTABLE: readonly Kind[] = ['clusters', 'services', 'repositories']
 const PLACED: readonly Kind[] = ['placements', 'objects', 'events']
 
 /** A filter that does nothing would show more than was meant. */
-function refuseUnused(kind: Kind, { selector, cluster, service }: GetOptions): void {
-  if (selector !== undefined && !SELECTABLE.includes(kind)) throw new UsageError(`-l does not apply to ${kind}`)
+function refuseUnused(kind: Kind, { cluster, service }: GetOptions): void {
   if ((cluster !== undefined || service !== undefined) && !PLACED.includes(kind))
     throw new UsageError(`--cluster and --service do not apply to ${kind}`)
 }

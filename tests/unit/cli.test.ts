@@ -122,6 +122,29 @@ describe('what is printed', () => {
     )
   })
 
+  test.each([
+    ['objects -l env=prod --status-selector health=degraded -o name', 'object/cluster-b/default/web/Deployment/web/web\n'],
+    ['objects --status-selector health!=Degraded --sort-by newest -o name', 'object/cluster-a/default/web/Deployment/web/web\n'],
+    ['objects --search "of 2 ready" -o name', 'object/cluster-b/default/web/Deployment/web/web\n'],
+    ['objects --kind deployment -n web --limit 1 --chunk-size 1 -o name', 'object/cluster-a/default/web/Deployment/web/web\n'],
+    [
+      'objects --chunk-size 1 --sort-by health --no-headers -o name',
+      'object/cluster-b/default/web/Deployment/web/web\nobject/cluster-a/default/web/Deployment/web/web\n',
+    ],
+    ['objects --image nginx -o name', ''],
+    ['placements -A -o name', 'placement/cluster-a/web\nplacement/cluster-b/web\n'],
+    ['placements -l env=prod --status-selector "health in (Degraded,Missing)" -o name', 'placement/cluster-b/web\n'],
+    ['placements --service web --search cluster-a -o name', 'placement/cluster-a/web\n'],
+    ['clusters --status-selector liveness=offline -o name', 'cluster/cluster-b\n'],
+    ['clusters --sort-by seen -l env -o name', 'cluster/cluster-a\ncluster/cluster-b\n'],
+    ['clusters -l "env in (dev,staging)" -o name', ''],
+    ['clusters --search r-b -o name', 'cluster/cluster-b\n'],
+  ])('QY1 CL2 get %s', async (argv, out) => {
+    await smallFleet()
+    const words = (argv.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ''))
+    expect(await runTestCli(admin, ['get', ...words])).toMatchObject({ code: 0, out })
+  })
+
   test('CL1 describe tells state, why, what next, since when, and of an offline cluster the last known', async () => {
     await smallFleet()
     const { out } = await cli('describe service web')
@@ -405,8 +428,19 @@ describe('what was typed wrong', () => {
     ['get svc/web web', 'give the name once'],
     ['get svc/', 'a name is missing'],
     ['get clusters --service web', '--cluster and --service do not apply to clusters'],
-    ['get objects -l a=b', '-l does not apply to objects'],
-    ['get placements', 'placements need --service NAME or --cluster NAME'],
+    ['get events -l a=b', '-l does not apply to events'],
+    ['get services --search web', '--search does not apply to services'],
+    ['get placements --kind Deployment', '--kind does not apply to placements'],
+    ['get objects --sort-by newst', '--sort-by expects cluster, name, newest, oldest, health; did you mean "newest"?'],
+    [
+      'get objects --status-selector helth=Degraded',
+      '--status-selector of objects expects sync, health, reason, drift; did you mean "health"?',
+    ],
+    ['get objects --status-selector health=Degradd', 'did you mean "Degraded"?'],
+    ['get objects --status-selector health', '--status-selector expects health=Healthy'],
+    ['get clusters --status-selector a=b=c', '--status-selector expects liveness=WORD'],
+    ['get repositories --status-selector a=b', '--status-selector does not apply to repositories'],
+    ['get objects --limit 0', 'expected a whole number from 1 to 999999'],
     ['get objects web', 'objects have no names'],
     ['describe service', 'skerry get services'],
     ['describe events', 'does not take events'],
