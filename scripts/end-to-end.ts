@@ -1,4 +1,5 @@
-// Which end-to-end tests have a server in them. Those run twice: its fleet store is in SQLite the first time, in PostgreSQL the second.
+// Which end-to-end tests have a server in them. Those run twice: its fleet store is in SQLite the first time, in PostgreSQL the
+// second.
 
 /** By name of the file in tests/e2e, without its ending. tests/unit/end-to-end.test.ts says when one is missing. */
 export const WITH_SERVER: readonly string[] = [
@@ -19,3 +20,8 @@ export const WITH_SERVER: readonly string[] = [
   'read-only-root',
   'two-clusters',
 ]
+
+/** What is about the file itself, with the reason. */
+export const SQLITE_ONLY: Readonly<Record<string, string>> = {
+  backup: 'a backup of PostgreSQL is made with its own programs',
+}

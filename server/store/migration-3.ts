@@ -200,7 +200,11 @@ async function createHistories(ddl: Ddl): Promise<void> {
 
 /** Lists of services look for the first placement that is as bad as any. */
 const indexWords = ({ trx }: Ddl): Promise<void> =>
-  trx.schema.createIndex('desired_of_service_by_words').on('desired').columns(['project', 'service', 'sync', 'health', 'cluster_id']).execute()
+  trx.schema
+    .createIndex('desired_of_service_by_words')
+    .on('desired')
+    .columns(['project', 'service', 'sync', 'health', 'cluster_id'])
+    .execute()
 
 /** How full pages are made, so that an updated row stays where it is, and when the database looks after a table by itself: what is written all the time is not looked after only
  *  when a fifth of it is dead. */
