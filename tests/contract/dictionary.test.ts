@@ -1,0 +1,167 @@
+// Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { RecentMap } from '../../server/store/recent-map.ts'
+import type { StatusWrite } from '../../server/store/store.ts'
+import type { StoreDb, Tx } from '../../server/store/store-db.ts'
+import { createStatusStore, deleteStatusOfCluster } from '../../server/store/store-status.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { clusterId } from '../support/store-fixtures.ts'
+import { openDb, STORES, type StoreKind } from '../support/stores.ts'
+
+/** Two cores, and a database of its own for each test. */
+setDefaultTimeout(60_000)
+
+/** `fails`: after everything was written, before the commit. */
+async function start(kind: StoreKind, digits = 'a') {
+  const db = await openDb(kind)
+  const state = { fails: false }
+  const write: StoreDb['write'] = (work) =>
+    db.write(async (tx: Tx) => {
+      const result = await work(tx)
+      if (state.fails) throw new Error('cut')
+      return result
+    })
+  const store = createStatusStore({ ...db, read: db.read, write }, { clock: systemClock, random: seededRandom(1) })
+  const clusters = [...digits].map(clusterId)
+  for (const [index, id] of clusters.entries())
+    await db.write(({ sql }) =>
+      sql
+        .insertInto('clusters')
+        .values(newCluster(id, index + 1))
+        .execute(),
+    )
+  return { db, state, store, clusters }
+}
+
+const newCluster = (cluster_id: ClusterId, no: number) => ({
+  cluster_id,
+  no,
+  row_count: 0,
+  name: cluster_id,
+  cluster_uid: '',
+  ...{
+    epoch: 1,
+    ordinal: 0,
+    status_rev: 0,
+    status_floor: 0,
+    sweep_floor: 0,
+    event_rev: 0,
+    adopted_ordinal: 0,
+    settled_epoch: 0,
+    joined_ms: 0,
+  },
+  ...{ sweep_from: null, last_seen_ms: null, wait_s: 0 },
+})
+
+async function expectExact(db: StoreDb): Promise<void> {
+  const rows = await db.read.selectFrom('status_rows').select(['cluster_no', 'name_id', 'state_id']).execute()
+  const count = <K>(keys: readonly K[]) => new Map([...Map.groupBy(keys, (key) => key)].map(([key, some]) => [key, some.length]))
+  const names = await db.read.selectFrom('names').select(['id', 'refs']).execute()
+  const states = await db.read.selectFrom('states').select(['id', 'refs']).execute()
+  const clusters = await db.read.selectFrom('clusters').select(['no', 'row_count']).execute()
+  const used = (some: ReadonlyArray<{ id: number; refs: number }>) =>
+    new Map(some.filter(({ refs }) => refs !== 0).map(({ id, refs }) => [id, refs]))
+  expect(used(names)).toEqual(count(rows.map(({ name_id }) => name_id)))
+  expect(used(states)).toEqual(count(rows.flatMap(({ state_id }) => state_id ?? [])))
+  const counts = count(rows.map(({ cluster_no }) => cluster_no))
+  expect(clusters.map(({ no, row_count }) => [no, row_count])).toEqual(clusters.map(({ no }) => [no, counts.get(no) ?? 0]))
+}
+
+const object = (name: string, rev: number, reason = 'r'): StatusWrite => ({
+  kind: 'object',
+  key: `p/s//Pod/n/${name}`,
+  rev,
+  doc: { sync: 'Synced', health: 'Healthy', reason, message: '', sinceMs: 1 },
+})
+const delta = { complete: false, nowMs: 1 }
+
+describe.each(STORES)('on $name', (kind) => {
+  test.each([1, 2, 3])('ST19 after history %d each name, state and cluster has as many rows as it says', async (seed) => {
+    const { db, store, clusters, state } = await start(kind, 'abc')
+    const random = seededRandom(seed)
+    const pick = (max: number) => Math.floor(random() * max)
+    let rev = 0
+    const row = (): StatusWrite => {
+      const [key, nextRev] = [`p/s${pick(3)}`, ++rev - pick(4)]
+      const doc = { sync: 'Synced', health: 'Healthy', reason: `r${pick(4)}`, message: '', sinceMs: pick(3) }
+      if (pick(6) === 0)
+        return { kind: 'service', key, rev: nextRev, doc: pick(4) === 0 ? null : { ...doc, objectCount: 1, healthyCount: 1 } }
+      if (pick(6) === 0)
+        return {
+          kind: 'drift',
+          key: `${key}//Pod/n/o${pick(9)}`,
+          rev: nextRev,
+          doc: { action: 'healed', detectedMs: pick(3), paths: [], manager: '', count: 1 },
+        }
+      return { kind: 'object', key: `${key}//Pod/n/o${pick(9)}`, rev: nextRev, doc: pick(4) === 0 ? null : doc }
+    }
+    const complete = () =>
+      [false, false, true, { after: null, upTo: 'object/p/s1' }, { after: 'object/p/s1', upTo: null }][pick(5)] ?? false
+    for (let step = 0; step < 60; step++) {
+      const cluster = clusters[pick(3)] ?? clusterId('a')
+      state.fails = pick(8) === 0
+      const rows = Array.from({ length: pick(12) }, row)
+      await Promise.allSettled([
+        store.upsertStatus(cluster, rows, { complete: complete(), olderThan: pick(3) === 0 ? rev : 0, nowMs: step }),
+        store.upsertStatus(clusters[pick(3)] ?? cluster, [row()], delta),
+        ...(pick(5) === 0 ? [store.deleteStatusOfService(cluster, { project: 'p', service: `s${pick(3)}` })] : []),
+      ])
+      if (step % 20 === 19) await expectExact(db)
+    }
+    await db.write(async (tx) => {
+      await deleteStatusOfCluster(tx, db.engine, 2)
+      await tx.sql.deleteFrom('clusters').where('no', '=', 2).execute()
+    })
+    await expectExact(db)
+    await db.destroy()
+  })
+
+  test('ST19 what was rolled back is not remembered', async () => {
+    const { db, state, store, clusters } = await start(kind)
+    const [a = clusterId('a')] = clusters
+    state.fails = true
+    await expect(store.upsertStatus(a, [object('x', 1)], delta)).rejects.toThrow('cut')
+    state.fails = false
+    await store.upsertStatus(a, [object('other', 2, 'another'), object('x', 3)], delta)
+    expect((await store.listStatus({ kind: 'object' })).map(({ key, doc }) => [key, (doc as { reason: string }).reason])).toEqual([
+      ['p/s//Pod/n/other', 'another'],
+      ['p/s//Pod/n/x', 'r'],
+    ])
+    await expectExact(db)
+    await db.destroy()
+  })
+
+  test('ST19 what was collected is made anew, by those too who remember it', async () => {
+    const { db, store, clusters } = await start(kind)
+    const [a = clusterId('a')] = clusters
+    await store.upsertStatus(a, [object('x', 1)], delta)
+    await store.upsertStatus(a, [], { complete: true, olderThan: 5, nowMs: 1 })
+    await db.write(async ({ sql }) => {
+      await sql.deleteFrom('names').where('refs', '=', 0).execute()
+      await sql.deleteFrom('states').where('refs', '=', 0).execute()
+      await sql
+        .updateTable('counters')
+        .set((eb) => ({ value: eb('value', '+', 1) }))
+        .where('name', '=', 'dictionary')
+        .execute()
+    })
+    await store.upsertStatus(a, [object('x', 9)], delta)
+    expect((await store.listStatus({ kind: 'object' })).map(({ key, rev }) => [key, rev])).toEqual([['p/s//Pod/n/x', 9]])
+    await expectExact(db)
+    await db.destroy()
+  })
+})
+
+test('ST19 what is remembered is bounded, and what is asked for stays', () => {
+  const map = new RecentMap<number>(1_000)
+  for (let n = 0; n < 10_000; n++) {
+    map.set(`k${n}`, n)
+    expect(map.get('k0')).toBe(0)
+    expect(map.size).toBeLessThanOrEqual(1_000)
+  }
+  expect([map.get('k9999'), map.get('k1')]).toEqual([9_999, undefined])
+  map.clear()
+  expect([map.size, map.get('k0')]).toEqual([0, undefined])
+})
