@@ -131,7 +131,7 @@ const rollupKey = ({ dimension, key, value }: Kept): string => `${dimension}\n${
 
 async function* keptSlices(db: ReadDb): AsyncGenerator<Array<Tables['rollups']>> {
   for (let after: Kept | null = null; ; ) {
-    let query = db.selectFrom('rollups').selectAll()
+    let query = db.selectFrom('rollups').selectAll().where('n', '!=', 0)
     if (after !== null) query = query.where(sql<boolean>`(dimension, key, value) > (${after.dimension}, ${after.key}, ${after.value})`)
     const rows: Array<Tables['rollups']> = await query.orderBy('dimension').orderBy('key').orderBy('value').limit(ROWS_A_TIME).execute()
     yield rows

@@ -72,7 +72,13 @@ export function createRollups(db: StoreDb): Rollups {
     top: ({ limit, weigh, ...query }) => top(db, query, limit, weigh),
     ofKeys: async (dimension, keys) => {
       if (keys.length === 0) return new Map()
-      const rows = await db.read.selectFrom('rollups').selectAll().where('dimension', '=', dimension).where('key', 'in', keys).execute()
+      const rows = await db.read
+        .selectFrom('rollups')
+        .selectAll()
+        .where('dimension', '=', dimension)
+        .where('key', 'in', keys)
+        .where('n', '!=', 0)
+        .execute()
       return new Map(byKey(rows).map(({ key, counts }) => [key, counts]))
     },
     driftsSince: (untilMs) => driftsSince(db.read, untilMs),
@@ -86,7 +92,7 @@ type Keys = Pick<CountQuery, 'dimension' | 'prefix'>
 
 /** The next `count` keys with all their values. */
 async function readKeys(db: ReadDb, { dimension, prefix = '' }: Keys, count: number, after: string | undefined): Promise<CountedKey[]> {
-  let keys = db.selectFrom('rollups').select('key').distinct().where('dimension', '=', dimension)
+  let keys = db.selectFrom('rollups').select('key').distinct().where('dimension', '=', dimension).where('n', '!=', 0)
   if (prefix !== '') keys = keys.where('key', '>=', prefix).where('key', '<', prefix + AFTER_EVERY_KEY)
   if (after !== undefined) keys = keys.where('key', '>', after)
   const found = await keys.orderBy('key').limit(count).execute()
@@ -96,6 +102,7 @@ async function readKeys(db: ReadDb, { dimension, prefix = '' }: Keys, count: num
     .selectFrom('rollups')
     .selectAll()
     .where('dimension', '=', dimension)
+    .where('n', '!=', 0)
     .where('key', '>=', first.key)
     .where('key', '<=', last.key)
     .orderBy('key')
@@ -143,6 +150,7 @@ async function driftsSince(db: ReadDb, untilMs: number): Promise<Record<string, 
     .selectFrom('rollups')
     .select(['value as action', sql<number>`cast(sum(n) as bigint)`.as('n')])
     .where('dimension', '=', 'drift_hour')
+    .where('n', '!=', 0)
     .where('key', '<', hourText(untilMs))
     .groupBy('value')
     .execute()
