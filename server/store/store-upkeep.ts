@@ -1,5 +1,7 @@
 // The slices of the store's upkeep: each looks with a read, which is nobody's burden, and writes only if there is something to remove.
 import { sql } from 'kysely'
+import { type Bulk, runBulk } from './bulk.ts'
+import { CHANGES_KEPT_MS } from './change-feed.ts'
 import { nextNumber } from './counters.ts'
 import type { Store } from './store.ts'
 import { pruneChanges } from './store-changes.ts'
@@ -7,8 +9,8 @@ import type { ReadDb, StoreDb } from './store-db.ts'
 import type { Tables } from './tables.ts'
 import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.ts'
 
-/** That go in one transaction. */
-const ROWS_MAX = 500
+/** That go in one transaction: a few milliseconds. */
+const ROWS_MAX = 200
 /** Of each service in each cluster. */
 export const HISTORY_KEPT = 100
 /** Whose histories are looked at together. */
@@ -25,8 +27,9 @@ const SLICES: Record<UpkeepTask, Slice> = {
   events: (db, keep, from) => events(db, keep, Number(from ?? 0)),
   history: (db, keep, from) => history(db, keep, Number(from ?? 0)),
   revisions,
-  changes: async (db, { changesMax }) => {
-    const removed = Number.isFinite(changesMax) ? await pruneChanges(db, { countMax: changesMax, sinceMs: 0 }) : 0
+  changes: async (db, { changesMax, nowMs }) => {
+    const bounds = { countMax: changesMax, sinceMs: nowMs - CHANGES_KEPT_MS }
+    const removed = Number.isFinite(changesMax) ? await pruneChanges(db, bounds) : 0
     return { removed, next: removed > 0 ? 'on' : null }
   },
   tokens: (db, keep) => tokens(db, keep),
@@ -63,28 +66,25 @@ async function history(db: StoreDb, { historySinceMs }: KeepBounds, after: numbe
     .execute()
   const [first, last] = [clusters[0]?.cluster_no, clusters.at(-1)?.cluster_no]
   if (first === undefined || last === undefined) return { removed: 0, next: null }
-  const find = async (read: ReadDb): Promise<Change[]> => {
-    const { rows } = await sql<Change>`select cluster_no, project, service, at_ms from (
+  const { rows } = await sql<Change>`select cluster_no, project, service, at_ms from (
         select cluster_no, project, service, at_ms,
           row_number() over (partition by cluster_no, project, service order by at_ms desc) as place
         from status_history where cluster_no >= ${first} and cluster_no <= ${last}) as placed
       where place > ${HISTORY_KEPT} or (place > 1 and at_ms < ${historySinceMs})
-      order by cluster_no, project, service, at_ms limit ${ROWS_MAX}`.execute(read)
-    return rows
-  }
-  if ((await find(db.read)).length === 0) return { removed: 0, next: String(last) }
-  const removed = await db.write(async ({ sql: trx }) => {
-    const old = await find(trx)
-    if (old.length === 0) return 0
-    const keys = sql.join(old.map(({ cluster_no, project, service, at_ms }) => number4(cluster_no, project, service, at_ms)))
-    await sql`delete from status_history where (cluster_no, project, service, at_ms) in (values ${keys})`.execute(trx)
-    return old.length
-  })
-  return { removed, next: String(removed < ROWS_MAX ? last : first - 1) }
+      order by cluster_no, project, service, at_ms limit ${ROWS_MAX}`.execute(db.read)
+  if (rows.length === 0) return { removed: 0, next: String(last) }
+  const keys = rows.map(({ cluster_no, project, service, at_ms }) => [cluster_no, project, service, at_ms])
+  await db.write(({ sql: trx }) => runBulk(trx, db.engine, DROP_CHANGES, keys))
+  return { removed: rows.length, next: String(rows.length < ROWS_MAX ? last : first - 1) }
 }
 
-/** The casts: PostgreSQL takes parameters in a list of values for text. */
-const number4 = (a: number, b: string, c: string, d: number) => sql`(cast(${a} as bigint), ${b}, ${c}, cast(${d} as bigint))`
+/** Asked again, because a newer one may have been taken back since. The casts: PostgreSQL takes parameters in a list of values for text. */
+const DROP_CHANGES: Bulk = {
+  before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
+  row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
+  after: `) and at_ms < (select max(newest.at_ms) from status_history as newest where newest.cluster_no = status_history.cluster_no
+    and newest.project = status_history.project and newest.service = status_history.service)`,
+}
 
 type RevisionKey = Pick<Tables['revisions'], 'project' | 'service' | 'number'>
 

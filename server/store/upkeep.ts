@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { CHANGES_KEPT_MAX } from './change-feed.ts'
 
 /** What an operator wants to be kept; 0: all of it. */
 export interface Retention {
@@ -15,7 +16,13 @@ export interface Retention {
   changesKept: number
 }
 
-export const RETENTION: Retention = { eventsKept: 100_000, eventsDays: 0, historyDays: 90, revisionsKept: 20, changesKept: 100_000 }
+export const RETENTION: Retention = {
+  eventsKept: 100_000,
+  eventsDays: 0,
+  historyDays: 90,
+  revisionsKept: 20,
+  changesKept: CHANGES_KEPT_MAX,
+}
 
 /** The same as bounds; what is unbounded is Infinity, and a time long ago. */
 export interface KeepBounds {
@@ -39,7 +46,7 @@ export interface UpkeepSlice {
 export interface StoreUpkeep {
   /** Until the signal: what the database needs while it is used. A PostgreSQL looks after itself. */
   attend(log: Logger, signal: AbortSignal): Promise<void>
-  /** At most 500 rows go, in one transaction. `from`: null at the beginning, then what the slice before answered. */
+  /** At most 200 rows go (of changes 2,000), in one transaction. `from`: null at the beginning, then what the slice before answered. */
   slice(task: UpkeepTask, keep: KeepBounds, from: string | null): Promise<UpkeepSlice>
 }
 

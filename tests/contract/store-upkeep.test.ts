@@ -55,7 +55,7 @@ describe.each(STORES)('upkeep on $name', (kind) => {
   test('ST8 UK1 the newest events are kept, older ones go some at a time', async () => {
     await store.appendEvents(Array.from({ length: 1_203 }, (_, i) => event(String(i), NOW_MS)))
     expect(await run(store, 'events')).toEqual([])
-    expect(await run(store, 'events', { eventsMax: 3 })).toEqual([500, 500, 200])
+    expect(await run(store, 'events', { eventsMax: 3 })).toEqual([200, 200, 200, 200, 200, 200])
     expect(await messages()).toEqual(['1200', '1201', '1202'])
     expect(await run(store, 'events', { eventsMax: 3 })).toEqual([])
   })
@@ -176,12 +176,13 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     await store.upsertStatus(a, objects(names, 1, 'm'), { complete: false, nowMs: 1 })
     await store.upsertStatus(a, objects(['n600'], 5_000, 'm'), { complete: true, nowMs: 1 })
     const gone = await run(store, 'names')
-    expect(Math.max(...gone)).toBeLessThanOrEqual(500)
+    expect(Math.max(...gone)).toBeLessThanOrEqual(200)
     expect(gone.reduce((sum, count) => sum + count, 0)).toBe(1_199)
   })
 
   test('UK3 while others write, no row ever loses its name or its state', async () => {
-    const other = await place.open() // another process: it remembers numbers of its own
+    // As another process would: it remembers numbers of its own. A file has one process, and on one thread two would wait for each other.
+    const other = kind.name === 'SQLite' ? store : await place.open()
     const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
     const expected = new Map<string, string>()
     const write = async (by: Store, cluster: ClusterId, seed: number) => {
@@ -214,6 +215,6 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     expect(await select(`${lost} or (r.state_id is not null and not exists (select 1 from states s where s.id = r.state_id))`)).toEqual([
       { n: 0 },
     ])
-    await other.close()
+    if (other !== store) await other.close()
   })
 })
