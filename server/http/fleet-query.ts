@@ -13,12 +13,9 @@ import type { Position } from '../store/fleet-queries.ts'
 import { continueQuery, limitQuery } from './query.ts'
 
 const text = (max: number) => z.string().min(1).max(max).optional()
-/** One or more, joined by commas. */
-const listOf = <const W extends readonly [string, ...string[]]>(words: W) =>
-  z.preprocess(
-    (value) => (typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value),
-    z.array(z.enum(words)).min(1).optional(),
-  )
+const listOf = <const W extends readonly [string, ...string[]]>(words: W) => z.array(z.enum(words)).min(1).optional()
+/** Joined by commas, or one after the other. */
+const LISTS = ['sync', 'health', 'liveness']
 
 const SELECTOR_EXPECTED = 'expected key=value, key!=value, key in (a,b), key notin (a,b), key or !key, joined by commas'
 const labelSelector = z
@@ -85,10 +82,11 @@ export const clusterParameters = z.strictObject({
 
 /** What of an address `schema` understands. Throws with everything that is wrong. */
 export function readParameters<T extends z.ZodType>(schema: T, request: Request): z.infer<T> {
-  const input: Record<string, string> = {}
+  const input: Record<string, string | string[]> = {}
   // A parameter that comes twice is a list of both.
   for (const [name, value] of new URL(request.url).searchParams)
     input[name] = Object.hasOwn(input, name) ? `${input[name]},${value}` : value
+  for (const name of LISTS) if (typeof input[name] === 'string') input[name] = input[name].split(',').map((word) => word.trim())
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   const problems = explainIssues(schema, input, parsed.error).map(({ path, message }) => ({

@@ -1,9 +1,8 @@
 // Fleet queries without a Worker: on a database that is asked over a socket, and on a store in memory, which no second connection can see.
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { FleetAnswer, FleetQueries, FleetQuestion } from './fleet-queries.ts'
 import type { FleetQueryEngine } from './fleet-query-engine.ts'
-import { QUERIES_WAITING_MAX, stopping, tooMany } from './worker-queries.ts'
+import { nobodyWaits, QUERIES_WAITING_MAX, stopping, tooMany } from './worker-queries.ts'
 
 /** At the same time: others need connections, too. */
 const AT_ONCE = 3
@@ -27,7 +26,7 @@ export class LocalQueries implements FleetQueries {
     else this.#running += 1
     try {
       if (this.#closed) throw stopping()
-      if (signal?.aborted) throw new AppError('unavailable', { detail: 'nobody waits for it any more' })
+      if (signal?.aborted) throw nobodyWaits()
       return await this.#engine.answer(question)
     } finally {
       // Whoever waits takes the place over.

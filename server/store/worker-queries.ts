@@ -51,6 +51,7 @@ export class WorkerQueries implements FleetQueries {
 
   async answer<Q extends FleetQuestion>(question: Q, signal?: AbortSignal): Promise<FleetAnswer<Q>> {
     if (this.#closed) throw stopping()
+    if (signal?.aborted) throw nobodyWaits()
     if (this.#queue.length >= QUERIES_WAITING_MAX) throw tooMany(this.#options.random)
     return new Promise((resolve, reject) => {
       const mine: Waiting = { question, resolve: resolve as Waiting['resolve'], reject }
@@ -74,7 +75,7 @@ export class WorkerQueries implements FleetQueries {
   #forget(waiting: Waiting): void {
     const place = this.#queue.indexOf(waiting)
     if (place >= 0) this.#queue.splice(place, 1)
-    waiting.reject(new AppError('unavailable', { doing: DOING, detail: 'nobody waits for it any more' }))
+    waiting.reject(nobodyWaits())
   }
 
   #next(): void {
@@ -144,6 +145,7 @@ export class WorkerQueries implements FleetQueries {
   }
 }
 
+export const nobodyWaits = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'nobody waits for it any more' })
 export const stopping = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the server is stopping' })
 export const tooMany = (random: Random): AppError =>
   new AppError('unavailable', {
