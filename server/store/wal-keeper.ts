@@ -31,7 +31,7 @@ const RETRY_MIN_MS = 1_000
 const RETRY_MAX_MS = 30_000
 /** Pages after which SQLite moves it by itself, if the Worker does not: 64 MiB instead of 4. */
 const OWN_PAGES = 16_384
-const ANSWER_MS_MAX = 60_000
+const ANSWER_MS_MAX = 15_000
 
 export interface WalKeeperDeps {
   path: string
@@ -46,7 +46,7 @@ export interface WalKeeperDeps {
 export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Promise<void> {
   const { path, writer, clock, log } = deps
   let mover: Mover | null = null
-  let [retryMs, notBeforeMs, moved, told] = [RETRY_MIN_MS, 0, 0, false]
+  let [retryMs, notBeforeMs, moved, told, broken] = [RETRY_MIN_MS, 0, 0, false, false]
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal)
     const bytes = sizeOf(`${path}-wal`)
@@ -58,6 +58,8 @@ export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Pr
       }
       await mover.ask({ path, shorten: false })
       moved = bytes
+      if (broken) log.info('the log of the fleet store is moved by its Worker again', {})
+      broken = false
       if (bytes < WAL_LONG_BYTES || clock.nowMs() < notBeforeMs) continue
       const { ask } = mover
       // The only connection that writes is ours for so long.
@@ -69,7 +71,8 @@ export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Pr
       told = !done && bytes > WAL_TOLD_BYTES
     } catch (error) {
       if (signal.aborted) break
-      log.warn('the log of the fleet store cannot be moved by its Worker', { error: String(error) })
+      if (!broken) log.warn('the log of the fleet store cannot be moved by its Worker: SQLite does it', { error: String(error) })
+      broken = true
       await mover?.end()
       mover = null
       await sql`pragma wal_autocheckpoint = 1000`.execute(writer).catch(() => {})

@@ -2,9 +2,10 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import type { Store } from '../../server/store/store.ts'
-import { WAL_LONG_BYTES } from '../../server/store/wal-keeper.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
+import { keepWalShort, WAL_LONG_BYTES, type WalAnswer } from '../../server/store/wal-keeper.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { SQLITE } from '../support/stores.ts'
 
@@ -89,4 +90,34 @@ test('UK5 a read that is long lets writes go on, and after it the log is short a
   while (walBytes() >= WAL_LONG_BYTES && Date.now() < deadline) await systemClock.sleep(50)
   expect(walBytes()).toBeLessThan(WAL_LONG_BYTES)
   await writeSome(store)
+})
+
+test('UK5 without its Worker the log is moved by SQLite, and a person is told once', async () => {
+  const connections = await (await SQLITE.place()).connect()
+  const { writer } = connections
+  const own = async () => (await sql<{ wal_autocheckpoint: number }>`pragma wal_autocheckpoint`.execute(writer)).rows
+  const path = (await sql<{ file: string }>`select file from pragma_database_list`.execute(writer)).rows[0]?.file ?? ''
+  await sql`pragma wal_autocheckpoint = 0`.execute(writer)
+  await sql`create table much (bytes blob)`.execute(writer)
+  for (let i = 0; i < 5; i++) await sql`insert into much values (zeroblob(1048576))`.execute(writer)
+  const stop = new AbortController()
+  const told: string[] = []
+  let sleeps = 0
+  const clock: Clock = {
+    ...systemClock,
+    sleep: async () => {
+      sleeps += 1
+      if (sleeps > 6) stop.abort()
+    },
+  }
+  const broken = {
+    onmessage: (_: { data: WalAnswer }) => {},
+    postMessage: () => broken.onmessage({ data: { done: false, error: 'broken' } }),
+    terminate: () => void told.push('ended'),
+  }
+  const log = { ...silentLogger, warn: (message: string) => void told.push(message) }
+  await keepWalShort({ path, writer, clock, log, startWorker: () => broken as unknown as Worker }, stop.signal)
+  expect(told).toEqual(['the log of the fleet store cannot be moved by its Worker: SQLite does it', 'ended', 'ended'])
+  expect(await own()).toEqual([{ wal_autocheckpoint: 1_000 }])
+  await connections.close()
 })
