@@ -35,6 +35,7 @@ const SLICES: Record<UpkeepTask, Slice> = {
   tokens: (db, keep) => tokens(db, keep),
   names: (db, _, from) => unused(db, 'names', Number(from ?? 0)),
   states: (db, _, from) => unused(db, 'states', Number(from ?? 0)),
+  counts: (db) => noneAnyMore(db),
 }
 
 export const createUpkeepStore = (db: StoreDb, attend: StoreUpkeep['attend']): Pick<Store, 'upkeep'> => ({
@@ -138,6 +139,17 @@ async function tokens(db: StoreDb, { nowMs }: KeepBounds): Promise<UpkeepSlice> 
     for (const id of ids) changes.add({ topic: 'token', name: `JoinToken/${id}` })
   })
   return { removed: old.length, next: old.length < ROWS_MAX ? null : 'on' }
+}
+
+const DROP_COUNTS: Bulk = { before: 'delete from rollups where n = 0 and (dimension, key, value) in (values', row: '(?, ?, ?)', after: ')' }
+
+/** Counts that came down to none, of images and labels that are gone. */
+async function noneAnyMore(db: StoreDb): Promise<UpkeepSlice> {
+  const none = await db.read.selectFrom('rollups').select(['dimension', 'key', 'value']).where('n', '=', 0).limit(ROWS_MAX).execute()
+  if (none.length === 0) return { removed: 0, next: null }
+  const keys = none.map(({ dimension, key, value }) => [dimension, key, value])
+  await db.write(({ sql: trx }) => runBulk(trx, db.engine, DROP_COUNTS, keys))
+  return { removed: none.length, next: none.length < ROWS_MAX ? null : 'on' }
 }
 
 /** Whoever remembers a number asks for the counter `dictionary` first, in the transaction that would use it. */

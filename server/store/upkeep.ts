@@ -34,7 +34,7 @@ export interface KeepBounds {
   changesMax: number
 }
 
-export const UPKEEP_TASKS = ['events', 'history', 'revisions', 'changes', 'tokens', 'names', 'states'] as const
+export const UPKEEP_TASKS = ['events', 'history', 'revisions', 'changes', 'tokens', 'names', 'states', 'counts'] as const
 export type UpkeepTask = (typeof UPKEEP_TASKS)[number]
 
 export interface UpkeepSlice {

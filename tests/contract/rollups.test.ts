@@ -5,6 +5,7 @@ import type { FleetPage, ObjectFacts, Position } from '../../server/store/fleet-
 import { countDifferences, rebuildCounts, recount, wordDifferences } from '../../server/store/rollup-recount.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
+import { keepBounds, RETENTION } from '../../server/store/upkeep.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { CountHistory } from '../support/count-history.ts'
@@ -59,6 +60,27 @@ describe.each(STORES)('counts on $name', (kind) => {
     expect(await kept()).toEqual(right)
     await beside.close()
     await history.current.close()
+  })
+
+  test('RU1 what came down to none is forgotten with the next upkeep', async () => {
+    const place = await kind.place()
+    const store = await place.open()
+    const beside = await place.connect()
+    const kept = () => beside.reader.selectFrom('rollups').select(['key', 'n']).where('dimension', '=', 'label').orderBy('key').execute()
+    await joinCluster(store, 'a', { env: 'prod' })
+    const key = { kind: 'Cluster', project: '', name: 'cluster-a' } as const
+    await store.applyResource(key, { labels: { env: 'dev' }, spec: '{"revoked":false}', nowMs: 2 })
+    expect(await kept()).toEqual([
+      { key: 'env=dev', n: 1 },
+      { key: 'env=prod', n: 0 },
+    ])
+    expect((await store.rollups.page({ dimension: 'label', limit: 10 })).items.map((item) => item.key)).toEqual(['env=dev'])
+    const keep = keepBounds(RETENTION, 1)
+    expect(await store.upkeep.slice('counts', keep, null)).toEqual({ removed: 1, next: null })
+    expect(await store.upkeep.slice('counts', keep, null)).toEqual({ removed: 0, next: null })
+    expect(await kept()).toEqual([{ key: 'env=dev', n: 1 }])
+    await beside.close()
+    await store.close()
   })
 
   test('RU3 a store whose counts are of another version counts anew when it is opened', async () => {
