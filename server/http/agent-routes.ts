@@ -26,7 +26,7 @@ export interface AgentRoutesDeps extends DesiredRoutesDeps {
   join: JoinDeps
   sessions: Sessions
   drain: Drain
-  store: Pick<Store, 'upsertStatus' | 'statusRetryAfterMs'>
+  store: Pick<Store, 'upsertStatus' | 'statusBacklog'>
   /** After the rows are in the store; must not throw. */
   onStatus(agent: AgentRecord, changed: readonly StatusWrite[]): void
   log: Logger
@@ -127,8 +127,8 @@ async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, read
 const WAITING_RETRY_MS = 5_000
 
 /** PU9 */
-function admitPush(store: Pick<Store, 'statusRetryAfterMs'>): void {
-  const retryAfterMs = store.statusRetryAfterMs()
+function admitPush(store: Pick<Store, 'statusBacklog'>): void {
+  const retryAfterMs = store.statusBacklog.retryAfterMs()
   if (retryAfterMs !== null) throw behind(retryAfterMs)
 }
 const behind = (retryAfterMs: number): AppError =>

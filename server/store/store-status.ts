@@ -15,7 +15,7 @@ import { noteChange, noteReports, type Report, StatusTx, writeStatuses } from '.
 import type { Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 
-type StatusStore = Pick<Store, 'upsertStatus' | 'statusRetryAfterMs' | 'listStatus' | 'deleteStatusOfService'>
+type StatusStore = Pick<Store, 'upsertStatus' | 'statusBacklog' | 'listStatus' | 'deleteStatusOfService'>
 
 /** What waits to be committed with others. */
 type Waiting = Push | { clusterId: ClusterId; forget: ServiceId }
@@ -39,7 +39,7 @@ export function createStatusStore(db: StoreDb, { clock, random }: { clock: Clock
         leave()
       }
     },
-    statusRetryAfterMs: () => backlog.retryAfterMs(),
+    statusBacklog: backlog,
     listStatus: (query) => listStatus(() => db.read, query),
     deleteStatusOfService: async (clusterId, id) => {
       await together({ clusterId, forget: id })

@@ -83,11 +83,11 @@ describe.each(STORES)('on $name', (kind) => {
     const second = store.upsertStatus(a, [object('y', 2)], delta)
     clock.jump(1)
     const retryAfterMs = (await retryOf(store.upsertStatus(a, [object('z', 3)], delta))) ?? 0
-    expect([retryAfterMs >= 1_000, retryAfterMs <= 60_000, store.statusRetryAfterMs() === null]).toEqual([true, true, false])
+    expect([retryAfterMs >= 1_000, retryAfterMs <= 60_000, store.statusBacklog.retryAfterMs() === null]).toEqual([true, true, false])
     release()
     expect((await first).ack).toBe(1)
     expect((await second).ack).toBe(2)
-    expect(store.statusRetryAfterMs()).toBeNull()
+    expect(store.statusBacklog.retryAfterMs()).toBeNull()
     expect((await store.upsertStatus(a, [object('z', 3)], delta)).changed).toHaveLength(1)
     await db.destroy()
   })
@@ -201,7 +201,7 @@ test('PU9 a push is sent away before anything is made of its body', async () => 
   const setting = await startTestServer()
   const { session } = await joinTestAgent(setting)
   const { store } = setting.server
-  Object.assign(store, { statusRetryAfterMs: () => 4_200 } satisfies Partial<Store>)
+  Object.assign(store, { statusBacklog: { retryAfterMs: () => 4_200 } } satisfies Partial<Store>)
   const answer = await setting.ask('POST', ROUTES.status, { token: session.token, body: Buffer.from('no JSON at all') })
   expect([answer.status, answer.body['code'], answer.headers.get('retry-after')]).toEqual([429, 'too_many_requests', '5'])
   expect((await setting.ask('POST', ROUTES.status, { body: Buffer.from('x') })).status).toBe(401)
@@ -226,8 +226,8 @@ test.each([
 
 test('PU9 an agent that is sent away keeps what it has to say, asks seldom, and says it when it may', async () => {
   const { clock, server, agent, asked } = await joined()
-  const { statusRetryAfterMs } = server.store
-  Object.assign(server.store, { statusRetryAfterMs: () => 10_000 } satisfies Partial<Store>)
+  const { statusBacklog } = server.store
+  Object.assign(server.store, { statusBacklog: { retryAfterMs: () => 10_000 } } satisfies Partial<Store>)
   const before = asked.length
   for (let n = 0; n < 30; n++) {
     report(agent, 'held', `shop/s${n}`)
@@ -235,7 +235,7 @@ test('PU9 an agent that is sent away keeps what it has to say, asks seldom, and 
   }
   const pushes = asked.slice(before).filter((path) => path === ROUTES.status).length
   expect([pushes >= 2, pushes <= 8]).toEqual([true, true])
-  Object.assign(server.store, { statusRetryAfterMs })
+  Object.assign(server.store, { statusBacklog })
   await clock.advance(30_000)
   expect((await server.store.listStatus({ kind: 'service' })).map(({ key }) => key)).toHaveLength(30)
   await killAgents()

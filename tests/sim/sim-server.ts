@@ -26,7 +26,6 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceRow, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -105,7 +104,7 @@ export class SimServer {
     const randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => Math.floor(own() * 256)))
     const life = new Life()
     const clock = time.process(this.#offsetMs)
-    const raw = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random })
+    const raw = await openSqliteStore(join(dir, 'fleet.db'), { clock, random })
     const store = life.wrap(raw)
     const agents = await createAgentIndex(raw)
     this.#keys = loadServerKeys(join(dir, 'keys'))
