@@ -107,13 +107,14 @@ async function checkStore(look: StoreLook, findings: Findings, { progress }: Exa
   }
   if (schema < SCHEMA_NEWEST) findings.tell('store_older', `schema ${schema}, this version has ${SCHEMA_NEWEST}`)
   try {
+    progress('reading the fleet store', 0, 0)
+    // Not in the one state of what follows: while it is held, a running server's log grows.
+    const damage = look.engine === 'sqlite' ? await findStoreDamage(look.db) : null
+    if (damage !== null) {
+      findings.tell('store_damaged', `${STORE}: ${damage}`)
+      return null
+    }
     return await look.inOneState(async (db) => {
-      progress('reading the fleet store', 0, 0)
-      const damage = look.engine === 'sqlite' ? await findStoreDamage(db) : null
-      if (damage !== null) {
-        findings.tell('store_damaged', `${STORE}: ${damage}`)
-        return null
-      }
       const broken = await findBrokenRules(look, db, (done, of) => progress('looking through the fleet store', done, of))
       for (const { code, at, more } of broken) {
         for (const place of at) findings.tell(code, place)
