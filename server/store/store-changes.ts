@@ -6,7 +6,7 @@ import type { Store } from './store.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'
 
-type ChangeStore = Pick<Store, 'changes' | 'pruneChanges'> & { endFollowing(): void }
+type ChangeStore = Pick<Store, 'changes'> & { endFollowing(): void }
 
 /** Rows that one call looks at while it looks for a topic. */
 const SCAN_ROWS_MAX = 5_000
@@ -47,7 +47,6 @@ export function createChangeStore(db: StoreDb, clock: Clock): ChangeStore {
   }
   return {
     changes,
-    pruneChanges: (keep) => pruneChanges(db, keep),
     endFollowing: () => {
       closing.abort()
       unsubscribe()
@@ -130,8 +129,8 @@ async function readAfter(db: ReadDb, after: number, limit: number): Promise<Feed
   return { kind: 'changes', items, next: items.at(-1)?.id ?? after }
 }
 
-/** The oldest ones, never one from between. */
-export async function pruneChanges(db: StoreDb, { countMax, sinceMs }: Parameters<Store['pruneChanges']>[0]): Promise<number> {
+/** Lets go of the oldest changes, never of one from between: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
+export async function pruneChanges(db: StoreDb, { countMax, sinceMs }: { countMax: number; sinceMs: number }): Promise<number> {
   const newest = await positionOf(db.read)
   const young = await db.read.selectFrom('changes').select('id').where('at_ms', '>=', sinceMs).orderBy('id').limit(1).executeTakeFirst()
   const upTo = Math.max(newest - countMax, (young?.id ?? newest + 1) - 1)

@@ -215,7 +215,6 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['again', 'idle', (store) => store.closeConfirmation(question().subject)],
   ],
   createApiToken: [['made', 'changes', (store) => store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })]],
-  pruneChanges: [written, ['pruned', 'idle', (store) => store.pruneChanges({ countMax: 0, sinceMs: 0 })]],
 }
 
 const READS: ReadonlyArray<keyof Store> = [
@@ -248,6 +247,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'listConfirmations',
   'apiTokenByHash',
   'countApiTokens',
+  'statusBacklog',
   'upkeep',
   'rollups',
 ]
