@@ -12,11 +12,13 @@ import type { Tables } from './tables.ts'
 export type TellProgress = (progress: MigrationProgress) => void
 
 export async function bringForward(db: Kysely<Tables>, engine: Engine, tell?: TellProgress): Promise<void> {
-  const migrated = await migrate(db, engine, MIGRATIONS, tell)
+  const { from, to } = await migrate(db, engine, MIGRATIONS, tell)
+  const migrated = from < to
   if (migrated) tell?.({ what: 'counts', done: 0, total: null })
   await bringCounts(db, engine)
   if (engine === 'sqlite') await giveBack(db, tell)
   else if (migrated) await sql`analyze`.execute(db) // until it looks by itself, it would plan for empty tables
+  if (migrated && from > 0) tell?.({ what: 'schema', done: to, total: to })
 }
 
 /** Below it nobody misses the space. */
@@ -48,6 +50,7 @@ export function migrationLog(log: Logger, clock: Clock): TellProgress {
   let toldMs = Number.NEGATIVE_INFINITY
   return ({ what, done, total }) => {
     const nowMs = clock.nowMs()
+    if (what === 'schema') return log.info('fleet store migrated', { schema: done, ms: nowMs - sinceMs })
     if (nowMs - sinceMs < SILENT_MS || nowMs - toldMs < TOLD_EACH_MS) return
     toldMs = nowMs
     log.info('migrating the fleet store: it is served when this is done', { what, done, ...(total === null ? {} : { total }) })

@@ -251,13 +251,13 @@ export const MIGRATIONS: readonly Migration[] = [
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
- *  processes that do this at the same time do each step once. Answers whether there was something to do. */
+ *  processes that do this at the same time do each step once. Answers from which number to which; 0: it was empty. */
 export async function migrate(
   db: Kysely<Tables>,
   engine: Engine,
   migrations: readonly Migration[] = MIGRATIONS,
   progress?: Ddl['progress'],
-): Promise<boolean> {
+): Promise<{ from: number; to: number }> {
   const newest = migrations.at(-1)?.version ?? 0
   await db.transaction().execute(async (trx) => {
     await createMeta(trx, engine)
@@ -269,11 +269,12 @@ export async function migrate(
       })
     }
   })
-  let steps = 0
+  let from = newest
   for (const migration of migrations) {
     await db.transaction().execute(async (trx) => {
-      if ((await heldVersion(trx)) >= migration.version) return
-      steps += 1
+      const held = await heldVersion(trx)
+      if (held >= migration.version) return
+      from = Math.min(from, held)
       await migration.up({ engine, trx, progress })
       const value = String(migration.version)
       await trx
@@ -283,7 +284,7 @@ export async function migrate(
         .execute()
     })
   }
-  return steps > 0
+  return { from, to: newest }
 }
 
 async function createMeta(trx: Transaction<Tables>, engine: Engine): Promise<void> {

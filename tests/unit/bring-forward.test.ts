@@ -14,10 +14,13 @@ test('ST2 nothing is told of a migration in its first two seconds, then each fiv
     nowMs = atMs
     tell({ what: 'status rows', done: atMs, total: atMs === 8_000 ? null : 9_000 })
   }
+  nowMs = 20_001
+  tell({ what: 'schema', done: 3, total: 3 })
   const message = 'migrating the fleet store: it is served when this is done'
   expect(told).toEqual([
     [3_000, message, { what: 'status rows', done: 3_000, total: 9_000 }],
     [8_000, message, { what: 'status rows', done: 8_000 }],
+    [20_001, 'fleet store migrated', { schema: 3, ms: 19_001 }],
   ])
 })
 
