@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readEventStream, type StreamEvent } from '../../server/cli/event-stream.ts'
 import { createChangeStreams, STREAMS_MAX } from '../../server/http/change-stream.ts'
-import type { Change, ChangeFeed, FeedChanges } from '../../server/store/change-feed.ts'
+import type { Change, ChangeFeed, FeedChanges, FeedIdle } from '../../server/store/change-feed.ts'
 import type { Store } from '../../server/store/store.ts'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 
@@ -122,6 +122,20 @@ test('CF8 one stream too many is 429 with a time to come back at; whoever leaves
   const taken = await open()
   expect(taken.status).toBe(200)
   for (const stream of [...streams.slice(1), taken]) await stream.body?.cancel()
+})
+
+test('CF7 silence is broken by a comment, which moves the number to come back with', async () => {
+  async function* quiet(): AsyncGenerator<FeedIdle> {
+    yield { kind: 'idle', next: 12 }
+  }
+  const feed: ChangeFeed = { position: async () => 5, read: async () => ({ kind: 'changes', items: [], next: 5 }), follow: quiet }
+  const stream = await createChangeStreams(feed, stopping.signal).open(new Request('http://localhost/'), undefined, undefined)
+  const text = await stream.text()
+  expect(text).toContain('\n\n:\nid: 12\n\n')
+  expect(await Array.fromAsync(readEventStream(new Response(text).body ?? new ReadableStream()))).toEqual([
+    { id: '5', event: 'ready', data: '{"position":5}' },
+    { id: '12', event: '', data: '' },
+  ])
 })
 
 test('CF8 a reader that takes nothing is not read ahead for, and is cut', async () => {
