@@ -57,7 +57,7 @@ test('UK2 a round goes through every task, slice by slice, with a pause after th
   })
   expect(await upkeepRound(deps, new AbortController().signal)).toEqual({ events: 503 })
   expect(asked).toEqual(['events', 'events 500', 'history', 'history 5', ...UPKEEP_TASKS.slice(2)])
-  expect(slept).toEqual([20, 20, 0, 0, 0, 0, 0, 0, 0])
+  expect(slept).toEqual([20, 20, 0, 0, 0, 0, 0, 0, 0, 0])
 })
 
 test('UK2 rounds are an hour apart, and one that fails is not the last', async () => {
