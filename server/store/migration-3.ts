@@ -178,20 +178,23 @@ async function createHistories(ddl: Ddl): Promise<void> {
       ['rendered_ms', 'bigint'],
     ],
   ).execute()
-  await createTable(
+  await withoutRowid(
     ddl,
-    'status_history',
-    ['cluster_no', 'project', 'service', 'at_ms'],
-    [
-      ['cluster_no', 'bigint'],
-      ['project', 'text'],
-      ['service', 'text'],
-      ['at_ms', 'bigint'],
-      ['sync', 'text'],
-      ['health', 'text'],
-      ['reason', 'text'],
-      ['commit_id', 'text', 'null'],
-    ],
+    createTable(
+      ddl,
+      'status_history',
+      ['cluster_no', 'project', 'service', 'at_ms'],
+      [
+        ['cluster_no', 'bigint'],
+        ['project', 'text'],
+        ['service', 'text'],
+        ['at_ms', 'bigint'],
+        ['sync', 'text'],
+        ['health', 'text'],
+        ['reason', 'text'],
+        ['commit_id', 'text', 'null'],
+      ],
+    ),
   ).execute()
   // ST12 asks for each file of the content store whether anything refers to it.
   await trx.schema.createIndex('desired_by_set').on('desired').column('set_sha').execute()
