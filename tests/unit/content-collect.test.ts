@@ -264,6 +264,17 @@ test('ST12 a damaged copy never takes the place of a whole one, and goes when th
   expect(await content.get(shaOf(0))).toEqual(bytesOf(0))
 })
 
+test('ST12 a damaged file is not set aside over a whole one', async () => {
+  const { folder, content, clock, collect } = await oldSet()
+  await collect()
+  await content.put(bytesOf(0))
+  const own = folder.names.get(OWN)
+  if (own !== undefined) own.bytes = bytesOf(9)
+  clock.ms += YOUNG_MS
+  await collect()
+  expect(await content.get(shaOf(0))).toEqual(bytesOf(0))
+})
+
 test('ST12 files that are not of the store stay as they are, and a clock that was set back removes nothing', async () => {
   const { folder, files, clock, collect, names } = await oldSet()
   for (const foreign of ['README', 'ab/notes.txt', 'lost+found/x']) await files.writeNew(foreign, bytesOf(1))
