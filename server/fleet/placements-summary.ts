@@ -17,7 +17,9 @@ export interface PlacementsSummary {
 }
 
 export const isFine = (state: PlacementWords): boolean => state.sync === 'Synced' && state.health === 'Healthy'
-const severity = (state: PlacementWords): number => HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
+/** The worst has the least. */
+export const severity = (state: PlacementWords): number =>
+  HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
 
 const NAMES_SHOWN = 5
 /** `count`: how many there are, if more than are named. */

@@ -1,13 +1,12 @@
 // What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
-import { serviceKey } from '../../shared/model/ids.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
 import type { ClusterStatus, DriftStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/store.ts'
-import { foldSummary, isFine, nameList, type PlacementsSummary, summarise, summaryCounts } from './placements-summary.ts'
+import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
 export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
@@ -264,23 +263,23 @@ export interface ClusterInput {
   cluster: ClusterRecord
   liveness: Liveness
   report: ClusterStatus | null
-  placements: readonly PlacementView[]
+  placements: PlacementsSummary
   /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
   restoreSinceMs: number | null
 }
 
 export function clusterStatusView({ cluster, liveness, report, placements, restoreSinceMs }: ClusterInput): ClusterView['status'] {
-  const summary = summarise(placements, serviceKey)
+  const services = summaryCounts(placements)
   const base = {
     liveness,
     joinedMs: cluster.joinedMs,
     agentVersion: report?.agentVersion ?? null,
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
-    services: summaryCounts(summary),
+    services,
     problems: report?.problems ?? [],
   }
-  const folded = { ...foldSummary(summary), ...(placements.length === 0 ? NOTHING_PLACED : {}) }
+  const folded = { ...foldSummary(placements), ...(services.total === 0 ? NOTHING_PLACED : {}) }
   const away = absence(cluster.name, liveness)
   const [problem] = base.problems
   if (restoreSinceMs !== null) {

@@ -1,9 +1,11 @@
 // Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
-import { FLEET } from '../../shared/model/resources.ts'
-import { driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
+import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import {
+  type ClusterView,
   clusterViewSchema,
   listOf,
   type ObjectView,
@@ -12,14 +14,16 @@ import {
   placementViewSchema,
 } from '../../shared/model/views.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
-import { livenessOf, objectView, placementView } from '../fleet/status-view.ts'
-import type { ObjectFacts, PlacementFacts } from '../store/fleet-queries.ts'
+import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
+import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/fleet-queries.ts'
 import type { Confirmation } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
+import { metadataOf } from './fleet-views.ts'
 import { jsonSchema } from './resource-routes.ts'
 
-export function fleetQueryRoutes({ store, views, clock }: AdminDeps) {
+export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
+  const questions = async () => new Map((await store.listConfirmations()).map((item) => [item.subject, item]))
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/objects',
@@ -40,9 +44,8 @@ export function fleetQueryRoutes({ store, views, clock }: AdminDeps) {
         const asked = { ...rest, labels, words }
         const after = readToken({ placements: asked }, token)
         const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
-        const questions = new Map((await store.listConfirmations()).map((item) => [item.subject, item]))
-        const nowMs = clock.nowMs()
-        return { items: items.map((facts) => toPlacementView(facts, questions, nowMs)), continue: writeToken({ placements: asked }, next) }
+        const [open, nowMs] = [await questions(), clock.nowMs()]
+        return { items: items.map((facts) => toPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
       },
       documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
     )
@@ -54,9 +57,12 @@ export function fleetQueryRoutes({ store, views, clock }: AdminDeps) {
         const after = readToken({ clusters: asked }, token)
         const query = { ...asked, limit, after, nowMs: clock.nowMs() }
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
-        const resources = await Promise.all(items.map((name) => store.getResource({ kind: 'Cluster', project: FLEET, name })))
-        const found = await views.listed(resources.filter((resource) => resource !== null))
-        return { items: found, continue: writeToken({ clusters: asked }, next) }
+        const restoreSinceMs = await restore.pendingSinceMs()
+        const open = await questions()
+        return {
+          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs })),
+          continue: writeToken({ clusters: asked }, next),
+        }
       },
       documented(clusterParameters, clusterViewSchema, 'List clusters'),
     )
@@ -79,6 +85,28 @@ function toPlacementView(
     status: status === null ? null : (serviceStatusSchema.safeParse(status).data ?? null),
     confirmation: questions.get(pruneSubject(desired.clusterId, desired)) ?? null,
   })
+}
+
+function toClusterView(
+  { resource, cluster, report, services, counts, worst, sinceMs }: ClusterFacts,
+  { questions, nowMs, restoreSinceMs }: { questions: ReadonlyMap<string, Confirmation>; nowMs: number; restoreSinceMs: number | null },
+): ClusterView {
+  const liveness = livenessOf(cluster, nowMs)
+  const state = worst === null ? null : toPlacementView(worst, questions, nowMs)
+  const placements = {
+    counts,
+    worst: state === null ? null : { place: serviceKey(state), state },
+    away: liveness.word === 'Online' ? { count: 0, places: [] } : { count: services.length, places: services },
+    sinceMs,
+  }
+  const known = report === null ? null : (clusterStatusSchema.safeParse(report).data ?? null)
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Cluster',
+    metadata: metadataOf(resource),
+    spec: clusterSpecSchema.parse(JSON.parse(resource.spec)),
+    status: clusterStatusView({ cluster, liveness, report: known, placements, restoreSinceMs }),
+  }
 }
 
 /** For the OpenAPI document alone: parameters are read by hand, so that wrong ones are told with the nearest right name, and what we made ourselves is not parsed again. */

@@ -106,7 +106,7 @@ class FleetReading {
     const cluster = [...(await this.clusters()).values()].find((candidate) => candidate.name === name)
     if (cluster === undefined) return null
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
-    const placements = await this.placementsInCluster(cluster)
+    const placements = summarise(await this.placementsInCluster(cluster), serviceKey)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
     return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, placements, restoreSinceMs })
@@ -210,7 +210,7 @@ class FleetReading {
   }
 }
 
-function metadataOf(resource: StoredResource): AnyView['metadata'] {
+export function metadataOf(resource: StoredResource): AnyView['metadata'] {
   const { name, project, labels, uid, generation, version, createdMs, updatedMs, deletingMs } = resource
   return {
     name,

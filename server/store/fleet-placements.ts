@@ -14,7 +14,14 @@ import type { Engine, ReadDb } from './store-db.ts'
 const CHUNK_CLUSTERS_MIN = 25
 const CHUNK_CLUSTERS_MAX = 500
 
-interface Placed extends ServiceId {
+export interface Source {
+  db: ReadDb
+  engine: Engine
+  dictionary: FleetDictionary
+  costs: Costs
+  statuses: StatusRows
+}
+export interface Placed extends ServiceId {
   cluster_id: ClusterId
   sync: SyncWord
   health: HealthWord
@@ -28,29 +35,20 @@ export class PlacementReader {
   readonly #db: ReadDb
   readonly #engine: Engine
   readonly #dictionary: FleetDictionary
-  readonly #statuses: StatusRows
+  readonly #source: Omit<Source, 'costs'>
   readonly #costs: Costs
   readonly #query: PlacementQuery
   /** Those that pass, in the order of their names. */
-  readonly #clusters: ClusterEntry[]
+  #clusters: ClusterEntry[]
   readonly #byId: Map<ClusterId, ClusterEntry>
   #looked = 0
 
-  constructor(
-    {
-      db,
-      engine,
-      dictionary,
-      costs,
-      statuses,
-    }: { db: ReadDb; engine: Engine; dictionary: FleetDictionary; costs: Costs; statuses: StatusRows },
-    query: PlacementQuery,
-  ) {
+  constructor({ db, engine, dictionary, costs, statuses }: Source, query: PlacementQuery) {
+    this.#source = { db, engine, dictionary, statuses }
     this.#costs = costs
     this.#db = db
     this.#engine = engine
     this.#dictionary = dictionary
-    this.#statuses = statuses
     this.#query = query
     this.#clusters = dictionary.clusters.filter(clusterTest(query))
     this.#byId = new Map(this.#clusters.map((cluster) => [cluster.clusterId, cluster]))
@@ -58,10 +56,11 @@ export class PlacementReader {
 
   async page(): Promise<FleetPage<PlacementFacts>> {
     const { rows, next } = await this.#rows()
-    return { items: await this.#facts(rows), next }
+    return { items: await placementFacts(this.#source, rows), next }
   }
 
   async #rows(): Promise<Page> {
+    await this.#leaveOut()
     const { sort, after, health, sync } = this.#query
     if (this.#clusters.length === 0 || health?.length === 0 || sync?.length === 0) return { rows: [], next: null }
     const all = await this.#collect()
@@ -69,6 +68,15 @@ export class PlacementReader {
     if (sort === 'name') return this.#walkServices()
     if (sort === 'cluster') return this.#walkClusters(health, after, this.#query.limit)
     return this.#walkHealth()
+  }
+
+  /** A word that is in no service's name has to be in the cluster's. */
+  async #leaveOut(): Promise<void> {
+    const { words = [] } = this.#query
+    if (words.length === 0) return
+    const services = await this.#db.selectFrom('resources').select(['project', 'name']).where('kind', '=', 'Service').execute()
+    const only = words.filter((word) => !services.some(({ project, name }) => project.includes(word) || name.includes(word)))
+    this.#clusters = this.#clusters.filter(({ name }) => only.every((word) => name.includes(word)))
   }
 
   /** Those that pass what columns say. */
@@ -234,45 +242,51 @@ export class PlacementReader {
     }
     return { rows, next: null }
   }
+}
 
-  async #facts(rows: readonly Placed[]): Promise<PlacementFacts[]> {
-    if (rows.length === 0) return []
-    const wanted = new Map(rows.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
-    const keys = sql.join(rows.map((row) => sql`(${row.cluster_id}, ${row.project}, ${row.service})`))
-    const found = await this.#db
-      .selectFrom('desired')
-      .selectAll()
-      .where(sql<boolean>`(cluster_id, project, service) in (values ${keys})`)
-      .execute()
-    const desired = new Map(found.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
-    const nameIds = new Map(this.#dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id]] : [])))
-    const pairs = new Map<string, number>()
-    for (const [key, row] of wanted) {
-      const [name, cluster] = [nameIds.get(serviceKey(row)), this.#byId.get(row.cluster_id)]
-      if (name !== undefined && cluster !== undefined) pairs.set(key, pairOf(cluster.no, name))
-    }
-    const docs = await this.#statuses.docsOfPairs([...pairs.values()])
-    const seen = await seenClusters(this.#db, this.#dictionary, new Set(rows.flatMap((row) => this.#byId.get(row.cluster_id)?.no ?? [])))
-    const parsed = new Map<string, ServiceRow>()
-    const parse = (doc: string): ServiceRow => {
-      const held = parsed.get(doc) ?? serviceRowSchema.parse(JSON.parse(doc))
-      parsed.set(doc, held)
-      return held
-    }
-    return [...wanted].flatMap(([key, row]): PlacementFacts[] => {
-      const [held, cluster] = [desired.get(key), seen.get(this.#byId.get(row.cluster_id)?.no ?? -1)]
-      if (held === undefined || held.doc === null || cluster === undefined) return []
-      const doc = docs.get(pairs.get(key) ?? -1)
-      const { project, service, ordinal, set_sha: setSha, placed_by: placedBy } = held
-      return [
-        {
-          cluster,
-          desired: { clusterId: held.cluster_id, project, service, ordinal, doc: parse(held.doc), setSha, placedBy },
-          status: doc === undefined ? null : JSON.parse(doc),
-        },
-      ]
-    })
+/** What rows that were found say, in the same order. One that went meanwhile is left out. */
+export async function placementFacts(
+  { db, engine, dictionary, statuses }: Omit<Source, 'costs'>,
+  rows: readonly Placed[],
+): Promise<PlacementFacts[]> {
+  if (rows.length === 0) return []
+  const clusters = new Map(dictionary.clusters.map((cluster) => [cluster.clusterId, cluster]))
+  const wanted = new Map(rows.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
+  const keys = rows.map((row) => [row.cluster_id, row.project, row.service])
+  // One text for any number of rows.
+  const list =
+    engine === 'sqlite'
+      ? sql`select value ->> 0, value ->> 1, value ->> 2 from json_each(${JSON.stringify(keys)})`
+      : sql`select * from unnest(${keys.map(([id]) => id)}::text[], ${keys.map(([, of]) => of)}::text[], ${keys.map(([, , of]) => of)}::text[])`
+  const found = await db.selectFrom('desired').selectAll().where(sql<boolean>`(cluster_id, project, service) in (${list})`).execute()
+  const desired = new Map(found.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
+  const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id]] : [])))
+  const pairs = new Map<string, number>()
+  for (const [key, row] of wanted) {
+    const [name, cluster] = [nameIds.get(serviceKey(row)), clusters.get(row.cluster_id)]
+    if (name !== undefined && cluster !== undefined) pairs.set(key, pairOf(cluster.no, name))
   }
+  const docs = await statuses.docsOfPairs([...pairs.values()])
+  const seen = await seenClusters(db, dictionary, new Set(rows.flatMap((row) => clusters.get(row.cluster_id)?.no ?? [])))
+  const parsed = new Map<string, ServiceRow>()
+  const parse = (doc: string): ServiceRow => {
+    const held = parsed.get(doc) ?? serviceRowSchema.parse(JSON.parse(doc))
+    parsed.set(doc, held)
+    return held
+  }
+  return [...wanted].flatMap(([key, row]): PlacementFacts[] => {
+    const [held, cluster] = [desired.get(key), seen.get(clusters.get(row.cluster_id)?.no ?? -1)]
+    if (held === undefined || held.doc === null || cluster === undefined) return []
+    const doc = docs.get(pairs.get(key) ?? -1)
+    const { project, service, ordinal, set_sha: setSha, placed_by: placedBy } = held
+    return [
+      {
+        cluster,
+        desired: { clusterId: held.cluster_id, project, service, ordinal, doc: parse(held.doc), setSha, placedBy },
+        status: doc === undefined ? null : JSON.parse(doc),
+      },
+    ]
+  })
 }
 
 /** Of clusters by number: when they were seen last. */

@@ -4,9 +4,10 @@
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector } from '../../shared/model/labels.ts'
+import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import type { HealthWord, ObjectStatus, SyncWord } from '../../shared/model/status.ts'
 import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../shared/model/views.ts'
-import type { ClusterRecord, DesiredService } from './store.ts'
+import type { ClusterRecord, DesiredService, StoredResource } from './store.ts'
 
 /** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
 export type Position = ReadonlyArray<string | number | null>
@@ -82,6 +83,20 @@ export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
   nowMs: number
 }
 
+export interface ClusterFacts {
+  resource: StoredResource
+  cluster: ClusterRecord
+  /** Parsed document of what its agent said last of itself; null: nothing. */
+  report: unknown
+  /** Keys of its services, in order. */
+  services: string[]
+  counts: Array<PlacementWords & { count: number }>
+  /** The worst of them; null: none is bad. */
+  worst: PlacementFacts | null
+  /** Since when the youngest report is as it is. */
+  sinceMs: number | null
+}
+
 export interface FleetPage<T> {
   items: T[]
   /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
@@ -97,8 +112,7 @@ export type FleetQuestion =
 interface Answers {
   objects: FleetPage<ObjectFacts>
   placements: FleetPage<PlacementFacts>
-  /** Names. */
-  clusters: FleetPage<string>
+  clusters: FleetPage<ClusterFacts>
   warm: null
 }
 export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]

@@ -40,7 +40,7 @@ export class FleetQueryEngine {
       case 'placements':
         return new PlacementReader({ db, engine, dictionary, costs, statuses }, question.query).page()
       case 'clusters':
-        return findClusters(db, engine, dictionary, question.query)
+        return findClusters({ db, engine, dictionary, statuses }, question.query)
       case 'warm':
         return null
     }

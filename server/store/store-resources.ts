@@ -240,7 +240,7 @@ const resourceNote = ({ kind, project, name, uid }: ResourceKey & { uid?: string
 const isSame = <T extends object>(held: T | undefined, columns: Partial<T>): boolean =>
   held !== undefined && Object.entries(columns).every(([column, value]) => held[column as keyof T] === value)
 
-function toResource(row: Tables['resources']): StoredResource {
+export function toResource(row: Tables['resources']): StoredResource {
   const { kind, project, name, uid, generation, version, spec } = row
   return {
     kind,

@@ -29,7 +29,7 @@ class FakeWorker extends EventTarget {
     this.isEnded = true
   }
   answer(name: string): void {
-    this.onmessage?.({ data: { kind: 'answered', page: { items: [name], next: null } } })
+    this.onmessage?.({ data: { kind: 'answered', page: { items: [name], next: null } as never } })
   }
 }
 
@@ -125,7 +125,7 @@ test('QY4 nobody is worked for who went', async () => {
 test('QY4 an answer with more than a page holds is none', async () => {
   const { workers, queries } = setUp()
   const asked = failure(queries.answer(question))
-  workers[0]?.onmessage?.({ data: { kind: 'answered', page: { items: Array.from({ length: 501 }, () => 'x'), next: null } } })
+  workers[0]?.onmessage?.({ data: { kind: 'answered', page: { items: Array.from({ length: 501 }, () => 'x'), next: null } as never } })
   expect(await asked).toMatchObject({ message: expect.stringContaining('more answers than a page') })
   await queries.close()
 })

@@ -1,4 +1,5 @@
 // What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next step.
+
 import { describe, expect, test } from 'bun:test'
 import { summarise } from '../../server/fleet/placements-summary.ts'
 import {
@@ -13,6 +14,7 @@ import {
 } from '../../server/fleet/status-view.ts'
 import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/store.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { Liveness, PlacementView } from '../../shared/model/views.ts'
@@ -327,7 +329,7 @@ describe('a cluster and a repository', () => {
       'Read the plan with `skerry restore`',
     ],
   ] as const)('%s', (_, given, sync, health, reason, next) => {
-    const view = clusterStatusView({ cluster, restoreSinceMs: null, ...given, placements: [...given.placements] })
+    const view = clusterStatusView({ cluster, restoreSinceMs: null, ...given, placements: summarise([...given.placements], serviceKey) })
     expect([view.sync, view.health, view.reason]).toEqual([sync, health, reason])
     expect(view.next).toStartWith(next)
   })
