@@ -54,6 +54,7 @@ export const SERVER_OPTIONS = {
     help: 'How many changes those who follow this server may be behind; 0: no limit.',
     default: String(RETENTION.changesKept),
   },
+  recount: { type: 'flag', help: 'At this start, counts what the fleet store holds anew: for counts that `skerry doctor` finds wrong.' },
   logLevel: {
     type: 'text',
     placeholder: 'LEVEL',

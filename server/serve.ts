@@ -27,7 +27,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, listen, adminTokenFile, externalUrl, logLevel, ...retention } = read.options
+  const { data, store, storeFile, listen, adminTokenFile, externalUrl, recount, logLevel, ...retention } = read.options
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
@@ -35,7 +35,14 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   try {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const folder = openDataFolder(data)
-    const options = { dataDir: folder.path, store: place, retention, ...address, ...(externalUrl === undefined ? {} : { externalUrl }) }
+    const options = {
+      dataDir: folder.path,
+      store: place,
+      retention,
+      recount,
+      ...address,
+      ...(externalUrl === undefined ? {} : { externalUrl }),
+    }
     const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })
     await showToken(server.firstAdminToken, tokenFile, server.url, io)
     const signal = new Promise<string>((resolve) => io.onStop(resolve))

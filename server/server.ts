@@ -50,6 +50,8 @@ export interface ServerOptions {
   store?: PostgresPlace | null
   /** Default: RETENTION. */
   retention?: Retention
+  /** RU3: count anew what is counted. */
+  recount?: boolean
   hostname: string
   port: number
   /** How agents and forges reach it; default http:// and the address. */
@@ -87,7 +89,7 @@ export async function startServer(options: ServerOptions, deps: ServerDeps): Pro
   refuseUnfinishedRestore(options.dataDir)
   const { promise: failed, resolve: onTaken } = Promise.withResolvers<AppError>()
   const { clock, random, log } = deps
-  const storeOptions = { clock, random, tell: migrationLog(log, clock) }
+  const storeOptions = { clock, random, tell: migrationLog(log, clock), recount: options.recount ?? false }
   const only = { patienceMs: STORE_PATIENCE_MS, onTaken }
   const store =
     options.store == null

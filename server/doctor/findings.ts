@@ -100,7 +100,7 @@ export const FINDINGS = define({
     severity: 'error',
     what: 'A count that is kept with the rows differs from the rows.',
     means: 'Numbers on overview pages, or the bound on what an agent may report, are off; what is in clusters is not touched.',
-    remedy: REPORT,
+    remedy: `Start the server once with --recount. ${REPORT}`,
   },
   number_wrong: {
     severity: 'error',

@@ -8,6 +8,7 @@ import type { FleetQueries } from './fleet-queries.ts'
 import { FleetQueryEngine } from './fleet-query-engine.ts'
 import { LocalQueries } from './local-queries.ts'
 import { createRevisionStore } from './revision-log.ts'
+import { rebuildAll } from './rollup-recount.ts'
 import { createRollups } from './rollups.ts'
 import { createHistoryStore } from './status-history.ts'
 import type { Store } from './store.ts'
@@ -32,11 +33,13 @@ export interface StoreOptions {
   clock: Clock
   /** How far a migration is, which may take minutes. */
   tell?: TellProgress
+  /** RU3: whatever is counted is counted anew first. */
+  recount?: boolean
 }
 
 /** On a file. */
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
-  const connections = await connectSqlite(path, options.tell)
+  const connections = await recounted(await connectSqlite(path, options.tell), options)
   const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
   const { writer } = connections
   const attend: Attend = async (log, signal) => {
@@ -45,11 +48,16 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   return createStore(createStoreDb(connections, options.clock), { queries, attend }, options)
 }
 
+async function recounted(connections: Connections, { recount = false }: StoreOptions): Promise<Connections> {
+  if (recount) await connections.writer.transaction().execute((trx) => rebuildAll(trx, connections.engine))
+  return connections
+}
+
 type Attend = StoreUpkeep['attend']
 
 /** On a database. */
 export async function openPostgresStore(connect: PostgresConnect, options: StoreOptions): Promise<Store> {
-  const connections = await connectPostgres(connect, options.clock, options.tell)
+  const connections = await recounted(await connectPostgres(connect, options.clock, options.tell), options)
   return createStore(
     createStoreDb(connections, options.clock),
     { queries: localQueries(connections, options), attend: async () => {} },

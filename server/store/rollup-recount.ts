@@ -193,6 +193,19 @@ export async function rebuildCounts(trx: Transaction<Tables>, engine: Engine): P
   await counts.write(trx, engine)
 }
 
+/** …and how many rows refer to each name and state, and are of each cluster. */
+export async function rebuildAll(trx: Transaction<Tables>, engine: Engine): Promise<void> {
+  for (const [table, column] of [
+    ['names', 'name_id'],
+    ['states', 'state_id'],
+  ] as const)
+    await sql`update ${sql.table(table)} set refs = (select count(*) from status_rows where ${sql.ref(column)} = ${sql.ref(`${table}.id`)})`.execute(
+      trx,
+    )
+  await sql`update clusters set row_count = (select count(*) from status_rows where cluster_no = clusters.no)`.execute(trx)
+  await rebuildCounts(trx, engine)
+}
+
 /** Raised with every change of what is counted and how. */
 const COUNTS_VERSION = '1'
 const COUNTS_KEY = 'counts'

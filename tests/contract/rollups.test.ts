@@ -62,6 +62,31 @@ describe.each(STORES)('counts on $name', (kind) => {
     await history.current.close()
   })
 
+  test('RU3 a server that is told to counts everything anew when it starts', async () => {
+    const place = await kind.place()
+    const store = await place.open()
+    const id = await joinCluster(store, 'a', { env: 'prod' })
+    await store.upsertStatus(id, [{ kind: 'object', key: 'p/a//Pod/n/x', rev: 1, doc: {} }], { complete: false, nowMs: 1 })
+    await store.close()
+    const beside = await place.connect()
+    const counted = async () => [
+      await beside.reader.selectFrom('rollups').select(['key', 'n']).where('n', '!=', 0).orderBy('dimension').orderBy('key').execute(),
+      await beside.reader.selectFrom('names').select('refs').execute(),
+      await beside.reader.selectFrom('states').select('refs').execute(),
+      await beside.reader.selectFrom('clusters').select('row_count').execute(),
+    ]
+    const right = await counted()
+    await beside.writer.updateTable('rollups').set({ n: 3 }).execute()
+    await beside.writer.updateTable('names').set({ refs: 5 }).execute()
+    await beside.writer.updateTable('states').set({ refs: 5 }).execute()
+    await beside.writer.updateTable('clusters').set({ row_count: 5 }).execute()
+    await (await place.open()).close()
+    expect(await counted()).not.toEqual(right)
+    await (await place.open({ recount: true })).close()
+    expect(await counted()).toEqual(right)
+    await beside.close()
+  })
+
   test('RU1 what came down to none is forgotten with the next upkeep', async () => {
     const place = await kind.place()
     const store = await place.open()

@@ -15,7 +15,7 @@ import { tempDir } from './temp-dir.ts'
 export interface StorePlace {
   /** File name or URL. */
   at: string
-  open(options?: { random?: Random; clock?: Clock }): Promise<Store>
+  open(options?: { random?: Random; clock?: Clock; recount?: boolean }): Promise<Store>
   connect(): Promise<Connections>
 }
 
@@ -30,7 +30,7 @@ export const SQLITE: StoreKind = {
     const at = join(tempDir(), 'fleet.sqlite')
     return {
       at,
-      open: ({ random = seededRandom(1), clock = systemClock } = {}) => openSqliteStore(at, { random, clock }),
+      open: ({ random = seededRandom(1), clock = systemClock, recount = false } = {}) => openSqliteStore(at, { random, clock, recount }),
       connect: () => connectSqlite(at),
     }
   },
@@ -42,8 +42,8 @@ const postgres = (name: StoreKind['name'], order: DatabaseOrder): StoreKind => (
     const url = await testDatabase({ order })
     return {
       at: url,
-      open: ({ random = seededRandom(1), clock = systemClock } = {}) =>
-        openPostgresStore({ target: parsePostgresUrl(url) }, { random, clock }),
+      open: ({ random = seededRandom(1), clock = systemClock, recount = false } = {}) =>
+        openPostgresStore({ target: parsePostgresUrl(url) }, { random, clock, recount }),
       connect: () => connectPostgres({ target: parsePostgresUrl(url) }, systemClock),
     }
   },
