@@ -45,7 +45,7 @@ export async function runBulk<R>(
   for (let start = 0; start < rows.length; ) {
     const count = Math.min(BULK_ROWS_MAX, 2 ** Math.floor(Math.log2(rows.length - start)))
     const parameters = [...first]
-    for (let at = start; at < start + count; at++) parameters.push(...(rows[at] ?? []))
+    for (let at = start; at < start + count; at++) for (const value of rows[at] ?? []) parameters.push(value)
     const { rows: some } = await trx.executeQuery<R>(queryFor(bulk, engine, count, parameters))
     for (const row of some) found.push(row)
     start += count

@@ -1,12 +1,25 @@
 // Numbers of names and states. Most of what comes was there before, so they are remembered; what a transaction made counts for others only once that is committed, and nothing
 // counts any more once something was collected from these tables (the counter `dictionary`).
+import type { Pace } from '../../shared/runtime/pace.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
 import { RecentMap } from './recent-map.ts'
 import { nameParts, type RowKind, type StateParts, stateDigest, stateText } from './status-columns.ts'
 import type { Engine, Tx } from './store-db.ts'
 
+/** In one statement, after which others may have a turn. */
+const REFS_A_TURN = 512
 const NAMES_MAX = 200_000
 const STATES_MAX = 100_000
+
+/** Most names are those of objects. */
+const KIND_SHARES: Readonly<Record<RowKind, number>> = { object: 0.7, drift: 0.2, service: 0.09, cluster: 0.01 }
+const KINDS = Object.keys(KIND_SHARES) as RowKind[]
+const perKind = <T>(make: (share: number) => T): Readonly<Record<RowKind, T>> => ({
+  object: make(KIND_SHARES.object),
+  drift: make(KIND_SHARES.drift),
+  service: make(KIND_SHARES.service),
+  cluster: make(KIND_SHARES.cluster),
+})
 
 interface NewState {
   text: string
@@ -16,7 +29,7 @@ interface NewState {
 /** Of one database. Entries that are not collected in between never change. */
 export class Dictionary {
   readonly engine: Engine
-  readonly names = new RecentMap<number>(NAMES_MAX)
+  readonly names = perKind((share) => new RecentMap<number>(NAMES_MAX * share))
   readonly states = new RecentMap<number>(STATES_MAX)
   readonly statesById = new RecentMap<StateParts>(STATES_MAX)
   #generation = -1
@@ -29,7 +42,7 @@ export class Dictionary {
   async open(tx: Tx): Promise<DictionaryWork> {
     const row = await tx.sql.selectFrom('counters').select('value').where('name', '=', 'dictionary').executeTakeFirstOrThrow()
     if (row.value !== this.#generation) {
-      this.names.clear()
+      for (const names of Object.values(this.names)) names.clear()
       this.states.clear()
       this.statesById.clear()
       this.#generation = row.value
@@ -40,19 +53,23 @@ export class Dictionary {
   /** After the commit, and only then: what was rolled back has no number. */
   keep(work: DictionaryWork): void {
     if (work.generation !== this.#generation) return
-    for (const [key, id] of work.newNames) this.names.set(key, id)
+    for (const kind of KINDS) for (const [key, id] of work.newNames[kind]) this.names[kind].set(key, id)
     for (const [text, id] of work.newStates) this.states.set(text, id)
     for (const [id, state] of work.newStatesById) this.statesById.set(id, state)
   }
 }
 
-export const nameText = (kind: RowKind, key: string): string => `${kind} ${key}`
+/** A row whose name gets its number; null: not known. */
+export interface Numbered {
+  readonly row: { readonly kind: RowKind; readonly key: string }
+  nameId: number | null
+}
 
 const FIND_NAMES: Bulk = { before: 'select id, key from names where kind = ? and key in (', row: '?', after: ')' }
 const ADD_NAMES: Bulk = {
   before: 'insert into names (kind, key, project, service, api_group, object_kind, namespace, name, refs) values',
   row: '(?, ?, ?, ?, ?, ?, ?, ?, 0)',
-  after: 'returning id, kind, key',
+  after: 'returning id, key',
 }
 const FIND_STATES: Bulk = { before: 'select id, digest from states where digest in (', row: '?', after: ')' }
 const ADD_STATES: Bulk = {
@@ -73,7 +90,7 @@ const STATE_REFS = refs('states')
 /** The dictionary as one transaction sees it, and what it adds to the numbers of rows that refer to each entry. */
 export class DictionaryWork {
   readonly generation: number
-  readonly newNames = new Map<string, number>()
+  readonly newNames = perKind(() => new Map<string, number>())
   readonly newStates = new Map<string, number>()
   readonly newStatesById = new Map<number, StateParts>()
   readonly #shared: Dictionary
@@ -91,33 +108,36 @@ export class DictionaryWork {
     return this.#shared.engine
   }
 
-  nameId(text: string): number | undefined {
-    return this.#shared.names.get(text) ?? this.newNames.get(text)
-  }
-
   /** Looks for those that are not remembered; a name that is nowhere stays unknown. */
-  async findNames(rows: ReadonlyArray<{ text: string; row: { kind: RowKind; key: string } }>): Promise<void> {
-    const missing = new Map<RowKind, Set<string>>()
-    for (const { text, row } of rows) {
-      if (this.nameId(text) !== undefined) continue
-      const keys = missing.get(row.kind)
-      if (keys === undefined) missing.set(row.kind, new Set([row.key]))
-      else keys.add(row.key)
-    }
-    for (const [kind, keys] of missing) {
+  async findNames(rows: readonly Numbered[]): Promise<void> {
+    const missing = rows.filter((one) => !this.#number(one))
+    for (const [kind, some] of Map.groupBy(missing, ({ row }) => row.kind)) {
+      const keys = new Set(some.map(({ row }) => row.key))
       const found = await runIn<{ id: number; key: string }>(this.#tx.sql, this.engine, FIND_NAMES, [...keys], [kind])
-      for (const { id, key } of found) this.newNames.set(nameText(kind, key), id)
+      for (const { id, key } of found) this.newNames[kind].set(key, id)
     }
+    for (const one of missing) this.#number(one)
   }
 
-  /** Only of names that `findNames` did not find, each once. */
-  async addNames(rows: ReadonlyArray<{ kind: RowKind; key: string }>): Promise<void> {
-    const values = rows.map(({ kind, key }) => {
-      const { project, service, api_group, object_kind, namespace, name } = nameParts(kind, key)
-      return [kind, key, project, service, api_group, object_kind, namespace, name]
-    })
-    const added = await runBulk<{ id: number; kind: RowKind; key: string }>(this.#tx.sql, this.engine, ADD_NAMES, values)
-    for (const { id, kind, key } of added) this.newNames.set(nameText(kind, key), id)
+  /** Only of names that `findNames` did not find. */
+  async addNames(rows: readonly Numbered[]): Promise<void> {
+    const missing = rows.filter((one) => !this.#number(one))
+    for (const [kind, some] of Map.groupBy(missing, ({ row }) => row.kind)) {
+      const values = [...new Set(some.map(({ row }) => row.key))].map((key) => {
+        const { project, service, api_group, object_kind, namespace, name } = nameParts(kind, key)
+        return [kind, key, project, service, api_group, object_kind, namespace, name]
+      })
+      const added = await runBulk<{ id: number; key: string }>(this.#tx.sql, this.engine, ADD_NAMES, values)
+      for (const { id, key } of added) this.newNames[kind].set(key, id)
+    }
+    for (const one of missing) this.#number(one)
+  }
+
+  /** False: it has none yet. */
+  #number(one: Numbered): boolean {
+    const { kind, key } = one.row
+    one.nameId = this.#shared.names[kind].get(key) ?? this.newNames[kind].get(key) ?? null
+    return one.nameId !== null
   }
 
   /** In the order given. */
@@ -177,9 +197,16 @@ export class DictionaryWork {
   }
 
   /** Once, at the end of the transaction. */
-  async write(): Promise<void> {
-    await runBulk(this.#tx.sql, this.engine, NAME_REFS, changesOf(this.#nameRefs))
-    await runBulk(this.#tx.sql, this.engine, STATE_REFS, changesOf(this.#stateRefs))
+  async write(pace: Pace): Promise<void> {
+    await this.#writeRefs(NAME_REFS, changesOf(this.#nameRefs), pace)
+    await this.#writeRefs(STATE_REFS, changesOf(this.#stateRefs), pace)
+  }
+
+  async #writeRefs(bulk: Bulk, changes: ReadonlyArray<[number, number]>, pace: Pace): Promise<void> {
+    for (let start = 0; start < changes.length; start += REFS_A_TURN) {
+      await runBulk(this.#tx.sql, this.engine, bulk, changes.slice(start, start + REFS_A_TURN))
+      await pace()
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // What an agent says of a key ↔ the columns that hold it: what most rows say alike is a state of its own, shared by all of them. Pure; docs come back exactly as they were written.
-import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { HEALTH_WORDS, type HealthWord, type StatusKind, SYNC_WORDS, type SyncWord } from '../../shared/model/status.ts'
 import type { Tables } from './tables.ts'
 
@@ -29,11 +29,11 @@ export const driftState = (action: string): StateParts => ({ sync: '', health: '
 /** Of an object nothing is left for `doc`, unless it says what only a newer version of it would. */
 export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   if (doc === null || doc === undefined) return REMOVED
-  if (kind === 'cluster') return { state: null, sinceMs: null, doc: canonicalJson(doc) }
+  if (kind === 'cluster') return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
   const said = doc as Record<string, unknown>
   if (kind === 'drift') {
     const { action, detectedMs } = said
-    return { state: driftState(textOf(action)), sinceMs: numberOf(detectedMs), doc: canonicalJson(doc) }
+    return { state: driftState(textOf(action)), sinceMs: numberOf(detectedMs), doc: JSON.stringify(doc) }
   }
   const { sync, health, reason, message, sinceMs, images } = said
   const state: StateParts = {
@@ -44,7 +44,7 @@ export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
     images: kind === 'object' && Array.isArray(images) ? JSON.stringify(images) : null,
   }
   const columns = { state, sinceMs: numberOf(sinceMs), doc: null }
-  return kind === 'object' && isWhole(said, state) ? columns : { ...columns, doc: canonicalJson(doc) }
+  return kind === 'object' && isWhole(said, state) ? columns : { ...columns, doc: JSON.stringify(doc) }
 }
 
 /** Null: removed by its agent. */

@@ -3,7 +3,7 @@
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
 import { historyNotes, noteHistory } from './status-history.ts'
-import { type ClusterRows, type NewRow, newestOfEachKey, type RowWrite, STATUS_ROWS_PER_CLUSTER_MAX, writeRows } from './status-rows.ts'
+import { type ClusterRows, type NewRow, newestOfEachKey, STATUS_ROWS_PER_CLUSTER_MAX, writeRows } from './status-rows.ts'
 import { forgetRemoved, makeRoom, nextSweep, removeOthers, removeOthersOfRange, type Sweep, sweepOf } from './status-sweep.ts'
 import { noteChange, noteReports, type StatusTx } from './status-tx.ts'
 import type { StatusWrite, Store } from './store.ts'
@@ -45,12 +45,14 @@ export async function upsertStatuses(status: StatusTx, pushes: readonly Push[]):
     return cluster === undefined ? null : take(push, cluster)
   })
   const all = taken.filter((one) => one !== null)
+  await status.pace()
   await status.dictionary.findNames(all.flatMap(({ named }) => named))
   for (const one of all) if (one.of.rowCount + one.named.length > STATUS_ROWS_PER_CLUSTER_MAX) await sweepForRoom(status, one)
   const rows = all.flatMap(({ named, cluster }) => named.filter(({ row }) => row.rev > cluster.status_floor))
   await writeRows(status, rows)
   for (const one of all) if (one.bound > 0) await sweep(status, one)
   await writeEvents(status, all)
+  await status.pace()
   await writeClusters(status, all)
   await follow(status, all)
   return taken.map(answerTo)
@@ -64,8 +66,6 @@ async function clustersOf({ tx, dictionary }: StatusTx, pushes: readonly Push[])
   const found = await runIn<Cluster>(tx.sql, dictionary.engine, FIND_CLUSTERS, ids)
   return new Map(found.map((cluster) => [cluster.cluster_id, cluster]))
 }
-
-const isRow = (row: StatusWrite): row is RowWrite => row.kind !== 'event'
 
 function take(push: Push, cluster: Cluster): Taken {
   const { complete, olderThan = 0, nowMs } = push.options
@@ -82,7 +82,7 @@ function take(push: Push, cluster: Cluster): Taken {
     events: push.rows
       .filter(({ kind, doc, rev }) => kind === 'event' && doc !== null && rev > cluster.event_rev)
       .sort((a, b) => a.rev - b.rev),
-    named: newestOfEachKey(of, push.rows.filter(isRow)),
+    named: newestOfEachKey(of, push.rows),
     of,
     gone: [],
   }
@@ -93,7 +93,7 @@ async function sweepForRoom(status: StatusTx, taken: Taken): Promise<void> {
   const { of, named, bound, push, gone } = taken
   const { complete } = push.options
   // All that it names stays here, removed or not: what becomes of that is told by its rows.
-  const kept = named.map(({ row, text }) => ({ text, doc: row }))
+  const kept = named.map(({ row, nameId }) => ({ nameId, doc: row }))
   if (bound > 0 && complete === true) gone.push(...(await removeOthers(status, of, kept, bound)))
   if (bound > 0 && typeof complete === 'object') gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
   await makeRoom(status, of, named)
@@ -101,7 +101,7 @@ async function sweepForRoom(status: StatusTx, taken: Taken): Promise<void> {
 
 async function sweep(status: StatusTx, { of, cluster, named, bound, swept, push, gone }: Taken): Promise<void> {
   const { complete } = push.options
-  const kept = named.map(({ row, text }) => ({ text, doc: row.doc }))
+  const kept = named.map(({ row, nameId }) => ({ nameId, doc: row.doc }))
   if (complete === true) gone.push(...(await removeOthers(status, of, kept, bound)))
   if (typeof complete !== 'object') return
   gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
@@ -154,6 +154,7 @@ async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
     [...of.written, ...gone].map(({ kind, key, doc }) => ({ clusterId: cluster.cluster_id, kind, key, doc })),
   )
   await noteReports(status, reports)
+  await status.pace()
   await noteHistory(
     status.tx,
     all.flatMap(({ of }) => historyNotes(of.reworded).map((note) => ({ ...note, clusterNo: of.no, nowMs: of.nowMs }))),

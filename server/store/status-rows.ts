@@ -1,6 +1,6 @@
 // Writes status rows of many clusters at once. Nobody else writes meanwhile: what is decided about a row that was read holds until the commit.
 import { type Bulk, runBulk } from './bulk.ts'
-import { nameText } from './dictionary.ts'
+import type { Numbered } from './dictionary.ts'
 import { type RowKind, type StatusColumns, statusColumns } from './status-columns.ts'
 import { ROWS_A_TURN, type StatusTx } from './status-tx.ts'
 import type { StatusWrite } from './store.ts'
@@ -25,11 +25,9 @@ export interface ClusterRows {
   reworded: RowWrite[]
 }
 
-export interface NewRow {
-  of: ClusterRows
-  row: RowWrite
-  /** `nameText` */
-  text: string
+export interface NewRow extends Numbered {
+  readonly of: ClusterRows
+  readonly row: RowWrite
 }
 
 type Held = Pick<Tables['status_rows'], 'cluster_no' | 'name_id' | 'rev' | 'state_id' | 'since_ms' | 'doc'>
@@ -48,15 +46,19 @@ const WRITE_ROWS: Bulk = {
 }
 
 /** PU2: of several copies of a row in one push the newest. One statement cannot touch a row twice on PostgreSQL. */
-export function newestOfEachKey(of: ClusterRows, rows: Iterable<RowWrite>): NewRow[] {
-  const byText = new Map<string, NewRow>()
+export function newestOfEachKey(of: ClusterRows, rows: readonly StatusWrite[]): NewRow[] {
+  const newest = new Map<string, Map<string, NewRow>>()
   for (const row of rows) {
-    const text = nameText(row.kind, row.key)
-    const held = byText.get(text)
-    if (held === undefined || row.rev > held.row.rev) byText.set(text, { of, row, text })
+    if (!isRow(row)) continue
+    const ofKind = newest.get(row.kind) ?? new Map<string, NewRow>()
+    if (ofKind.size === 0) newest.set(row.kind, ofKind)
+    const held = ofKind.get(row.key)
+    if (held === undefined || row.rev > held.row.rev) ofKind.set(row.key, { of, row, nameId: null })
   }
-  return [...byText.values()]
+  return [...newest.values()].flatMap((ofKind) => [...ofKind.values()])
 }
+
+const isRow = (row: StatusWrite): row is RowWrite => row.kind !== 'event'
 
 /** Names were looked for (`findNames`); no row comes twice. */
 export async function writeRows(status: StatusTx, rows: readonly NewRow[]): Promise<void> {
@@ -70,20 +72,22 @@ async function writeSlice(status: StatusTx, rows: readonly NewRow[]): Promise<vo
   const { dictionary, tx } = status
   const held = await heldOf(status, rows)
   const newer = rows.filter((one) => isNewer(one, held.get(one)) && hasRoom(one, held.get(one)))
-  const unnamed = new Map(newer.filter(({ text }) => dictionary.nameId(text) === undefined).map(({ text, row }) => [text, row]))
-  await dictionary.addNames([...unnamed.values()])
+  await dictionary.addNames(newer.filter(({ nameId }) => nameId === null))
 
   const columns = newer.map(({ row }) => statusColumns(row.kind, row.doc))
   const stateIds = await stateIdsOf(status, columns)
   const values = newer.map((one, index) => {
-    const { of, row, text } = one
-    const nameId = dictionary.nameId(text) ?? 0
+    const { of, row } = one
+    const nameId = one.nameId ?? 0
     const { sinceMs = null, doc = null } = columns[index] ?? {}
     const stateId = stateIds[index] ?? null
     const before = held.get(one)
     if (before === undefined) dictionary.countName(nameId, 1)
-    else status.count(row, before, -1)
-    status.count(row, { state_id: stateId, since_ms: sinceMs, doc }, 1)
+    // An object that says the same since another time counts as it did.
+    if (before === undefined || row.kind !== 'object' || before.state_id !== stateId) {
+      if (before !== undefined) status.count(row, before, -1)
+      status.count(row, { state_id: stateId, since_ms: sinceMs, doc }, 1)
+    }
     if (row.kind === 'service' && before?.state_id !== stateId) of.reworded.push(row)
     of.written.push(row)
     return [of.no, nameId, row.rev, stateId, doc, sinceMs, of.nowMs]
@@ -95,8 +99,8 @@ async function heldOf({ dictionary, tx }: StatusTx, rows: readonly NewRow[]): Pr
   const byCluster = new Map<number, Map<number, NewRow>>()
   const keys: Array<[number, number]> = []
   for (const one of rows) {
-    const id = dictionary.nameId(one.text)
-    if (id === undefined) continue
+    const id = one.nameId
+    if (id === null) continue
     keys.push([one.of.no, id])
     const ofCluster = byCluster.get(one.of.no)
     if (ofCluster === undefined) byCluster.set(one.of.no, new Map([[id, one]]))

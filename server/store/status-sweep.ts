@@ -22,13 +22,13 @@ export interface NamedRow {
 }
 /** Of a push; `doc` null: it says that the row is gone. */
 export interface Named {
-  text: string
+  nameId: number | null
   doc: unknown
 }
 
 /** PU4: what a complete inventory does not name is gone, and so is the memory of earlier removals: the floor stands for both. */
 export async function removeOthers(status: StatusTx, of: ClusterRows, named: readonly Named[], floor: number): Promise<StatusWrite[]> {
-  const kept = idsOf(status, named)
+  const kept = idsOf(named)
   const rows: StatusWrite[] = []
   for await (const held of heldRows(status, of.no)) {
     const gone = held.filter((row) => row.rev <= floor && !kept.has(row.name_id))
@@ -46,7 +46,7 @@ export async function removeOthersOfRange(
   bound: number,
   range: InventoryRange,
 ): Promise<StatusWrite[]> {
-  const kept = idsOf(status, named)
+  const kept = idsOf(named)
   const rows: StatusWrite[] = []
   for await (const held of heldRows(status, of.no)) {
     const gone = held.filter(
@@ -95,7 +95,7 @@ const REMOVED_A_TIME = 2_000
 
 /** PU8: of the rows that were removed, the oldest are forgotten when others need their room. A late copy of them would be taken for new then; a row that is refused would be missed. */
 export async function makeRoom(status: StatusTx, of: ClusterRows, rows: readonly NewRow[]): Promise<void> {
-  const named = new Set(rows.map(({ text }) => status.dictionary.nameId(text)))
+  const named = new Set(rows.map(({ nameId }) => nameId))
   for (;;) {
     const missing = of.rowCount + rows.length - STATUS_ROWS_PER_CLUSTER_MAX
     if (missing <= 0) return
@@ -169,6 +169,5 @@ export const namedRows = ({ tx }: StatusTx) =>
 /** Every kind but cluster has a state. */
 const isThere = ({ state_id, doc }: NamedRow): boolean => state_id !== null || doc !== null
 const ids = (rows: readonly NamedRow[]): number[] => rows.map(({ name_id }) => name_id)
-const idsOf = ({ dictionary }: StatusTx, named: readonly Named[]): Set<number> =>
-  new Set(named.flatMap(({ text, doc }) => (doc === null ? [] : (dictionary.nameId(text) ?? []))))
+const idsOf = (named: readonly Named[]): Set<number> => new Set(named.flatMap(({ nameId, doc }) => (doc === null ? [] : (nameId ?? []))))
 const byName = (a: StatusWrite, b: StatusWrite): number => byteOrder(a.kind, b.kind) || byteOrder(a.key, b.key)

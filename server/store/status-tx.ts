@@ -2,7 +2,7 @@
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { parseServiceKey } from '../../shared/model/ids.ts'
 import type { ReportedService } from '../../shared/model/placement-words.ts'
-import { clusterStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { clusterStatusSchema, type ServiceStatus } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { CHANGE_KEYS_MAX } from './change-log.ts'
@@ -30,7 +30,8 @@ export class StatusTx {
   readonly eventBounds: EventBounds
   /** After each piece. */
   readonly pace: Pace
-  readonly #objects = new Map<string, { service: string; stateId: number; n: number }>()
+  /** By state, then service. */
+  readonly #objects = new Map<number, Map<string, number>>()
   #drifts: Array<{ stateId: number; sinceMs: number; n: number }> = []
 
   constructor(tx: Tx, dictionary: DictionaryWork, eventBounds: EventBounds, pace: Pace) {
@@ -51,26 +52,25 @@ export class StatusTx {
     if (kind === 'drift') this.#drifts.push({ stateId: state_id, sinceMs: since_ms ?? 0, n })
     if (kind !== 'object') return
     // Most objects of a service say the same: their facts are made once.
+    const ofState = this.#objects.get(state_id) ?? new Map<string, number>()
+    if (ofState.size === 0) this.#objects.set(state_id, ofState)
     const service = serviceOf(key)
-    const text = `${state_id} ${service}`
-    const held = this.#objects.get(text)
-    if (held === undefined) this.#objects.set(text, { service, stateId: state_id, n })
-    else held.n += n
+    ofState.set(service, (ofState.get(service) ?? 0) + n)
   }
 
   /** Once, at the end. */
   async write(): Promise<void> {
-    const objects = [...this.#objects.values()].filter(({ n }) => n !== 0)
-    const states = await this.dictionary.statesOf(new Set([...objects, ...this.#drifts].map(({ stateId }) => stateId)))
-    for (const { service, stateId, n } of objects) {
+    const states = await this.dictionary.statesOf(new Set([...this.#objects.keys(), ...this.#drifts.map(({ stateId }) => stateId)]))
+    for (const [stateId, services] of this.#objects) {
       const state = states.get(stateId)
-      if (state !== undefined) this.tx.rollups.add(objectFacts(parseServiceKey(service), state), n)
+      if (state !== undefined)
+        for (const [service, n] of services) if (n !== 0) this.tx.rollups.add(objectFacts(parseServiceKey(service), state), n)
     }
     for (const { stateId, sinceMs, n } of this.#drifts) {
       const state = states.get(stateId)
       if (state !== undefined) this.tx.rollups.add(driftFacts(sinceMs, state), n)
     }
-    await this.dictionary.write()
+    await this.dictionary.write(this.pace)
   }
 }
 
@@ -113,9 +113,10 @@ export async function noteReports({ tx }: StatusTx, reports: readonly Report[]):
   if (ofServices.length > 0) await placementsReported(tx, ofServices)
 }
 
+/** What came in by the door has its form; a test's may not. */
 function reportedService(doc: unknown): ReportedService | null {
-  const parsed = serviceStatusSchema.safeParse(doc)
-  return parsed.success ? parsed.data : null
+  const said = doc as Partial<ServiceStatus> | null
+  return said?.sync === undefined || said.health === undefined ? null : (said as ServiceStatus)
 }
 
 export function noteChange({ tx }: StatusTx, clusterId: ClusterId, rows: ReadonlyArray<{ kind: string; key: string }>): void {
