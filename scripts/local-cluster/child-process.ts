@@ -47,9 +47,9 @@ export interface DataFolder {
   remove(): Promise<void>
 }
 
-/** A folder under the system's temporary one that is gone after `remove()` and also after our sudden death. */
-export function createDataFolder(name: string): DataFolder {
-  const path = mkdtempSync(join(tmpdir(), `${name}-`))
+/** A folder, by default under the system's temporary one, that is gone after `remove()` and also after our sudden death. */
+export function createDataFolder(name: string, parent = tmpdir()): DataFolder {
+  const path = mkdtempSync(join(parent, `${name}-`))
   // Three tries: at our sudden death a child may write one last file while the first one runs.
   const janitor = Bun.spawn(['sh', '-c', 'cat >/dev/null; for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done', 'janitor', path], {
     stdin: 'pipe',

@@ -1,7 +1,7 @@
 // A real PostgreSQL for tests, benchmarks and the demo: Debian's program, in a folder of its own, on loopback, as the user postgres when we are root (it
 // refuses root). Passwords are real (scram), commits are synced. It ends with us, also when we are killed.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createDataFolder, freePort } from './child-process.ts'
@@ -59,12 +59,26 @@ function reachableTemp(runner: Runner): string {
   return tmpdir()
 }
 
-/** `tls`: the certificate that it shows to whoever asks for TLS, and its key; it is at 127.0.0.2 then, too. */
-export async function startPostgres({ tls }: { tls?: { cert: string; key: string } } = {}): Promise<LocalPostgres> {
+interface PostgresOptions {
+  /** The certificate that it shows to whoever asks for TLS, and its key; it is at 127.0.0.2 then, too. */
+  tls?: { cert: string; key: string }
+  /** For many small databases that are soon thrown away, if there is memory: a disk that others use takes half a minute to remove them. */
+  inMemory?: boolean
+}
+
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES_MIN = 4e9
+function parentFolder(inMemory: boolean): string {
+  if (!inMemory || !existsSync(MEMORY)) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY)
+  return bavail * bsize < MEMORY_BYTES_MIN ? tmpdir() : MEMORY
+}
+
+export async function startPostgres({ tls, inMemory = false }: PostgresOptions = {}): Promise<LocalPostgres> {
   if (!existsSync(join(BIN, 'postgres'))) throw new Error('build/postgres is missing: run scripts/setup --postgres')
   const runner = createRunner()
   reachableTemp(runner)
-  const folder = createDataFolder('skerry-postgres')
+  const folder = createDataFolder('skerry-postgres', parentFolder(inMemory))
   const port = freePort()
   const adminPassword = randomBytes(12).toString('hex')
   const data = join(folder.path, 'data')

@@ -16,7 +16,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 export const ANSWER_MS_MAX = 60_000
 /** After which a connection of a peer that is gone is noticed, on both sides: 30 s + 3 × 10 s. */
 const KEEPALIVE_MS = 30_000
-const SERVER_SETTINGS = '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off'
+const SERVER_SETTINGS =
+  '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off -c plan_cache_mode=force_custom_plan'
 
 export interface PostgresOptions {
   target: PostgresTarget
@@ -50,7 +51,7 @@ export interface WriterOptions {
   onConnect: OnConnect
   /** The connection went, however it went. */
   onLost(): void
-  /** How long an answer may take; null: as long as it takes. */
+  /** How long an answer may take; null: as long as it takes, because the schema is being changed. */
   answerMs(): number | null
 }
 
@@ -148,11 +149,18 @@ function dialect(pool: pg.Pool, { target }: PostgresOptions, { slots, begin, ans
   const queue = createSlots(slots)
   const wrapped = new WeakMap<pg.PoolClient, PostgresPoolClient>()
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
+    const names = createNames()
     let isSpoilt = false // by a transaction that is begun by half, or an answer that never came: the next one would meet it
     const ask = async (text: string, values: readonly unknown[]): Promise<unknown> => {
       const limit = answerMs()
+      const name = limit === null || values.length === 0 ? undefined : names.of(text)
       try {
-        return await client.query({ text, values: [...values], ...(limit === null ? {} : { query_timeout: limit }) })
+        return await client.query({
+          text,
+          values: [...values],
+          ...(limit === null ? {} : { query_timeout: limit }),
+          ...(name === undefined ? {} : { name }),
+        })
       } catch (error) {
         const named = namedPostgresError(error, at)
         isSpoilt ||= named instanceof AppError && named.code === 'store_unreachable'
@@ -185,6 +193,23 @@ function dialect(pool: pg.Pool, { target }: PostgresOptions, { slots, begin, ans
     }
   }
   return new PostgresDialect({ pool: { options: {}, connect, end: () => pool.end() } satisfies PostgresPool })
+}
+
+/** What is short and asked again and again is read by the database once for each connection: that is half of what a small question costs. It is planned each time. */
+const NAMED_LENGTH_MAX = 1_000
+const NAMES_MAX = 200
+
+function createNames(): { of(text: string): string | undefined } {
+  const names = new Map<string, string>()
+  return {
+    of: (text) => {
+      const known = names.get(text)
+      if (known !== undefined || text.length > NAMED_LENGTH_MAX || names.size >= NAMES_MAX) return known
+      const name = `s${names.size}`
+      names.set(text, name)
+      return name
+    },
+  }
 }
 
 /** First come, first served. */

@@ -8,11 +8,10 @@ const codeOf = (error: unknown): string => (error instanceof Error && 'code' in 
 
 /** SQLSTATE: a connection that is gone or was not made (08), a server that stops, starts or has no room for us, one that only reads (a standby). */
 const UNREACHABLE_STATE = /^(08...|57P0[1-5]|53300|25006)$/
-/** Of the system and of TLS. */
-const UNREACHABLE_CODE =
-  /^(ECONN|EPIPE|ENOTFOUND|EAI_|ENOENT|EACCES|EHOST|ENET|ETIMEDOUT|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/
+/** Of the system, of sockets and of TLS: no SQLSTATE begins so. */
+const UNREACHABLE_CODE = /^(E[A-Z_]{4,}|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/
 const UNREACHABLE_TEXT =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout|The server does not support SSL)/
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout|The server does not support SSL|Cannot use a pool after)/
 /** Wrong user, password or database. */
 const REFUSED_STATE = /^(28...|3D000|42501)$/
 

@@ -12,7 +12,7 @@ afterAll(async () => {
 }, STOP_MS_MAX)
 
 export function testPostgres(): Promise<LocalPostgres> {
-  started ??= startPostgres()
+  started ??= startPostgres({ inMemory: true })
   return started
 }
 
