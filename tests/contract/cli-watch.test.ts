@@ -7,9 +7,21 @@ import { type CliResult, runTestCli } from '../support/cli-run.ts'
 
 let admin: TestAdmin
 let server: ReturnType<typeof Bun.serve>
-const serve = (port = 0) => Bun.serve({ hostname: '127.0.0.1', port, idleTimeout: 30, fetch: admin.app.fetch })
+/** Of streams. */
+let asked: Array<string | null>
+const serve = (port = 0) =>
+  Bun.serve({
+    hostname: '127.0.0.1',
+    port,
+    idleTimeout: 30,
+    fetch: (request) => {
+      if (request.url.includes('/changes')) asked.push(request.headers.get('last-event-id'))
+      return admin.app.fetch(request)
+    },
+  })
 beforeEach(async () => {
   admin = await createTestAdmin()
+  asked = []
   server = serve()
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web'), serviceDoc('api')] })
 })
@@ -89,6 +101,7 @@ test('CL6 CL12 a server that goes away and comes back: nothing is missed and not
   await event('one')
   await following.printed('one')
   const port = server.port ?? 0
+  const position = await admin.store.changes.position()
   await server.stop(true)
   await event('two')
   await touch('web', { while: 'away' })
@@ -101,6 +114,8 @@ test('CL6 CL12 a server that goes away and comes back: nothing is missed and not
   following.stop()
   watching.stop()
   expect(messages((await following.result).out)).toEqual(['before', 'one', 'two', 'three'])
+  expect(asked.slice(0, 2)).toEqual([null, null])
+  expect(asked).toContain(String(position)) // of the one that was told of the event
   expect((await watching.result).out.trimEnd().split('\n')).toHaveLength(4)
 }, 20_000)
 

@@ -137,6 +137,16 @@ test('CF10 while the store cannot be read it tries again, and misses nothing', a
   expect(idsAfter(0)).toEqual([1, 2])
 })
 
+test('CF10 whoever waits for what is there already does not wait', async () => {
+  tail.enter()
+  newest = 3
+  await clock.settle()
+  tail.wake()
+  await clock.settle()
+  await tail.wait(1, later(), never)
+  expect(idsAfter(3)).toEqual([])
+})
+
 test('CF10 a wait ends at its time, with its signal, and with the tail', async () => {
   tail.enter()
   await clock.settle()
@@ -157,6 +167,9 @@ test('CF10 a wait ends at its time, with its signal, and with the tail', async (
 
 test('CF10 everybody leaves and somebody comes while it reads: what is kept fits its numbers', async () => {
   const leave = tail.enter()
+  await clock.settle()
+  newest = 5
+  tail.wake()
   await clock.settle()
   newest = 10
   tail.wake()
