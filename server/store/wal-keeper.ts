@@ -1,36 +1,28 @@
-// Keeps the log of a SQLite file short. SQLite moves it into the file by itself, but on the thread that writes, and it begins the log anew only at a moment when nobody reads: with one
-// query after the other that moment never comes, and the log grows for ever. So a Worker moves it, and when it is long all the same, writes wait until it could be begun anew.
+// Keeps the log of a SQLite file short. SQLite moves it into the file by itself, but begins it anew only at a moment when nobody reads: with one query after the other that moment
+// never comes, and the log grows for ever. So when it is long, writes wait until a Worker has begun it anew: who reads from then on needs nothing of it.
 import { statSync } from 'node:fs'
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { startWorker } from '../start-worker.ts'
 import type { Tables } from './tables.ts'
 
-export interface WalRequest {
-  /** Null: close it. */
-  path: string | null
-  /** Also begins the log anew; nobody may write meanwhile. */
-  shorten: boolean
-}
+/** The file whose log is begun anew, while nobody writes; null: close it. */
+export type WalRequest = { path: string | null }
 export interface WalAnswer {
   /** False: somebody read what is older than the log's end. */
   done: boolean
   error: string | null
 }
 
-const LOOK_MS = 250
-/** From here on it is moved, some of it at a time. */
-export const WAL_MOVED_BYTES = 4 * 1_048_576
-/** From here on it is begun anew, which writes wait for. */
+const LOOK_MS = 500
+/** From here on it is begun anew. Eight times what it has when nobody reads. */
 export const WAL_LONG_BYTES = 32 * 1_048_576
 /** A person should know. */
 const WAL_TOLD_BYTES = 512 * 1_048_576
 /** After a try that a reader was in the way of, doubled each time. */
 const RETRY_MIN_MS = 1_000
 const RETRY_MAX_MS = 30_000
-/** Pages after which SQLite moves it by itself, if the Worker does not: 64 MiB instead of 4. */
-const OWN_PAGES = 16_384
 const ANSWER_MS_MAX = 15_000
 
 export interface WalKeeperDeps {
@@ -45,50 +37,43 @@ export interface WalKeeperDeps {
 /** Until the signal. The Worker is started when there is something to do. */
 export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Promise<void> {
   const { path, writer, clock, log } = deps
-  let mover: Mover | null = null
-  let [retryMs, notBeforeMs, moved, told, broken] = [RETRY_MIN_MS, 0, 0, false, false]
+  let shortener: Shortener | null = null
+  let retryMs = RETRY_MIN_MS
+  let [told, broken] = [false, false]
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal)
     const bytes = sizeOf(`${path}-wal`)
-    if (signal.aborted || bytes < WAL_MOVED_BYTES || (bytes === moved && bytes < WAL_LONG_BYTES)) continue
+    if (signal.aborted || bytes < WAL_LONG_BYTES) continue
     try {
-      if (mover === null) {
-        mover = createMover(deps)
-        await sql`pragma wal_autocheckpoint = ${sql.lit(OWN_PAGES)}`.execute(writer)
-      }
-      await mover.ask({ path, shorten: false })
-      moved = bytes
-      if (broken) log.info('the log of the fleet store is moved by its Worker again', {})
-      broken = false
-      if (bytes < WAL_LONG_BYTES || clock.nowMs() < notBeforeMs) continue
-      const { ask } = mover
+      shortener ??= createShortener(deps)
+      const { ask } = shortener
       // The only connection that writes is ours for so long.
-      const { done } = await writer.connection().execute(() => ask({ path, shorten: true }))
-      retryMs = done ? RETRY_MIN_MS : Math.min(RETRY_MAX_MS, retryMs * 2)
-      notBeforeMs = done ? 0 : clock.nowMs() + retryMs
-      if (!done && bytes > WAL_TOLD_BYTES && !told)
+      const { done } = await writer.connection().execute(() => ask({ path }))
+      if (broken) log.info('the log of the fleet store is shortened again', {})
+      broken = false
+      if (!done && !told && bytes > WAL_TOLD_BYTES)
         log.warn('the log of the fleet store grows: something reads for very long, such as a copy that is made', { path, bytes })
-      told = !done && bytes > WAL_TOLD_BYTES
+      told = !done && (told || bytes > WAL_TOLD_BYTES)
+      retryMs = done ? RETRY_MIN_MS : Math.min(RETRY_MAX_MS, retryMs * 2)
+      if (!done) await clock.sleep(retryMs, signal)
     } catch (error) {
-      if (signal.aborted) break
-      if (!broken) log.warn('the log of the fleet store cannot be moved by its Worker: SQLite does it', { error: String(error) })
+      if (!broken) log.warn('the log of the fleet store cannot be shortened', { error: String(error) })
       broken = true
-      await mover?.end()
-      mover = null
-      await sql`pragma wal_autocheckpoint = 1000`.execute(writer).catch(() => {})
+      await shortener?.end()
+      shortener = null
       await clock.sleep(RETRY_MAX_MS, signal)
     }
   }
-  await mover?.end()
+  await shortener?.end()
 }
 
-interface Mover {
+interface Shortener {
   ask(request: WalRequest): Promise<WalAnswer>
   /** Its connection is closed then: the last one that closes takes the log away. */
   end(): Promise<void>
 }
 
-function createMover({ clock, startWorker: start = () => startWorker('store/wal-worker') }: WalKeeperDeps): Mover {
+function createShortener({ clock, startWorker: start = () => startWorker('store/wal-worker') }: WalKeeperDeps): Shortener {
   const worker = start()
   const ask = async (request: WalRequest): Promise<WalAnswer> => {
     const answered = new AbortController()
@@ -109,7 +94,7 @@ function createMover({ clock, startWorker: start = () => startWorker('store/wal-
   return {
     ask,
     end: async () => {
-      await ask({ path: null, shorten: false }).catch(() => {}) // it may be what is broken
+      await ask({ path: null }).catch(() => {}) // it may be what is broken
       worker.terminate()
     },
   }
