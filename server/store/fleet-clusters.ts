@@ -6,7 +6,7 @@ import { isFine, severity } from '../fleet/placements-summary.ts'
 import { livenessOf } from '../fleet/status-view.ts'
 import { byText, type ClusterEntry } from './fleet-dictionary.ts'
 import { clusterTest } from './fleet-filter.ts'
-import { compareKeys, type Placed, placementFacts, type Source } from './fleet-placements.ts'
+import { compareKeys, desiredIn, type Placed, placementFacts, type Source } from './fleet-placements.ts'
 import type { ClusterFacts, ClusterQuery, FleetPage, Position } from './fleet-queries.ts'
 import { pairOf } from './fleet-query-sql.ts'
 import type { Engine, ReadDb } from './store-db.ts'
@@ -78,11 +78,9 @@ async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly Cluste
     .where('project', '=', FLEET)
     .where(sql<boolean>`name in ${names}`)
     .execute()
-  const placed = (await db
-    .selectFrom('desired')
+  const placed = (await desiredIn(db, engine, page)
     .select(['cluster_id', 'project', 'service', 'sync', 'health'])
     .where('sync', 'is not', null)
-    .where(sql<boolean>`cluster_id in ${ids}`)
     .execute()) as Placed[]
   const records = new Map(rows.map((row) => [row.cluster_id, row]))
   const resourceOf = new Map(resources.map((row) => [row.name, toResource(row)]))

@@ -1,6 +1,6 @@
 // Services in clusters by any filter, in any order, a page at a time. There are ten times fewer of them than objects: a small answer is fetched and sorted, others are walked
 // cluster by cluster or service by service.
-import { sql } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { HEALTH_WORST, type HealthWord, type SyncWord } from '../../shared/model/status.ts'
@@ -10,6 +10,7 @@ import type { FleetPage, PlacementFacts, PlacementQuery, Position, SeenCluster }
 import type { Costs } from './fleet-query-plan.ts'
 import { pairOf, type StatusRows } from './fleet-query-sql.ts'
 import type { Engine, ReadDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
 
 const CHUNK_CLUSTERS_MIN = 25
 const CHUNK_CLUSTERS_MAX = 500
@@ -33,7 +34,6 @@ interface Page {
 
 export class PlacementReader {
   readonly #db: ReadDb
-  readonly #engine: Engine
   readonly #dictionary: FleetDictionary
   readonly #source: Omit<Source, 'costs'>
   readonly #costs: Costs
@@ -47,7 +47,7 @@ export class PlacementReader {
     this.#source = { db, engine, dictionary, statuses }
     this.#costs = costs
     this.#db = db
-    this.#engine = engine
+
     this.#dictionary = dictionary
     this.#query = query
     this.#clusters = dictionary.clusters.filter(clusterTest(query))
@@ -80,9 +80,11 @@ export class PlacementReader {
   }
 
   /** Those that pass what columns say. */
-  #asked(health: readonly HealthWord[] | undefined) {
+  #asked(health: readonly HealthWord[] | undefined, clusters?: readonly ClusterEntry[]) {
     const { project, service, sync, revision } = this.#query
-    let asked = this.#db.selectFrom('desired').where('sync', 'is not', null)
+    const { db, engine } = this.#source
+    const all = clusters === undefined ? db.selectFrom('desired') : desiredIn(db, engine, clusters)
+    let asked = all.where('sync', 'is not', null)
     if (project !== undefined) asked = asked.where('project', '=', project)
     if (service !== undefined) asked = asked.where('service', '=', service)
     if (sync !== undefined) asked = asked.where('sync', 'in', [...sync])
@@ -149,12 +151,7 @@ export class PlacementReader {
 
   async #ofClusters(clusters: readonly ClusterEntry[], health: readonly HealthWord[] | undefined): Promise<Placed[]> {
     if (clusters.length === 0) return []
-    const ids = clusters.map(({ clusterId }) => clusterId)
-    const list =
-      this.#engine === 'sqlite'
-        ? sql<boolean>`cluster_id in (select value from json_each(${JSON.stringify(ids)}))`
-        : sql<boolean>`cluster_id = any(${ids}::text[])`
-    const rows = await this.#asked(health).select(['cluster_id', 'project', 'service', 'sync', 'health']).where(list).execute()
+    const rows = await this.#asked(health, clusters).select(['cluster_id', 'project', 'service', 'sync', 'health']).execute()
     this.#looked += rows.length + clusters.length
     return rows as Placed[]
   }
@@ -242,6 +239,20 @@ export class PlacementReader {
     }
     return { rows, next: null }
   }
+}
+
+/** Of these clusters, one after the other: planners that may choose would look at all of them in an index that has the words. */
+export function desiredIn(db: ReadDb, engine: Engine, clusters: readonly ClusterEntry[]): SelectQueryBuilder<Tables, 'desired', object> {
+  const ids = clusters.map(({ clusterId }) => clusterId)
+  const one =
+    engine === 'sqlite'
+      ? sql<{ value: ClusterId }>`json_each(${JSON.stringify(ids)})`.as<'one'>(sql`one`)
+      : sql<{ value: ClusterId }>`unnest(${ids}::text[])`.as<'one'>(sql`one(value)`)
+  return db.selectFrom(one).crossJoin('desired').whereRef('desired.cluster_id', '=', 'one.value') as unknown as SelectQueryBuilder<
+    Tables,
+    'desired',
+    object
+  >
 }
 
 /** What rows that were found say, in the same order. One that went meanwhile is left out. */
