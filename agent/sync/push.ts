@@ -43,7 +43,7 @@ export async function pushBatch(
   }
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))
   if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged nothing of it' })
-  for (const { key, code } of reject) log.warn('status row refused by the server', { key, code })
+  tellRefused(reject, 'status row refused by the server', log)
   state.acknowledge(settled, ack)
   return 'settled'
 }
@@ -99,9 +99,17 @@ export async function pushInventory(
   const { rows, upTo } = state.inventoryRange(after, STATUS_ROWS_MAX, bytesMax)
   if (rows.length === 0 && after === null) return null
   const { reject } = await send(session, { incarnation, rows, complete: after === null && upTo === null ? true : { after, upTo } }, signal)
-  for (const { key, code } of reject) log.warn('the server keeps what the inventory does not name, because it refused a row', { key, code })
+  tellRefused(reject, 'the server keeps what the inventory does not name, because it refused a row', log)
   if (upTo === null) state.inventoryDone()
   return upTo
+}
+
+/** Of one push: a cluster that is past its bound has thousands. */
+const REFUSED_TOLD_MAX = 20
+
+function tellRefused(reject: StatusAnswer['reject'], what: string, log: Logger): void {
+  for (const { key, code } of reject.slice(0, REFUSED_TOLD_MAX)) log.warn(what, { key, code })
+  if (reject.length > REFUSED_TOLD_MAX) log.warn('more status rows refused by the server', { count: reject.length - REFUSED_TOLD_MAX })
 }
 
 async function send(session: SessionKeeper, json: StatusRequest, signal: AbortSignal): Promise<StatusAnswer> {
