@@ -37,6 +37,7 @@ async function checkSpace({ engine, trx }: Ddl): Promise<void> {
   throw new AppError('disk_full', {
     doing: 'migrate the fleet store',
     detail: `${space.path} has ${mebibytes(space.bytes)}; its migration needs as much of free space, and there are ${mebibytes(space.freeOutside)}. Nothing was changed`,
+    remedy: 'Free some space and start again; what clusters hold stays applied meanwhile.',
   })
 }
 
