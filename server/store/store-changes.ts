@@ -74,9 +74,9 @@ async function* follow(
   try {
     let at = after
     let saidMs = clock.nowMs()
-    for (let first = true; !signal.aborted && !closing.aborted; first = false) {
-      // The first look is at the store, which knows whether that number ever was.
-      const held = first ? null : tail.after(at)
+    while (!signal.aborted && !closing.aborted) {
+      // What is not in memory, the store knows: also whether that number ever was.
+      const held = tail.after(at)
       const read =
         held === null
           ? await readAfter(db.read, at, READ_MAX).catch(failed)

@@ -147,6 +147,14 @@ test('CF10 whoever waits for what is there already does not wait', async () => {
   expect(idsAfter(3)).toEqual([])
 })
 
+test('CF10 whoever was faster than the tail’s first look is woken by it', async () => {
+  newest = 3
+  tail.enter()
+  const waiting = tail.wait(1, later(), never) // the store said 1 a moment ago
+  await waiting
+  expect(idsAfter(1)).toBeNull() // older than what is in memory: the store has it
+})
+
 test('CF10 a wait ends at its time, with its signal, and with the tail', async () => {
   tail.enter()
   await clock.settle()
