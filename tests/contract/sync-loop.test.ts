@@ -291,8 +291,8 @@ test('PU7 a server that was set back is sent everything again within the hour, a
   report(agent, 'Healthy')
   await clock.advance(10 * 60_000)
   const db = openSqlite(join(world.dir, 'fleet.sqlite'))
-  db.run('UPDATE clusters SET status_rev = 0, status_floor = 0')
-  db.run('DELETE FROM statuses')
+  db.run('UPDATE clusters SET status_rev = 0, status_floor = 0, row_count = 0')
+  db.run('DELETE FROM status_rows')
   db.close()
   asked.length = 0
   await clock.advance(2 * 3_600_000)
