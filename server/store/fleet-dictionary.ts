@@ -7,7 +7,7 @@ import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { fitsPair } from './fleet-query-sql.ts'
 import type { ReadDb } from './store-db.ts'
-import { readLabels, type Tables } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 export interface ClusterEntry {
   no: number
@@ -34,6 +34,20 @@ const COUNTS_MS = 10_000
 /** Order of text as both databases have it. Names are of the lower half of Unicode, where code units and bytes agree. */
 export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
+interface Everything {
+  clusters: Uint16Array
+  names: Uint16Array
+  nameIds: number[]
+  states: Uint16Array
+  stateIds: number[]
+}
+
+function marked(numbers: readonly number[], mark: number): Uint16Array {
+  const marks = new Uint16Array(numbers.reduce((max, number) => Math.max(max, number), 0) + 1)
+  for (const number of numbers) marks[number] = mark
+  return marks
+}
+
 export class FleetDictionary {
   /** In the order of their names. */
   clusters: ClusterEntry[] = []
@@ -49,6 +63,7 @@ export class FleetDictionary {
   objectRows = 0
   readonly #clock: Clock
   #byName: NameEntry[] | null = null
+  #everything: Everything | null = null
   #generation = -1
   #fleet = ''
   #nameMax = 0
@@ -63,6 +78,24 @@ export class FleetDictionary {
   get objectsByName(): NameEntry[] {
     this.#byName ??= this.names.filter(({ kind }) => kind === 'object').sort((a, b) => byText(a.name, b.name) || byText(a.key, b.key))
     return this.#byName
+  }
+
+  /** Everything that there is, with one mark at each number: for filters that ask nothing of a side. */
+  everything(mark: number): Everything {
+    this.#everything ??= {
+      clusters: marked(
+        this.clusters.map(({ no }) => no),
+        mark,
+      ),
+      names: marked(
+        this.names.flatMap(({ kind, id }) => (kind === 'object' ? [id] : [])),
+        mark,
+      ),
+      nameIds: this.names.flatMap(({ kind, id }) => (kind === 'object' ? [id] : [])),
+      states: marked([...this.states.keys()], mark),
+      stateIds: [...this.states.keys()],
+    }
+    return this.#everything
   }
 
   /** Inside of the snapshot that is read afterwards. False: numbers mean something else now, another dictionary is needed. */
@@ -101,8 +134,9 @@ export class FleetDictionary {
     rows.sort((a, b) => byText(a.name, b.name))
     this.clusters = rows.map(({ no, cluster_id, name, row_count, labels, spec }, rank) => {
       if (!fitsPair(no, 0)) throw new Error('a number of a cluster is beyond what fleet queries can hold')
-      return { no, clusterId: cluster_id, name, labels: readLabels(labels), revoked: isRevoked(spec), rows: row_count, rank }
+      return { no, clusterId: cluster_id, name, labels: JSON.parse(labels) as Labels, revoked: isRevoked(spec), rows: row_count, rank }
     })
+    this.#everything = null
     this.clustersByNo.clear()
     for (const cluster of this.clusters) this.clustersByNo.set(cluster.no, cluster)
   }
@@ -121,7 +155,7 @@ export class FleetDictionary {
       if (row.kind === 'object') this.objectIds.set(row.key, row.id)
     }
     this.#nameMax = rows.at(-1)?.id ?? this.#nameMax
-    if (rows.length > 0) this.#byName = null
+    if (rows.length > 0) this.#byName = this.#everything = null
   }
 
   async #readStates(db: ReadDb): Promise<void> {
@@ -129,6 +163,7 @@ export class FleetDictionary {
     const rows = await db.selectFrom('states').select(columns).where('id', '>', this.#stateMax).orderBy('id').execute()
     for (const row of rows) this.states.set(row.id, { ...row, text: `${row.reason}\n${row.message}`.toLowerCase() })
     this.#stateMax = rows.at(-1)?.id ?? this.#stateMax
+    if (rows.length > 0) this.#everything = null
   }
 
   async #count(db: ReadDb): Promise<void> {

@@ -20,7 +20,7 @@ export interface Found {
 
 export class ObjectMasks {
   /** In the order of names. */
-  readonly clusters: ClusterEntry[] = []
+  readonly clusters: readonly ClusterEntry[]
   /** By number: PASSES, and a bit for each word that occurs there. */
   readonly #clusters: Uint16Array
   readonly #names: Uint16Array
@@ -39,7 +39,9 @@ export class ObjectMasks {
   readonly found: readonly Found[]
   /** Where all words occur in the name, or any in the cluster or the state: whoever matches is among them. */
   readonly split: Found = { clusters: [], names: [], states: [] }
-  readonly #passing = { names: [] as number[], states: [] as number[] }
+  /** Numbers of names and states that pass. */
+  readonly passingNames: number[] = []
+  readonly passingStates: number[] = []
 
   constructor(dictionary: FleetDictionary, filter: ObjectFilter) {
     const words = filter.words ?? []
@@ -67,47 +69,61 @@ export class ObjectMasks {
       this.split[side].push(number)
       split[side] += n
     }
-    const ofClusters = clusterTest(filter)
-    for (const cluster of dictionary.clusters) {
-      if (!ofClusters(cluster)) continue
-      this.clusters.push(cluster)
-      note(this.#clusters, 'clusters', cluster.no, cluster.name, cluster.rows)
+    const { asksCluster, asksName, asksState } = filterParts(filter)
+    // What nothing is asked of was worked out before.
+    const isPlain = words.length === 0
+    const plain = dictionary.everything(PASSES)
+    if (isPlain && !asksCluster) {
+      this.clusters = dictionary.clusters
+      this.#clusters = plain.clusters
+    } else {
+      const ofClusters = clusterTest(filter)
+      this.clusters = dictionary.clusters.filter(ofClusters)
+      for (const cluster of this.clusters) note(this.#clusters, 'clusters', cluster.no, cluster.name, cluster.rows)
     }
-    const ofNames = nameTest(filter)
-    for (const name of dictionary.names) {
-      if (name.kind !== 'object' || !ofNames(name)) continue
-      this.#passing.names.push(name.id)
-      note(this.#names, 'names', name.id, name.text, name.refs)
+    if (isPlain && !asksName) {
+      this.#names = plain.names
+      this.passingNames = plain.nameIds
+    } else {
+      const ofNames = nameTest(filter)
+      for (const name of dictionary.names) {
+        if (name.kind !== 'object' || !ofNames(name)) continue
+        this.passingNames.push(name.id)
+        note(this.#names, 'names', name.id, name.text, name.refs)
+      }
     }
-    const ofStates = stateTest(filter)
-    for (const state of dictionary.states.values()) {
-      if (!ofStates(state)) continue
-      this.#passing.states.push(state.id)
-      note(this.#states, 'states', state.id, state.text, state.refs)
+    // A word that is in no name of a cluster or an object is asked of the state.
+    const ofStateAlone = words.reduce((bits, _, word) => {
+      const { clusters = [], names = [] } = found[word] ?? {}
+      return clusters.length + names.length === 0 ? bits | (1 << word) : bits
+    }, 0)
+    if (isPlain && !asksState) {
+      this.#states = plain.states
+      this.passingStates = plain.stateIds
+    } else {
+      const ofStates = stateTest(filter)
+      for (const state of dictionary.states.values()) {
+        if (
+          !ofStates(state) ||
+          (ofStateAlone !== 0 && !words.every((word, n) => (ofStateAlone & (1 << n)) === 0 || state.text.includes(word)))
+        )
+          continue
+        this.passingStates.push(state.id)
+        note(this.#states, 'states', state.id, state.text, state.refs)
+      }
     }
-    const { asksState } = filterParts(filter)
-    this.found = found
-    this.asksState = asksState
-    this.needsState = asksState || found.some(({ states }) => states.length > 0)
-    this.isEmpty =
-      this.clusters.length === 0 ||
-      this.#passing.names.length === 0 ||
-      this.#passing.states.length === 0 ||
-      found.some(({ clusters, names, states }) => clusters.length + names.length + states.length === 0)
+    const isElsewhere = (_: unknown, word: number) => (ofStateAlone & (1 << word)) === 0
+    this.found = found.filter(isElsewhere)
+    this.asksState = asksState || ofStateAlone !== 0
+    this.needsState = this.asksState || found.some(({ states }) => states.length > 0)
+    this.isEmpty = this.clusters.length === 0 || this.passingNames.length === 0 || this.passingStates.length === 0
     this.counts = {
-      clusters: filter.cluster === undefined && filter.labels === undefined ? null : rows.clusters,
-      names: filterParts(filter).asksName ? rows.names : null,
-      states: asksState ? rows.states : null,
-      words: counts,
-      split: words.length < 2 ? null : split,
+      clusters: asksCluster ? rows.clusters : null,
+      names: asksName ? rows.names : null,
+      states: this.asksState ? rows.states : null,
+      words: counts.filter(isElsewhere),
+      split: this.found.length < 2 ? null : split,
     }
-  }
-
-  get passingNames(): readonly number[] {
-    return this.#passing.names
-  }
-  get passingStates(): readonly number[] {
-    return this.#passing.states
   }
 
   passesName = (id: number): boolean => this.#names[id] !== 0 && this.#names[id] !== undefined
@@ -138,8 +154,9 @@ export function clusterTest({ cluster, labels }: ClusterFilter): (entry: Cluster
   return (entry) => (cluster === undefined || entry.name === cluster) && (labels === undefined || matchesSelector(entry.labels, labels))
 }
 
-function filterParts({ project, service, kind, group, namespace, name, sync, health, reason, image }: ObjectFilter) {
+function filterParts({ cluster, labels, project, service, kind, group, namespace, name, sync, health, reason, image }: ObjectFilter) {
   return {
+    asksCluster: cluster !== undefined || labels !== undefined,
     asksName: [project, service, kind, group, namespace, name].some((part) => part !== undefined),
     asksState: [sync, health, reason, image].some((part) => part !== undefined),
   }
