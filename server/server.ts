@@ -241,6 +241,7 @@ async function startOn(
     store.upkeep.attend(log, stopping.signal),
     keepUp({ upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }, stopping.signal),
   ]
+  store.queries.warm()
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   function refreshAgents(clusters: readonly string[]): void {
