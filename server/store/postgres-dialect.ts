@@ -18,6 +18,8 @@ export const ANSWER_MS_MAX = 60_000
 const KEEPALIVE_MS = 30_000
 const SERVER_SETTINGS =
   '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off -c plan_cache_mode=force_custom_plan'
+/** What an operator set for all who use the database is not for one who waits for a lock, or brings a schema forward. */
+const WRITER_SETTINGS = `${SERVER_SETTINGS} -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0`
 
 export interface PostgresOptions {
   target: PostgresTarget
@@ -33,8 +35,8 @@ export type OnConnect = (query: (sql: string, parameters?: unknown[]) => Promise
 /** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
 const WRITE_LOCK = 7_205_759_403
 /** What SQLite's `begin immediate` is: who has begun has the store to itself, and sees all that was committed before. In one message, because each way there and
- *  back is waited for by everybody. */
-const BEGIN_WRITING = `begin; select pg_advisory_xact_lock(${WRITE_LOCK})`
+ *  back is waited for by everybody. Said with its isolation: under another default it would see what was there before it had the lock. */
+const BEGIN_WRITING = `begin isolation level read committed; select pg_advisory_xact_lock(${WRITE_LOCK})`
 
 export function readerDialect(options: PostgresOptions): PostgresDialect {
   const settings = `${SERVER_SETTINGS} -c default_transaction_read_only=on`
@@ -56,7 +58,7 @@ export interface WriterOptions {
 }
 
 export function writerDialect(options: PostgresOptions, { onConnect, onLost, answerMs }: WriterOptions): PostgresDialect {
-  const settings = clientOptions(options, SERVER_SETTINGS)
+  const settings = clientOptions(options, WRITER_SETTINGS)
   const pool = new pg.Pool({
     ...settings,
     max: 1,

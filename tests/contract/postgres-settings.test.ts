@@ -1,0 +1,59 @@
+// What an operator set for the database, or for a role, does not change what the store relies on: a real PostgreSQL.
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { sql as raw } from 'kysely'
+import { connectPostgres } from '../../server/store/connections.ts'
+import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
+import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { testPostgres } from '../support/postgres.ts'
+
+setDefaultTimeout(60_000)
+
+async function open(url: string): Promise<StoreDb> {
+  return createStoreDb(await connectPostgres({ target: parsePostgresUrl(url) }, systemClock), systemClock)
+}
+
+async function databaseWith(setting: string): Promise<string> {
+  const postgres = await testPostgres()
+  const url = await postgres.createDatabase()
+  await postgres.query(url, `alter database "${new URL(url).pathname.slice(1)}" set ${setting}`)
+  return url
+}
+
+test.each(['repeatable read', 'serializable'])(
+  'ST16 who waited for the lock sees what was committed meanwhile, also where the default is %s',
+  async (level) => {
+    const url = await databaseWith(`default_transaction_isolation = '${level}'`)
+    const [first, second] = [await open(url), await open(url)]
+    const count = (db: StoreDb) =>
+      db.write(async ({ sql }) => {
+        const row = await sql.selectFrom('meta').select('value').where('key', '=', 'n').executeTakeFirst()
+        const value = String(Number(row?.value ?? 0) + 1)
+        await sql
+          .insertInto('meta')
+          .values({ key: 'n', value })
+          .onConflict((on) => on.column('key').doUpdateSet({ value }))
+          .execute()
+      })
+    await Promise.all(Array.from({ length: 20 }, (_, index) => count(index % 2 === 0 ? first : second)))
+    expect(await first.read.selectFrom('meta').select('value').where('key', '=', 'n').execute()).toEqual([{ value: '20' }])
+    await Promise.all([first.destroy(), second.destroy()])
+  },
+)
+
+test.each(['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'])(
+  'ST2 ST16 a write takes as long as it takes, whatever %s is by default',
+  async (name) => {
+    const url = await databaseWith(`${name} = '40ms'`)
+    const [first, second] = [await open(url), await open(url)]
+    const slow = first.write(async ({ sql }) => {
+      await raw`select pg_sleep(0.15)`.execute(sql)
+      await Bun.sleep(150)
+      await sql.insertInto('meta').values({ key: 'slow', value: '' }).execute()
+    })
+    await Bun.sleep(20)
+    const waiting = second.write(({ sql }) => sql.insertInto('meta').values({ key: 'waited', value: '' }).execute())
+    await Promise.all([slow, waiting])
+    await Promise.all([first.destroy(), second.destroy()])
+  },
+)
