@@ -255,7 +255,12 @@ test('ST14 ST17 a server lives through a restart of its database, answers 503 wi
     await Bun.sleep(1_500)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
     await postgres.restart()
-    await eventually('it is back', async () => (await ask('GET', '/api/v1/clusters')).status === 200)
+    await eventually('it is back', async () => {
+      const sentMs = performance.now()
+      const { status, body } = await ask('GET', '/api/v1/clusters')
+      if (status !== 200) throw new Error(`${status} after ${Math.round(performance.now() - sentMs)} ms: ${JSON.stringify(body)}`)
+      return true
+    })
     expect((await ask('POST', '/api/v1/join-tokens', { uses: 1 })).status).toBe(201)
     expect((await push()).status).toBe(200)
     const second = startServer({ ...options, dataDir: tempDir(), store }, { clock: hurried, random: systemRandom, log })
