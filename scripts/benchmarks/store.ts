@@ -1,6 +1,7 @@
 // scripts/bench store: the fleet store under ten thousand clusters, on both engines.
 import { type Part, runParts, type Say } from './parts.ts'
 import { benchFeed, benchFeedPostgres } from './store-feed.ts'
+import { benchFollowers, benchFollowersPostgres } from './store-followers.ts'
 import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
 import { benchQueries, benchQueriesPostgres } from './store-queries.ts'
 import { benchStorm } from './store-storm.ts'
@@ -13,6 +14,8 @@ const PARTS: Record<string, Part> = {
   'queries-postgres': benchQueriesPostgres,
   feed: benchFeed,
   'feed-postgres': benchFeedPostgres,
+  followers: benchFollowers,
+  'followers-postgres': benchFollowersPostgres,
   storm: benchStorm,
 }
 
