@@ -188,6 +188,35 @@ test('UK4 a file that is mostly free inside gives that back at the next start', 
   expect(statSync(at).size).toBeLessThan(1_048_576)
 })
 
+test.skipIf(!canMountSmallDisk)(
+  'UK4 a file that cannot be written anew, because there is no place for the copy, is served as it is',
+  async () => {
+    const { at } = await SQLITE.place()
+    await (await connectSqlite(at)).close()
+    const raw = openSqlite(at, { synchronous: 'OFF' })
+    raw.run('create table much (bytes blob)')
+    for (let i = 0; i < 90; i++) raw.run('insert into much values (zeroblob(1048576))')
+    raw.run('drop table much')
+    raw.run('create table kept (bytes blob)')
+    for (let i = 0; i < 20; i++) raw.run('insert into kept values (zeroblob(1048576))')
+    raw.close()
+    const disk = mountSmallDisk(1) // where SQLite has its own files
+    try {
+      const script = `const { connectSqlite } = await import(${JSON.stringify(join(import.meta.dir, '../../server/store/connections.ts'))})
+      const told = []
+      const { close } = await connectSqlite(process.env.STORE, ({ what }) => told.push(what))
+      await close()
+      process.stdout.write(told.join(', '))`
+      const env = { ...process.env, STORE: at, SQLITE_TMPDIR: disk.path }
+      const child = Bun.spawnSync([process.execPath, '-e', script], { env })
+      expect([child.stdout.toString(), child.exitCode]).toEqual(['giving back free space', 0])
+    } finally {
+      disk.remove()
+    }
+    expect(statSync(at).size).toBeGreaterThan(64 * 1_048_576)
+  },
+)
+
 test('UK6 PostgreSQL knows after a migration how many rows there are, and looks after what is written all the time by itself', async () => {
   const place = await makeOldStore(POSTGRES, 2)
   await readAll(place)
