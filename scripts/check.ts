@@ -9,7 +9,8 @@ import { WITH_SERVER } from './end-to-end.ts'
 type Stage =
   /** Passes by its exit code alone. */
   | { kind: 'command'; name: string; command: string[]; fast: boolean }
-  /** Test files of one folder, in one process, or each in its own because they start clusters. `only`: these of them, by name. */
+  /** Test files of one folder, in one process, or each in its own because they start clusters. `only`: these of them, by name.
+   *  `beside`: these run beside the others, because they wait and hardly do anything. */
   | {
       kind: 'tests'
       name: string
@@ -18,6 +19,7 @@ type Stage =
       timeoutMs: number
       fast: boolean
       only?: readonly string[]
+      beside?: readonly string[]
       env?: Record<string, string>
     }
 
@@ -31,7 +33,7 @@ const STAGES: readonly Stage[] = [
   { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, timeoutMs: 5 * MINUTE_MS, fast: false },
   { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
-  { kind: 'tests', name: 'end to end', folder: 'tests/e2e', eachAlone: true, timeoutMs: 10 * MINUTE_MS, fast: false },
+  { kind: 'tests', name: 'end to end', folder: 'tests/e2e', eachAlone: true, timeoutMs: 10 * MINUTE_MS, fast: false, beside: ['idle'] },
   {
     kind: 'tests',
     name: 'end to end on PostgreSQL',
@@ -40,6 +42,7 @@ const STAGES: readonly Stage[] = [
     timeoutMs: 10 * MINUTE_MS,
     fast: false,
     only: WITH_SERVER,
+    beside: ['idle'],
     env: { SKERRY_TEST_STORE: 'postgres' },
   },
 ]
@@ -109,10 +112,12 @@ async function runStage(stage: Stage): Promise<Counts> {
     const nameOf = (file: string) => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
     const files = testFiles(stage.folder).filter((file) => stage.only?.includes(nameOf(file)) ?? true)
     if (!stage.eachAlone) return files.length === 0 ? NO_COUNTS : runTests(stage.name, files, stage)
+    const alone = (file: string) => runTests(`${stage.name}: ${nameOf(file)}`, [file], stage)
+    const isBeside = (file: string) => stage.beside?.includes(nameOf(file)) ?? false
+    const beside = Promise.all(files.filter(isBeside).map(alone))
     let counts = NO_COUNTS
-    for (const file of files) {
-      counts = addCounts(counts, await runTests(`${stage.name}: ${nameOf(file)}`, [file], stage))
-    }
+    for (const file of files.filter((each) => !isBeside(each))) counts = addCounts(counts, await alone(file))
+    for (const each of await beside) counts = addCounts(counts, each)
     return counts
   }
   const started = performance.now()
