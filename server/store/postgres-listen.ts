@@ -17,21 +17,23 @@ export async function listenForChanges(
 ): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
     const startedMs = clock.nowMs()
-    await listenOnce(newClient(), onCommit, signal)
+    await listenOnce(newClient, onCommit, signal)
     failures = clock.nowMs() - startedMs > RETRY_MS_MAX ? 0 : failures + 1
     await clock.sleep(Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failures), signal)
   }
 }
 
 /** Until the connection is lost or the signal aborts. */
-async function listenOnce(client: ListenClient, onCommit: () => void, signal: AbortSignal): Promise<void> {
+async function listenOnce(newClient: () => ListenClient, onCommit: () => void, signal: AbortSignal): Promise<void> {
+  let client: ListenClient | undefined
   const lost = Promise.withResolvers<void>()
   const end = () => lost.resolve()
-  client.on('error', end)
-  client.on('end', end)
-  client.on('notification', onCommit)
   signal.addEventListener('abort', end, { once: true })
   try {
+    client = newClient()
+    client.on('error', end)
+    client.on('end', end)
+    client.on('notification', onCommit)
     await client.connect()
     await client.query(`listen ${CHANGES_CHANNEL}`)
     onCommit()
@@ -40,6 +42,6 @@ async function listenOnce(client: ListenClient, onCommit: () => void, signal: Ab
     // It is tried again, and whoever follows looks by himself meanwhile.
   } finally {
     signal.removeEventListener('abort', end)
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }
