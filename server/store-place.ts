@@ -1,7 +1,7 @@
 // Where the fleet store is, from what an operator said: a file in the data folder, or a PostgreSQL database whose password is never on a command line, where `ps`
 // would show it to everybody.
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { AppError } from '../shared/protocol/error.ts'
 import { type PostgresTarget, parsePostgresUrl, passwordOf } from './store/postgres-url.ts'
 
@@ -30,12 +30,12 @@ export function readStorePlace({ url, asFlag, file, env }: StoreInput): Postgres
   if (asFlag && target.password !== null) {
     throw refused('--store carries a password, and everybody on this machine can read it', 'Put the URL into SKERRY_STORE or --store-file.')
   }
-  return { target, password: async () => env['PGPASSWORD'] ?? passwordFromFile(target, env) }
+  const named = env['PGPASSFILE'] && resolve(env['PGPASSFILE']) // the data folder becomes the working directory
+  return { target, password: async () => env['PGPASSWORD'] ?? passwordFromFile(target, named, env) }
 }
 
-function passwordFromFile(target: PostgresTarget, env: StoreInput['env']): string | null {
-  const named = env['PGPASSFILE']
-  if (named !== undefined) return passwordOf(readText(named), target)
+function passwordFromFile(target: PostgresTarget, named: string | undefined, env: StoreInput['env']): string | null {
+  if (named) return passwordOf(readText(named), target)
   try {
     return passwordOf(readFileSync(join(env['HOME'] ?? '/', '.pgpass'), 'utf8'), target)
   } catch {

@@ -37,7 +37,6 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   if (!isPostgresUrl(text)) return refuse('it does not begin with postgres://')
   const url = parseUrl(text) ?? refuse('it is no URL; a password with special characters must be percent-encoded')
   const option = (name: string) => url.searchParams.get(name)
-  for (const name of url.searchParams.keys()) if (!KNOWN.includes(name)) refuse(`it has an option that is not known: ${name}`)
   const host = option('host') ?? (url.hostname === NO_HOST ? '' : url.hostname.replace(/^\[|\]$/g, ''))
   const port = Number(option('port') ?? (url.port || 5432))
   const user = decode(url.username)
@@ -45,6 +44,10 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   if (host === '') return refuse('it names no host; for a socket say ?host=/folder')
   if (user === '') return refuse('it names no user')
   if (database === '' || database.includes('/')) return refuse('it names no database')
+  for (const name of url.searchParams.keys()) {
+    // What is no name of an option may be the rest of a password with a `?` in it.
+    if (!KNOWN.includes(name)) refuse(`it has an option that is not known${/^[a-z_]+$/.test(name) ? `: ${name}` : ''}`)
+  }
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return refuse('its port is none')
   const tls = tlsMode(option('sslmode'), host)
   if (tls === null) {

@@ -42,6 +42,9 @@ test.each([
   ['postgres://u:hunter2@db:99999/fleet', 'no URL'],
   ['postgres://u:hun[ter2@db/fleet?x', 'no URL|not known'],
   ['postgres://u:hunter2@db/fleet?options=-c%20x', 'options'],
+  ['postgres://u:12?hunter2@db/fleet', 'no user'],
+  ['postgres://u@12?hunter2@db/fleet', 'no database'],
+  ['postgres://u@db/12?hunter2@db/fleet', 'not known'],
   ['postgres://u:hunter2@db/fleet?sslmode=prefer', 'sslmode'],
   ['postgres://u:hunter2@db/fleet?sslmode=no-verify', 'sslmode'],
   ['postgres://u:hunter2@db/fleet?sslmode=verify-ca', 'sslrootcert'],
@@ -96,6 +99,18 @@ describe('where the fleet store is', () => {
     expect(read({ url: 'postgres://u@db/fleet', asFlag: true })?.target.user).toBe('u')
     expect(() => read({ url: withPassword, file: file('url', withPassword) })).toThrow('give one of them')
     expect(() => read({ file: join(dir, 'none') })).toThrow('ENOENT')
+  })
+  test('ST17 a password file is that of the folder that the server was started in, whichever it works in later', async () => {
+    file('relative', '*:*:*:u:fourth')
+    const before = process.cwd()
+    try {
+      process.chdir(dir)
+      const place = read({ url: 'postgres://u@db/fleet', env: { PGPASSFILE: 'relative' } })
+      process.chdir(before)
+      expect(await place?.password()).toBe('fourth')
+    } finally {
+      process.chdir(before)
+    }
   })
   test('ST17 the password of a URL without one comes from PGPASSWORD, PGPASSFILE or the home folder, and is read again each time', async () => {
     const url = 'postgres://u@db/fleet'
