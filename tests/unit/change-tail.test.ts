@@ -48,7 +48,7 @@ test('CF10 a commit costs one read, for a thousand who follow as for one; withou
     const before = reads
     newest += 1
     tail.wake()
-    await clock.settle()
+    await clock.advance(100)
     expect({ reads: reads - before, woken }).toEqual({ reads: 1, woken: 1_000 * (commit + 1) })
   }
   expect(idsAfter(5)).toEqual([6, 7, 8])
@@ -73,6 +73,26 @@ test('CF10 commits that come while it reads are read together', async () => {
   await clock.settle()
   expect(reads - before).toBeLessThanOrEqual(2)
   expect(idsAfter(0)).toHaveLength(50)
+})
+
+test('CF10 the first commit after a calm reaches a thousand who follow at once; of a flood they hear twenty times a second', async () => {
+  for (let i = 0; i < 1_000; i++) tail.enter()
+  await clock.advance(1_000)
+  let woken = 0
+  void tail.wait(0, later(), never).then(() => woken++)
+  newest = 1
+  tail.wake()
+  await clock.settle()
+  expect(woken).toBe(1)
+  const before = reads
+  for (let ms = 0; ms < 1_000; ms++) {
+    newest += 1
+    tail.wake()
+    await clock.advance(1)
+  }
+  await clock.advance(50)
+  expect(reads - before).toBeWithin(15, 25)
+  expect(idsAfter(newest - 1)).toEqual([newest])
 })
 
 test('CF10 a wake-up that is lost costs half a minute', async () => {
