@@ -5,6 +5,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
+import { readStorePlace } from '../store-place.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
 import { type BackupDeps, createBackup, sizeOf } from './create.ts'
 import type { Manifest } from './manifest.ts'
@@ -35,7 +36,8 @@ export const BACKUP_RESTORE_OPTIONS = {
 
 export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
   runVerb('backup create', BACKUP_CREATE_OPTIONS, flags, io, async ({ data, to, withoutKeys, store, storeFile }) => {
-    const [folder, postgres] = [resolve(to), store !== undefined || storeFile !== undefined]
+    const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
+    const [folder, postgres] = [resolve(to), place !== null]
     const startedMs = io.clock.nowMs()
     const manifest = await watched(io, (deps) => createBackup({ dataDir: resolve(data), to: folder, withoutKeys, postgres }, deps))
     io.out(`${folder}: ${contents(manifest)}, ${megabytes(manifest)}, in ${seconds(io.clock.nowMs() - startedMs)}\n`)
