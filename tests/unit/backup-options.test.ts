@@ -9,16 +9,16 @@ import { tempDir } from '../support/temp-dir.ts'
 const dir = tempDir()
 
 async function create(flags: Record<string, string>, env: Record<string, string> = {}): Promise<{ code: number; err: string }> {
-  let err = ''
-  const io = { env, out: () => {}, err: (text: string) => void (err += text), errIsTty: false, onStop: () => {}, clock: systemClock }
-  return { code: await runBackupCreate({ data: dir, to: join(dir, 'backup'), ...flags }, io), err }
+  const told: string[] = []
+  const io = { env, out: () => {}, err: (text: string) => void told.push(text), errIsTty: false, onStop: () => {}, clock: systemClock }
+  const code = await runBackupCreate({ data: dir, to: join(dir, 'backup'), ...flags }, io)
+  return { code, err: told.join('') }
 }
 
 test('BK6 ST17 what is no URL of a database, or has a password for everybody to see, is refused with 2', async () => {
   expect(await create({ store: 'sqlite' })).toMatchObject({ code: 2, err: expect.stringContaining('postgres://') })
-  const seen = await create({ store: 'postgres://u:hunter2@db/fleet' })
-  expect(seen).toMatchObject({ code: 2, err: expect.stringContaining('everybody on this machine') })
-  expect(seen.err).not.toContain('hunter2')
+  const { code, err } = await create({ store: 'postgres://u:hunter2@db/fleet' })
+  expect([code, err.includes('everybody on this machine'), err.includes('hunter2')]).toEqual([2, true, false])
   expect(await create({ storeFile: join(dir, 'none') })).toMatchObject({ code: 2, err: expect.stringContaining('ENOENT') })
 })
 
