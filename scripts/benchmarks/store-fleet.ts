@@ -3,6 +3,8 @@
 import { type Kysely, sql } from 'kysely'
 import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
+import { rebuildCounts } from '../../server/store/rollup-recount.ts'
+import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -38,12 +40,19 @@ export async function fillSqlite(path: string, shape: FleetShape): Promise<numbe
     await exec('begin')
     const rows = await fill({ exec, insert }, shape, indices)
     await exec('commit')
+    await count(await connectSqlite(path))
     await exec('analyze')
     await exec('pragma wal_checkpoint(truncate)')
     return rows
   } finally {
     db.close(true)
   }
+}
+
+/** What the server keeps with every change, made from the rows at once. */
+async function count({ writer, engine, close }: Connections): Promise<void> {
+  await writer.transaction().execute((trx) => rebuildCounts(trx, engine))
+  await close()
 }
 
 interface Index {
@@ -58,11 +67,12 @@ export async function fillPostgres(url: string, shape: FleetShape): Promise<numb
     const { rows: indices } = await sql<Index>`select indexname as name, indexdef as sql from pg_indexes
       where tablename = 'status_rows' and indexname not like '%_pkey'`.execute(writer)
     const exec = async (statement: string) => void (await sql.raw(statement).execute(writer))
-    const count = await fill({ exec, insert: (table, rows) => insertPostgres(writer, table, rows) }, shape, indices)
+    const statusRows = await fill({ exec, insert: (table, rows) => insertPostgres(writer, table, rows) }, shape, indices)
     for (const table of ['names', 'states'])
       await exec(`select setval(pg_get_serial_sequence('${table}', 'id'), (select max(id) from ${table}))`)
     await exec('vacuum analyze')
-    return count
+    await writer.transaction().execute((trx) => rebuildCounts(trx, 'postgres'))
+    return statusRows
   } finally {
     await close()
   }
