@@ -1,6 +1,7 @@
 // Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
 // seconds. Each caller hears of its own write, and only after it is durable.
 import { setImmediate } from 'node:timers/promises'
+import { AppError } from '../../shared/protocol/error.ts'
 
 /** How much one commit takes: this many writes… */
 export const GROUP_MAX = 128
@@ -40,7 +41,10 @@ export function createGroupCommit<I, O>({ rowsOf, commit }: GroupWriter<I, O>): 
       for (const [index, { resolve }] of group.entries()) resolve(answers[index] as O)
     } catch (error) {
       // All of it was undone: one that fails may fail alone.
-      if (group.length === 1) return group[0]?.reject(error)
+      if (group.length === 1 || isOfStore(error)) {
+        for (const { reject } of group) reject(error)
+        return
+      }
       const half = Math.ceil(group.length / 2)
       await commitGroup(group.slice(0, half))
       await commitGroup(group.slice(half))
@@ -53,6 +57,10 @@ export function createGroupCommit<I, O>({ rowsOf, commit }: GroupWriter<I, O>): 
       if (!running) void run()
     })
 }
+
+/** It would say the same of each of them, and perhaps only after a while. */
+const isOfStore = (error: unknown): boolean =>
+  error instanceof AppError && (error.code === 'store_unreachable' || error.code === 'store_in_use' || error.code === 'disk_full')
 
 function groupLength(waiting: ReadonlyArray<{ rows: number }>): number {
   let [length, rows] = [0, 0]

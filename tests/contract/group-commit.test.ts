@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { openDb, STORES, type StoreKind } from '../support/stores.ts'
 
 /** Two cores, and a database of its own for each test. */
@@ -57,4 +58,18 @@ describe.each(STORES)('on $name', (kind) => {
     expect(await write('w4')).toBe('w4')
     await db.destroy()
   })
+})
+
+test('PU2 ST14 when it is the store that fails, all who came together hear of it after one try', async () => {
+  let tries = 0
+  const together = createGroupCommit<number, number>({
+    rowsOf: () => 1,
+    commit: async () => {
+      tries += 1
+      throw new AppError('store_unreachable', { detail: 'it is down' })
+    },
+  })
+  const outcomes = await Promise.allSettled(Array.from({ length: GROUP_MAX }, (_, item) => together(item)))
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected']))
+  expect(tries).toBe(1)
 })
