@@ -161,7 +161,7 @@ export class FleetRows {
         name,
         cluster_uid: `uid-${number}`,
         epoch: 1,
-        ordinal: services.length,
+        ordinal: 0, // nothing is lacking in shard files: a server can start on it
         status_rev: REV_INCARNATION + statuses.length,
         status_floor: 0,
         sweep_from: null,
