@@ -53,9 +53,12 @@ async function events(db: StoreDb, { eventsMax, eventsSinceMs }: KeepBounds, aft
   return { removed: old.length, next: String(rows.at(-1)?.id ?? after) }
 }
 
-type Change = Pick<Tables['status_history'], 'cluster_no' | 'project' | 'service' | 'at_ms'>
+interface OldChange extends Pick<Tables['status_history'], 'cluster_no' | 'project' | 'service' | 'at_ms'> {
+  /** 1: the service is in that cluster no more. */
+  gone: number
+}
 
-/** The newest row stays whatever its age: it says since when things are as they are. */
+/** The newest row stays whatever its age, while the service is there: it says since when things are as they are. */
 async function history(db: StoreDb, { historySinceMs }: KeepBounds, after: number): Promise<UpkeepSlice> {
   const clusters = await db.read
     .selectFrom('status_history')
@@ -67,22 +70,33 @@ async function history(db: StoreDb, { historySinceMs }: KeepBounds, after: numbe
     .execute()
   const [first, last] = [clusters[0]?.cluster_no, clusters.at(-1)?.cluster_no]
   if (first === undefined || last === undefined) return { removed: 0, next: null }
-  const { rows } = await sql<Change>`select cluster_no, project, service, at_ms from (
+  const { rows } = await sql<OldChange>`select cluster_no, project, service, at_ms, case when place > 1 then 0 else 1 end as gone from (
         select cluster_no, project, service, at_ms,
           row_number() over (partition by cluster_no, project, service order by at_ms desc) as place
         from status_history where cluster_no >= ${first} and cluster_no <= ${last}) as placed
-      where place > ${HISTORY_KEPT} or (place > 1 and at_ms < ${historySinceMs})
+      where place > ${HISTORY_KEPT} or (at_ms < ${historySinceMs} and (place > 1 or not exists (
+        select 1 from clusters c, desired d where c.no = placed.cluster_no and d.cluster_id = c.cluster_id
+          and d.project = placed.project and d.service = placed.service and d.doc is not null)))
       order by cluster_no, project, service, at_ms limit ${ROWS_MAX}`.execute(db.read)
   if (rows.length === 0) return { removed: 0, next: String(last) }
-  const keys = rows.map(({ cluster_no, project, service, at_ms }) => [cluster_no, project, service, at_ms])
-  await db.write(({ sql: trx }) => runBulk(trx, db.engine, DROP_CHANGES, keys))
+  const keys = (gone: number) => rows.filter((row) => row.gone === gone).map((row) => [row.cluster_no, row.project, row.service, row.at_ms])
+  await db.write(async ({ sql: trx }) => {
+    await runBulk(trx, db.engine, DROP_CHANGES, keys(0))
+    await runBulk(trx, db.engine, DROP_HISTORIES, keys(1))
+  })
   return { removed: rows.length, next: String(rows.length < ROWS_MAX ? last : first - 1) }
 }
 
-/** Asked again, because a newer one may have been taken back since. The casts: PostgreSQL takes parameters in a list of values for text. */
-const DROP_CHANGES: Bulk = {
+/** The casts: PostgreSQL takes parameters in a list of values for text. */
+const DROP_HISTORIES: Bulk = {
   before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
   row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
+  after: ')',
+  types: ['bigint', 'text', 'text', 'bigint'],
+}
+/** Asked again, because a newer one may have been taken back since. */
+const DROP_CHANGES: Bulk = {
+  ...DROP_HISTORIES,
   after: `) and at_ms < (select max(newest.at_ms) from status_history as newest where newest.cluster_no = status_history.cluster_no
     and newest.project = status_history.project and newest.service = status_history.service)`,
 }
@@ -141,7 +155,12 @@ async function tokens(db: StoreDb, { nowMs }: KeepBounds): Promise<UpkeepSlice> 
   return { removed: old.length, next: old.length < ROWS_MAX ? null : 'on' }
 }
 
-const DROP_COUNTS: Bulk = { before: 'delete from rollups where n = 0 and (dimension, key, value) in (values', row: '(?, ?, ?)', after: ')' }
+const DROP_COUNTS: Bulk = {
+  before: 'delete from rollups where n = 0 and (dimension, key, value) in (values',
+  row: '(?, ?, ?)',
+  after: ')',
+  types: ['text', 'text', 'text'],
+}
 
 /** Counts that came down to none, of images and labels that are gone. */
 async function noneAnyMore(db: StoreDb): Promise<UpkeepSlice> {

@@ -78,16 +78,23 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     if (a === undefined || b === undefined) throw new Error('no clusters')
     for (let i = 1; i <= HISTORY_KEPT + 7; i++) await report(a, i, i * 60_000)
     for (const cluster of clusters) await report(cluster, 1, 60_000, 'old')
+    const doc = { commit: 'c', digest: 'd', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+    const place = (clusterId: ClusterId, service: string) =>
+      publishOne(store, { ...web, service, clusterId, doc, setSha: null, placedBy: '' })
+    await place(a, 'web')
+    await place(a, 'old')
+    await place(b, 'old')
     await report(b, 2, 120_000, 'old')
     expect(await run(store, 'history')).toEqual([7])
     const times = async (cluster: ClusterId, service: string) =>
       (await store.statusHistory(cluster, { ...web, service }, { limit: 500 })).map(({ atMs }) => atMs)
     expect((await times(a, 'web')).at(-1)).toBe(8 * 60_000)
     expect(await times(b, 'old')).toEqual([120_000, 60_000])
-    expect(await run(store, 'history', { historySinceMs: 100 * 60_000 })).toEqual([HISTORY_KEPT - 8 + 1]) // those of a, and one of b
+    expect(await run(store, 'history', { historySinceMs: 100 * 60_000 })).toEqual([HISTORY_KEPT - 8 + 1 + 3, 2]) // of a, one of b, and where it is no more
     expect((await times(a, 'web')).at(-1)).toBe(100 * 60_000)
     expect(await times(b, 'old')).toEqual([120_000])
     expect(await times(a, 'old')).toEqual([60_000])
+    expect(await Promise.all(clusters.slice(2).map((cluster) => times(cluster, 'old')))).toEqual([[], [], [], [], []])
   })
 
   test('UK1 revisions beyond the number go, but never what a cluster shall have, nor the newest', async () => {
