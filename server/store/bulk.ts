@@ -3,37 +3,54 @@ import { CompiledQuery, type Transaction } from 'kysely'
 import type { Engine } from './store-db.ts'
 import type { Tables } from './tables.ts'
 
+type ColumnType = 'bigint' | 'text'
+
 export interface Bulk {
-  /** Up to the first row. */
+  /** Up to the first row: it ends with `values`, or with `in (`. */
   before: string
   /** One row, each parameter as `?`. */
   row: string
   /** What comes after the last row. */
   after: string
+  /** Of its parameters. PostgreSQL then gets an array for each, and the same text whatever the number of rows: to read a long one costs it more than to write the rows. */
+  types: readonly ColumnType[]
 }
 
-/** Rows in one statement: at most 7 parameters each, databases take at least 32,766. A power of two: so are the numbers of rows that statements are made for. */
+/** Rows in one statement: at most 9 parameters each, databases take at least 32,766. A power of two: so are the numbers of rows that statements are made for. */
 const BULK_ROWS_MAX = 512
 
-const compiled = new WeakMap<Bulk, Map<string, CompiledQuery>>()
+const texts = new WeakMap<Bulk, Map<string | number, string>>()
 
-/** With its parameters in it, which `CompiledQuery.raw` would freeze: of thousands, that costs more than to write them. */
-function queryFor(bulk: Bulk, engine: Engine, rows: number, parameters: readonly unknown[]): CompiledQuery {
-  const held = compiled.get(bulk) ?? new Map<string, CompiledQuery>()
-  compiled.set(bulk, held)
-  const key = `${engine} ${rows}`
-  const query = held.get(key) ?? CompiledQuery.raw(textFor(bulk, engine, rows))
-  held.set(key, query)
-  return { ...query, parameters }
+function remembered(bulk: Bulk, key: string | number, make: () => string): string {
+  const held = texts.get(bulk) ?? new Map<string | number, string>()
+  texts.set(bulk, held)
+  const text = held.get(key) ?? make()
+  held.set(key, text)
+  return text
 }
 
-function textFor(bulk: Bulk, engine: Engine, rows: number): string {
-  const plain = `${bulk.before} ${Array.from({ length: rows }, () => bulk.row).join(', ')} ${bulk.after}`
+const listed = (bulk: Bulk, rows: number): string =>
+  remembered(bulk, rows, () => `${bulk.before} ${Array.from({ length: rows }, () => bulk.row).join(', ')} ${bulk.after}`)
+
+function numbered(text: string): string {
   let parameters = 0
-  return engine === 'sqlite' ? plain : plain.replaceAll('?', () => `$${++parameters}`)
+  return text.replaceAll('?', () => `$${++parameters}`)
 }
 
-/** One statement for each power of two. `first`: parameters that stand before the rows; `rows`: each with its parameters. */
+const unnested = (bulk: Bulk): string =>
+  remembered(bulk, 'unnest', () => {
+    const { before, row, after, types } = bulk
+    let column = 0
+    const columns = row.slice(1, -1).replaceAll(/cast\(\? as \w+\)|\?/g, () => `u.column${++column}`)
+    const arrays = types.map((type) => `?::${type}[]`).join(', ')
+    const names = types.map((_, index) => `column${index + 1}`).join(', ')
+    return numbered(`${before.replace(/values$/, `select ${columns} from unnest(${arrays}) as u (${names})`)} ${after}`)
+  })
+
+const anyOf = (bulk: Bulk): string =>
+  remembered(bulk, 'any', () => numbered(`${bulk.before.replace(/in \($/, '= any (')} ?::${bulk.types[0]}[] ${bulk.after}`))
+
+/** On SQLite one statement for each power of two. `first`: parameters that stand before the rows; `rows`: each with its parameters. */
 export async function runBulk<R>(
   trx: Transaction<Tables>,
   engine: Engine,
@@ -43,15 +60,19 @@ export async function runBulk<R>(
 ): Promise<R[]> {
   const found: R[] = []
   for (let start = 0; start < rows.length; ) {
-    const count = Math.min(BULK_ROWS_MAX, 2 ** Math.floor(Math.log2(rows.length - start)))
-    const parameters = [...first]
-    for (let at = start; at < start + count; at++) for (const value of rows[at] ?? []) parameters.push(value)
-    const { rows: some } = await trx.executeQuery<R>(queryFor(bulk, engine, count, parameters))
-    for (const row of some) found.push(row)
+    const left = Math.min(BULK_ROWS_MAX, rows.length - start)
+    const count = engine === 'postgres' ? left : 2 ** Math.floor(Math.log2(left))
+    const some = rows.slice(start, start + count)
+    const [text, parameters] = engine === 'postgres' ? [unnested(bulk), columnsOf(bulk, some)] : [listed(bulk, count), some.flat()]
+    const answer = await trx.executeQuery<R>(CompiledQuery.raw(text, [...first, ...parameters]))
+    for (const row of answer.rows) found.push(row)
     start += count
   }
   return found
 }
+
+const columnsOf = ({ types }: Bulk, rows: ReadonlyArray<readonly unknown[]>): unknown[][] =>
+  types.map((_, index) => rows.map((row) => row[index]))
 
 /** The same for a list of values to be found or deleted, where one that comes twice does no harm: a single statement for each 512. */
 export async function runIn<R>(
@@ -65,9 +86,9 @@ export async function runIn<R>(
   for (let start = 0; start < values.length; start += BULK_ROWS_MAX) {
     const some = values.slice(start, start + BULK_ROWS_MAX)
     const count = 2 ** Math.ceil(Math.log2(some.length))
-    const parameters = [...first, ...some]
-    for (let at = some.length; at < count; at++) parameters.push(some[0])
-    const { rows } = await trx.executeQuery<R>(queryFor(bulk, engine, count, parameters))
+    const padded = [...some, ...Array.from({ length: count - some.length }, () => some[0])]
+    const [text, parameters] = engine === 'postgres' ? [anyOf(bulk), [some]] : [listed(bulk, count), padded]
+    const { rows } = await trx.executeQuery<R>(CompiledQuery.raw(text, [...first, ...parameters]))
     for (const row of rows) found.push(row)
   }
   return found

@@ -28,6 +28,7 @@ const WRITE_CHANGES: Bulk = {
   before: 'insert into changes (id, at_ms, topic, cluster, project, name, keys) values',
   row: '(?, ?, ?, ?, ?, ?, ?)',
   after: '',
+  types: ['bigint', 'bigint', 'text', 'text', 'text', 'text', 'text'],
 }
 
 export class ChangeLog {

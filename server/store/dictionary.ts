@@ -65,24 +65,32 @@ export interface Numbered {
   nameId: number | null
 }
 
-const FIND_NAMES: Bulk = { before: 'select id, key from names where kind = ? and key in (', row: '?', after: ')' }
+const FIND_NAMES: Bulk = { before: 'select id, key from names where kind = ? and key in (', row: '?', after: ')', types: ['text'] }
 const ADD_NAMES: Bulk = {
   before: 'insert into names (kind, key, project, service, api_group, object_kind, namespace, name, refs) values',
   row: '(?, ?, ?, ?, ?, ?, ?, ?, 0)',
   after: 'returning id, key',
+  types: ['text', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
-const FIND_STATES: Bulk = { before: 'select id, digest from states where digest in (', row: '?', after: ')' }
+const FIND_STATES: Bulk = { before: 'select id, digest from states where digest in (', row: '?', after: ')', types: ['text'] }
 const ADD_STATES: Bulk = {
   before: 'insert into states (digest, sync, health, reason, message, images, refs) values',
   row: '(?, ?, ?, ?, ?, ?, 0)',
   after: 'returning id, digest',
+  types: ['text', 'text', 'text', 'text', 'text', 'text'],
 }
-const READ_STATES: Bulk = { before: 'select id, sync, health, reason, message, images from states where id in (', row: '?', after: ')' }
+const READ_STATES: Bulk = {
+  before: 'select id, sync, health, reason, message, images from states where id in (',
+  row: '?',
+  after: ')',
+  types: ['bigint'],
+}
 // The casts: PostgreSQL takes parameters in a list of values for text.
 const refs = (table: 'names' | 'states'): Bulk => ({
   before: `update ${table} set refs = refs + more.column2 from (values`,
   row: '(cast(? as bigint), cast(? as bigint))',
   after: `) as more where ${table}.id = more.column1`,
+  types: ['bigint', 'bigint'],
 })
 const NAME_REFS = refs('names')
 const STATE_REFS = refs('states')

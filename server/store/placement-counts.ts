@@ -25,11 +25,13 @@ const PLACED: Bulk = {
   row: '(?, ?, ?)',
   after:
     ') as v cross join desired d where d.cluster_id = v.column1 and d.project = v.column2 and d.service = v.column3 and d.doc is not null',
+  types: ['text', 'text', 'text'],
 }
 const SET_WORDS: Bulk = {
   before: 'update desired set sync = ?, health = ? where (cluster_id, project, service) in (values',
   row: '(?, ?, ?)',
   after: ')',
+  types: ['text', 'text', 'text'],
 }
 
 /** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and service. */
@@ -64,6 +66,7 @@ const LABELS: Bulk = {
     from clusters c where c.cluster_id in (`,
   row: '?',
   after: ')',
+  types: ['text'],
 }
 
 async function labelsOfClusters({ sql: trx, engine }: Tx, ids: ReadonlySet<ClusterId>): Promise<Map<ClusterId, Labels>> {

@@ -25,6 +25,7 @@ const COUNT: Bulk = {
   before: 'insert into rollups (dimension, key, value, n) values',
   row: '(?, ?, ?, ?)',
   after: 'on conflict (dimension, key, value) do update set n = rollups.n + excluded.n',
+  types: ['text', 'text', 'text', 'bigint'],
 }
 
 interface Sum {

@@ -75,16 +75,19 @@ const LAST_TWO: Bulk = {
   row: '(cast(? as bigint), ?, ?)',
   after: `) as v cross join status_history h where h.cluster_no = v.column1 and h.project = v.column2 and h.service = v.column3 and h.at_ms >= coalesce((
     select at_ms from status_history where cluster_no = v.column1 and project = v.column2 and service = v.column3 order by at_ms desc limit 1 offset 1), 0)`,
+  types: ['bigint', 'text', 'text'],
 }
 const DROP_ROWS: Bulk = {
   before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
   row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
   after: ')',
+  types: ['bigint', 'text', 'text', 'bigint'],
 }
 const ADD_ROWS: Bulk = {
   before: 'insert into status_history (cluster_no, project, service, at_ms, sync, health, reason, commit_id) values',
   row: '(?, ?, ?, ?, ?, ?, ?, ?)',
   after: '',
+  types: ['bigint', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text'],
 }
 
 /** In the transaction that writes what clusters reported, each service of a cluster once. */

@@ -59,7 +59,12 @@ export async function upsertStatuses(status: StatusTx, pushes: readonly Push[]):
 }
 
 const CLUSTER_COLUMNS = 'cluster_id, no, name, row_count, status_rev, status_floor, sweep_from, sweep_floor, event_rev'
-const FIND_CLUSTERS: Bulk = { before: `select ${CLUSTER_COLUMNS} from clusters where cluster_id in (`, row: '?', after: ')' }
+const FIND_CLUSTERS: Bulk = {
+  before: `select ${CLUSTER_COLUMNS} from clusters where cluster_id in (`,
+  row: '?',
+  after: ')',
+  types: ['text'],
+}
 
 async function clustersOf({ tx, dictionary }: StatusTx, pushes: readonly Push[]): Promise<Map<ClusterId, Cluster>> {
   const ids = pushes.map(({ clusterId }) => clusterId)
@@ -136,6 +141,7 @@ const WRITE_CLUSTERS: Bulk = {
     row_count = v.column7 from (values`,
   row: `(${['bigint', 'bigint', 'bigint', 'text', 'bigint', 'bigint', 'bigint'].map((type) => `cast(? as ${type})`).join(', ')})`,
   after: ') as v where clusters.no = v.column1',
+  types: ['bigint', 'bigint', 'bigint', 'text', 'bigint', 'bigint', 'bigint'],
 }
 
 const ackOf = ({ cluster, newest }: Taken): number => Math.max(cluster.status_rev, newest)

@@ -37,12 +37,14 @@ const FIND_ROWS: Bulk = {
   before: 'select r.cluster_no, r.name_id, r.rev, r.state_id, r.since_ms, r.doc from (values',
   row: '(cast(? as bigint), cast(? as bigint))',
   after: ') as v cross join status_rows r where r.cluster_no = v.column1 and r.name_id = v.column2',
+  types: ['bigint', 'bigint'],
 }
 const WRITE_ROWS: Bulk = {
   before: 'insert into status_rows (cluster_no, name_id, rev, state_id, doc, since_ms, received_ms) values',
   row: '(?, ?, ?, ?, ?, ?, ?)',
   after:
     'on conflict (cluster_no, name_id) do update set rev = excluded.rev, state_id = excluded.state_id, doc = excluded.doc, since_ms = excluded.since_ms, received_ms = excluded.received_ms',
+  types: ['bigint', 'bigint', 'bigint', 'bigint', 'text', 'bigint', 'bigint'],
 }
 
 /** PU2: of several copies of a row in one push the newest. One statement cannot touch a row twice on PostgreSQL. */

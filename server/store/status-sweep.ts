@@ -117,11 +117,12 @@ const removedRows = (status: StatusTx, clusterNo: number): Promise<NamedRow[]> =
     .limit(REMOVED_A_TIME)
     .execute()
 
-const DROP_ROWS: Bulk = { before: 'delete from status_rows where cluster_no = ? and name_id in (', row: '?', after: ')' }
+const DROP_ROWS: Bulk = { before: 'delete from status_rows where cluster_no = ? and name_id in (', row: '?', after: ')', types: ['bigint'] }
 const MARK_REMOVED: Bulk = {
   before: 'update status_rows set state_id = null, since_ms = null, doc = null, rev = ? where cluster_no = ? and name_id in (',
   row: '?',
   after: ')',
+  types: ['bigint'],
 }
 
 /** With what they count. */

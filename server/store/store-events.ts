@@ -34,6 +34,7 @@ const WRITE_EVENTS: Bulk = {
   before: 'insert into events (id, at_ms, type, reason, message, cluster, project, service, object) values',
   row: '(?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: '',
+  types: ['bigint', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
 
 /** `clusterId`: of the agent that it is from. */
