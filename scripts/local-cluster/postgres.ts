@@ -7,7 +7,8 @@ import { dirname, join, resolve } from 'node:path'
 import { createDataFolder, freePort } from './child-process.ts'
 
 const BIN = resolve(import.meta.dir, '../../build/postgres/bin')
-const START_TIMEOUT_MS = 20_000
+/** After a crash every file is synced first, which takes its time on a busy disk. */
+const START_TIMEOUT_MS = 60_000
 
 /** The default order of text in a database. Skerry's own columns say theirs, so it must not matter. */
 export type DatabaseOrder = 'C' | 'en-US'

@@ -23,8 +23,8 @@ let postgres: LocalPostgres
 let expired: LocalPostgres
 let url: string
 beforeAll(async () => {
-  postgres = await startPostgres({ tls: { cert: SERVER_CERT, key: SERVER_PRIVATE_KEY } })
-  expired = await startPostgres({ tls: { cert: EXPIRED_CERT, key: SERVER_PRIVATE_KEY } })
+  postgres = await startPostgres({ inMemory: true, tls: { cert: SERVER_CERT, key: SERVER_PRIVATE_KEY } })
+  expired = await startPostgres({ inMemory: true, tls: { cert: EXPIRED_CERT, key: SERVER_PRIVATE_KEY } })
   url = await postgres.createDatabase()
 }, 30_000)
 afterAll(async () => {

@@ -26,7 +26,7 @@ const hurried: Clock = { nowMs: () => Date.now(), sleep: (ms, signal) => systemC
 let postgres: LocalPostgres
 const undo: Array<() => unknown> = []
 beforeAll(async () => {
-  postgres = await startPostgres()
+  postgres = await startPostgres({ inMemory: true })
 })
 afterAll(async () => {
   for (const step of undo.reverse()) await step()
@@ -189,7 +189,7 @@ test('ST2 two processes that bring the schema forward at the same time do it onc
 test.skipIf(!canMountSmallDisk)(
   'ST11 a full disk of the database is told as that, loses nothing, and is forgotten once there is space',
   async () => {
-    const own = await startPostgres() // one that is full cannot start again
+    const own = await startPostgres({ inMemory: true }) // one that is full cannot start again
     undo.push(() => own.stop())
     const disk = mountSmallDisk(48)
     undo.push(() => disk.remove())
