@@ -6,7 +6,6 @@ import { type PlacementWords, placementWords, type ReportedService } from '../..
 import { FLEET } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
-import type { RollupDeltas } from './rollup-deltas.ts'
 import { clusterFacts, placementFacts, wordsText } from './rollup-facts.ts'
 import type { Tx } from './store-db.ts'
 import { readLabels, type Tables } from './tables.ts'
@@ -88,32 +87,36 @@ export function wordsOf(row: Pick<Tables['desired'], 'sync' | 'health'> | undefi
   return sync === null || health === null ? null : { sync, health }
 }
 
-/** One service in many clusters: what happens to many of them alike is counted at once. */
-export class WordMoves {
-  private readonly id: ServiceId
-  private readonly moves = new Map<string, { labels: string; before: PlacementWords | null; after: PlacementWords | null; n: number }>()
+/** What a publication does to the words of a service in a cluster. */
+export interface WordMove {
+  clusterId: ClusterId
+  before: PlacementWords | null
+  after: PlacementWords | null
+}
 
-  constructor(id: ServiceId) {
-    this.id = id
-  }
-
-  /** `labels`: JSON of the cluster's. */
-  add(labels: string, before: PlacementWords | null, after: PlacementWords | null): void {
-    if (before?.sync === after?.sync && before?.health === after?.health) return
-    const key = `${before?.sync}/${before?.health}/${after?.sync}/${after?.health}/${labels}`
-    const held = this.moves.get(key)
-    if (held === undefined) this.moves.set(key, { labels, before, after, n: 1 })
+/** What happens to many clusters alike is counted at once. */
+export async function countMoves(tx: Tx, id: ServiceId, moves: readonly WordMove[]): Promise<void> {
+  const changed = moves.filter(({ before, after }) => before?.sync !== after?.sync || before?.health !== after?.health)
+  if (changed.length === 0) return
+  const labelsOf = await labelsOfClusters(tx, new Set(changed.map(({ clusterId }) => clusterId)))
+  const alike = new Map<Labels, Map<string, WordMove & { n: number }>>()
+  for (const move of changed) {
+    const labels = labelsOf.get(move.clusterId) ?? NO_LABELS
+    const ofLabels = alike.get(labels) ?? new Map<string, WordMove & { n: number }>()
+    alike.set(labels, ofLabels)
+    const text = `${move.before?.sync}/${move.before?.health}/${move.after?.sync}/${move.after?.health}`
+    const held = ofLabels.get(text)
+    if (held === undefined) ofLabels.set(text, { ...move, n: 1 })
     else held.n += 1
   }
-
-  count(rollups: RollupDeltas): void {
-    for (const { labels: text, before, after, n } of this.moves.values()) {
-      const labels = readLabels(text)
-      rollups.add(placementFacts({ ...this.id, labels, words: before }), -n)
-      rollups.add(placementFacts({ ...this.id, labels, words: after }), n)
+  for (const [labels, ofLabels] of alike)
+    for (const { before, after, n } of ofLabels.values()) {
+      tx.rollups.add(placementFacts({ ...id, labels, words: before }), -n)
+      tx.rollups.add(placementFacts({ ...id, labels, words: after }), n)
     }
-  }
 }
+
+const NO_LABELS: Labels = {}
 
 /** For the rows of a statement that has `clusters`: what the agent says of the service. A subquery, because planners that may choose begin with all clusters. */
 export const reportIn = (eb: ExpressionBuilder<Tables, 'clusters'>, id: ServiceId) =>
@@ -125,7 +128,7 @@ export const reportIn = (eb: ExpressionBuilder<Tables, 'clusters'>, id: ServiceI
       name.selectFrom('names').select('names.id').where('names.kind', '=', 'service').where('names.key', '=', serviceKey(id)),
     )
 
-/** …and the cluster's labels. */
+/** …its labels. */
 export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
   eb
     .selectFrom('resources')

@@ -4,7 +4,8 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
-import { labelsIn, readReport, reportIn, WordMoves, wordsOf } from './placement-counts.ts'
+import { type Bulk, runBulk } from './bulk.ts'
+import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import { noteSet } from './revision-log.ts'
 import type { DesiredService, Store } from './store.ts'
@@ -116,60 +117,40 @@ interface ChangedRow {
   before: PlacementWords | null
 }
 
+const WRITE_ROWS: Bulk = {
+  before: 'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, digest, sync, health) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
+    placed_by = excluded.placed_by, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
+  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text'],
+}
+
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
 async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[]): Promise<Map<ClusterId, number>> {
   if (changed.length === 0) return new Map()
-  const { sql: trx, rollups } = tx
   const ids = changed.map(({ row }) => row.clusterId)
-  const clusters = await trx
+  const clusters = await tx.sql
     .updateTable('clusters')
     .set((eb) => ({ ordinal: eb('ordinal', '+', 1) }))
     .where('cluster_id', 'in', ids)
-    .returning(['cluster_id', 'ordinal'])
-    .returning((eb) => [labelsIn(eb).as('labels'), reportIn(eb, id).as('report')])
+    .returning((eb) => ['cluster_id', 'ordinal', reportIn(eb, id).as('report')])
     .execute()
   const found = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster]))
-  const moves = new WordMoves(id)
-  const values = changed.flatMap(({ row, doc, before }) => {
-    const cluster = found.get(row.clusterId)
-    if (cluster === undefined) return []
+  const moves: WordMove[] = []
+  const values: unknown[][] = []
+  for (const { row, doc, before } of changed) {
+    const { clusterId, setSha, placedBy } = row
+    const cluster = found.get(clusterId)
+    if (cluster === undefined) continue
     const digest = row.doc === null || row.doc.removal !== undefined ? null : row.doc.digest
-    const words = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
-    moves.add(cluster.labels ?? '{}', before, words)
-    const { sync, health } = words ?? { sync: null, health: null }
-    return [
-      {
-        cluster_id: row.clusterId,
-        ...id,
-        ordinal: cluster.ordinal,
-        doc,
-        set_sha: row.setSha,
-        placed_by: row.placedBy,
-        digest,
-        sync,
-        health,
-      },
-    ]
-  })
-  moves.count(rollups)
-  const ordinals = new Map(clusters.map(({ cluster_id, ordinal }) => [cluster_id, ordinal]))
-  if (values.length === 0) return ordinals
-  await trx
-    .insertInto('desired')
-    .values(values)
-    .onConflict((on) =>
-      on.columns(['cluster_id', 'project', 'service']).doUpdateSet((eb) => ({
-        ordinal: eb.ref('excluded.ordinal'),
-        doc: eb.ref('excluded.doc'),
-        set_sha: eb.ref('excluded.set_sha'),
-        digest: eb.ref('excluded.digest'),
-        sync: eb.ref('excluded.sync'),
-        health: eb.ref('excluded.health'),
-        placed_by: eb.ref('excluded.placed_by'),
-      })),
-    )
-    .execute()
-  return ordinals
+    const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
+    moves.push({ clusterId, before, after })
+    const words = [after?.sync ?? null, after?.health ?? null]
+    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, digest, ...words])
+  }
+  await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
+  await countMoves(tx, id, moves)
+  return new Map(clusters.map(({ cluster_id, ordinal }) => [cluster_id, ordinal]))
 }
 
 /** Most clusters of a service share one document: it is written out once for all of them. */
