@@ -16,6 +16,7 @@ import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { createTestAdmin } from '../support/admin-app.ts'
 import { NaiveFleet } from '../support/naive-fleet.ts'
 import { STORES, type StoreKind } from '../support/stores.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -167,6 +168,30 @@ describe.each(STORES)('$name', (kind) => {
       await connections.close()
       open.splice(0)
     }
+  })
+})
+
+describe.each(STORES)('$name', (kind) => {
+  test('AP8 QY1 lists show of each cluster, and of each service in it, what is shown of it alone', async () => {
+    const place = await kind.place()
+    const shape = { clusters: 25, objects: 40, nowMs: NOW_MS, seed: 7 }
+    await (kind.name === 'SQLite' ? fillSqlite(place.at, shape) : fillPostgres(place.at, shape))
+    const store = await place.open()
+    const admin = await createTestAdmin({ store })
+    admin.clock.nowMs = NOW_MS
+    const get = async (path: string) => (await admin.call('GET', `/api/v1/${path}`)).body as { items: Array<Record<string, unknown>> }
+    const { items } = (await get('clusters?limit=500')) as unknown as { items: Array<{ metadata: { name: string } }> }
+    expect(items).toHaveLength(25)
+    const placements = (await get('placements?limit=500')).items
+    const words = new Set<unknown>()
+    for (const item of items) {
+      const { name } = item.metadata
+      expect(item as unknown).toEqual(await get(`clusters/${name}`))
+      expect(placements.filter(({ cluster }) => cluster === name)).toEqual((await get(`clusters/${name}/services`)).items)
+      words.add((item as unknown as { status: { reason: string } }).status.reason)
+    }
+    expect(words.size).toBeGreaterThan(2)
+    await store.close()
   })
 })
 
