@@ -64,7 +64,7 @@ export async function runBulk<R>(
     const count = engine === 'postgres' ? left : 2 ** Math.floor(Math.log2(left))
     const some = rows.slice(start, start + count)
     const [text, parameters] = engine === 'postgres' ? [unnested(bulk), columnsOf(bulk, some)] : [listed(bulk, count), some.flat()]
-    const answer = await trx.executeQuery<R>(CompiledQuery.raw(text, [...first, ...parameters]))
+    const answer = await trx.executeQuery<R>(CompiledQuery.raw(text, first.length === 0 ? parameters : [...first, ...parameters]))
     for (const row of answer.rows) found.push(row)
     start += count
   }
