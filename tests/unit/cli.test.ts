@@ -385,6 +385,7 @@ describe('what was typed wrong', () => {
     'delete',
     'confirm',
     'events',
+    'count',
     'version',
     'server',
     'join-token',
