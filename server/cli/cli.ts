@@ -187,7 +187,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
   program
     .command('count')
     .description('how many there are of each: services in clusters, objects, clusters')
-    .requiredOption('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
+    .option('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
     .addOption(new Option('--of <what>', 'placements (services in clusters), objects or clusters').choices(COUNT_OF))
     .option('--top <count>', 'only those with the most', wholeNumber(LIST_LIMIT_MAX))
     .addOption(output())

@@ -17,7 +17,7 @@ import { type Context, type Output, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 
 export interface CountOptions {
-  by: string
+  by?: string | undefined
   of?: CountOf | undefined
   top?: number | undefined
   output?: Output
@@ -49,15 +49,16 @@ const PREFIXES: Readonly<Partial<Record<CountBy, (of: string) => string>>> = {
   image: (beginning) => beginning,
 }
 
-function parseBy(text: string): { by: CountBy; key: string | undefined } {
+const ASKED = `By: ${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent, image=PREFIX`
+
+function parseBy(text: string | undefined): { by: CountBy; key: string | undefined } {
+  if (text === undefined) throw new UsageError(`say what to count by, as in --by health\n${ASKED}`)
   const equals = text.indexOf('=')
   const word = equals < 0 ? text : text.slice(0, equals)
   const by = COUNT_BY.find((known) => known === word)
   if (by === undefined) {
     const near = nearest(word, COUNT_BY)
-    throw new UsageError(
-      `cannot count by "${word}"${near === null ? '' : `; did you mean "${near}"?`}\nBy: ${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent, image=PREFIX`,
-    )
+    throw new UsageError(`cannot count by "${word}"${near === null ? '' : `; did you mean "${near}"?`}\n${ASKED}`)
   }
   if (equals < 0) return { by, key: undefined }
   const prefix = PREFIXES[by]
