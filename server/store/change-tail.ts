@@ -16,7 +16,9 @@ const TICK_MS = 1_000
 /** It looks by itself: a lost wake-up costs this much time and no change. */
 export const LOOK_MS = 30_000
 
-/** Before it looks again, of each who follows: what comes meanwhile reaches them together, so that a thousand of them at a thousand commits a second cost what they cost at twenty. */
+/** So many are told of each commit by itself. */
+const FEW = 100
+/** Before it looks again, for each one more: what comes meanwhile reaches them together, so that a thousand of them at a thousand commits a second cost what they cost at twenty. */
 const PAUSE_MS_EACH = 0.05
 
 interface Waiter {
@@ -43,6 +45,9 @@ export class ChangeTail {
   #last: number | null = null
   #reading = false
   #woken = false
+  /** It looks again no sooner. */
+  #dueMs = 0
+  #pausing = false
   #ticking = false
 
   constructor(deps: TailDeps, closing: AbortController) {
@@ -72,7 +77,11 @@ export class ChangeTail {
   wake(): void {
     if (this.#followers === 0 || this.#closing.signal.aborted) return
     this.#woken = true
-    if (!this.#reading) void this.#readOn()
+    if (this.#reading) return
+    // By the clock and not by a timer alone: while many commits follow each other, timers are late.
+    const pauseMs = this.#dueMs - this.#deps.clock.nowMs()
+    if (pauseMs <= 0 || pauseMs > TICK_MS) void this.#read()
+    else if (!this.#pausing) void this.#pause(pauseMs)
   }
 
   /** What comes after that number, if it is here: null when it is older than what is in memory, or newer. Empty: nothing came after it yet. */
@@ -100,21 +109,27 @@ export class ChangeTail {
     })
   }
 
-  async #readOn(): Promise<void> {
+  async #read(): Promise<void> {
     this.#reading = true
-    while (this.#woken && this.#followers > 0 && !this.#closing.signal.aborted) {
-      this.#woken = false
-      let pauseMs = Math.floor(this.#followers * PAUSE_MS_EACH)
-      try {
-        await this.#readNews()
-      } catch {
-        // The store cannot be read at the moment: who asks it himself hears why.
-        this.#woken = true
-        pauseMs = TICK_MS
-      }
-      if (pauseMs > 0) await this.#deps.clock.sleep(pauseMs, this.#closing.signal)
+    this.#woken = false
+    let pauseMs = Math.min(TICK_MS, Math.floor(Math.max(0, this.#followers - FEW) * PAUSE_MS_EACH))
+    try {
+      await this.#readNews()
+    } catch {
+      // The store cannot be read at the moment: who asks it himself hears why.
+      this.#woken = true
+      pauseMs = TICK_MS
     }
+    this.#dueMs = this.#deps.clock.nowMs() + pauseMs
     this.#reading = false
+    if (this.#woken) this.wake()
+  }
+
+  async #pause(ms: number): Promise<void> {
+    this.#pausing = true
+    await this.#deps.clock.sleep(ms, this.#closing.signal)
+    this.#pausing = false
+    if (this.#woken) this.wake()
   }
 
   async #readNews(): Promise<void> {
