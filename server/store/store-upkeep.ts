@@ -16,6 +16,8 @@ export const HISTORY_KEPT = 100
 /** Whose histories are looked at together. */
 const CLUSTERS_A_TIME = 5
 const SERVICES_A_TIME = 20
+/** Names, or states, that go in one transaction: after each, everybody who remembers their numbers learns them anew. */
+const COLLECT_MAX = 1_000
 /** Numbers of names, or states, that are looked at together. */
 const NUMBERS_A_TIME = 2_000
 /** How long an expired token is still told as expired, and not as unknown. */
@@ -180,7 +182,7 @@ async function unused(db: StoreDb, table: 'names' | 'states', after: number): Pr
     .where('id', '>', after)
     .where('id', '<=', upTo)
     .where('refs', '=', 0)
-    .limit(ROWS_MAX)
+    .limit(COLLECT_MAX)
     .execute()
   const removed =
     idle.length === 0
@@ -192,7 +194,7 @@ async function unused(db: StoreDb, table: 'names' | 'states', after: number): Pr
             idle.map(({ id }) => id),
           ),
         )
-  if (idle.length === ROWS_MAX) return { removed, next: String(after) }
+  if (idle.length === COLLECT_MAX) return { removed, next: String(after) }
   const later = await db.read.selectFrom(table).select('id').where('id', '>', upTo).orderBy('id').limit(1).executeTakeFirst()
   return { removed, next: later === undefined ? null : String(later.id - 1) }
 }

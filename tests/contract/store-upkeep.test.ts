@@ -183,7 +183,7 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     await store.upsertStatus(a, objects(names, 1, 'm'), { complete: false, nowMs: 1 })
     await store.upsertStatus(a, objects(['n600'], 5_000, 'm'), { complete: true, nowMs: 1 })
     const gone = await run(store, 'names')
-    expect(Math.max(...gone)).toBeLessThanOrEqual(200)
+    expect(Math.max(...gone)).toBeLessThanOrEqual(1_000)
     expect(gone.reduce((sum, count) => sum + count, 0)).toBe(1_199)
   })
 
