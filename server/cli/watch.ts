@@ -6,6 +6,10 @@ import { type Shown, WATCHING, type WatchedKind } from './watch-kinds.ts'
 
 /** Changes that come so soon after each other are looked at together. */
 const GATHER_MS = 250
+/** After reading, as many times as long as that took… */
+const REST_TIMES = 4
+/** …at most. */
+const REST_MS_MAX = 30_000
 /** More than these are listed. */
 const ONE_BY_ONE_MAX = 20
 
@@ -30,6 +34,7 @@ export async function watch<T>(context: Context, watched: Watched<T>): Promise<v
   for await (const steps of gathered(follow(context, topics, signal), GATHER_MS, context.io.clock)) {
     const about: 'all' | ReadonlySet<string> = held === null ? 'all' : aboutOf(watched, steps, held)
     if (about !== 'all' && about.size === 0) continue
+    const startedMs = context.io.clock.nowMs()
     // Before anything is shown a failure is told, as by any other command.
     const now: ReadonlyMap<string, T> =
       held === null ? await listed(watched) : await patiently(context, signal, () => readAgain(watched, about, held ?? new Map()))
@@ -39,6 +44,8 @@ export async function watch<T>(context: Context, watched: Watched<T>): Promise<v
     if (changed.length > 0) watched.print(changed)
     for (const key of before.keys()) if (!now.has(key)) watched.printGone(key)
     held = now
+    // A list of ten thousand that change all the time is no reason to read it all the time.
+    await context.io.clock.sleep(Math.min(REST_MS_MAX, REST_TIMES * (context.io.clock.nowMs() - startedMs)), signal)
   }
 }
 
