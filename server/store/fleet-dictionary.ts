@@ -55,9 +55,8 @@ export class FleetDictionary {
   /** In the order of their numbers. */
   names: NameEntry[] = []
   readonly namesById = new Map<number, NameEntry>()
-  /** Drifts by the key that they share with their object; objects by the key of their drift. */
-  readonly driftIds = new Map<string, number>()
-  readonly objectIds = new Map<string, number>()
+  /** Of names that a drift and an object share: the number of the other one. */
+  readonly twins = new Map<number, number>()
   readonly states = new Map<number, StateEntry>()
   /** Of names of objects. */
   objectRows = 0
@@ -68,7 +67,8 @@ export class FleetDictionary {
   #fleet = ''
   #nameMax = 0
   #stateMax = 0
-  #countedMs = Number.NEGATIVE_INFINITY
+  readonly #texts = new Map<string, string>()
+  #countAtMs = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -110,10 +110,10 @@ export class FleetDictionary {
     const fleet = `${now.version} ${now.clusters} ${now.newest}`
     if (fleet !== this.#fleet) await this.#readClusters(db)
     this.#fleet = fleet
-    const counted = this.#clock.nowMs() - this.#countedMs < COUNTS_MS
+    const isNew = this.#nameMax === 0
     await this.#readNames(db)
     await this.#readStates(db)
-    if (!counted) await this.#count(db)
+    if (this.#clock.nowMs() >= this.#countAtMs) await this.#count(db, isNew)
     return true
   }
 
@@ -141,21 +141,45 @@ export class FleetDictionary {
     for (const cluster of this.clusters) this.clustersByNo.set(cluster.no, cluster)
   }
 
+  /** One text for all that are equal: a database makes each anew. */
+  #same(text: string): string {
+    const held = this.#texts.get(text)
+    if (held !== undefined) return held
+    this.#texts.set(text, text)
+    return text
+  }
+
   async #readNames(db: ReadDb): Promise<void> {
     const rows = await db.selectFrom('names').selectAll().where('id', '>', this.#nameMax).orderBy('id').execute()
     for (const row of rows) {
       if (!fitsPair(0, row.id)) throw new Error('a number of a name is beyond what fleet queries can hold')
-      const { project, service, object_kind, namespace, name } = row
+      const { name } = row
+      const [project, service, object_kind] = [this.#same(row.project), this.#same(row.service), this.#same(row.object_kind)]
+      const [api_group, namespace] = [this.#same(row.api_group), this.#same(row.namespace)]
       // What has not the form of an object is none.
       if (row.kind === 'object' && (object_kind === '' || name === '' || name.includes('/'))) continue
-      const entry: NameEntry = { ...row, text: `${name}\n${namespace}\n${object_kind}\n${service}\n${project}`.toLowerCase() }
+      const parts = { project, service, api_group, object_kind, namespace }
+      const entry: NameEntry = { ...row, ...parts, text: `${name}\n${namespace}\n${object_kind}\n${service}\n${project}`.toLowerCase() }
       this.names.push(entry)
       this.namesById.set(row.id, entry)
-      if (row.kind === 'drift') this.driftIds.set(row.key, row.id)
-      if (row.kind === 'object') this.objectIds.set(row.key, row.id)
     }
     this.#nameMax = rows.at(-1)?.id ?? this.#nameMax
-    if (rows.length > 0) this.#byName = this.#everything = null
+    if (rows.length === 0) return
+    this.#byName = this.#everything = null
+    await this.#readTwins(db)
+  }
+
+  async #readTwins(db: ReadDb): Promise<void> {
+    const twins = await db
+      .selectFrom('names as drift')
+      .innerJoin('names as object', (on) => on.onRef('object.key', '=', 'drift.key').on('object.kind', '=', 'object'))
+      .select(['drift.id as driftId', 'object.id as objectId'])
+      .where('drift.kind', '=', 'drift')
+      .execute()
+    for (const { driftId, objectId } of twins) {
+      this.twins.set(driftId, objectId)
+      this.twins.set(objectId, driftId)
+    }
   }
 
   async #readStates(db: ReadDb): Promise<void> {
@@ -166,7 +190,17 @@ export class FleetDictionary {
     if (rows.length > 0) this.#everything = null
   }
 
-  async #count(db: ReadDb): Promise<void> {
+  /** `isNew`: what was read a moment ago has its counts. */
+  async #count(db: ReadDb, isNew: boolean): Promise<void> {
+    const startMs = this.#clock.nowMs()
+    if (!isNew) await this.#readCounts(db)
+    this.objectRows = this.names.reduce((sum, { kind, refs }) => (kind === 'object' ? sum + refs : sum), 0)
+    const nowMs = this.#clock.nowMs()
+    // A hundredth of the time at most.
+    this.#countAtMs = nowMs + Math.max(COUNTS_MS, 100 * (nowMs - startMs))
+  }
+
+  async #readCounts(db: ReadDb): Promise<void> {
     for (const { id, refs } of await db.selectFrom('names').select(['id', 'refs']).execute()) {
       const entry = this.namesById.get(id)
       if (entry !== undefined) entry.refs = refs
@@ -179,7 +213,5 @@ export class FleetDictionary {
       const entry = this.clustersByNo.get(no)
       if (entry !== undefined) entry.rows = row_count
     }
-    this.objectRows = this.names.reduce((sum, { kind, refs }) => (kind === 'object' ? sum + refs : sum), 0)
-    this.#countedMs = this.#clock.nowMs()
   }
 }

@@ -77,7 +77,7 @@ export class ObjectReader {
     const drifting = new Set<number>()
     for (const row of ids.length === 0 ? [] : await this.#rows.ofStates(ids, COLLECT_ROWS_MAX)) {
       const drift = this.#dictionary.namesById.get(row.name_id)
-      const object = drift?.kind === 'drift' ? this.#dictionary.objectIds.get(drift.key) : undefined
+      const object = drift?.kind === 'drift' ? this.#dictionary.twins.get(drift.id) : undefined
       if (object !== undefined && this.#masks.passesName(object)) drifting.add(pairOf(row.cluster_no, object))
     }
     this.#drifting = drifting
@@ -356,7 +356,7 @@ export class ObjectReader {
     const bare = rows.filter(({ state_id }) => state_id === null)
     const looked = new Map((await this.#rows.ofPairs(bare.map(pairOfRow))).map((row) => [pairOfRow(row), row]))
     const driftPairs = rows.flatMap((row) => {
-      const drift = this.#dictionary.driftIds.get(this.#key(row))
+      const drift = this.#dictionary.twins.get(row.name_id)
       return drift === undefined ? [] : [pairOf(row.cluster_no, drift)]
     })
     const drifts = await this.#rows.docsOfPairs(driftPairs)
@@ -367,8 +367,8 @@ export class ObjectReader {
       const cluster = clusters.get(row.cluster_no)
       const state = whole?.state_id == null ? undefined : this.#dictionary.states.get(whole.state_id)
       if (name === undefined || cluster === undefined || state === undefined) return []
-      const { project, service, api_group: group, object_kind: kind, namespace, name: own, key } = name
-      const drift = this.#dictionary.driftIds.get(key)
+      const { project, service, api_group: group, object_kind: kind, namespace, name: own } = name
+      const drift = this.#dictionary.twins.get(row.name_id)
       const doc = drift === undefined ? undefined : drifts.get(pairOf(row.cluster_no, drift))
       return [
         {

@@ -1,5 +1,6 @@
 // Answers fleet queries on a connection: one snapshot for each, the dictionary looked after first. In a Worker on SQLite, in the server itself on PostgreSQL.
 import { type Kysely, sql } from 'kysely'
+import { OBJECT_SORTS } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { findClusters } from './fleet-clusters.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
@@ -42,6 +43,8 @@ export class FleetQueryEngine {
       case 'clusters':
         return findClusters({ db, engine, dictionary, statuses }, question.query)
       case 'warm':
+        // What the first ones would wait for: statements, sorted names, the pages where each order begins.
+        for (const sort of OBJECT_SORTS) await new ObjectReader(db, dictionary, statuses, costs, { sort, limit: 1 }).page()
         return null
     }
   }
