@@ -85,7 +85,7 @@ function clientOptions({ target, password, applicationName }: PostgresOptions, o
       const remedy = 'Give one in SKERRY_STORE, in --store-file, in PGPASSWORD or in the file that PGPASSFILE names.'
       throw new AppError('store_unreachable', {
         doing: 'use the fleet store',
-        detail: `${shownTarget(target)} asks for a password`,
+        detail: 'the database asks for a password',
         remedy,
       })
     },

@@ -18,31 +18,30 @@ const REFUSED_STATE = /^(28...|3D000|42501)$/
 /** Of somebody who could not even connect, for whatever reason. */
 export function namedConnectError(error: unknown, at: string): unknown {
   const named = namedPostgresError(error, at)
-  return named instanceof AppError || !(named instanceof Error) ? named : unreachable(`${at}: ${named.message}`, { cause: named })
+  return named instanceof AppError ? named : unreachable(error, at)
 }
 
-/** `at`: where, without its secret. */
+/** `at`: where, without its secret. It is for the log: agents and people who are answered need not know it. */
 export function namedPostgresError(error: unknown, at: string): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error
   const code = codeOf(error)
-  const options = { cause: error }
   if (code === '53100' || /^could not write init file/.test(error.message)) {
     const remedy = 'Free some space on the disk of PostgreSQL; it goes on by itself then, and what is applied in clusters stays applied.'
-    return new AppError('disk_full', { doing: 'write the fleet store', detail: `${at} has no space left`, remedy }, options)
+    const detail = 'the disk of PostgreSQL has no space left'
+    return new AppError('disk_full', { doing: 'write the fleet store', detail, remedy }, { cause: placed(error, at) })
   }
-  if (code === '57014')
-    return new AppError('unavailable', { doing: 'read the fleet store', detail: 'it took too long', retryAfterMs: RETRY_AFTER_MS }, options)
-  if (REFUSED_STATE.test(code)) {
-    const remedy = 'Check user, password and database, and that the user owns the database.'
-    return unreachable(`${at}: ${error.message}`, options, remedy)
+  if (code === '57014') {
+    const data = { doing: 'read the fleet store', detail: 'it took too long', retryAfterMs: RETRY_AFTER_MS }
+    return new AppError('unavailable', data, { cause: placed(error, at) })
   }
-  if (UNREACHABLE_STATE.test(code) || UNREACHABLE_CODE.test(code) || UNREACHABLE_TEXT.test(error.message)) {
-    return unreachable(`${at}: ${error.message}`, options)
-  }
+  if (REFUSED_STATE.test(code)) return unreachable(error, at, 'Check user, password and database, and that the user owns the database.')
+  if (UNREACHABLE_STATE.test(code) || UNREACHABLE_CODE.test(code) || UNREACHABLE_TEXT.test(error.message)) return unreachable(error, at)
   return error
 }
 
-function unreachable(detail: string, options: { cause: unknown }, remedy?: string): AppError {
-  const data = { doing: 'use the fleet store', detail, retryAfterMs: RETRY_AFTER_MS }
-  return new AppError('store_unreachable', remedy === undefined ? data : { ...data, remedy }, options)
+const placed = (cause: unknown, at: string): Error => new Error(at, { cause })
+
+function unreachable(error: unknown, at: string, remedy?: string): AppError {
+  const data = { doing: 'use the fleet store', retryAfterMs: RETRY_AFTER_MS }
+  return new AppError('store_unreachable', remedy === undefined ? data : { ...data, remedy }, { cause: placed(error, at) })
 }

@@ -272,4 +272,6 @@ test('ST14 ST17 a server lives through a restart of its database, answers 503 wi
     await server.stop()
   }
   expect([...logged, ...bodies].filter((line) => line.includes(password))).toEqual([])
+  expect(bodies.filter((body) => body.includes('postgres://') || body.includes(String(postgres.port)))).toEqual([])
+  expect(logged.filter((line) => line.includes(`postgres://fleet_`)).length).toBeGreaterThan(0)
 })

@@ -1,5 +1,6 @@
 // The sea cuts the site off: what the agent does alone, and that no sudden death loses or deletes anything.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { postgresIsWanted } from '../../scripts/local-cluster/postgres.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
@@ -87,3 +88,25 @@ test('E2E4 a killed server loses nothing: agent and server go on where they were
   // Same shard file: a delta was enough.
   expect(after.replica?.position?.split('.')[0]).toBe(before.replica?.position?.split('.')[0])
 }, 90_000)
+
+test.skipIf(!postgresIsWanted())(
+  'ST14 E2E4 while the database of the server is down the agent goes on enforcing, and everything follows when it is back',
+  async () => {
+    const { database } = scenario.fleet
+    const server = scenario.fleet.serverPid()
+    const uidOfWeb = () => kubectl('get', 'deployment', 'web', '-n', 'web', '-o', 'jsonpath={.metadata.uid}').catch(() => '')
+    const uid = await uidOfWeb()
+    await database?.postgres.crash()
+    const told = await scenario.fleet.skerry(['get', 'services'])
+    expect([told.code === 0, told.stderr]).toEqual([false, expect.stringContaining('PostgreSQL')])
+    await kubectl('delete', 'deployment', 'web', '-n', 'web')
+    await eventually('the Deployment is back', async () => !['', uid].includes(await uidOfWeb()), 30_000)
+    expect((await site().agent.status()).enforcement.state).toBe('enforcing')
+    await database?.postgres.restart()
+    await eventually('the server answers', async () => (await scenario.fleet.skerry(['get', 'services'])).code === 0)
+    const commit = await scenario.push({ 'settings/s0.yaml': configMapYaml('s0', { value: 'after the outage' }) })
+    await scenario.settled('ferry', ['settings'], { commit })
+    expect(scenario.fleet.serverPid()).toBe(server)
+  },
+  120_000,
+)
