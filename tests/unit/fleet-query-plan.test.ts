@@ -26,6 +26,8 @@ test.each<[what: string, input: Partial<PlanInput>, plan: string]>([
   ['a rare state and half of the clusters', { clusters: 1_000_000, states: 9_000, needsState: true }, 'collect states'],
   ['a state just as many as are collected', { states: 31_250, needsState: true }, 'collect states'],
   ['one row more', { states: 31_251, needsState: true }, 'walk by clusters'],
+  ['by name, where a walk looks up each state: twice as many', { states: 62_500, needsState: true, sort: 'name' }, 'collect states'],
+  ['and one more', { states: 62_501, needsState: true, sort: 'name' }, 'walk by names'],
   ['open drifts', { drifts: 6_000 }, 'collect drifts'],
   ['no rows at all are few', { states: 0, needsState: true }, 'collect states'],
   ['a rare word', { words: [counts(0, 12, 300)], needsState: true }, 'collect word 0'],
