@@ -56,7 +56,9 @@ const RESPONSES = {
   },
 }
 
-const acceptsStream = (request: Request): boolean => (request.headers.get('accept') ?? '').toLowerCase().includes(EVENT_STREAM)
+/** HEAD comes here, too. */
+const acceptsStream = (request: Request): boolean =>
+  request.method === 'GET' && (request.headers.get('accept') ?? '').toLowerCase().includes(EVENT_STREAM)
 
 /** Of whoever comes back: it is newer than the address, which stays as it was. */
 function lastEventId(request: Request): number | undefined {

@@ -47,7 +47,7 @@ export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): Ch
       }
       stopping.addEventListener('abort', end)
       request.signal.addEventListener('abort', end)
-      if (request.signal.aborted) end()
+      if (request.signal.aborted || stopping.aborted) end()
       return new Response(streamOf(chunks, end), { headers: HEADERS })
     },
   }

@@ -182,3 +182,29 @@ test('CF8 streams end when the server stops', async () => {
   await serving.stop()
   await own.store.close()
 })
+
+test('CF8 a stream that is opened while the server stops ends with it', async () => {
+  const ends = new AbortController()
+  const { promise: asked, resolve: answer } = Promise.withResolvers<number>()
+  const feed = { ...silentFeed, position: () => asked }
+  const opening = createChangeStreams(feed, ends.signal).open(new Request('http://x'), undefined, undefined)
+  ends.abort()
+  answer(0)
+  expect(await Promise.race([(await opening).text(), Bun.sleep(1_000).then(() => 'it goes on')])).toBe('')
+})
+
+test('CF7 HEAD is answered like a page: a stream that nobody reads would be held open', async () => {
+  const headers = { accept: 'text/event-stream', authorization: `Bearer ${admin.token}` }
+  const response = await fetch(`${server.url}api/v1/changes`, { method: 'HEAD', headers, signal: AbortSignal.timeout(2_000) })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, expect.stringContaining('application/json')])
+})
+
+/** Nothing ever comes, until the signal. */
+const silentFeed: ChangeFeed = {
+  position: async () => 0,
+  read: async (after) => ({ kind: 'changes', items: [], next: after }),
+  async *follow(_, { signal }) {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    yield* []
+  },
+}
