@@ -76,6 +76,7 @@ export async function connectPostgres(
     return closeAll(writer, reader)
   }
   try {
+    await refuseOtherEncodings(writer)
     await bringForward(writer, 'postgres', tell)
     migrated = true
     if (session !== undefined) await mark(writer, applicationName, session)
@@ -86,6 +87,18 @@ export async function connectPostgres(
     await close()
     throw error
   }
+}
+
+/** In another one there are characters that cannot be stored, and whatever an agent reports with such a one would fail again and again. */
+async function refuseOtherEncodings(writer: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ encoding: string }>`select current_setting('server_encoding') as encoding`.execute(writer)
+  const encoding = rows[0]?.encoding ?? 'unknown'
+  if (encoding === 'UTF8') return
+  throw new AppError('bad_options', {
+    doing: 'use the fleet store',
+    detail: `the database has encoding ${encoding}, and it needs UTF8`,
+    remedy: "Make another one for it: create database NAME encoding 'UTF8' template template0.",
+  })
 }
 
 async function mark(writer: Kysely<Tables>, value: string, session: ServerSession): Promise<void> {

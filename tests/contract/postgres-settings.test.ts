@@ -57,3 +57,16 @@ test.each(['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_tim
     await Promise.all([first.destroy(), second.destroy()])
   },
 )
+
+test('ST15 a database that cannot hold every text is refused before anything is made in it', async () => {
+  const postgres = await testPostgres()
+  const url = new URL(await postgres.createDatabase())
+  const name = url.pathname.slice(1)
+  await postgres.query(
+    url.href,
+    `create database ${name}_latin encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C' owner ${name}`,
+  )
+  url.pathname = `/${name}_latin`
+  await expect(open(url.href)).rejects.toMatchObject({ code: 'bad_options', remedy: expect.stringContaining('template0') })
+  expect(await postgres.query(url.href, "select count(*) from pg_tables where schemaname = 'public'")).toEqual(['0'])
+})
