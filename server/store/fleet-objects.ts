@@ -21,6 +21,9 @@ const CHUNK_KEYS_MAX = 500
 type HealthState = Pick<StateEntry, 'health'>
 const healthOf = ({ health }: HealthState) => (health === '' ? 'Unknown' : health)
 
+/** A look for one row costs about as much as four that are read in order. */
+const FEWER_BY = 4
+
 export class ObjectReader {
   readonly #db: ReadDb
   readonly #dictionary: FleetDictionary
@@ -190,25 +193,31 @@ export class ObjectReader {
     { after, limit, density, rowsMax }: { after: Position | undefined; limit: number; density: number; rowsMax: number },
   ): Promise<RowPage> {
     const { clusters } = this.#masks
+    const { few, share } = this.#fewNames()
     const rows: StatusRow[] = []
     const until = this.#rows.fetched + rowsMax
     let at = after === undefined ? 0 : firstFrom(clusters, String(after[0]), after[1] === null)
     while (at < clusters.length) {
-      const wanted = clamp(((limit + 1 - rows.length) / density) * 1.3, CHUNK_ROWS_MIN, CHUNK_ROWS_MAX)
-      const chunk = takeUntil(clusters, at, wanted, ({ rows: n }) => n)
+      const wanted = clamp(((limit + 1 - rows.length) / (density / share)) * 1.3, CHUNK_ROWS_MIN, CHUNK_ROWS_MAX)
+      const chunk = takeUntil(clusters, at, wanted, ({ rows: n }) => (few === null ? n : few.length))
       at += chunk.length
-      const found = (
-        await this.#rows.ofClusters(
-          chunk.map(({ no }) => no),
-          Number.MAX_SAFE_INTEGER,
-        )
-      ).filter(matches)
+      const numbers = chunk.map(({ no }) => no)
+      const all = few === null ? this.#rows.ofClusters(numbers, Number.MAX_SAFE_INTEGER) : this.#rows.ofClustersAndNames(numbers, few)
+      const found = (await all).filter(matches)
       for (const row of this.#inClusterOrder(found, after)) rows.push(row)
       if (rows.length > limit) return this.#cut(rows, limit, (row) => this.#clusterPosition(row))
       const last = chunk.at(-1)
       if (this.#rows.fetched >= until && at < clusters.length && last !== undefined) return { rows, next: [last.name, null] }
     }
     return { rows, next: null }
+  }
+
+  /** Names that are looked up one by one in each cluster, because that is far less than all that it has; and their part of all rows. */
+  #fewNames(): { few: readonly number[] | null; share: number } {
+    const { counts, passingNames } = this.#masks
+    const { objectRows, clusters } = this.#dictionary
+    const isFew = counts.names !== null && passingNames.length * FEWER_BY <= objectRows / Math.max(1, clusters.length)
+    return isFew ? { few: passingNames, share: Math.max(counts.names ?? 0, 1) / Math.max(1, objectRows) } : { few: null, share: 1 }
   }
 
   /** One walk (or collection) in the order of clusters for each health, the worst first. */

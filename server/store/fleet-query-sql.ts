@@ -52,6 +52,17 @@ export class StatusRows {
     )
   }
 
+  /** Of these names in these clusters: a look into the table for each pair of them. */
+  async ofClustersAndNames(numbers: readonly number[], ids: readonly number[]): Promise<StatusRow[]> {
+    const [clusters, names] = [this.#each('cluster', numbers), this.#each('name', ids)]
+    const looks = numbers.length * ids.length
+    const rows =
+      await this.#run(sql`select s.cluster_no, s.name_id, s.state_id, s.since_ms from ${clusters} cross join ${names} cross join status_rows as s
+      where s.cluster_no = cluster.value and s.name_id = name.value and s.state_id is not null`)
+    this.fetched += Math.max(0, looks - rows.length)
+    return rows
+  }
+
   async ofStates(ids: readonly number[], max: number): Promise<StatusRow[]> {
     return this.#run(sql`select ${COLUMNS} from status_rows where ${oneOf(this.#engine, 'state_id', ids)} limit ${max}`)
   }
@@ -82,6 +93,13 @@ export class StatusRows {
     const { rows } = await sql<{ cluster_no: number; name_id: number; doc: string }>`
       select s.cluster_no, s.name_id, s.doc from ${this.#pairs(pairs)} and s.doc is not null`.execute(this.#db)
     return new Map(rows.map((row) => [pairOf(row.cluster_no, row.name_id), row.doc]))
+  }
+
+  /** Values as a table of that name. */
+  #each(name: string, values: readonly number[]): RawBuilder<unknown> {
+    return this.#engine === 'sqlite'
+      ? sql`json_each(${JSON.stringify(values)}) as ${sql.raw(name)}`
+      : sql`unnest(${values}::bigint[]) as ${sql.raw(name)}(value)`
   }
 
   /** A cross join: planners that may choose would begin with all rows. */
