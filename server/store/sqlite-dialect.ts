@@ -10,8 +10,15 @@ const STATEMENTS_MAX = 200
 /** One connection: the rows of some thousand clusters. */
 const CACHE_KIB = 8_192
 
-export function sqliteDialect(path: string, { readonly = false, cacheKiB = CACHE_KIB } = {}): SqliteDialect {
+/** Of the one that writes: a commit of some thousand rows of as many clusters changes pages all over the file, and what does not fit is written twice. */
+const WRITER_CACHE_KIB = 32_768
+
+/** Pages in the log at which the writer itself moves them into the file, on the server's only thread: twice of what the keeper of the log lets it become (`wal-keeper.ts`). */
+const LOG_PAGES = 16_384
+
+export function sqliteDialect(path: string, { readonly = false, cacheKiB = readonly ? CACHE_KIB : WRITER_CACHE_KIB } = {}): SqliteDialect {
   const db = openSqlite(path, { synchronous: 'FULL', cacheKiB, readonly })
+  if (!readonly) db.run(`PRAGMA wal_autocheckpoint=${LOG_PAGES}`)
   return new SqliteDialect({ database: shim(db) })
 }
 
