@@ -146,8 +146,13 @@ const WRITE_CLUSTERS: Bulk = {
 
 const ackOf = ({ cluster, newest }: Taken): number => Math.max(cluster.status_rev, newest)
 
+/** Whose push says nothing new (a probe of what is known, a repetition) stays as it is: ten thousand probes after an outage are no reason to sync the disk. */
+const isUnchanged = ({ cluster, newest, bound, events, of }: Taken): boolean =>
+  newest <= cluster.status_rev && bound === 0 && events.length === 0 && of.rowCount === cluster.row_count
+
 async function writeClusters({ tx, dictionary }: StatusTx, all: readonly Taken[]): Promise<void> {
-  const values = all.map((taken) => {
+  const changed = all.filter((taken) => !isUnchanged(taken))
+  const values = changed.map((taken) => {
     const { cluster, swept, events, of } = taken
     return [cluster.no, ackOf(taken), swept.floor, swept.from, swept.pending, events.at(-1)?.rev ?? cluster.event_rev, of.rowCount]
   })
