@@ -34,7 +34,7 @@ export interface PostgresConnect {
   only?: {
     /** How long a server before us may take to end. */
     patienceMs: number
-    /** Another server took the database while it was out of our reach: nothing can be written any more. */
+    /** Another server took the database while it was out of our reach, or it came back without what was committed: nothing can be written any more. */
     onTaken(error: AppError): void
   }
   /** After so long without an answer a connection is taken for dead; default a minute. */
@@ -82,7 +82,7 @@ export async function connectPostgres(
     if (session !== undefined) await mark(writer, applicationName, session)
     const listen = (onCommit: () => void, signal: AbortSignal) =>
       void listenForChanges(() => listenerClient(options), onCommit, clock, AbortSignal.any([signal, closing.signal]))
-    return { engine: 'postgres', writer, reader, listen, close }
+    return { engine: 'postgres', writer, reader, listen, close, ...(session === undefined ? {} : { committed: session.committed }) }
   } catch (error) {
     await close()
     throw error
@@ -108,6 +108,8 @@ async function mark(writer: Kysely<Tables>, value: string, session: ServerSessio
     .onConflict((on) => on.column('key').doUpdateSet({ value }))
     .execute()
   session.marked()
+  const row = await writer.selectFrom('counters').select('value').where('name', '=', 'change').executeTakeFirst()
+  session.committed(row?.value ?? 0)
 }
 
 /** True: it is connected again, or never will be. */
@@ -116,7 +118,7 @@ async function isBack(writer: Kysely<Tables>, onTaken: (error: AppError) => void
     await sql`select 1`.execute(writer)
     return true
   } catch (error) {
-    if (!(error instanceof AppError && error.code === 'store_in_use')) return false
+    if (!(error instanceof AppError && (error.code === 'store_in_use' || error.code === 'restore_pending'))) return false
     onTaken(error)
     return true
   }

@@ -1,5 +1,6 @@
 // One server for one database: its writing connection holds an advisory lock of the session, so that nothing can be written without it, whatever was lost in between.
-// A second server is refused and told who holds it. A mark in the store tells a server that comes back after an outage whether another one was there meanwhile.
+// A second server is refused and told who holds it. A mark in the store tells a server that comes back after an outage whether another one was there meanwhile,
+// and the number of its last change whether the store is the one that it knew.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { OnConnect } from './postgres-dialect.ts'
@@ -30,11 +31,17 @@ export interface ServerSession {
   onConnect: OnConnect
   /** From now on another name in the store means that another server was here. */
   marked(): void
+  /** The number of the last change that is committed. */
+  committed(lastChange: number): void
 }
 
 export function createServerSession({ applicationName, patienceMs, clock }: SessionOptions): ServerSession {
   let isMarked = false
+  let committed = 0
   return {
+    committed: (lastChange) => {
+      committed = lastChange
+    },
     marked: () => {
       isMarked = true
     },
@@ -56,6 +63,9 @@ export function createServerSession({ applicationName, patienceMs, clock }: Sess
           detail: `another server (${mark?.['value'] ?? 'unknown'}) used it while it was out of reach`,
         })
       }
+      const [held] = await query(`select value from counters where name = 'change'`)
+      const change = Number(held?.['value'] ?? 0)
+      if (change < committed) throw setBack(change, committed)
     },
   }
 }
@@ -71,6 +81,15 @@ async function holderOf(query: Parameters<OnConnect>[0]): Promise<Holder | null>
   )
   if (row === undefined) return null
   return { pid: Number(row['pid']), name: String(row['name'] ?? ''), address: String(row['address']), since: String(row['since']) }
+}
+
+/** A standby that had not everything yet, or a backup: what this process remembers of the store is of a time that is gone, and its shard files are ahead. */
+function setBack(change: number, committed: number): AppError {
+  return new AppError('restore_pending', {
+    doing: 'use the fleet store',
+    detail: `the database came back at change ${change}, not ${committed}: commits are lost`,
+    remedy: 'Start the server again: it finds out what is lost, and waits for a person (`skerry restore`) where agents know more.',
+  })
 }
 
 function inUse({ name, address, pid, since }: Holder): AppError {

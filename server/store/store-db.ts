@@ -43,10 +43,12 @@ export interface Connections {
   reader: Kysely<Tables>
   /** Tells of commits of other processes too, perhaps; until the signal aborts. */
   listen?(onCommit: () => void, signal: AbortSignal): void
+  /** The number of the last change of this process that is committed. */
+  committed?(lastChange: number): void
   close(): Promise<void>
 }
 
-export function createStoreDb({ engine, writer, reader, listen, close }: Connections, clock: Clock): StoreDb {
+export function createStoreDb({ engine, writer, reader, listen, committed: onCommitted, close }: Connections, clock: Clock): StoreDb {
   /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
   const inside = new AsyncLocalStorage<{ open: boolean }>()
   const listeners = new Set<(lastChange: number) => void>()
@@ -73,7 +75,9 @@ export function createStoreDb({ engine, writer, reader, listen, close }: Connect
       const { result, lastChange } = await committed.finally(() => {
         transaction.open = false
       })
-      if (lastChange !== null) for (const listener of listeners) listener(lastChange)
+      if (lastChange === null) return result
+      onCommitted?.(lastChange)
+      for (const listener of listeners) listener(lastChange)
       return result
     },
     onCommit: (listener) => {

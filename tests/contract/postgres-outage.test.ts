@@ -180,6 +180,22 @@ test('ST13 a server whose database another one had meanwhile writes nothing any 
   expect(await has(db, 'after')).toBe(false)
 })
 
+test('ST13 a server whose database comes back without what it committed writes nothing any more, and is told', async () => {
+  const url = await postgres.createDatabase()
+  const taken = Promise.withResolvers<AppError>()
+  const db = await open(url, alone(taken.resolve))
+  const change = (name: string) => db.write(async ({ changes }) => changes.add({ topic: 'resource', project: 'default', name }))
+  for (const name of ['Service/a', 'Service/b']) await change(name)
+  await endAll(url)
+  await change('Service/c') // it is all there: it goes on
+  // A standby took over that lacked the last commit.
+  await postgres.query(url, `delete from changes where id = 3; update counters set value = 2 where name = 'change'`)
+  await endAll(url)
+  expect(await taken.promise).toMatchObject({ code: 'restore_pending', message: expect.stringContaining('change 2, not 3') })
+  await expect(change('Service/d')).rejects.toMatchObject({ code: 'restore_pending' })
+  expect(await db.read.selectFrom('changes').select('id').where('id', '>', 2).execute()).toEqual([])
+})
+
 test('ST2 two processes that bring the schema forward at the same time do it once', async () => {
   const url = await postgres.createDatabase()
   const opened = await Promise.all([open(url), open(url), open(url)])
