@@ -16,7 +16,8 @@ const WRITER_CACHE_KIB = 32_768
 /** Pages in the log at which the writer itself moves them into the file, on the server's only thread: twice of what the keeper of the log lets it become (`wal-keeper.ts`). */
 const LOG_PAGES = 16_384
 
-export function sqliteDialect(path: string, { readonly = false, cacheKiB = readonly ? CACHE_KIB : WRITER_CACHE_KIB } = {}): SqliteDialect {
+export function sqliteDialect(path: string, options: { readonly?: boolean; cacheKiB?: number } = {}): SqliteDialect {
+  const { readonly = false, cacheKiB = readonly ? CACHE_KIB : WRITER_CACHE_KIB } = options
   const db = openSqlite(path, { synchronous: 'FULL', cacheKiB, readonly })
   if (!readonly) db.run(`PRAGMA wal_autocheckpoint=${LOG_PAGES}`)
   return new SqliteDialect({ database: shim(db) })
