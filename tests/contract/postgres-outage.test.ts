@@ -187,7 +187,10 @@ test('ST13 a server whose database comes back without what it committed writes n
   const change = (name: string) => db.write(async ({ changes }) => changes.add({ topic: 'resource', project: 'default', name }))
   for (const name of ['Service/a', 'Service/b']) await change(name)
   await endAll(url)
-  await change('Service/c') // it is all there: it goes on
+  await eventually('it goes on, for all is there', async () => {
+    await change('Service/c')
+    return true
+  })
   // A standby took over that lacked the last commit.
   await postgres.query(url, `delete from changes where id = 3; update counters set value = 2 where name = 'change'`)
   await endAll(url)
