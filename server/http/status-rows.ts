@@ -1,7 +1,7 @@
 // PU3: rows of a push → those that are taken and those that are refused, each with a code. Pure. A row of a kind this server does not know, of the wrong
 // form or with a rev of another incarnation is refused alone.
 
-import { isStatusKind, STATUS_SCHEMAS } from '../../shared/model/status.ts'
+import { isStatusKind, STATUS_SCHEMAS, type StatusKind } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type InventoryRange, inRange, REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
@@ -39,7 +39,7 @@ function judge(value: unknown, incarnation: number): StatusWrite | { key: string
   const { kind, key, rev, doc } = row.data
   if (!isStatusKind(kind)) return { key, code: 'unknown_kind' }
   if (Math.floor(rev / REV_INCARNATION) !== incarnation) return { key, code: 'bad_rev' }
-  if (!isKey(key)) return { key, code: 'bad_document' }
+  if (!isKey(key) || !KEY_FORMS[kind].test(key)) return { key, code: 'bad_document' }
   if (doc === null) return { kind, key, rev, doc: null }
   const json = JSON.stringify(doc) ?? ''
   if (Buffer.byteLength(json) > STATUS_DOC_BYTES_MAX) return { key, code: 'too_large' }
@@ -50,6 +50,16 @@ function judge(value: unknown, incarnation: number): StatusWrite | { key: string
 /** No name in Kubernetes has any of these, and a database may not take them. */
 const CONTROL_CHARACTERS = /\p{Cc}/u
 const isKey = (key: string): boolean => !CONTROL_CHARACTERS.test(key) && key.isWellFormed()
+
+/** Two keys never mean the same: rows are counted, and their words remembered, by the service that the key names. */
+const SERVICE = '[a-z0-9][-a-z0-9]{0,62}/[a-z0-9][-a-z0-9]{0,62}'
+const KEY_FORMS: Readonly<Record<StatusKind, RegExp>> = {
+  cluster: /^cluster$/,
+  service: new RegExp(`^${SERVICE}$`),
+  object: new RegExp(`^${SERVICE}/.`),
+  drift: new RegExp(`^${SERVICE}/.`),
+  event: /^/,
+}
 
 function keyOf(value: unknown): string {
   const key = value !== null && typeof value === 'object' && 'key' in value ? value.key : ''

@@ -306,6 +306,11 @@ test.each([
   ['PU3 a fraction', { ...row(9), rev: 1.5 }, 'bad_document'],
   ['PU3 no key', { ...row(9), key: '' }, 'bad_document'],
   ['PU3 a key past its limit', { ...row(9), key: 'k'.repeat(1_025) }, 'bad_document'],
+  ['PU3 a service without a project', { ...row(9), key: 'web' }, 'bad_document'],
+  ['PU3 a service with a third name', { ...row(9), key: 'shop/web/x' }, 'bad_document'],
+  ['PU3 an object of no service', { ...row(9, null), kind: 'object', key: 'web' }, 'bad_document'],
+  ['PU3 a drift of a service in capitals', { ...row(9, null), kind: 'drift', key: 'Shop/web//Pod/n/x' }, 'bad_document'],
+  ['PU3 a second row about the cluster itself', { ...row(9, null), kind: 'cluster', key: 'other' }, 'bad_document'],
   ['PU3 a document of another kind', { ...row(9), kind: 'drift' }, 'bad_document'],
   ['PU3 a document that is a text', row(9, 'Synced'), 'bad_document'],
   ['PU3 a health of tomorrow is Unknown', row(9, { ...service(''), health: 'Radiant' }), null],
@@ -317,6 +322,16 @@ test.each([
   const { taken, reject } = sortStatusRows([row(1), poison, row(20)], 1)
   expect(reject.map((refused) => refused.code)).toEqual(code === null ? [] : ([code] as never))
   expect(taken.map((write) => write.rev)).toEqual(code === null ? [rev(1), rev(9), rev(20)] : [rev(1), rev(20)])
+})
+
+test('PU3 two keys that could be taken for one service are no error of the whole push', async () => {
+  const { ask, agent } = await start()
+  const rows = [
+    { ...row(1), key: 'ab' },
+    { ...row(2), key: 'a/ab' },
+  ]
+  const answer = await ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows } })
+  expect([answer.status, answer.body['ack'], answer.body['reject']]).toEqual([200, rev(2), [{ key: 'ab', code: 'bad_document' }]])
 })
 
 test('PU3 NUL bytes and lone surrogates in a status are kept or refused, never an error of the whole push', async () => {
@@ -374,9 +389,9 @@ test('PU4 a whole inventory sweeps what it does not name, but not when one of it
   const push = (rows: unknown[]) =>
     ask('POST', ROUTES.status, { token: agent.session.token, json: { incarnation: 1, rows, complete: true } })
   const keys = async () => (await server.store.listStatus({ clusterId: agent.clusterId, kind: 'service' })).map(({ key }) => key)
-  await push([row(1, service(''), 'a'), row(2, service(''), 'b')])
-  await push([row(3, service(''), 'a'), row(4, 'poison', 'b')])
-  expect(await keys()).toEqual(['a', 'b'])
-  await push([row(5, service(''), 'a')])
-  expect(await keys()).toEqual(['a'])
+  await push([row(1, service(''), 'p/a'), row(2, service(''), 'p/b')])
+  await push([row(3, service(''), 'p/a'), row(4, 'poison', 'p/b')])
+  expect(await keys()).toEqual(['p/a', 'p/b'])
+  await push([row(5, service(''), 'p/a')])
+  expect(await keys()).toEqual(['p/a'])
 })
