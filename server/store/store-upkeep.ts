@@ -14,7 +14,7 @@ const ROWS_MAX = 200
 /** Of each service in each cluster. */
 export const HISTORY_KEPT = 100
 /** Whose histories are looked at together. */
-const CLUSTERS_A_TIME = 5
+const CLUSTERS_A_TIME = 1
 const SERVICES_A_TIME = 20
 /** Names, or states, that go in one transaction: after each, everybody who remembers their numbers learns them anew. */
 const COLLECT_MAX = 1_000
