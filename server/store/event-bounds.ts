@@ -25,12 +25,29 @@ interface Bucket {
 export class EventBounds {
   readonly #buckets = new RecentMap<Bucket>(CLUSTERS_MAX)
   readonly #fresh = new RecentMap<number>(CLUSTERS_MAX)
+  /** Of the transaction that is under way: what is undone took nothing. */
+  readonly #told = new Map<string, Bucket>()
+  readonly #added = new Map<string, number>()
+
+  /** With each transaction. There is one at a time. */
+  begin(): void {
+    this.#told.clear()
+    this.#added.clear()
+  }
+
+  /** After its commit, and only then. */
+  keep(): void {
+    for (const [cluster, bucket] of this.#told) this.#buckets.set(cluster, bucket)
+    for (const [cluster, fresh] of this.#added) this.#fresh.set(cluster, fresh)
+    this.begin()
+  }
 
   /** The newest of them, as many as there is room for; and once an hour one that says how many there was none for. `nowMs`: of the push. */
   admit(cluster: string, events: readonly NewEvent[], nowMs: number): readonly NewEvent[] {
     if (events.length === 0) return events
-    const bucket = this.#buckets.get(cluster) ?? { left: EVENTS_BURST, atMs: nowMs, saidMs: Number.NEGATIVE_INFINITY }
-    this.#buckets.set(cluster, bucket)
+    const held = this.#told.get(cluster) ?? this.#buckets.get(cluster)
+    const bucket = { ...(held ?? { left: EVENTS_BURST, atMs: nowMs, saidMs: Number.NEGATIVE_INFINITY }) }
+    this.#told.set(cluster, bucket)
     bucket.left = Math.min(EVENTS_BURST, bucket.left + (Math.max(0, nowMs - bucket.atMs) * EVENTS_AN_HOUR) / HOUR_MS)
     bucket.atMs = nowMs
     const taken = Math.min(events.length, Math.floor(bucket.left))
@@ -48,8 +65,8 @@ export class EventBounds {
 
   /** In the transaction that wrote `count` events of the cluster. */
   async prune({ sql: trx }: Tx, cluster: string, count: number): Promise<void> {
-    const fresh = (this.#fresh.get(cluster) ?? 0) + count
-    this.#fresh.set(cluster, fresh % EVENTS_A_LOOK)
+    const fresh = (this.#added.get(cluster) ?? this.#fresh.get(cluster) ?? 0) + count
+    this.#added.set(cluster, fresh % EVENTS_A_LOOK)
     if (fresh < EVENTS_A_LOOK) return
     const surplus = trx
       .selectFrom('events')

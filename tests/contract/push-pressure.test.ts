@@ -31,7 +31,15 @@ async function slowStore(kind: StoreKind) {
   const clock = createVirtualClock()
   let go = Promise.withResolvers<void>()
   go.resolve()
-  const slow: StoreDb = { ...db, read: db.read, write: (work) => go.promise.then(() => db.write(work)) }
+  /** `fails`: after everything was written, before the commit. */
+  const state = { fails: false }
+  const cut: StoreDb['write'] = (work) =>
+    db.write(async (tx) => {
+      const result = await work(tx)
+      if (state.fails) throw new Error('cut')
+      return result
+    })
+  const slow: StoreDb = { ...db, read: db.read, write: (work) => go.promise.then(() => cut(work)) }
   const store = createStatusStore(slow, { clock, random: seededRandom(1) })
   const a = clusterId('a')
   await insertCluster(db, a)
@@ -39,7 +47,7 @@ async function slowStore(kind: StoreKind) {
     go = Promise.withResolvers()
     return () => go.resolve()
   }
-  return { db, clock, store, a, stall }
+  return { db, clock, store, a, state, stall }
 }
 
 async function insertCluster(db: StoreDb, id: ClusterId): Promise<void> {
@@ -182,6 +190,24 @@ describe.each(STORES)('on $name', (kind) => {
     const hourLater = { ...delta, nowMs: 3_600_001 }
     await store.upsertStatus(a, [event(9_003)], hourLater)
     expect(await db.read.selectFrom('events').select('message').orderBy('id', 'desc').limit(1).execute()).toEqual([{ message: 'm9003' }])
+    await db.destroy()
+  })
+
+  test('ST18 events of pushes that the store undid count for nothing: all are taken when it works again', async () => {
+    const { db, store, a, state } = await slowStore(kind)
+    const many = Array.from({ length: 1_000 }, (_, n): StatusWrite => {
+      return { kind: 'event', key: `${n}`, rev: n + 1, doc: { atMs: n, type: 'Normal', reason: 'R', message: `m${n}` } }
+    })
+    state.fails = true
+    for (let n = 0; n < 4; n++) expect(await store.upsertStatus(a, many, delta).catch(() => 'undone')).toBe('undone')
+    state.fails = false
+    await store.upsertStatus(a, many, delta)
+    expect(await db.read.selectFrom('events').select('reason').distinct().execute()).toEqual([{ reason: 'R' }])
+    const { count } = await db.read
+      .selectFrom('events')
+      .select((eb) => eb.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow()
+    expect(Number(count)).toBe(1_000)
     await db.destroy()
   })
 
