@@ -64,7 +64,10 @@ export function writerDialect(options: PostgresOptions, { onConnect, onLost, ans
     max: 1,
     idleTimeoutMillis: 0, // it holds what makes this server the only one
     onConnect: (client: pg.ClientBase) =>
-      onConnect(async (sql, parameters = []) => (await client.query(sql, parameters)).rows) as unknown as undefined,
+      onConnect(async (text, values = []) => {
+        const asked = { text, values, query_timeout: answerMs() ?? ANSWER_MS_MAX }
+        return (await client.query(asked)).rows
+      }) as unknown as undefined,
   })
   pool.on('remove', onLost)
   return dialect(pool, options, { slots: 1, begin: BEGIN_WRITING, answerMs })

@@ -1,7 +1,8 @@
 // What an operator set for the database, or for a role, does not change what the store relies on: a real PostgreSQL.
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { sql as raw } from 'kysely'
+import { Kysely, sql as raw } from 'kysely'
 import { connectPostgres } from '../../server/store/connections.ts'
+import { writerDialect } from '../../server/store/postgres-dialect.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -69,4 +70,16 @@ test('ST15 a database that cannot hold every text is refused before anything is 
   url.pathname = `/${name}_latin`
   await expect(open(url.href)).rejects.toMatchObject({ code: 'bad_options', remedy: expect.stringContaining('template0') })
   expect(await postgres.query(url.href, "select count(*) from pg_tables where schemaname = 'public'")).toEqual(['0'])
+})
+
+test('ST14 a connection that falls silent while it is made ready is given up like any other', async () => {
+  const target = parsePostgresUrl(await (await testPostgres()).createDatabase())
+  const silent = new Kysely({
+    dialect: writerDialect(
+      { target, password: async () => null, applicationName: 'silent' },
+      { onConnect: async (query) => void (await query('select pg_sleep(5)')), onLost: () => {}, answerMs: () => 200 },
+    ),
+  })
+  await expect(raw`select 1`.execute(silent)).rejects.toMatchObject({ code: 'store_unreachable' })
+  await silent.destroy()
 })
