@@ -28,6 +28,8 @@ export type NameEntry = Omit<Tables['names'], 'id'> & {
 
 export type StateEntry = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'images' | 'refs' | 'message'> & { id: number; text: string }
 
+/** Rows of one statement: where there is no Worker, others have a turn in between. */
+const SLICE_ROWS = 5_000
 /** For so long counts are good enough. */
 const COUNTS_MS = 10_000
 
@@ -150,7 +152,15 @@ export class FleetDictionary {
   }
 
   async #readNames(db: ReadDb): Promise<void> {
-    const rows = await db.selectFrom('names').selectAll().where('id', '>', this.#nameMax).orderBy('id').execute()
+    const before = this.#nameMax
+    const read = () => db.selectFrom('names').selectAll().where('id', '>', this.#nameMax).orderBy('id').limit(SLICE_ROWS).execute()
+    for (let rows = await read(); rows.length > 0; rows = rows.length < SLICE_ROWS ? [] : await read()) this.#addNames(rows)
+    if (this.#nameMax === before) return
+    this.#byName = this.#everything = null
+    await this.#readTwins(db)
+  }
+
+  #addNames(rows: ReadonlyArray<Omit<Tables['names'], 'id'> & { id: number }>): void {
     for (const row of rows) {
       if (!fitsPair(0, row.id)) throw new Error('a number of a name is beyond what fleet queries can hold')
       const { name } = row
@@ -164,9 +174,6 @@ export class FleetDictionary {
       this.namesById.set(row.id, entry)
     }
     this.#nameMax = rows.at(-1)?.id ?? this.#nameMax
-    if (rows.length === 0) return
-    this.#byName = this.#everything = null
-    await this.#readTwins(db)
   }
 
   async #readTwins(db: ReadDb): Promise<void> {
@@ -201,9 +208,16 @@ export class FleetDictionary {
   }
 
   async #readCounts(db: ReadDb): Promise<void> {
-    for (const { id, refs } of await db.selectFrom('names').select(['id', 'refs']).execute()) {
-      const entry = this.namesById.get(id)
-      if (entry !== undefined) entry.refs = refs
+    const ofNames = db.selectFrom('names').select(['id', 'refs']).orderBy('id').limit(SLICE_ROWS)
+    for (let after = 0; ; ) {
+      const rows = await ofNames.where('id', '>', after).execute()
+      for (const { id, refs } of rows) {
+        const entry = this.namesById.get(id)
+        if (entry !== undefined) entry.refs = refs
+      }
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < SLICE_ROWS) break
+      after = last.id
     }
     for (const { id, refs } of await db.selectFrom('states').select(['id', 'refs']).execute()) {
       const entry = this.states.get(id)
