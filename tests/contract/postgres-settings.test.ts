@@ -83,3 +83,12 @@ test('ST14 a connection that falls silent while it is made ready is given up lik
   await expect(raw`select 1`.execute(silent)).rejects.toMatchObject({ code: 'store_unreachable' })
   await silent.destroy()
 })
+
+test('ST14 after an answer that never came no other is waited for on that connection', async () => {
+  const target = parsePostgresUrl(await (await testPostgres()).createDatabase())
+  const db = createStoreDb(await connectPostgres({ target, answerMs: 1_500 }, systemClock), systemClock)
+  const startedMs = performance.now()
+  await expect(db.write(({ sql }) => raw`select pg_sleep(10)`.execute(sql))).rejects.toMatchObject({ code: 'store_unreachable' })
+  expect(performance.now() - startedMs).toBeLessThan(2_700)
+  await db.destroy()
+})
