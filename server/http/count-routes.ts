@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { COUNT_BY, COUNT_OF, COUNT_SORTS, COUNTED, countsViewSchema } from '../../shared/model/counts.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { onlineWithinMs } from '../fleet/status-view.ts'
+import { isStorable } from '../store/storable-text.ts'
 import type { AdminDeps } from './deps.ts'
 import { fleetCounts } from './fleet-counts.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
@@ -12,7 +13,7 @@ const countQuery = z.object({
   by: z.enum(COUNT_BY),
   of: z.enum(COUNT_OF).optional(),
   /** Only keys that begin with it: `shop/` of services, `env=` of labels. */
-  key: z.string().max(512).optional(),
+  key: z.string().max(512).refine(isStorable, 'expected a text without NUL').optional(),
   sort: z.enum(COUNT_SORTS).optional(),
   limit: limitQuery,
   continue: continueQuery,

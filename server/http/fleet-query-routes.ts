@@ -30,7 +30,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
       async ({ request }) => {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(objectParameters, request)
         const asked = { ...rest, labels, words }
-        const after = readToken({ objects: asked }, token)
+        const after = readToken({ objects: asked }, asked.sort, token)
         const { items, next } = await store.queries.answer({ kind: 'objects', query: { ...asked, limit, after } }, request.signal)
         const nowMs = clock.nowMs()
         return { items: items.map((facts) => toObjectView(facts, nowMs)), continue: writeToken({ objects: asked }, next) }
@@ -42,7 +42,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
       async ({ request }) => {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(placementParameters, request)
         const asked = { ...rest, labels, words }
-        const after = readToken({ placements: asked }, token)
+        const after = readToken({ placements: asked }, asked.sort, token)
         const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
         const [open, nowMs] = [await questions(), clock.nowMs()]
         return { items: items.map((facts) => toPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
@@ -54,7 +54,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
       async ({ request }) => {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(clusterParameters, request)
         const asked = { ...rest, labels, words }
-        const after = readToken({ clusters: asked }, token)
+        const after = readToken({ clusters: asked }, asked.sort, token)
         const query = { ...asked, limit, after, nowMs: clock.nowMs() }
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()

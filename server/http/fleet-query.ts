@@ -96,7 +96,7 @@ export function readParameters<T extends z.ZodType>(schema: T, request: Request)
   throw new AppError('bad_request', { detail: 'parameters are wrong', problems })
 }
 
-const position = z.array(z.union([z.string().max(1_024), z.number(), z.null()])).max(5)
+const position = z.array(z.union([z.string().max(1_024), z.int(), z.null()])).max(5)
 const token = z.tuple([z.string(), position])
 
 /** Of a query without its page. */
@@ -105,10 +105,15 @@ const queryMark = (query: object): string => sha256Hex(canonicalJson(query)).sli
 export const writeToken = (query: object, at: Position | null): string | null =>
   at === null ? null : Buffer.from(JSON.stringify([queryMark(query), at])).toString('base64url')
 
-export function readToken(query: object, value: string | undefined): Position | undefined {
+/** Orders that begin with a number: a time, or the place of a word. */
+const BY_NUMBER: readonly string[] = ['newest', 'oldest', 'health', 'seen']
+
+/** `sort`: of the query. Whoever makes a token by hand is told so, whatever a database would say to it. */
+export function readToken(query: object, sort: string, value: string | undefined): Position | undefined {
   if (value === undefined || value === '') return undefined
   const read = token.safeParse(parseJson(Buffer.from(value, 'base64url').toString()))
-  if (read.success && read.data[0] === queryMark(query)) return read.data[1]
+  const isOfSort = (at: Position) => (typeof at[0] === 'number') === BY_NUMBER.includes(sort)
+  if (read.success && read.data[0] === queryMark(query) && isOfSort(read.data[1])) return read.data[1]
   throw new AppError('bad_request', {
     detail: read.success ? 'continue belongs to another query' : 'continue is no token of a list',
     remedy: 'Ask for the first page again, without it; filters and order stay the same from page to page.',

@@ -4,6 +4,7 @@ import { nameSchema } from '../../shared/model/ids.ts'
 import { type LabelSelector, parseSelectorText } from '../../shared/model/labels.ts'
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { isStorable } from '../store/storable-text.ts'
 
 export const limitQuery = z.coerce.number().int().min(1).max(LIST_LIMIT_MAX).default(LIST_LIMIT_DEFAULT)
 export const continueQuery = z.string().max(4_096).optional()
@@ -28,5 +29,12 @@ export function selectorOf(text: string | undefined): LabelSelector | undefined 
 
 /** Cursors are opaque outside: what is in them may change. */
 export const encodeContinue = (after: string | null): string | null => (after === null ? null : Buffer.from(after).toString('base64url'))
-export const decodeContinue = (text: string | undefined): string | undefined =>
-  text === undefined || text === '' ? undefined : Buffer.from(text, 'base64url').toString()
+export function decodeContinue(text: string | undefined): string | undefined {
+  if (text === undefined || text === '') return undefined
+  const after = Buffer.from(text, 'base64url').toString()
+  if (isStorable(after)) return after
+  throw new AppError('bad_request', {
+    detail: 'continue is not of a page of this list',
+    problems: [{ path: 'continue', message: 'expected what the page before answered' }],
+  })
+}

@@ -69,6 +69,26 @@ test('QY2 what goes on a list is for its filters and its sort; the size of pages
     })
 })
 
+test.each([
+  ['newest', ['x', 1, 2]],
+  ['newest', [1.5, null, null]],
+  ['oldest', [1e300, 1, 2]],
+  ['oldest', []],
+  ['health', ['cluster-a', 'x']],
+  ['cluster', [3]],
+])('QY2 a token made by hand for sort=%s is refused: %j', async (sort, at) => {
+  const { continue: given } = await list(`sort=${sort}&limit=1`)
+  const [mark] = JSON.parse(Buffer.from(given ?? '', 'base64url').toString())
+  const made = Buffer.from(JSON.stringify([mark, at])).toString('base64url')
+  const wrong = { status: 400, body: { code: 'bad_request', problems: [{ path: 'continue' }] } }
+  expect(await admin.call('GET', `/api/v1/objects?sort=${sort}&continue=${made}`)).toMatchObject(wrong)
+})
+
+test.each(['counts?by=label&key=a%00', 'counts?by=label&continue=YQA', 'services?continue=YQAvYg'])(
+  'QY6 what a database cannot hold is refused before it is asked: %s',
+  async (path) => expect(await admin.call('GET', `/api/v1/${path}`)).toMatchObject({ status: 400, body: { code: 'bad_request' } }),
+)
+
 test('QY2 rows that come and go meanwhile put nothing off its page', async () => {
   const first = await list('limit=3')
   expect(keys(first)).toBe('ax ay bx')
