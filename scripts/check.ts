@@ -1,4 +1,4 @@
-// Runs the stages of scripts/check one after the other, says how each went and how long it took, and shows the output of those that failed.
+// Runs the stages of scripts/check one after the other (those that mostly wait, two at a time), says how each went and how long it took, and shows the output of those that failed.
 // A failed stage does not stop the later ones: CI should tell everything at once.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,6 +20,8 @@ type Stage =
       fast: boolean
       only?: readonly string[]
       beside?: readonly string[]
+      /** The next stage runs beside this one: clusters start, links are cut, deadlines pass, and most of the time both wait. */
+      withNext?: boolean
       env?: Record<string, string>
     }
 
@@ -33,7 +35,16 @@ const STAGES: readonly Stage[] = [
   { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, timeoutMs: 5 * MINUTE_MS, fast: false },
   { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
-  { kind: 'tests', name: 'end to end', folder: 'tests/e2e', eachAlone: true, timeoutMs: 10 * MINUTE_MS, fast: false, beside: ['idle'] },
+  {
+    kind: 'tests',
+    name: 'end to end',
+    folder: 'tests/e2e',
+    eachAlone: true,
+    timeoutMs: 10 * MINUTE_MS,
+    fast: false,
+    beside: ['idle'],
+    withNext: true,
+  },
   {
     kind: 'tests',
     name: 'end to end on PostgreSQL',
@@ -128,6 +139,17 @@ async function runStage(stage: Stage): Promise<Counts> {
   return { ...NO_COUNTS, failed: 1 }
 }
 
+function groupsOf(stages: readonly Stage[]): Stage[][] {
+  const groups: Stage[][] = []
+  let joins = false
+  for (const stage of stages) {
+    if (joins) groups.at(-1)?.push(stage)
+    else groups.push([stage])
+    joins = stage.kind === 'tests' && stage.withNext === true
+  }
+  return groups
+}
+
 const args = process.argv.slice(2)
 if (args.some((arg) => arg !== '--fast')) {
   process.stderr.write(`check: unknown argument in: ${args.join(' ')}; there is only --fast\n`)
@@ -135,9 +157,8 @@ if (args.some((arg) => arg !== '--fast')) {
 }
 const started = performance.now()
 let total = NO_COUNTS
-for (const stage of STAGES) {
-  if (args.includes('--fast') && !stage.fast) continue
-  total = addCounts(total, await runStage(stage))
+for (const group of groupsOf(STAGES.filter((stage) => stage.fast || !args.includes('--fast')))) {
+  for (const counts of await Promise.all(group.map(runStage))) total = addCounts(total, counts)
 }
 say(`check: all stages after ${seconds(started)}\n${countsLine(total)}\n`)
 process.exit(total.failed > 0 ? 1 : 0)
