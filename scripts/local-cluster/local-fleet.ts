@@ -122,7 +122,10 @@ export async function createLocalFleet(
   }
   const ready = async (child: ChildProcess) => {
     await waitUntil('skerry server', async () => (await fetch(`${serverUrl}/readyz`, { keepalive: false })).ok, { child })
-    if (token === '') token = readFileSync(tokenFile, 'utf8').trim()
+    if (token !== '') return
+    // It serves before it tells the token.
+    await waitUntil('admin token', async () => existsSync(tokenFile) && readFileSync(tokenFile, 'utf8').endsWith('\n'), { child })
+    token = readFileSync(tokenFile, 'utf8').trim()
   }
   const killServer = async () => {
     await server?.kill()
