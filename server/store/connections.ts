@@ -19,7 +19,12 @@ export async function connectSqlite(path: string, tell?: TellProgress): Promise<
   try {
     await bringForward(writer, 'sqlite', tell)
     const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
-    return { engine: 'sqlite', writer, reader, close: () => closeAll(writer, reader) }
+    const close = async () => {
+      // The last connection that closes takes the log away; that of a Worker which was ended is there until the process ends. Waits for nobody, and may fail on a full disk.
+      await sql`pragma wal_checkpoint(passive)`.execute(writer).catch(() => {})
+      await closeAll(writer, reader)
+    }
+    return { engine: 'sqlite', writer, reader, close }
   } catch (error) {
     await writer.destroy()
     throw error
