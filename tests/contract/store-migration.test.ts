@@ -195,10 +195,10 @@ test.skipIf(!canMountSmallDisk)(
     await (await connectSqlite(at)).close()
     const raw = openSqlite(at, { synchronous: 'OFF' })
     raw.run('create table much (bytes blob)')
-    for (let i = 0; i < 90; i++) raw.run('insert into much values (zeroblob(1048576))')
+    for (let i = 0; i < 120; i++) raw.run('insert into much values (zeroblob(1048576))')
     raw.run('drop table much')
-    raw.run('create table kept (bytes blob)')
-    for (let i = 0; i < 20; i++) raw.run('insert into kept values (zeroblob(1048576))')
+    raw.run('create table kept (bytes blob)') // more than a connection keeps in memory
+    for (let i = 0; i < 48; i++) raw.run('insert into kept values (zeroblob(1048576))')
     raw.close()
     const disk = mountSmallDisk(1) // where SQLite has its own files
     try {
