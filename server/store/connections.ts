@@ -5,7 +5,7 @@ import { Kysely, sql } from 'kysely'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { bringForward, type TellProgress } from './bring-forward.ts'
-import { ANSWER_MS_MAX, listenerClient, readerDialect, writerDialect } from './postgres-dialect.ts'
+import { ANSWER_MS_MAX, ASKED_PLANS, listenerClient, readerDialect, writerDialect } from './postgres-dialect.ts'
 import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
@@ -81,7 +81,7 @@ export async function connectPostgres(
     return closeAll(writer, reader)
   }
   try {
-    await refuseOtherEncodings(writer)
+    await refuseUnfit(writer)
     await bringForward(writer, 'postgres', tell)
     migrated = true
     if (session !== undefined) await mark(writer, applicationName, session)
@@ -94,16 +94,25 @@ export async function connectPostgres(
   }
 }
 
-/** In another one there are characters that cannot be stored, and whatever an agent reports with such a one would fail again and again. */
-async function refuseOtherEncodings(writer: Kysely<Tables>): Promise<void> {
-  const { rows } = await sql<{ encoding: string }>`select current_setting('server_encoding') as encoding`.execute(writer)
-  const encoding = rows[0]?.encoding ?? 'unknown'
-  if (encoding === 'UTF8') return
-  throw new AppError('bad_options', {
-    doing: 'use the fleet store',
-    detail: `the database has encoding ${encoding}, and it needs UTF8`,
-    remedy: "Make another one for it: create database NAME encoding 'UTF8' template template0.",
-  })
+/** In another encoding there are characters that cannot be stored, and whatever an agent reports with such a one would fail again and again. A pooler that drops settings lends
+ *  its connections to others in between: the lock of a session, and what is prepared on it, would be theirs, too. */
+async function refuseUnfit(writer: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ encoding: string; plans: string }>`
+    select current_setting('server_encoding') as encoding, current_setting('plan_cache_mode') as plans`.execute(writer)
+  const { encoding = 'unknown', plans } = rows[0] ?? {}
+  if (encoding !== 'UTF8')
+    throw new AppError('bad_options', {
+      doing: 'use the fleet store',
+      detail: `the database has encoding ${encoding}, and it needs UTF8`,
+      remedy: "Make another one for it: create database NAME encoding 'UTF8' template template0.",
+    })
+  if (plans !== ASKED_PLANS)
+    throw new AppError('bad_options', {
+      doing: 'use the fleet store',
+      detail: 'something on the way to the database, such as a connection pooler, drops the settings of connections',
+      remedy:
+        'Give the address of the database itself: the server has few connections, and holds a lock on one of them for as long as it runs.',
+    })
 }
 
 async function mark(writer: Kysely<Tables>, value: string, session: ServerSession): Promise<void> {

@@ -16,8 +16,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 export const ANSWER_MS_MAX = 60_000
 /** After which a connection of a peer that is gone is noticed, on both sides: 30 s + 3 × 10 s. */
 const KEEPALIVE_MS = 30_000
-const SERVER_SETTINGS =
-  '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off -c plan_cache_mode=force_custom_plan'
+export const ASKED_PLANS = 'force_custom_plan'
+const SERVER_SETTINGS = `-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off -c plan_cache_mode=${ASKED_PLANS}`
 /** What an operator set for all who use the database is not for one who waits for a lock, or brings a schema forward. */
 const WRITER_SETTINGS = `${SERVER_SETTINGS} -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0`
 

@@ -1,5 +1,6 @@
 // What an operator set for the database, or for a role, does not change what the store relies on: a real PostgreSQL.
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { connect, createServer } from 'node:net'
 import { Kysely, sql as raw } from 'kysely'
 import { connectPostgres } from '../../server/store/connections.ts'
 import { writerDialect } from '../../server/store/postgres-dialect.ts'
@@ -91,4 +92,46 @@ test('ST14 after an answer that never came no other is waited for on that connec
   await expect(db.write(({ sql }) => raw`select pg_sleep(10)`.execute(sql))).rejects.toMatchObject({ code: 'store_unreachable' })
   expect(performance.now() - startedMs).toBeLessThan(2_700)
   await db.destroy()
+})
+
+/** What some poolers do that lend connections for a transaction each: what a connection asks for at its start is dropped. */
+async function droppingOptions(port: number): Promise<{ port: number; stop(): void }> {
+  const proxy = createServer((client) => {
+    const database = connect(port, '127.0.0.1')
+    client.once('data', (first) => {
+      const asked = first.toString('latin1', 8).split('\0')
+      const kept: string[] = []
+      for (let at = 0; at + 1 < asked.length; at += 2) {
+        const [name, value] = [asked[at], asked[at + 1]]
+        if (name && name !== 'options') kept.push(name, value ?? '')
+      }
+      const body = Buffer.from(`${kept.join('\0')}\0\0`, 'latin1')
+      const head = Buffer.alloc(8)
+      head.writeInt32BE(body.length + 8, 0)
+      first.copy(head, 4, 4, 8)
+      database.write(Buffer.concat([head, body]))
+      client.pipe(database).pipe(client)
+    })
+    for (const [one, other] of [
+      [client, database],
+      [database, client],
+    ] as const)
+      one.on('error', () => {}).on('close', () => other.destroy())
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const address = proxy.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return { port: address.port, stop: () => void proxy.close() }
+}
+
+test('ST15 a pooler that drops what a connection asks for is refused: a lock of a session would not be ours alone', async () => {
+  const postgres = await testPostgres()
+  const url = await postgres.createDatabase()
+  const pooler = await droppingOptions(postgres.port)
+  await expect(open(url.replace(`:${postgres.port}/`, `:${pooler.port}/`))).rejects.toMatchObject({
+    code: 'bad_options',
+    remedy: expect.stringContaining('the database itself'),
+  })
+  await (await open(url)).destroy()
+  pooler.stop()
 })
