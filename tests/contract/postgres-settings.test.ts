@@ -98,7 +98,7 @@ test('ST14 after an answer that never came no other is waited for on that connec
 async function droppingOptions(port: number): Promise<{ port: number; stop(): void }> {
   const proxy = createServer((client) => {
     const database = connect(port, '127.0.0.1')
-    client.once('data', (first) => {
+    client.once('data', (first: Buffer) => {
       const asked = first.toString('latin1', 8).split('\0')
       const kept: string[] = []
       for (let at = 0; at + 1 < asked.length; at += 2) {
