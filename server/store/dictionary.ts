@@ -10,6 +10,8 @@ import type { Engine, Tx } from './store-db.ts'
 const REFS_A_TURN = 512
 const NAMES_MAX = 200_000
 const STATES_MAX = 100_000
+/** Longer ones are looked up each time: what agents of honest clusters repeat is short, and what a hostile one makes up shall not fill memory. */
+const REMEMBERED_CHARS_MAX = 1_024
 
 /** Most names are those of objects. */
 const KIND_SHARES: Readonly<Record<RowKind, number>> = { object: 0.7, drift: 0.2, service: 0.09, cluster: 0.01 }
@@ -54,10 +56,12 @@ export class Dictionary {
   keep(work: DictionaryWork): void {
     if (work.generation !== this.#generation) return
     for (const kind of KINDS) for (const [key, id] of work.newNames[kind]) this.names[kind].set(key, id)
-    for (const [text, id] of work.newStates) this.states.set(text, id)
-    for (const [id, state] of work.newStatesById) this.statesById.set(id, state)
+    for (const [text, id] of work.newStates) if (text.length <= REMEMBERED_CHARS_MAX) this.states.set(text, id)
+    for (const [id, state] of work.newStatesById) if (isShort(state)) this.statesById.set(id, state)
   }
 }
+
+const isShort = ({ message, images }: StateParts): boolean => message.length + (images?.length ?? 0) <= REMEMBERED_CHARS_MAX
 
 /** A row whose name gets its number; null: not known. */
 export interface Numbered {

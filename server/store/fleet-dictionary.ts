@@ -26,7 +26,12 @@ export type NameEntry = Omit<Tables['names'], 'id'> & {
   text: string
 }
 
-export type StateEntry = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'images' | 'refs' | 'message'> & { id: number; text: string }
+/** Of long texts only the beginning: what one hostile cluster makes up shall not fill the memory of everybody's queries. Whole ones are read for a page. */
+export type StateEntry = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'images' | 'refs'> & { id: number; text: string }
+
+/** What is searched of a state's message, and of its images as JSON. */
+const MESSAGE_CHARS = 512
+const IMAGES_CHARS = 2_048
 
 /** Rows of one statement: where there is no Worker, others have a turn in between. */
 const SLICE_ROWS = 5_000
@@ -190,11 +195,24 @@ export class FleetDictionary {
   }
 
   async #readStates(db: ReadDb): Promise<void> {
-    const columns = ['id', 'sync', 'health', 'reason', 'message', 'images', 'refs'] as const
-    const rows = await db.selectFrom('states').select(columns).where('id', '>', this.#stateMax).orderBy('id').execute()
-    for (const row of rows) this.states.set(row.id, { ...row, text: `${row.reason}\n${row.message}`.toLowerCase() })
-    this.#stateMax = rows.at(-1)?.id ?? this.#stateMax
-    if (rows.length > 0) this.#everything = null
+    const read = () =>
+      db
+        .selectFrom('states')
+        .select(['id', 'sync', 'health', 'reason', 'refs'])
+        .select([sql<string>`substr(message, 1, ${sql.lit(MESSAGE_CHARS)})`.as('message')])
+        .select([sql<string | null>`substr(images, 1, ${sql.lit(IMAGES_CHARS)})`.as('images')])
+        .where('id', '>', this.#stateMax)
+        .orderBy('id')
+        .limit(SLICE_ROWS)
+        .execute()
+    for (let rows = await read(); rows.length > 0; rows = rows.length < SLICE_ROWS ? [] : await read()) {
+      for (const { message, images, ...row } of rows) {
+        const text = `${row.reason}\n${message}`.toLowerCase()
+        this.states.set(row.id, { ...row, text, images: images === null ? null : this.#same(images) })
+      }
+      this.#stateMax = rows.at(-1)?.id ?? this.#stateMax
+      this.#everything = null
+    }
   }
 
   /** `isNew`: what was read a moment ago has its counts. */

@@ -369,13 +369,16 @@ export class ObjectReader {
       return drift === undefined ? [] : [pairOf(row.cluster_no, drift)]
     })
     const drifts = await this.#rows.docsOfPairs(driftPairs)
+    const stateIds = new Set(rows.flatMap((row) => (row.state_id === null ? looked.get(pairOfRow(row)) : row)?.state_id ?? []))
+    const texts = await this.#rows.textsOfStates([...stateIds])
     const clusters = await seenClusters(this.#db, this.#dictionary, new Set(rows.map(({ cluster_no }) => cluster_no)))
     return rows.flatMap((row): ObjectFacts[] => {
       const whole = row.state_id === null ? looked.get(pairOfRow(row)) : row
       const name = this.#dictionary.namesById.get(row.name_id)
       const cluster = clusters.get(row.cluster_no)
       const state = whole?.state_id == null ? undefined : this.#dictionary.states.get(whole.state_id)
-      if (name === undefined || cluster === undefined || state === undefined) return []
+      const said = state === undefined ? undefined : texts.get(state.id)
+      if (name === undefined || cluster === undefined || state === undefined || said === undefined) return []
       const { project, service, api_group: group, object_kind: kind, namespace, name: own } = name
       const drift = this.#dictionary.twins.get(row.name_id)
       const doc = drift === undefined ? undefined : drifts.get(pairOf(row.cluster_no, drift))
@@ -388,9 +391,9 @@ export class ObjectReader {
             sync: state.sync === '' ? 'Unknown' : state.sync,
             health: healthOf(state),
             reason: state.reason,
-            message: state.message,
+            message: said.message,
             sinceMs: whole?.since_ms ?? 0,
-            ...(state.images === null ? {} : { images: readNames(state.images) }),
+            ...(said.images === null ? {} : { images: readNames(said.images) }),
           },
           drift: doc === undefined ? null : JSON.parse(doc),
         },

@@ -2,6 +2,7 @@
 import { type RawBuilder, type Sql, sql } from 'kysely'
 import type { Position } from './fleet-queries.ts'
 import type { Engine, ReadDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
 
 /** A row of status. Null: a statement that is led by names does not have it, or its agent removed it. */
 export interface StatusRow {
@@ -100,6 +101,14 @@ export class StatusRows {
     return this.#engine === 'sqlite'
       ? sql`json_each(${JSON.stringify(values)}) as ${sql.raw(name)}`
       : sql`unnest(${values}::bigint[]) as ${sql.raw(name)}(value)`
+  }
+
+  /** What states say, whole. */
+  async textsOfStates(ids: readonly number[]): Promise<Map<number, Pick<Tables['states'], 'message' | 'images'>>> {
+    if (ids.length === 0) return new Map()
+    const { rows } = await sql<{ id: number } & Pick<Tables['states'], 'message' | 'images'>>`
+      select id, message, images from states where ${oneOf(this.#engine, 'id', ids)}`.execute(this.#db)
+    return new Map(rows.map(({ id, ...texts }) => [id, texts]))
   }
 
   /** A cross join: planners that may choose would begin with all rows. */

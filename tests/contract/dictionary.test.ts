@@ -1,6 +1,9 @@
 // Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { Dictionary } from '../../server/store/dictionary.ts'
+import { FleetDictionary } from '../../server/store/fleet-dictionary.ts'
 import { RecentMap } from '../../server/store/recent-map.ts'
+import { driftState, statusColumns } from '../../server/store/status-columns.ts'
 import type { StatusWrite } from '../../server/store/store.ts'
 import type { StoreDb, Tx } from '../../server/store/store-db.ts'
 import { createStatusStore, deleteStatusOfCluster } from '../../server/store/store-status.ts'
@@ -130,6 +133,37 @@ describe.each(STORES)('on $name', (kind) => {
       ['p/s//Pod/n/x', 'r'],
     ])
     await expectExact(db)
+    await db.destroy()
+  })
+
+  test('ST19 QY1 long texts that a cluster makes up are kept and shown whole, and fill no memory', async () => {
+    const { db, store, clusters } = await start(kind)
+    const [a = clusterId('a')] = clusters
+    const long = (n: number): StatusWrite => {
+      const images = Array.from({ length: 20 }, (_, i) => `${n}-${i}-`.padEnd(512, 'i'))
+      const doc = { sync: 'Synced', health: 'Healthy', reason: 'r', message: `first ${n} `.padEnd(4_096, 'm'), sinceMs: 1, images }
+      return { kind: 'object', key: `p/s//Pod/n/o${n}`, rev: n, doc }
+    }
+    const rows = Array.from({ length: 50 }, (_, n) => long(n + 1))
+    await store.upsertStatus(a, rows, delta)
+    const again = rows.map((row) => ({ ...row, rev: row.rev + 100 }))
+    await store.upsertStatus(a, again, delta)
+    expect((await store.listStatus({ kind: 'object', key: 'p/s//Pod/n/o7' })).map(({ doc }) => doc)).toEqual([long(7).doc])
+    await expectExact(db)
+    const asked = new FleetDictionary(systemClock)
+    await asked.refresh(db.read)
+    const entries = [...asked.states.values()]
+    expect(entries.map(({ text }) => text.startsWith('r\nfirst '))).toEqual(rows.map(() => true))
+    expect(JSON.stringify(entries).length).toBeLessThan(50 * 3_000)
+    const held = new Dictionary(db.engine)
+    await db.write(async (tx) => {
+      const work = await held.open(tx)
+      const states = rows.flatMap(({ kind: of, doc }) => (of === 'event' ? [] : (statusColumns(of, doc).state ?? [])))
+      const ids = await work.stateIds([...states, driftState('healed')])
+      expect([...(await work.statesOf(ids.slice(0, 50))).values()]).toEqual(states)
+      held.keep(work)
+    })
+    expect([held.states.size, held.statesById.size]).toEqual([1, 1])
     await db.destroy()
   })
 
