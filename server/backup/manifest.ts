@@ -17,18 +17,22 @@ const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const size = z.number().int().nonnegative()
+/** Of what is shown to people as it is. */
+const printable = z.string().regex(/^[ -~]{0,100}$/)
+/** The last that there is. */
+const TIME_MS_MAX = 8_640_000_000_000_000
 
 const manifestSchema = z.object({
   format: z.literal(FORMAT),
   /** Version of the program that made it. */
-  skerry: z.string().max(100),
+  skerry: printable,
   /** `postgres`: the database is not in it, but in a dump of its own. */
   store: z.enum(['sqlite', 'postgres']),
   /** Of the fleet store; null: it is not in it. */
   schema: z.number().int().nullable(),
-  createdMs: z.number().int().nonnegative(),
+  createdMs: size.max(TIME_MS_MAX),
   /** Fingerprint of the key that the server signed with; null: the keys were left out. */
-  fingerprint: z.string().max(100).nullable(),
+  fingerprint: printable.nullable(),
   counts: z.record(z.string().max(100), size),
   files: z.array(z.object({ path: z.enum([STORE, ...KEYS]), bytes: size, sha256 })).max(1 + KEYS.length),
   /** By SHA-256, sorted. */
