@@ -1,7 +1,7 @@
 // The compiled server and agent do their whole work where a container would put them: a read-only root of just their files, uid 65532, no /dev, no /tmp, no
 // environment, nothing writable but the data folder.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { LIBC_FILES, sandboxCommand } from '../../scripts/binary-sandbox.ts'
@@ -60,6 +60,7 @@ test('BI1 server and agent take a commit to a cluster from a read-only root', as
   }
   const server = start('skerry', data, serverFlags)
   await waitUntil('server in the sandbox', async () => (await fetch(`${url}/readyz`)).ok, { child: server })
+  await waitUntil('admin token', async () => existsSync(join(data, 'admin.token')), { child: server })
   const token = readFileSync(join(data, 'admin.token'), 'utf8').trim()
   const env = { SKERRY_SERVER: url, SKERRY_TOKEN: token }
   const skerry = (args: string[], stdin = '') => {
