@@ -12,6 +12,8 @@ type Query = Parameters<Store['listStatus']>[0]
 
 /** Sorts after every key that begins with the prefix before it. */
 export const AFTER_EVERY_KEY = '\u{10ffff}'
+/** Read whole rather than by the names with a prefix, of which other clusters may have very many. */
+const SMALL_CLUSTER_ROWS = 2_000
 /** Names in one statement that looks for their rows. */
 const NAMES_A_TIME = 200
 
@@ -21,14 +23,18 @@ export async function listStatus(db: () => ReadDb, { clusterId, kind, key, keyPr
   if (clusterId === undefined) {
     for await (const names of nameSlices(db, range)) for await (const rows of rowsOfNames(db, names)) found.push(...rows)
   } else {
-    const cluster = await db().selectFrom('clusters').select('no').where('cluster_id', '=', clusterId).executeTakeFirst()
+    const cluster = await db().selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
     if (cluster === undefined) return []
     // Of services there are few names in the fleet; of objects a cluster has a small part.
-    const byName = kind === 'service' || kind === 'cluster' || key !== undefined || keyPrefix !== undefined
+    const ofFew = keyPrefix !== undefined && cluster.row_count > SMALL_CLUSTER_ROWS
+    const byName = kind === 'service' || kind === 'cluster' || key !== undefined || ofFew
     for await (const rows of byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no)) found.push(...rows)
   }
   return found
-    .filter((row) => row.kind === kind && (row.state_id !== null || row.doc !== null))
+    .filter(
+      (row) =>
+        row.kind === kind && (keyPrefix === undefined || row.key.startsWith(keyPrefix)) && (row.state_id !== null || row.doc !== null),
+    )
     .sort((a, b) => byteOrder(a.key, b.key) || byteOrder(a.cluster_id, b.cluster_id))
     .map(toEntry)
 }
@@ -40,7 +46,7 @@ interface NameRange {
 }
 
 /** Numbers of the names in the range. */
-export async function* nameSlices(db: () => ReadDb, { kind, key, keyPrefix }: NameRange): AsyncGenerator<number[]> {
+async function* nameSlices(db: () => ReadDb, { kind, key, keyPrefix }: NameRange): AsyncGenerator<number[]> {
   let ofKind = db().selectFrom('names').select(['id', 'key']).where('kind', '=', kind)
   if (key !== undefined) ofKind = ofKind.where('key', '=', key)
   if (keyPrefix !== undefined) ofKind = ofKind.where('key', '>=', keyPrefix).where('key', '<', keyPrefix + AFTER_EVERY_KEY)

@@ -9,8 +9,8 @@ import { Dictionary } from './dictionary.ts'
 import { EventBounds } from './event-bounds.ts'
 import { createGroupCommit } from './group-commit.ts'
 import { type Push, type Pushed, upsertStatuses } from './status-ingest.ts'
-import { listStatus, nameSlices } from './status-read.ts'
-import { dropRows, heldRows, namedRows } from './status-sweep.ts'
+import { listStatus } from './status-read.ts'
+import { dropRows, heldRows, type NamedRow } from './status-sweep.ts'
 import { noteChange, noteReports, type Report, StatusTx, writeStatuses } from './status-tx.ts'
 import type { Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
@@ -75,15 +75,16 @@ async function deleteStatusOfService(status: StatusTx, clusterId: ClusterId, id:
   const cluster = await trx.selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
   if (cluster === undefined) return
   const key = serviceKey(id)
-  const ranges = [{ kind: 'service', key } as const, ...(['object', 'drift'] as const).map((kind) => ({ kind, keyPrefix: `${key}/` }))]
+  const isOfIt = ({ kind, key: own }: NamedRow) => (kind === 'service' ? own === key : own.startsWith(`${key}/`))
   const of = { no: cluster.no, rowCount: cluster.row_count }
   const gone: Report[] = []
-  for (const range of ranges)
-    for await (const names of nameSlices(() => trx, range)) {
-      const rows = await namedRows(status).where('cluster_no', '=', of.no).where('name_id', 'in', names).execute()
-      await dropRows(status, of, rows)
-      gone.push(...rows.map((row) => ({ clusterId, kind: row.kind, key: row.key, doc: null })))
-    }
+  // By what this cluster has, and not by the names of the service: another cluster may make up a hundred thousand of them.
+  for await (const held of heldRows(status, of.no)) {
+    const rows = held.filter(isOfIt)
+    if (rows.length === 0) continue
+    await dropRows(status, of, rows)
+    gone.push(...rows.map((row) => ({ clusterId, kind: row.kind, key: row.key, doc: null })))
+  }
   if (gone.length === 0) return
   await trx.updateTable('clusters').set({ row_count: of.rowCount }).where('cluster_id', '=', clusterId).execute()
   await noteReports(status, gone)

@@ -1,5 +1,6 @@
 // Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { KyselyPlugin } from 'kysely'
 import { Dictionary } from '../../server/store/dictionary.ts'
 import { FleetDictionary } from '../../server/store/fleet-dictionary.ts'
 import { RecentMap } from '../../server/store/recent-map.ts'
@@ -164,6 +165,32 @@ describe.each(STORES)('on $name', (kind) => {
       held.keep(work)
     })
     expect([held.states.size, held.statesById.size]).toEqual([1, 1])
+    await db.destroy()
+  })
+
+  test('ST19 what other clusters call the objects of a service costs a cluster nothing that lets go of it', async () => {
+    const { db, clusters } = await start(kind, 'ab')
+    const [a = clusterId('a'), b = clusterId('b')] = clusters
+    const asked = { n: 0 }
+    const counter: KyselyPlugin = {
+      transformQuery: ({ node }) => {
+        asked.n += 1
+        return node
+      },
+      transformResult: async ({ result }) => result,
+    }
+    const write: StoreDb['write'] = (work) => db.write((tx) => work({ ...tx, sql: tx.sql.withPlugin(counter) as Tx['sql'] }))
+    const store = createStatusStore({ ...db, read: db.read, write }, { clock: systemClock, random: seededRandom(1) })
+    const many = Array.from({ length: 3_000 }, (_, n) => object(`made-up-${n}`, n + 1))
+    await store.upsertStatus(a, many, delta)
+    await store.upsertStatus(b, [object('x', 1), { ...object('y', 2), key: 'p/s2//Pod/n/y' }], delta)
+    asked.n = 0
+    await store.deleteStatusOfService(b, { project: 'p', service: 's' })
+    expect(asked.n).toBeLessThan(12)
+    expect((await store.listStatus({ clusterId: b, kind: 'object' })).map(({ key }) => key)).toEqual(['p/s2//Pod/n/y'])
+    expect(await store.listStatus({ clusterId: b, kind: 'object', keyPrefix: 'p/s/' })).toEqual([])
+    expect(await store.listStatus({ clusterId: a, kind: 'object', keyPrefix: 'p/s/' })).toHaveLength(3_000)
+    await expectExact(db)
     await db.destroy()
   })
 
