@@ -23,6 +23,8 @@ export interface ChangeNote {
 export const CHANGES_CHANNEL = 'skerry_changes'
 /** Keys that an entry names. */
 export const CHANGE_KEYS_MAX = 64
+/** As JSON. Agents choose the names of what they report, and a hundred thousand changes are kept. */
+const CHANGE_KEYS_CHARS_MAX = 16_384
 
 const WRITE_CHANGES: Bulk = {
   before: 'insert into changes (id, at_ms, topic, cluster, project, name, keys) values',
@@ -59,7 +61,8 @@ function bothKeys(a: ChangeNote['keys'], b: ChangeNote['keys']): readonly string
 
 function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, atMs: number): unknown[] {
   const named = keys != null && keys.length <= CHANGE_KEYS_MAX ? JSON.stringify(keys) : null
-  return [id, atMs, topic, cluster ?? null, project ?? null, name ?? null, named]
+  const fits = named !== null && named.length <= CHANGE_KEYS_CHARS_MAX
+  return [id, atMs, topic, cluster ?? null, project ?? null, name ?? null, fits ? named : null]
 }
 
 /** More than were ever given out beside those that the store knows of. */

@@ -1,7 +1,7 @@
 // The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { CHANGES_KEPT_MS, type Change, type FeedChanges, type FeedGone, type FeedIdle } from '../../server/store/change-feed.ts'
-import type { ResourceKey, Store } from '../../server/store/store.ts'
+import type { ResourceKey, StatusWrite, Store } from '../../server/store/store.ts'
 import { createStoreDb } from '../../server/store/store-db.ts'
 import { keepBounds, RETENTION } from '../../server/store/upkeep.ts'
 import type { ChangeTopic } from '../../shared/model/change.ts'
@@ -103,6 +103,22 @@ describe.each(STORES)('$name', (kind) => {
     await writeMany(place, 600)
     await store.createApiToken({ id: 'u', tokenHash: 'i', name: 'n', createdMs: 1 })
     expect(await store.changes.read(3, { topics, limit: 10 })).toMatchObject({ next: 604, items: [{ id: 604 }] })
+  })
+
+  test('CF2 a change names no keys where they are long: a hundred thousand changes are kept', async () => {
+    const id = await joinCluster(store, 'a')
+    const push = (chars: number, rev: number) => {
+      const rows = Array.from({ length: 64 }, (_, n): StatusWrite => {
+        const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: rev }
+        return { kind: 'object', key: `p/s//Pod/n/${n}`.padEnd(chars, 'x'), rev: rev + n, doc }
+      })
+      return store.upsertStatus(id, rows, { complete: false, nowMs: 1 })
+    }
+    const from = await store.changes.position()
+    await push(200, 1)
+    await push(1_000, 100)
+    const read = await store.changes.read(from, { limit: 10 })
+    expect(read.kind === 'changes' && read.items.map(({ keys }) => keys?.length ?? null)).toEqual([64, null])
   })
 
   test('CF3 what was pruned is gone for whoever needs it, and not for whoever has seen it', async () => {
