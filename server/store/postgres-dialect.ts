@@ -38,7 +38,8 @@ const WRITE_LOCK = 7_205_759_403
  *  back is waited for by everybody. Said with its isolation: under another default it would see what was there before it had the lock. */
 const BEGIN_WRITING = `begin isolation level read committed; select pg_advisory_xact_lock(${WRITE_LOCK})`
 
-export function readerDialect(options: PostgresOptions): PostgresDialect {
+/** `answerMs` null: as long as it takes. */
+export function readerDialect(options: PostgresOptions, answerMs: number | null = ANSWER_MS_MAX): PostgresDialect {
   const settings = `${SERVER_SETTINGS} -c default_transaction_read_only=on`
   const pool = new pg.Pool({
     ...clientOptions(options, settings),
@@ -46,7 +47,7 @@ export function readerDialect(options: PostgresOptions): PostgresDialect {
     max: READERS_MAX,
     idleTimeoutMillis: 60_000,
   })
-  return dialect(pool, options, { slots: READERS_MAX, begin: 'begin', answerMs: () => ANSWER_MS_MAX })
+  return dialect(pool, options, { slots: READERS_MAX, begin: 'begin', answerMs: () => answerMs })
 }
 
 export interface WriterOptions {

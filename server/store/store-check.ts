@@ -26,7 +26,7 @@ export async function lookIntoStore(place: StorePlaceToLook): Promise<StoreLook>
   const engine: Engine = 'file' in place ? 'sqlite' : 'postgres'
   const db = new Kysely<Tables>({
     dialect:
-      'file' in place ? sqliteDialect(place.file, { readonly: true }) : readerDialect({ ...place, applicationName: 'skerry doctor' }),
+      'file' in place ? sqliteDialect(place.file, { readonly: true }) : readerDialect({ ...place, applicationName: 'skerry doctor' }, null), // what it asks goes through whole tables
   })
   try {
     const row = await db.selectFrom('meta').select('value').where('key', '=', 'schema').executeTakeFirst()

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { Kysely, sql as raw } from 'kysely'
 import { connectPostgres } from '../../server/store/connections.ts'
-import { writerDialect } from '../../server/store/postgres-dialect.ts'
+import { readerDialect, writerDialect } from '../../server/store/postgres-dialect.ts'
 import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -134,4 +134,18 @@ test('ST15 a pooler that drops what a connection asks for is refused: a lock of 
   })
   await (await open(url)).destroy()
   pooler.stop()
+})
+
+test('DO2 ST14 how long an answer may take is for whoever asks to say', async () => {
+  const target = parsePostgresUrl(await (await testPostgres()).createDatabase())
+  const ask = async (answerMs: number | null) => {
+    const db = new Kysely({ dialect: readerDialect({ target, password: async () => null, applicationName: 'slow' }, answerMs) })
+    const answer = await raw`select pg_sleep(0.5)`.execute(db).then(
+      () => 'answered',
+      ({ code }) => code,
+    )
+    await db.destroy()
+    return answer
+  }
+  expect(await Promise.all([ask(100), ask(null)])).toEqual(['store_unreachable', 'answered'])
 })
