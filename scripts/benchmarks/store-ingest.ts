@@ -11,7 +11,7 @@ import { createDataFolder } from '../local-cluster/child-process.ts'
 import { startPostgres } from '../local-cluster/postgres.ts'
 import { rounded } from './figures.ts'
 import type { Say } from './parts.ts'
-import { changedRows, firstRows } from './store-rows.ts'
+import { BEGAN_MS, changedRows, firstRows } from './store-rows.ts'
 import { atOnce, joinSites, openStore, report, type Site } from './store-sites.ts'
 
 const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
@@ -19,10 +19,11 @@ const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const SITES_POSTGRES = Math.ceil(SITES / 5)
 const SITES_RATIO = Math.ceil(SITES / 5)
 const ROUNDS = 2
+/** All of it is told within so long, by the agents' clocks. */
+const SPREAD_MS = 2 * 3_600_000
 
 export async function benchIngest(say: Say): Promise<Record<string, number>> {
-  const rate = await onSqlite(SITES)
-  say(`${rounded(rate, 0)} rows a second on SQLite`)
+  const rate = await onSqlite(SITES, say)
   return { status_rows_per_s_sqlite: rounded(rate, 0) }
 }
 
@@ -30,8 +31,8 @@ export async function benchIngest(say: Say): Promise<Record<string, number>> {
 export async function benchRollups(say: Say): Promise<Record<string, number>> {
   let [counted, uncounted] = [0, 0]
   for (let run = 0; run < 2; run++) {
-    counted = Math.max(counted, await onSqlite(SITES_RATIO))
-    uncounted = Math.max(uncounted, await withoutRollups(() => onSqlite(SITES_RATIO)))
+    counted = Math.max(counted, await onSqlite(SITES_RATIO, say))
+    uncounted = Math.max(uncounted, await withoutRollups(() => onSqlite(SITES_RATIO, say)))
   }
   say(`${rounded(counted, 0)} rows a second with roll-ups, ${rounded(uncounted, 0)} without`)
   return { rollup_ratio: rounded(counted / uncounted, 2) }
@@ -42,20 +43,19 @@ export async function benchIngestPostgres(say: Say): Promise<Record<string, numb
   try {
     const target = parsePostgresUrl(await postgres.createDatabase())
     const store = await openPostgresStore({ target }, { random: systemRandom, clock: systemClock })
-    const rate = await ingest(store, SITES_POSTGRES)
+    const rate = await ingest(store, SITES_POSTGRES, say)
     await store.close()
-    say(`${rounded(rate, 0)} rows a second on PostgreSQL`)
     return { status_rows_per_s_postgres: rounded(rate, 0) }
   } finally {
     await postgres.stop()
   }
 }
 
-async function onSqlite(count: number): Promise<number> {
+async function onSqlite(count: number, say: Say): Promise<number> {
   const folder = createDataFolder('skerry-ingest')
   try {
     const store = await openStore(join(folder.path, 'fleet.sqlite'))
-    const rate = await ingest(store, count)
+    const rate = await ingest(store, count, say)
     await store.close()
     return rate
   } finally {
@@ -63,22 +63,26 @@ async function onSqlite(count: number): Promise<number> {
   }
 }
 
-async function ingest(store: Store, count: number): Promise<number> {
+async function ingest(store: Store, count: number, say: Say): Promise<number> {
   const pushes = pushesOf(await joinSites(store, count))
   let [rows, madeMs] = [0, 0]
+  const cpu = process.cpuUsage()
   const startMs = performance.now()
-  await atOnce(pushes, async ({ site, round }) => {
+  await atOnce(pushes, async ({ site, round, at }) => {
     const beganMs = performance.now()
-    const said = round === 0 ? firstRows(site.number) : changedRows(site.number, round)
+    const said = round === 0 ? firstRows(site.number) : changedRows(site.number, round, BEGAN_MS + Math.floor(at * SPREAD_MS))
     madeMs += performance.now() - beganMs // what an agent does is no work of the store's
     rows += said.length
     await report(store, site, said)
   })
-  return (rows * 1_000) / (performance.now() - startMs - madeMs)
+  const { user, system } = process.cpuUsage(cpu)
+  const rate = (rows * 1_000) / (performance.now() - startMs - madeMs)
+  say(`${count} clusters, ${rows} rows: ${rounded(rate, 0)} a second, ${rounded((user + system) / rows)} µs of processor time each`)
+  return rate
 }
 
-/** Those of one cluster in their order, clusters mixed. */
-function pushesOf(sites: readonly Site[]): Array<{ site: Site; round: number }> {
+/** Those of one cluster in their order, clusters mixed. `at`: when, from 0 to 1. */
+function pushesOf(sites: readonly Site[]): Array<{ site: Site; round: number; at: number }> {
   const random = seededRandom(1)
   const pushes = sites.flatMap((site) => {
     const times = Array.from({ length: 1 + ROUNDS }, () => random()).sort((a, b) => a - b)

@@ -16,7 +16,9 @@ export const SERVICES_EACH = 4
 const PROJECTS = ['shop', 'plant', 'edge', 'ops']
 const VERSIONS = 3
 const INCARNATION = 1
-const BEGAN_MS = 1_790_000_000_000
+export const BEGAN_MS = 1_790_000_000_000
+const HOUR_MS = 3_600_000
+const SETTLED_MS = 60 * 24 * HOUR_MS
 
 /** `<group>/<kind>`, and whether it runs images. */
 const OBJECTS: ReadonlyArray<readonly [kind: string, name: string, images: number]> = [
@@ -57,9 +59,10 @@ export function firstRows(site: number): ReportedRow[] {
   return rows.rows
 }
 
-/** What gathers in an hour without a server, while a new version of all four is rolled out: 20 rows. Odd rounds end in the midst of it, even ones after it. */
-export function changedRows(site: number, round: number): ReportedRow[] {
-  const rows = new Rows(site, round)
+/** What gathers while a new version of all four is rolled out: 20 rows. Odd rounds end in the midst of it, even ones after it. `atMs`: when it happened; without it, some time
+ *  within an hour in which there was no server. */
+export function changedRows(site: number, round: number, atMs?: number): ReportedRow[] {
+  const rows = new Rows(site, round, atMs)
   const done = round % 2 === 0
   for (let n = 0; n < SERVICES_EACH; n++) {
     for (const object of WORKLOADS.slice(0, n < 2 ? 4 : 3)) rows.object(n, object, round, done)
@@ -99,10 +102,10 @@ class Rows {
   private readonly random: () => number
   private rev: number
 
-  constructor(site: number, round: number) {
+  constructor(site: number, round: number, atMs?: number) {
     this.site = site
     this.random = seededRandom(site * 64 + round)
-    this.atMs = BEGAN_MS + round * 3_600_000 + Math.floor(this.random() * 3_600_000)
+    this.atMs = atMs ?? BEGAN_MS + round * HOUR_MS + Math.floor(this.random() * HOUR_MS)
     this.rev = INCARNATION * REV_INCARNATION + round * 1_000
   }
 
@@ -113,7 +116,8 @@ class Rows {
 
   object(n: number, object: Object, round: number, healthy: boolean): void {
     const [kind, name] = object
-    const sinceMs = this.atMs + Math.floor(this.random() * 60_000)
+    // What is there for long came into its state at any time; what changes says so within a minute.
+    const sinceMs = this.atMs - Math.floor(this.random() * (round === 0 ? SETTLED_MS : 60_000))
     const replicas = 1 + Math.floor(this.random() * 2)
     const state = healthy
       ? { health: 'Healthy', reason: 'Healthy', message: '' }
