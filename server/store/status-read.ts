@@ -12,7 +12,7 @@ type Query = Parameters<Store['listStatus']>[0]
 
 /** Sorts after every key that begins with the prefix before it. */
 export const AFTER_EVERY_KEY = '\u{10ffff}'
-/** Read whole rather than by the names with a prefix, of which other clusters may have very many. */
+/** Read whole rather than by names: other clusters may make up very many of them. */
 const SMALL_CLUSTER_ROWS = 2_000
 /** Names in one statement that looks for their rows. */
 const NAMES_A_TIME = 200
@@ -25,10 +25,11 @@ export async function listStatus(db: () => ReadDb, { clusterId, kind, key, keyPr
   } else {
     const cluster = await db().selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
     if (cluster === undefined) return []
-    // Of services there are few names in the fleet; of objects a cluster has a small part.
-    const ofFew = keyPrefix !== undefined && cluster.row_count > SMALL_CLUSTER_ROWS
-    const byName = kind === 'service' || kind === 'cluster' || key !== undefined || ofFew
-    for await (const rows of byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no)) found.push(...rows)
+    // Of one key there is one name. Of a service, or of a large cluster's services, names lead to fewer rows than the cluster has.
+    const isSmall = cluster.row_count <= SMALL_CLUSTER_ROWS
+    const byName = kind === 'cluster' || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
+    const rows = byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no, isSmall ? kind : null)
+    for await (const some of rows) found.push(...some)
   }
   return found
     .filter(
@@ -94,9 +95,11 @@ async function* namesInCluster(db: () => ReadDb, no: number, range: NameRange): 
     yield await statusRows(db()).where('cluster_no', '=', no).where('name_id', 'in', ids).execute()
 }
 
-async function* rowsOfCluster(db: () => ReadDb, no: number): AsyncGenerator<StatusRow[]> {
+/** `kind`: only of this one; of many rows that would make a slice as long as all of them. */
+async function* rowsOfCluster(db: () => ReadDb, no: number, kind: RowKind | null): AsyncGenerator<StatusRow[]> {
   for (let after = 0; ; ) {
-    const ofCluster = statusRows(db()).where('cluster_no', '=', no).where('name_id', '>', after)
+    let ofCluster = statusRows(db()).where('cluster_no', '=', no).where('name_id', '>', after)
+    if (kind !== null) ofCluster = ofCluster.where('names.kind', '=', kind)
     const rows: StatusRow[] = await ofCluster.orderBy('name_id').limit(SLICE_ROWS).execute()
     yield rows
     if (rows.length < SLICE_ROWS) return

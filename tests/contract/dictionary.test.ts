@@ -1,6 +1,6 @@
 // Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { KyselyPlugin } from 'kysely'
+import type { KyselyPlugin, Transaction } from 'kysely'
 import { Dictionary } from '../../server/store/dictionary.ts'
 import { FleetDictionary } from '../../server/store/fleet-dictionary.ts'
 import { RecentMap } from '../../server/store/recent-map.ts'
@@ -8,6 +8,7 @@ import { driftState, statusColumns } from '../../server/store/status-columns.ts'
 import type { StatusWrite } from '../../server/store/store.ts'
 import type { StoreDb, Tx } from '../../server/store/store-db.ts'
 import { createStatusStore, deleteStatusOfCluster } from '../../server/store/store-status.ts'
+import type { Tables } from '../../server/store/tables.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -78,6 +79,12 @@ const object = (name: string, rev: number, reason = 'r'): StatusWrite => ({
   key: `p/s//Pod/n/${name}`,
   rev,
   doc: { sync: 'Synced', health: 'Healthy', reason, message: '', sinceMs: 1 },
+})
+const service = (key: string, rev: number): StatusWrite => ({
+  kind: 'service',
+  key,
+  rev,
+  doc: { sync: 'Synced', health: 'Healthy', reason: 'r', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1 },
 })
 const delta = { complete: false, nowMs: 1 }
 
@@ -180,16 +187,31 @@ describe.each(STORES)('on $name', (kind) => {
       transformResult: async ({ result }) => result,
     }
     const write: StoreDb['write'] = (work) => db.write((tx) => work({ ...tx, sql: tx.sql.withPlugin(counter) as Tx['sql'] }))
-    const store = createStatusStore({ ...db, read: db.read, write }, { clock: systemClock, random: seededRandom(1) })
-    const many = Array.from({ length: 3_000 }, (_, n) => object(`made-up-${n}`, n + 1))
+    const read = (db.read as Transaction<Tables>).withPlugin(counter)
+    const store = createStatusStore({ ...db, read, write }, { clock: systemClock, random: seededRandom(1) })
+    const many = Array.from(
+      { length: 3_000 },
+      (_, n): StatusWrite => (n % 2 === 0 ? object(`made-up-${n}`, n + 1) : service(`p/s-${n}`, n + 1)),
+    )
     await store.upsertStatus(a, many, delta)
-    await store.upsertStatus(b, [object('x', 1), { ...object('y', 2), key: 'p/s2//Pod/n/y' }], delta)
+    await store.upsertStatus(b, [object('x', 1), { ...object('y', 2), key: 'p/s2//Pod/n/y' }, service('p/s3', 3)], delta)
+    asked.n = 0
+    for (const [of, prefix, keys] of [
+      ['object', 'p/s/', ['p/s//Pod/n/x']],
+      ['object', 'p/', ['p/s//Pod/n/x', 'p/s2//Pod/n/y']],
+      ['service', undefined, ['p/s3']],
+      ['service', 'p/t', []],
+    ] as const) {
+      const listed = await store.listStatus({ clusterId: b, kind: of, ...(prefix === undefined ? {} : { keyPrefix: prefix }) })
+      expect(listed.map(({ key }): string => key)).toEqual([...keys])
+    }
+    expect(asked.n).toBe(8)
     asked.n = 0
     await store.deleteStatusOfService(b, { project: 'p', service: 's' })
     expect(asked.n).toBeLessThan(12)
     expect((await store.listStatus({ clusterId: b, kind: 'object' })).map(({ key }) => key)).toEqual(['p/s2//Pod/n/y'])
     expect(await store.listStatus({ clusterId: b, kind: 'object', keyPrefix: 'p/s/' })).toEqual([])
-    expect(await store.listStatus({ clusterId: a, kind: 'object', keyPrefix: 'p/s/' })).toHaveLength(3_000)
+    expect(await store.listStatus({ clusterId: a, kind: 'object', keyPrefix: 'p/s/' })).toHaveLength(1_500)
     await expectExact(db)
     await db.destroy()
   })
