@@ -72,8 +72,8 @@ export async function report(store: Store, site: Site, rows: readonly ReportedRo
   }
 }
 
-/** As many at once as a server with many agents has. */
-const IN_FLIGHT = 64
+/** As many at once as a server of ten thousand agents has when all of them have news. */
+const IN_FLIGHT = 256
 export async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0
   const worker = async () => {
