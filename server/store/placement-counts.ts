@@ -33,17 +33,20 @@ const SET_WORDS: Bulk = {
   types: ['text', 'text', 'text'],
 }
 
-/** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and service. */
-export async function placementsReported(tx: Tx, reports: readonly PlacementReport[]): Promise<void> {
+/** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and service. Returns (as `placementKey`) of which there
+ *  is a desired row. */
+export async function placementsReported(tx: Tx, reports: readonly PlacementReport[]): Promise<ReadonlySet<string>> {
   const { sql: trx, engine } = tx
   const statusOf = new Map(reports.map((report) => [placementKey(report.clusterId, report), report.status]))
   const keys = reports.map(({ clusterId, project, service }) => [clusterId, project, service])
   const changed: Array<{ row: Placed; words: PlacementWords }> = []
+  const placed = new Set<string>()
   for (const row of await runBulk<Placed>(trx, engine, PLACED, keys)) {
+    placed.add(placementKey(row.cluster_id, row))
     const words = placementWords(row, statusOf.get(placementKey(row.cluster_id, row)) ?? null)
     if (words !== null && (words.sync !== row.sync || words.health !== row.health)) changed.push({ row, words })
   }
-  if (changed.length === 0) return
+  if (changed.length === 0) return placed
   const labelsOf = await labelsOfClusters(tx, new Set(changed.map(({ row }) => row.cluster_id)))
   for (const { row, words } of changed) {
     const labels = labelsOf.get(row.cluster_id) ?? {}
@@ -51,13 +54,14 @@ export async function placementsReported(tx: Tx, reports: readonly PlacementRepo
     tx.rollups.add(placementFacts({ ...row, labels, words }), 1)
   }
   for (const rows of Map.groupBy(changed, ({ words }) => wordsText(words)).values()) {
-    const placed = rows.map(({ row }) => [row.cluster_id, row.project, row.service])
+    const rowKeys = rows.map(({ row }) => [row.cluster_id, row.project, row.service])
     const [first] = rows
-    if (first !== undefined) await runBulk(trx, engine, SET_WORDS, placed, [first.words.sync, first.words.health])
+    if (first !== undefined) await runBulk(trx, engine, SET_WORDS, rowKeys, [first.words.sync, first.words.health])
   }
+  return placed
 }
 
-const placementKey = (clusterId: ClusterId, { project, service }: ServiceId): string => `${clusterId} ${project}/${service}`
+export const placementKey = (clusterId: ClusterId, { project, service }: ServiceId): string => `${clusterId} ${project}/${service}`
 
 // A subquery: SQLite would begin with the resources of all clusters where a join asks for eight.
 const LABELS: Bulk = {

@@ -2,6 +2,7 @@
 // of two copies is newer (PU2), never the order of arrival.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
+import { placementKey } from './placement-counts.ts'
 import { historyNotes, noteHistory } from './status-history.ts'
 import { type ClusterRows, type NewRow, newestOfEachKey, STATUS_ROWS_PER_CLUSTER_MAX, writeRows } from './status-rows.ts'
 import { forgetRemoved, makeRoom, nextSweep, removeOthers, removeOthersOfRange, type Sweep, sweepOf } from './status-sweep.ts'
@@ -164,12 +165,15 @@ async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
   const reports = all.flatMap(({ cluster, of, gone }) =>
     [...of.written, ...gone].map(({ kind, key, doc }) => ({ clusterId: cluster.cluster_id, kind, key, doc })),
   )
-  await noteReports(status, reports)
+  const placed = await noteReports(status, reports)
   await status.pace()
-  await noteHistory(
-    status.tx,
-    all.flatMap(({ of }) => historyNotes(of.reworded).map((note) => ({ ...note, clusterNo: of.no, nowMs: of.nowMs }))),
+  const notes = all.flatMap(({ of, cluster }) =>
+    historyNotes(of.reworded).flatMap((note) =>
+      // What an agent makes up has no history: it would grow without end.
+      placed.has(placementKey(cluster.cluster_id, note)) ? [{ ...note, clusterNo: of.no, nowMs: of.nowMs }] : [],
+    ),
   )
+  await noteHistory(status.tx, notes)
   for (const { cluster, of, gone } of all) noteChange(status, cluster.cluster_id, [...of.written, ...gone])
 }
 

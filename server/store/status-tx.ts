@@ -107,12 +107,12 @@ export interface Report {
   doc: unknown
 }
 
-/** The words of placements follow what their agents say. */
-export async function noteReports({ tx }: StatusTx, reports: readonly Report[]): Promise<void> {
+/** The words of placements follow what their agents say. Returns which of them there are. */
+export async function noteReports({ tx }: StatusTx, reports: readonly Report[]): Promise<ReadonlySet<string>> {
   const ofServices = reports.flatMap(({ clusterId, kind, key, doc }): PlacementReport[] =>
     kind === 'service' ? [{ clusterId, ...parseServiceKey(key), status: reportedService(doc) }] : [],
   )
-  if (ofServices.length > 0) await placementsReported(tx, ofServices)
+  return ofServices.length > 0 ? placementsReported(tx, ofServices) : new Set()
 }
 
 /** What came in by the door has its form; a test's may not. */

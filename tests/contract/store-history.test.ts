@@ -1,6 +1,7 @@
 // Revisions of services, and how their words changed in clusters, on both databases.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { RenderState, Store } from '../../server/store/store.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
@@ -34,6 +35,8 @@ describe.each(STORES)('histories on $name', (kind) => {
     const row = { kind: 'service' as const, key: 'default/web', rev, doc: { ...words, ...change } }
     return store.upsertStatus(clusterId, [row], { complete: false, nowMs })
   }
+  const place = (clusterId: ClusterId, of: ServiceRow | null = doc('d')) =>
+    publishOne(store, { ...web, clusterId, doc: of, setSha: null, placedBy: '' })
   const history = async (clusterId: ClusterId) =>
     (await store.statusHistory(clusterId, web, { limit: 10 })).map(({ atMs, health }) => [atMs, health])
 
@@ -85,6 +88,7 @@ describe.each(STORES)('histories on $name', (kind) => {
 
   test('HI2 a change of words is a row, and flaps within ten seconds are one', async () => {
     const a = await joinCluster(store, 'a')
+    await place(a)
     await report(a, 1, 'Progressing', 1_000)
     await report(a, 2, 'Progressing', 50_000, { message: 'only the message' })
     await report(a, 3, 'Healthy', 100_000)
@@ -103,6 +107,8 @@ describe.each(STORES)('histories on $name', (kind) => {
 
   test('HI2 a duplicate, an older copy and another cluster change nothing of a history', async () => {
     const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
+    await place(a)
+    await place(b)
     await report(a, 5, 'Healthy', 1_000)
     await report(a, 5, 'Degraded', 50_000)
     await report(a, 4, 'Degraded', 90_000)
@@ -111,9 +117,24 @@ describe.each(STORES)('histories on $name', (kind) => {
     expect(await history(b)).toEqual([[90_000, 'Degraded']])
   })
 
+  test('HI2 what a cluster shall not have has no history: an agent could make up services without end', async () => {
+    const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
+    await place(b)
+    await report(a, 1, 'Healthy', 1_000)
+    await report(a, 2, 'Degraded', 50_000)
+    expect(await history(a)).toEqual([])
+    await place(a)
+    await report(a, 3, 'Healthy', 100_000)
+    await place(a, null)
+    await report(a, 4, 'Degraded', 200_000)
+    expect(await history(a)).toEqual([[100_000, 'Healthy']])
+  })
+
   test('ST6 a history goes with its cluster', async () => {
     const a = await joinCluster(store, 'a')
+    await place(a)
     await report(a, 1, 'Healthy', 1_000)
+    expect(await history(a)).toHaveLength(1)
     await store.deleteCluster('cluster-a')
     expect(await history(a)).toEqual([])
   })

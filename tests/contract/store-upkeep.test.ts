@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import type { Store } from '../../server/store/store.ts'
 import { HISTORY_KEPT } from '../../server/store/store-upkeep.ts'
 import { type KeepBounds, keepBounds, type UpkeepTask } from '../../server/store/upkeep.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { openTables } from '../support/old-store.ts'
@@ -76,14 +77,14 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     const clusters = await Promise.all(['1', '2', '3', '4', '5', '6', '7'].map((digit) => joinCluster(store, digit)))
     const [a, b] = clusters
     if (a === undefined || b === undefined) throw new Error('no clusters')
+    const doc = { commit: 'c', digest: 'd', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+    const place = (clusterId: ClusterId, service: string, of: ServiceRow | null = doc) =>
+      publishOne(store, { ...web, service, clusterId, doc: of, setSha: null, placedBy: '' })
+    await place(a, 'web')
+    for (const cluster of clusters) await place(cluster, 'old')
     for (let i = 1; i <= HISTORY_KEPT + 7; i++) await report(a, i, i * 60_000)
     for (const cluster of clusters) await report(cluster, 1, 60_000, 'old')
-    const doc = { commit: 'c', digest: 'd', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
-    const place = (clusterId: ClusterId, service: string) =>
-      publishOne(store, { ...web, service, clusterId, doc, setSha: null, placedBy: '' })
-    await place(a, 'web')
-    await place(a, 'old')
-    await place(b, 'old')
+    for (const cluster of clusters.slice(2)) await place(cluster, 'old', null)
     await report(b, 2, 120_000, 'old')
     expect(await run(store, 'history')).toEqual([7])
     const times = async (cluster: ClusterId, service: string) =>

@@ -1,8 +1,9 @@
 // `skerry history` and the routes behind it: what is typed, what columns are printed, what is refused.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
-import { joinCluster } from '../support/store-fixtures.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -38,6 +39,8 @@ async function report(health: string, nowMs: number, rev: number): Promise<void>
   }
   const cluster = await admin.store.clusterByName('cluster-a')
   const id = cluster?.clusterId ?? (await joinCluster(admin.store, 'a'))
+  const shall = { commit: 'c', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+  await publishOne(admin.store, { clusterId: id, project: 'default', service: 'web', doc: shall, setSha: null, placedBy: '' })
   await admin.store.upsertStatus(id, [{ kind: 'service', key: 'default/web', rev, doc }], { complete: false, nowMs })
 }
 
