@@ -49,7 +49,9 @@ function judge(value: unknown, incarnation: number): StatusWrite | { key: string
 
 /** No name in Kubernetes has any of these, and a database may not take them. */
 const CONTROL_CHARACTERS = /\p{Cc}/u
-const isKey = (key: string): boolean => !CONTROL_CHARACTERS.test(key) && key.isWellFormed()
+/** An index of PostgreSQL takes no key of three times as many. */
+const KEY_BYTES_MAX = 1_024
+const isKey = (key: string): boolean => !CONTROL_CHARACTERS.test(key) && key.isWellFormed() && Buffer.byteLength(key) <= KEY_BYTES_MAX
 
 /** Two keys never mean the same: rows are counted, and their words remembered, by the service that the key names. */
 const SERVICE = '[a-z0-9][-a-z0-9]{0,62}/[a-z0-9][-a-z0-9]{0,62}'

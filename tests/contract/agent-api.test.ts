@@ -306,6 +306,12 @@ test.each([
   ['PU3 a fraction', { ...row(9), rev: 1.5 }, 'bad_document'],
   ['PU3 no key', { ...row(9), key: '' }, 'bad_document'],
   ['PU3 a key past its limit', { ...row(9), key: 'k'.repeat(1_025) }, 'bad_document'],
+  [
+    'PU3 a key of few characters and many bytes',
+    { ...row(9, null), kind: 'object', key: `shop/web//Pod/n/${'雲'.repeat(400)}` },
+    'bad_document',
+  ],
+  ['PU3 a key of some bytes', { ...row(9, null), kind: 'object', key: `shop/web//Pod/n/${'雲'.repeat(300)}` }, null],
   ['PU3 a service without a project', { ...row(9), key: 'web' }, 'bad_document'],
   ['PU3 a service with a third name', { ...row(9), key: 'shop/web/x' }, 'bad_document'],
   ['PU3 an object of no service', { ...row(9, null), kind: 'object', key: 'web' }, 'bad_document'],
