@@ -92,8 +92,8 @@ export async function walkSince(source: StatusRows, walk: SinceWalk): Promise<Ro
 }
 
 const CHUNK_MAX = 20_000
-/** Beyond every time; safe to add to. */
-const TIME_MAX = 2 ** 52
+/** No time is beyond it. */
+const TIME_MAX = Number.MAX_SAFE_INTEGER
 
 export const sincePosition = (row: StatusRow): Position => [row.since_ms ?? 0, row.cluster_no, row.name_id]
 export const compareRows = (a: StatusRow, b: StatusRow): number =>

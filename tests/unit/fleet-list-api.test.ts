@@ -69,6 +69,20 @@ test('QY2 what goes on a list is for its filters and its sort; the size of pages
     })
 })
 
+test.each(['oldest', 'newest', 'health', 'name'])('QY1 a row whose clock is far ahead is in a list with sort=%s', async (sort) => {
+  const id = await joinCluster(admin.store, 'd')
+  const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: Number.MAX_SAFE_INTEGER }
+  await admin.store.upsertStatus(id, [{ kind: 'object', key: 'default/web//ConfigMap/web/x', rev: 1, doc }], { complete: false, nowMs: 1 })
+  expect((await list(`sort=${sort}`)).items.map(({ cluster }) => cluster)).toContain('cluster-d')
+  const pages: string[] = []
+  for (let next: string | null = ''; next !== null; ) {
+    const page: List = await list(`sort=${sort}&limit=2&continue=${next}`)
+    pages.push(...page.items.map(({ cluster, name }) => `${cluster.slice(-1)}${name}`))
+    next = page.continue
+  }
+  expect(pages.sort().join(' ')).toBe('ax ay bx by cx cy dx')
+})
+
 test.each([
   ['newest', ['x', 1, 2]],
   ['newest', [1.5, null, null]],
