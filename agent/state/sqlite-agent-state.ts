@@ -101,16 +101,21 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
   return {
     identity,
-    setIdentity: (next) =>
+    setIdentity: (next) => {
+      const grew = identity()?.incarnation !== next.incarnation
       write(() => {
-        const grew = identity()?.incarnation !== next.incarnation
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
         if (!grew) return
         writeMeta('next_incarnation', '')
         renumber(next.incarnation * REV_INCARNATION)
-      }),
-    wantNextIncarnation: () => void write(() => writeMeta('next_incarnation', 'wanted')),
+      })
+      if (grew) emptyLog(db)
+    },
+    wantNextIncarnation: () => {
+      write(() => void writeMeta('next_incarnation', 'wanted'))
+      emptyLog(db)
+    },
     wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
@@ -266,6 +271,15 @@ const damaged = (path: string, cause: unknown): AppError =>
     },
     { cause },
   )
+
+/** What is in the file itself is not lost with the end of its log, which disks that lie about a sync lose first. For the few facts without which nobody lets this agent in again. */
+function emptyLog(db: Database): void {
+  try {
+    db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+  }
+}
 
 /** So that the log is written from its beginning again. It keeps its length, which is space that nobody else can take. */
 function foldLog(db: Database): void {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OUTBOX_EVENT_BYTES_MAX, OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -101,6 +101,27 @@ describe('outbox', () => {
     expect(state.outbox(1)[0]?.rev).toBe(REV_INCARNATION + 501)
     state.setIdentity({ ...identity, incarnation: 2 })
     expect(state.outbox(1)[0]?.rev).toBe(2 * REV_INCARNATION + 1)
+  })
+
+  test('SE4 whatever end its log loses, an agent knows its incarnation, and that it asked for the next one', () => {
+    const { dir, state } = open()
+    state.setIdentity(identity)
+    const copies = [1, 2].map((incarnation) => {
+      if (incarnation === 2) state.setIdentity({ ...identity, incarnation })
+      state.wantNextIncarnation()
+      state.widenInventory(web, [{ ref: ref(`a${incarnation}`), apiVersion: 'v1' }])
+      const copy = join(dir, `copy-${incarnation}.sqlite`)
+      copyFileSync(join(dir, 'agent.sqlite'), copy) // a log that is cut at its very beginning is none
+      return copy
+    })
+    const held = copies.map((copy) => {
+      const without = openAgentState(copy)
+      return [without.identity()?.incarnation, without.wantsNextIncarnation(), without.inventory(web).length]
+    })
+    expect(held).toEqual([
+      [1, true, 0],
+      [2, true, 1],
+    ])
   })
 
   test('PU1 a new incarnation sends every row again, acknowledged ones too, in their order, and an inventory is due', () => {
