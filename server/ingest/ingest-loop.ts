@@ -59,10 +59,9 @@ class IngestLoop implements Ingest {
   }
 
   async run(): Promise<void> {
-    const { clock, stopping } = this.deps
-    for (const repository of await this.list('Repository')) this.agenda.soonest(repositoryKey(repository), clock.nowMs())
+    const { stopping } = this.deps
     // What changed while nobody looked: labels, specs, confirmations, statuses.
-    for (const service of await this.list('Service')) this.agenda.soonest(serviceKeyText(service), clock.nowMs())
+    for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
       for (const key of this.agenda.takeDue()) this.start(key)
       await this.agenda.wait(stopping)
@@ -84,7 +83,27 @@ class IngestLoop implements Ingest {
   }
 
   async clustersChanged(): Promise<void> {
-    await settled((await this.list('Service')).map((service) => this.services.run(serviceKeyText(service))))
+    const services = await this.list('Service').catch((error: unknown) => {
+      void this.enterAll('Service') // else nobody would look before the next change
+      throw error
+    })
+    await settled(services.map((service) => this.services.run(serviceKeyText(service))))
+  }
+
+  /** As due now, as soon as the store can be read. */
+  private async enterAll(kind: 'Repository' | 'Service'): Promise<void> {
+    const { clock, log, random, stopping } = this.deps
+    for (let attempt = 0; !stopping.aborted; attempt++) {
+      try {
+        const resources = await this.list(kind)
+        for (const one of resources) this.agenda.soonest(kind === 'Repository' ? repositoryKey(one) : serviceKeyText(one), clock.nowMs())
+        return
+      } catch (error) {
+        const retryInMs = backoffMs(attempt, RETRY, random)
+        log.warn('what there is to look at cannot be read', { kind, attempt, retryInMs, error: describeError(error) })
+        await clock.sleep(retryInMs, stopping)
+      }
+    }
   }
 
   private start(key: RepositoryKey | ServiceKeyText): void {

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+import { eventually } from '../support/kube-cluster.ts'
 
 let kit: IngestKit
 let one: ClusterId
@@ -351,4 +353,37 @@ describe('targets', () => {
     expect(await kit.store.desiredInCluster(one)).toEqual([])
     expect(await kit.row(two)).not.toBeNull()
   })
+})
+
+/** The store cannot be reached for the next list. */
+function failNextList(): void {
+  const { listResources } = kit.store
+  kit.store.listResources = async () => {
+    kit.store.listResources = listResources
+    throw new AppError('store_unreachable', { detail: 'just now' })
+  }
+}
+
+test('IN8 ST14 a store that cannot be reached in the first moment of a server is asked again', async () => {
+  await kit.git.commit({ 'shop/a.yaml': configMap('a', 'while it was down') }, 'second')
+  failNextList()
+  const stop = new AbortController()
+  const running = kit.restarted(stop.signal).run()
+  const before = await kit.row(one)
+  await eventually('it is published', async () => (await kit.row(one))?.commit !== before?.commit)
+  stop.abort()
+  await running
+})
+
+test('IN8 ST14 clusters that changed when the store could not be reached get their services all the same', async () => {
+  const stop = new AbortController()
+  const ingest = kit.restarted(stop.signal)
+  const running = ingest.run()
+  await Bun.sleep(200) // it has listed them all
+  const three = await kit.join('3')
+  failNextList()
+  await expect(ingest.clustersChanged()).rejects.toMatchObject({ code: 'store_unreachable' })
+  await eventually('it is placed there', async () => (await kit.row(three)) !== null)
+  stop.abort()
+  await running
 })
