@@ -4,9 +4,9 @@ import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../shared/protocol/error.ts'
 
 /** How much one commit takes: this many writes… */
-export const GROUP_MAX = 128
-/** …and rows, unless one alone has more. */
-export const GROUP_ROWS_MAX = 2_000
+export const GROUP_MAX = 256
+/** …and rows, unless one alone has more: the more of them, the more share the pages that they change. */
+export const GROUP_ROWS_MAX = 8_000
 
 export interface GroupWriter<I, O> {
   /** About how many rows there are to write. */
