@@ -103,12 +103,12 @@ interface Pushes {
 
 async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, reading, waiting }: Pushes): Promise<Response> {
   const agent = deps.sessions.authorize(request.headers.get('authorization'))
-  admitPush(deps.store) // before its body is read…
+  admitPush(deps.store, agent) // before its body is read…
   const replaced = new AbortController()
   const turn = turns.begin(agent.agentId, () => replaced.abort())
   const ready = async () => {
     await turn.go()
-    admitPush(deps.store) // …and before anything is made of it
+    admitPush(deps.store, agent) // …and before anything is made of it
   }
   try {
     const bytes = await readInflated(request, STATUS_BODY_BYTES_MAX, { budget: reading, signal: replaced.signal, ready })
@@ -127,8 +127,8 @@ async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, read
 const WAITING_RETRY_MS = 5_000
 
 /** PU9 */
-function admitPush(store: Pick<Store, 'statusBacklog'>): void {
-  const retryAfterMs = store.statusBacklog.retryAfterMs()
+function admitPush(store: Pick<Store, 'statusBacklog'>, { clusterId }: AgentRecord): void {
+  const retryAfterMs = store.statusBacklog.retryAfterMs(clusterId)
   if (retryAfterMs !== null) throw behind(retryAfterMs)
 }
 const behind = (retryAfterMs: number): AppError =>

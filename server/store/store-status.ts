@@ -29,10 +29,10 @@ export function createStatusStore(db: StoreDb, { clock, random }: { clock: Clock
   })
   return {
     upsertStatus: async (clusterId, rows, options) => {
-      const retryAfterMs = backlog.retryAfterMs()
+      const retryAfterMs = backlog.retryAfterMs(clusterId)
       if (retryAfterMs !== null)
         throw new AppError('too_many_requests', { doing: 'take status', detail: 'the store is behind', retryAfterMs })
-      const leave = backlog.enter(Math.max(1, rows.length))
+      const leave = backlog.enter(Math.max(1, rows.length), clusterId)
       try {
         return await together({ clusterId, rows, options })
       } finally {

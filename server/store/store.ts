@@ -297,7 +297,7 @@ export interface Store {
     options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
   ): Promise<{ ack: number; had: number; changed: StatusWrite[]; tooMany?: string[] }>
   /** PU9: null: a push has room; else when its agent shall come back, and `upsertStatus` throws `too_many_requests`. */
-  readonly statusBacklog: { retryAfterMs(): number | null }
+  readonly statusBacklog: { retryAfterMs(clusterId?: ClusterId): number | null }
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>

@@ -96,6 +96,8 @@ describe.each(STORES)('on $name', (kind) => {
     expect((await first).ack).toBe(1)
     expect((await second).ack).toBe(2)
     expect(store.statusBacklog.retryAfterMs()).toBeNull()
+    expect(await retryOf(store.upsertStatus(a, [object('z', 3)], delta))).toBe(retryAfterMs)
+    clock.jump(retryAfterMs)
     expect((await store.upsertStatus(a, [object('z', 3)], delta)).changed).toHaveLength(1)
     await db.destroy()
   })

@@ -65,3 +65,49 @@ test('PU9 of a store that does nothing at all one stays away for as long as it d
   const told = Array.from({ length: 500 }, () => backlog.retryAfterMs() ?? 0)
   expect([Math.min(...told) >= 30_000, Math.max(...told) <= 60_000]).toEqual([true, true])
 })
+
+test('PU9 who comes back when it was told to has its turn; who comes before it, again and again, has none', () => {
+  const { clock, backlog } = start()
+  const leave = backlog.enter(BACKLOG_ROWS_MAX, 'full')
+  const [patient, pushy] = [backlog.retryAfterMs('patient') ?? 0, backlog.retryAfterMs('pushy') ?? 0]
+  expect(Math.min(patient, pushy)).toBeGreaterThanOrEqual(1_000)
+  leave()
+  expect(backlog.retryAfterMs('new')).toBeNull()
+  expect(backlog.retryAfterMs('pushy')).toBe(pushy) // there is room, but it is for others
+  backlog.enter(BACKLOG_ROWS_MAX, 'new')
+  clock.jump(patient)
+  expect(backlog.retryAfterMs('patient')).toBeNull()
+  backlog.enter(20, 'patient')
+  expect(backlog.retryAfterMs('patient')).toBeGreaterThanOrEqual(1_000) // one turn
+  backlog.enter(BACKLOG_ROWS_MAX, 'another')
+  clock.jump(60_000)
+  expect(backlog.retryAfterMs('pushy')).toBeGreaterThanOrEqual(1_000) // there is no end to turns, but to rows
+})
+
+test('PU9 with those who never wait, and push all they can, the others still have their turns', () => {
+  const { clock, backlog } = start()
+  const queue: Array<{ rows: number; leave: () => void }> = []
+  const enter = (rows: number, who: string) => queue.push({ rows, leave: backlog.enter(rows, who) })
+  const pushy = Array.from({ length: 25 }, (_, n) => `pushy-${n}`)
+  const dueMs = new Map(Array.from({ length: 200 }, (_, n) => [`patient-${n}`, 10_000 + n * 50]))
+  for (let ms = 0; ms < 150_000; ms += 25) {
+    for (let left = 500; left > 0 && queue[0] !== undefined; ) {
+      const taken = Math.min(left, queue[0].rows)
+      left -= taken
+      queue[0].rows -= taken
+      if (queue[0].rows === 0) queue.shift()?.leave()
+    }
+    for (const who of pushy) if (backlog.retryAfterMs(who) === null) enter(5_000, who)
+    for (const [who, atMs] of dueMs) {
+      if (ms < atMs) continue
+      const retryMs = backlog.retryAfterMs(who)
+      if (retryMs !== null) dueMs.set(who, ms + retryMs)
+      else {
+        enter(20, who)
+        dueMs.delete(who)
+      }
+    }
+    clock.jump(25)
+  }
+  expect(dueMs.size).toBe(0)
+})
