@@ -13,6 +13,8 @@ const BACKLOG_ROWS_OF_TURNS_MAX = 2 * BACKLOG_ROWS_MAX
 /** Clocks of two machines. */
 const EARLY_MS = 250
 const TURNS_MAX = 40_000
+/** How late it may come: agents spread themselves beyond what they were told. */
+const TURN_KEPT_MS = 900_000
 const RETRY_MIN_MS = 1_000
 const RETRY_MAX_MS = 60_000
 /** A write takes so long as far as one knows before the first was done. */
@@ -65,7 +67,7 @@ export class Backlog {
     const nowMs = this.#clock.nowMs()
     const leftMs = (this.#turns.get(who) ?? Number.NEGATIVE_INFINITY) - nowMs
     if (leftMs > EARLY_MS && leftMs <= RETRY_MAX_MS) return leftMs
-    const isTurn = leftMs > -RETRY_MAX_MS && leftMs <= EARLY_MS
+    const isTurn = leftMs > -TURN_KEPT_MS && leftMs <= EARLY_MS
     const [oldest] = this.#entries
     const ageMs = oldest === undefined ? 0 : nowMs - oldest.sinceMs
     if (isTurn ? this.#rows < BACKLOG_ROWS_OF_TURNS_MAX : this.#rows < BACKLOG_ROWS_MAX && ageMs < BACKLOG_AGE_MAX_MS) return null
