@@ -262,7 +262,9 @@ async function startOn(
       const written = new AbortController()
       await Promise.race([http.stop().finally(() => written.abort()), clock.sleep(DRAIN_MS_MAX, written.signal)])
       await http.stop(true) // what is slower than that
-      await Promise.all(loops)
+      // One that failed keeps nobody from closing: connections that stay open would keep the process.
+      for (const ended of await Promise.allSettled(loops))
+        if (ended.status === 'rejected') log.error('part of the server had ended', { error: describeError(ended.reason) })
       await closeFiles()
       log.info('server stopped')
     },
