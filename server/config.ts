@@ -1,7 +1,7 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
-import { EVENTS_MAX } from './store/store-events.ts'
-import { RETENTION } from './store/upkeep.ts'
+import { EVENTS_MAX } from './store/status/store-events.ts'
+import { RETENTION } from './store/upkeep/upkeep.ts'
 
 export const SERVER_OPTIONS = {
   data: {

@@ -8,7 +8,7 @@ import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import { parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
-import { writeTokenFile } from './access/api-tokens.ts'
+import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { startServer } from './server.ts'
 import { readStorePlace } from './store-place.ts'
@@ -35,6 +35,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   try {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const folder = openDataFolder(data)
+    if (tokenFile !== undefined) await checkTokenFile(tokenFile)
     const options = {
       dataDir: folder.path,
       store: place,

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { AppError } from '../shared/protocol/error.ts'
-import { type PostgresTarget, parsePostgresUrl, passwordOf } from './store/postgres-url.ts'
+import { type PostgresTarget, parsePostgresUrl, passwordOf } from './store/engines/postgres-url.ts'
 
 export interface StoreInput {
   /** `--store` or its environment name. */

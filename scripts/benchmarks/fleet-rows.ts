@@ -1,6 +1,13 @@
 // A fleet as a store of schema 3 would hold it, from a number of clusters and nothing else: services that not every cluster has, names that all share and some that are one
 // cluster's own, rollouts under way, faults with many different messages, drifts. The same numbers give the same rows.
-import { nameParts, type RowKind, type StateParts, stateDigest, stateText, statusColumns } from '../../server/store/status-columns.ts'
+import {
+  nameParts,
+  type RowKind,
+  type StateParts,
+  stateDigest,
+  stateText,
+  statusColumns,
+} from '../../server/store/status/status-columns.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
@@ -46,7 +53,7 @@ const EVERYWHERE = [
   'cert-manager', 'backup', 'printer', 'signage', 'camera', 'scanner', 'loyalty', 'mqtt',
 ] // biome-ignore format: a list of words
 const REGIONAL = ['tax', 'payments', 'language', 'weather', 'customs', 'fuel', 'lottery', 'pharmacy']
-export const SERVICES_EACH = 20
+const SERVICES_EACH = 20
 
 const OBJECT_KINDS: ReadonlyArray<readonly [groupKind: string, name: string, images: number]> = [
   ['apps/Deployment', '', 2],

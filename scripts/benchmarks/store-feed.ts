@@ -2,8 +2,8 @@
 // worth of store that hears of the first one's commits by NOTIFY. The time begins right before the commit, so the commit itself is in it.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { openPostgresStore } from '../../server/store/kysely-store.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import { changeViewSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'

@@ -1,9 +1,9 @@
 // Fills a new fleet store of either engine with a fleet (fleet-rows.ts), past the server's own code, which would take hours for two million rows. Indices come last.
 //   bun scripts/benchmarks/store-fleet.ts FILE [CLUSTERS] [OBJECTS]     makes a SQLite store
 import { type Kysely, sql } from 'kysely'
-import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
-import { rebuildCounts } from '../../server/store/rollup-recount.ts'
+import { rebuildCounts } from '../../server/store/counts/rollup-recount.ts'
+import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'

@@ -1,9 +1,9 @@
 // From the end of a commit to each of a hundred readers of server-sent events in another process, at two hundred commits a second, on both databases.
 import { join } from 'node:path'
 import { createChangeStreams } from '../../server/http/change-stream.ts'
-import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
-import { createChangeStore } from '../../server/store/store-changes.ts'
+import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
+import { createChangeStore } from '../../server/store/feed/store-changes.ts'
 import { type Connections, createStoreDb } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createDataFolder } from '../local-cluster/child-process.ts'

@@ -1,9 +1,9 @@
 // Status rows a second that are durable in the store, with everything that goes along: checks of revs, roll-ups, the change feed, commits shared by those who come together.
 // Each cluster says all it has once (53 rows) and then twenty rows of change, twice; pushes of different clusters come in no order, and as many are under way as a server has.
 import { join } from 'node:path'
+import { RollupDeltas } from '../../server/store/counts/rollup-deltas.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { openPostgresStore } from '../../server/store/kysely-store.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
-import { RollupDeltas } from '../../server/store/rollup-deltas.ts'
 import type { Store } from '../../server/store/store.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom, systemRandom } from '../../shared/runtime/random.ts'

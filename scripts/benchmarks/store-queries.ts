@@ -2,8 +2,8 @@
 // server's own loop runs while questions and reports come in together.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
+import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'

@@ -1,8 +1,10 @@
 // API tokens: 256 random bits that people and tools show. The store holds SHA-256 of them: a look-up by hash leaks nothing by its timing, because whoever
 // guesses cannot steer the hash. No passwords anywhere.
 import { randomBytes } from 'node:crypto'
-import { chmod, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, open, rm, writeFile } from 'node:fs/promises'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Store } from '../store/store.ts'
 
@@ -53,6 +55,22 @@ export function createApiTokens(store: Pick<Store, 'createApiToken' | 'apiTokenB
 export const newSecret = (): string => randomBytes(32).toString('base64url')
 /** `<prefix>-` and 8 hex digits: a name for a row, no secret. */
 export const newId = (prefix: string): string => `${prefix}-${randomBytes(4).toString('hex')}`
+
+/** Before there is a token, which is told once only: throws `bad_options` for a file that could not be written. Leaves one that is there as it is. */
+export async function checkTokenFile(path: string): Promise<void> {
+  try {
+    const isThere = existsSync(path)
+    await (await open(path, 'a', 0o600)).close()
+    if (!isThere) await rm(path)
+  } catch (error) {
+    const detail = `--admin-token-file ${path} cannot be written`
+    throw new AppError(
+      'bad_options',
+      { detail, remedy: 'Name a file in a folder that is there and that the server may write to.' },
+      { cause: error },
+    )
+  }
+}
 
 /** For whoever starts the server: readable by its user only, also if the file was there before. */
 export async function writeTokenFile(path: string, token: string): Promise<void> {

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { contentFilesIn } from '../store/content-files.ts'
-import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content-names.ts'
-import { createFileContentStore } from '../store/file-content-store.ts'
-import type { ContentReference } from '../store/store-file.ts'
+import { contentFilesIn } from '../store/content/content-files.ts'
+import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'
+import { createFileContentStore } from '../store/content/file-content-store.ts'
+import type { ContentReference } from '../store/engines/store-file.ts'
 import type { Findings } from './findings.ts'
 
 export interface CheckContentDeps {

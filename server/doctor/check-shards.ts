@@ -11,7 +11,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { SHARD_COUNT, shardOf } from '../desired/shard-files.ts'
 import { examineShard } from '../desired/shard-report.ts'
-import { readKnownShards, readWanted, type StoreLook, type WantedCluster } from '../store/store-check.ts'
+import { readKnownShards, readWanted, type StoreLook, type WantedCluster } from '../store/upkeep/store-check.ts'
 import type { FindingCode, Findings } from './findings.ts'
 
 export interface CheckShardsDeps {

@@ -8,6 +8,7 @@ import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { STORE } from '../backup/manifest.ts'
+import { type ContentReference, SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import {
   findBrokenRules,
   findStoreDamage,
@@ -15,8 +16,7 @@ import {
   readContentReferences,
   readRestoreProofs,
   type StoreLook,
-} from '../store/store-check.ts'
-import { type ContentReference, SCHEMA_NEWEST } from '../store/store-file.ts'
+} from '../store/upkeep/store-check.ts'
 import type { PostgresPlace } from '../store-place.ts'
 import { checkContent } from './check-content.ts'
 import { checkFolder, checkKeys } from './check-folder.ts'

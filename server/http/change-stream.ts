@@ -2,7 +2,7 @@
 // by the idle timeout of its connection.
 import { READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import type { Change, ChangeFeed, FollowOptions } from '../store/change-feed.ts'
+import type { Change, ChangeFeed, FollowOptions } from '../store/feed/change-feed.ts'
 
 export const STREAMS_MAX = 1_000
 /** Below the idle timeouts of this server (30 s) and of proxies on the way. */

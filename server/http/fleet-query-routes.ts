@@ -15,7 +15,7 @@ import {
 } from '../../shared/model/views.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
-import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/fleet-queries.ts'
+import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/queries/fleet-queries.ts'
 import type { Confirmation } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'

@@ -8,8 +8,8 @@ import { type LabelSelector, parseSelectorText } from '../../shared/model/labels
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { CLUSTER_SORTS, LIVENESS_WORDS, OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { WORDS_MAX } from '../store/fleet-filter.ts'
-import type { Position } from '../store/fleet-queries.ts'
+import { WORDS_MAX } from '../store/queries/fleet-filter.ts'
+import type { Position } from '../store/queries/fleet-queries.ts'
 import { continueQuery, limitQuery } from './query.ts'
 
 const text = (max: number) => z.string().min(1).max(max).optional()

@@ -18,7 +18,7 @@ import {
   repositoryStatusView,
   serviceStatusView,
 } from '../fleet/status-view.ts'
-import type { AwayOfService } from '../store/rollups.ts'
+import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource } from '../store/store.ts'
 
 type AnyView = RepositoryView | ServiceView | ClusterView

@@ -3,7 +3,7 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import type { ContentStore } from '../store/content-store.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import type { ServiceRenderer } from './service-render.ts'
 

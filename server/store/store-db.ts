@@ -3,8 +3,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Kysely, Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { ChangeLog } from './change-log.ts'
-import { RollupDeltas } from './rollup-deltas.ts'
+import { RollupDeltas } from './counts/rollup-deltas.ts'
+import { ChangeLog } from './feed/change-log.ts'
 import type { Tables } from './tables.ts'
 
 export type Engine = 'sqlite' | 'postgres'

@@ -5,12 +5,12 @@ import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import { type Bulk, runBulk } from './bulk.ts'
-import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './placement-counts.ts'
+import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
-import { noteSet } from './revision-log.ts'
 import type { DesiredService, Store } from './store.ts'
 import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
+import { noteSet } from './upkeep/revision-log.ts'
 
 type DesiredStore = Pick<Store, 'desiredInCluster' | 'desiredOfService' | 'publish' | 'clusterOrdinals'>
 

@@ -1,5 +1,5 @@
 // What waits for a person, and the tokens that people come with.
-import type { ChangeNote } from './change-log.ts'
+import type { ChangeNote } from './feed/change-log.ts'
 import type { Confirmation, Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'

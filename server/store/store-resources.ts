@@ -1,15 +1,15 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
-import type { ChangeNote } from './change-log.ts'
 import { nextNumber } from './counters.ts'
-import { clusterRelabelled } from './placement-counts.ts'
-import { forgetRevisions, noteRevision } from './revision-log.ts'
+import { clusterRelabelled } from './counts/placement-counts.ts'
+import type { ChangeNote } from './feed/change-log.ts'
 import type { Page, ResourceKey, Store, StoredResource } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
 import { confirmationNote } from './store-people.ts'
 import { readError, readLabels, type Tables, writeError } from './tables.ts'
+import { forgetRevisions, noteRevision } from './upkeep/revision-log.ts'
 
 type ResourceStore = Pick<
   Store,

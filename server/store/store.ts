@@ -6,10 +6,10 @@ import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
-import type { ChangeFeed } from './change-feed.ts'
-import type { FleetQueries } from './fleet-queries.ts'
-import type { Rollups } from './rollups.ts'
-import type { StoreUpkeep } from './upkeep.ts'
+import type { Rollups } from './counts/rollups.ts'
+import type { ChangeFeed } from './feed/change-feed.ts'
+import type { FleetQueries } from './queries/fleet-queries.ts'
+import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]

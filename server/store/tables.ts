@@ -6,7 +6,7 @@ import type { ChangeTopic } from '../../shared/model/change.ts'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
-import type { RollupDimension } from './rollup-deltas.ts'
+import type { RollupDimension } from './counts/rollup-deltas.ts'
 import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './store.ts'
 
 export interface Tables {

@@ -2,8 +2,8 @@
 // nothing of what was undone. On PostgreSQL the writers are processes of their own, and one is killed in the middle; on SQLite the file is closed and opened again.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { createChangeStore } from '../../server/store/feed/store-changes.ts'
 import type { Store } from '../../server/store/store.ts'
-import { createChangeStore } from '../../server/store/store-changes.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readEventStream, type StreamEvent } from '../../server/cli/event-stream.ts'
 import { createChangeStreams, STREAMS_MAX } from '../../server/http/change-stream.ts'
-import type { Change, ChangeFeed, FeedChanges, FeedIdle } from '../../server/store/change-feed.ts'
+import type { Change, ChangeFeed, FeedChanges, FeedIdle } from '../../server/store/feed/change-feed.ts'
 import type { Store } from '../../server/store/store.ts'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 

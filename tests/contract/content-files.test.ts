@@ -1,6 +1,6 @@
 // The folder in memory that the property of ST12 runs on does what a real one does.
 import { describe, expect, test } from 'bun:test'
-import { type ContentFiles, contentFilesIn } from '../../server/store/content-files.ts'
+import { type ContentFiles, contentFilesIn } from '../../server/store/content/content-files.ts'
 import { createMemoryFolder } from '../support/memory-content-files.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 

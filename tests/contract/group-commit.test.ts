@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/group-commit.ts'
+import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/status/group-commit.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { openDb, STORES, type StoreKind } from '../support/stores.ts'
 

@@ -5,8 +5,8 @@ import { hostname } from 'node:os'
 import { sql as raw } from 'kysely'
 import { type LocalPostgres, startPostgres } from '../../scripts/local-cluster/postgres.ts'
 import { startServer } from '../../server/server.ts'
-import { connectPostgres, type PostgresConnect } from '../../server/store/connections.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
+import { connectPostgres, type PostgresConnect } from '../../server/store/engines/connections.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import type { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
@@ -94,8 +94,8 @@ test('ST13 a second server is refused with the name of the first, and served onc
   await second.destroy()
 
   const script = `
-    import { connectPostgres } from ${JSON.stringify(`${import.meta.dir}/../../server/store/connections.ts`)}
-    import { parsePostgresUrl } from ${JSON.stringify(`${import.meta.dir}/../../server/store/postgres-url.ts`)}
+    import { connectPostgres } from ${JSON.stringify(`${import.meta.dir}/../../server/store/engines/connections.ts`)}
+    import { parsePostgresUrl } from ${JSON.stringify(`${import.meta.dir}/../../server/store/engines/postgres-url.ts`)}
     import { systemClock } from ${JSON.stringify(`${import.meta.dir}/../../shared/runtime/clock.ts`)}
     await connectPostgres({ target: parsePostgresUrl(process.env.URL), only: { patienceMs: 0, onTaken() {} } }, systemClock)
     process.stdout.write('has it')

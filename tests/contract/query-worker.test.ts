@@ -2,10 +2,16 @@
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
-import type { FleetQuestion } from '../../server/store/fleet-queries.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import type { FleetQuestion } from '../../server/store/queries/fleet-queries.ts'
+import {
+  QUERIES_WAITING_MAX,
+  QUERY_MS_MAX,
+  type QueryAnswer,
+  type QueryRequest,
+  WorkerQueries,
+} from '../../server/store/queries/worker-queries.ts'
 import type { Store } from '../../server/store/store.ts'
-import { QUERIES_WAITING_MAX, QUERY_MS_MAX, type QueryAnswer, type QueryRequest, WorkerQueries } from '../../server/store/worker-queries.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'

@@ -1,7 +1,7 @@
 // A migration that was released cannot change by accident: stores that had it would never get what is new in it.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
+import { MIGRATIONS, migrate } from '../../server/store/schema/migrations.ts'
 import { openTables } from '../support/old-store.ts'
 import { STORES, type StoreKind } from '../support/stores.ts'
 

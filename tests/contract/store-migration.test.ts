@@ -3,9 +3,9 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { connectSqlite } from '../../server/store/connections.ts'
-import { MIGRATIONS, migrate } from '../../server/store/migrations.ts'
-import { countDifferences, wordDifferences } from '../../server/store/rollup-recount.ts'
+import { countDifferences, wordDifferences } from '../../server/store/counts/rollup-recount.ts'
+import { connectSqlite } from '../../server/store/engines/connections.ts'
+import { MIGRATIONS, migrate } from '../../server/store/schema/migrations.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { FIXTURES, makeOldStore, openTables, readAnswers } from '../support/old-store.ts'
 import { readPort } from '../support/read-port.ts'
@@ -202,7 +202,7 @@ test.skipIf(!canMountSmallDisk)(
     raw.close()
     const disk = mountSmallDisk(1) // where SQLite has its own files
     try {
-      const script = `const { connectSqlite } = await import(${JSON.stringify(join(import.meta.dir, '../../server/store/connections.ts'))})
+      const script = `const { connectSqlite } = await import(${JSON.stringify(join(import.meta.dir, '../../server/store/engines/connections.ts'))})
       const told = []
       const { close } = await connectSqlite(process.env.STORE, ({ what }) => told.push(what))
       await close()

@@ -60,7 +60,11 @@ test('BI1 server and agent take a commit to a cluster from a read-only root', as
   }
   const server = start('skerry', data, serverFlags)
   await waitUntil('server in the sandbox', async () => (await fetch(`${url}/readyz`)).ok, { child: server })
-  await waitUntil('admin token', async () => existsSync(join(data, 'admin.token')), { child: server })
+  await waitUntil(
+    'admin token',
+    async () => existsSync(join(data, 'admin.token')) && readFileSync(join(data, 'admin.token'), 'utf8').endsWith('\n'),
+    { child: server },
+  )
   const token = readFileSync(join(data, 'admin.token'), 'utf8').trim()
   const env = { SKERRY_SERVER: url, SKERRY_TOKEN: token }
   const skerry = (args: string[], stdin = '') => {

@@ -43,7 +43,7 @@ export const MUTATIONS = {
     options: { weights: { ...BUSY, vanish: 8 }, network: WORST },
   },
   'a status row counts whatever its rev': {
-    file: 'server/store/status-rows.ts',
+    file: 'server/store/status/status-rows.ts',
     from: 'held === undefined || row.rev > held.rev',
     to: 'true',
     histories: 60,

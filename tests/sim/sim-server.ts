@@ -19,7 +19,7 @@ import { createRestoreActions, type RestoreActions } from '../../server/fleet/re
 import { createRestoreGate, recordAhead } from '../../server/fleet/restore-gate.ts'
 import { type AgentRoutes, createAgentRoutes } from '../../server/http/agent-routes.ts'
 import { createDrain } from '../../server/http/drain.ts'
-import type { ContentStore } from '../../server/store/content-store.ts'
+import type { ContentStore } from '../../server/store/content/content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { DesiredService, Store } from '../../server/store/store.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'

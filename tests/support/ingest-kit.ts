@@ -4,7 +4,7 @@ import { createGitServer, type FileChanges } from '../../scripts/local-cluster/g
 import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
 import { createGitSources } from '../../server/ingest/git-sources.ts'
 import { createIngest } from '../../server/ingest/ingest-loop.ts'
-import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey, Store } from '../../server/store/store.ts'
 import type { Position } from '../../shared/crdt/position.ts'

@@ -1,5 +1,5 @@
 // A folder of the content store in memory, with inodes, of which each step waits until a test lets it happen.
-import type { ContentFiles } from '../../server/store/content-files.ts'
+import type { ContentFiles } from '../../server/store/content/content-files.ts'
 
 interface Inode {
   bytes: Uint8Array

@@ -1,6 +1,6 @@
 // What fleet queries have to answer, worked out the long way: every row of a generated fleet in memory, one filter after the other, one sort.
 import { type ClusterRows, FleetRows, type FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
-import type { ObjectQuery, PlacementQuery } from '../../server/store/fleet-queries.ts'
+import type { ObjectQuery, PlacementQuery } from '../../server/store/queries/fleet-queries.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import { HEALTH_WORST } from '../../shared/model/status.ts'
 

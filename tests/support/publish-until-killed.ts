@@ -1,7 +1,7 @@
 // A process of its own for publish-replay.test.ts: publishes twice into the folder given and dies where the second one enters the shard.
 import { join } from 'node:path'
 import { publishRevisions } from '../../server/desired/publisher.ts'
-import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'

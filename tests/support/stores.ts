@@ -1,9 +1,9 @@
 // The two databases that a fleet store can be in: what is said of a store is shown on both.
 import { join } from 'node:path'
 import type { DatabaseOrder } from '../../scripts/local-cluster/postgres.ts'
-import { connectPostgres, connectSqlite } from '../../server/store/connections.ts'
+import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'
+import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { openPostgresStore, openSqliteStore } from '../../server/store/kysely-store.ts'
-import { parsePostgresUrl } from '../../server/store/postgres-url.ts'
 import type { Store } from '../../server/store/store.ts'
 import { type Connections, createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'

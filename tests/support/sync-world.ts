@@ -24,7 +24,7 @@ import { createRestoreActions, type RestoreActions } from '../../server/fleet/re
 import { createRestoreGate, type RestoreGate, recordAhead } from '../../server/fleet/restore-gate.ts'
 import { type AgentRoutes, createAgentRoutes } from '../../server/http/agent-routes.ts'
 import { createDrain, type Drain } from '../../server/http/drain.ts'
-import { createFileContentStore } from '../../server/store/file-content-store.ts'
+import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'

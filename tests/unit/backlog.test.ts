@@ -1,6 +1,6 @@
 // What waits for the store, and when who is sent away shall come back.
 import { expect, test } from 'bun:test'
-import { BACKLOG_AGE_MAX_MS, BACKLOG_ROWS_MAX, Backlog } from '../../server/store/backlog.ts'
+import { BACKLOG_AGE_MAX_MS, BACKLOG_ROWS_MAX, Backlog } from '../../server/store/status/backlog.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

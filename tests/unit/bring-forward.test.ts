@@ -1,6 +1,6 @@
 // What is told of a long migration, and when a file is worth writing anew.
 import { expect, test } from 'bun:test'
-import { migrationLog, worthVacuum } from '../../server/store/bring-forward.ts'
+import { migrationLog, worthVacuum } from '../../server/store/schema/bring-forward.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 

@@ -1,8 +1,8 @@
 // ST12 as a property: random interleavings of who puts, refers, lets go, collects (two servers), reads, dies and backs up, step by step of the file system.
 import { expect, test } from 'bun:test'
-import { ASIDE_MS, collectContent, YOUNG_MS } from '../../server/store/content-collect.ts'
-import { asidePath, contentPath } from '../../server/store/content-names.ts'
-import { contentStoreOn } from '../../server/store/file-content-store.ts'
+import { ASIDE_MS, collectContent, YOUNG_MS } from '../../server/store/content/content-collect.ts'
+import { asidePath, contentPath } from '../../server/store/content/content-names.ts'
+import { contentStoreOn } from '../../server/store/content/file-content-store.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createMemoryFolder } from '../support/memory-content-files.ts'

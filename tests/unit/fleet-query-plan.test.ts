@@ -1,6 +1,6 @@
 // From which side a question is answered, as a table of counts.
 import { expect, test } from 'bun:test'
-import { type PlanInput, planObjects, SQLITE_COSTS } from '../../server/store/fleet-query-plan.ts'
+import { type PlanInput, planObjects, SQLITE_COSTS } from '../../server/store/queries/fleet-query-plan.ts'
 
 const TOTAL = 2_000_000
 const nothing: PlanInput = {

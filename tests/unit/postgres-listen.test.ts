@@ -1,6 +1,6 @@
 // Listening for commits of other processes: whatever fails there is tried again, and ends nothing.
 import { expect, test } from 'bun:test'
-import { listenForChanges } from '../../server/store/postgres-listen.ts'
+import { listenForChanges } from '../../server/store/engines/postgres-listen.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 
 test('CF4 a connection that cannot even be described, because its certificate is just being replaced, is tried again', async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parsePostgresUrl, passwordOf, shownTarget } from '../../server/store/postgres-url.ts'
+import { parsePostgresUrl, passwordOf, shownTarget } from '../../server/store/engines/postgres-url.ts'
 import { readStorePlace } from '../../server/store-place.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -1,6 +1,6 @@
 // Under which keys each kind of row is counted, and the two words of a service in a cluster.
 import { describe, expect, test } from 'bun:test'
-import { clusterFacts, driftFacts, hourText, objectFacts, placementFacts, versionFacts } from '../../server/store/rollup-facts.ts'
+import { clusterFacts, driftFacts, hourText, objectFacts, placementFacts, versionFacts } from '../../server/store/counts/rollup-facts.ts'
 import { type PlacementWords, placementWords, type ReportedService } from '../../shared/model/placement-words.ts'
 
 const at = (digest: string) => ({ commit: 'c', digest, atMs: 1 })

@@ -1,8 +1,8 @@
 // What an agent says, taken apart and put together again.
 import { expect, test } from 'bun:test'
 import { byteOrder } from '../../server/store/byte-order.ts'
-import { nameParts, type RowKind, type StateParts, stateText, statusColumns, statusDoc } from '../../server/store/status-columns.ts'
-import { isStorable, mayBeUnstorable, storable, storableDoc } from '../../server/store/storable-text.ts'
+import { nameParts, type RowKind, type StateParts, stateText, statusColumns, statusDoc } from '../../server/store/status/status-columns.ts'
+import { isStorable, mayBeUnstorable, storable, storableDoc } from '../../server/store/status/storable-text.ts'
 
 const object = { sync: 'Synced', health: 'Healthy', reason: 'Applied', message: 'm', sinceMs: 7 }
 

@@ -1,6 +1,6 @@
 // What a change of words does to the history of a service in a cluster.
 import { describe, expect, test } from 'bun:test'
-import { FLAP_MS, type HistoryStep, historyNotes, historyStep } from '../../server/store/status-history.ts'
+import { FLAP_MS, type HistoryStep, historyNotes, historyStep } from '../../server/store/status/status-history.ts'
 
 const healthy = { sync: 'Synced', health: 'Healthy', reason: 'Synced' } as const
 const degraded = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoop' } as const

@@ -1,6 +1,6 @@
 // The round of upkeep: what is asked of the store, in which order, and when it ends.
 import { describe, expect, test } from 'bun:test'
-import { keepBounds, keepUp, type StoreUpkeep, UPKEEP_TASKS, upkeepRound } from '../../server/store/upkeep.ts'
+import { keepBounds, keepUp, type StoreUpkeep, UPKEEP_TASKS, upkeepRound } from '../../server/store/upkeep/upkeep.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 

@@ -1,0 +1,109 @@
+// Keeps the log of a SQLite file short. SQLite moves it into the file by itself, but begins it anew only at a moment when nobody reads: with one query after the other that moment
+// never comes, and the log grows for ever. So when it is long, writes wait until a Worker has begun it anew: who reads from then on needs nothing of it.
+import { statSync } from 'node:fs'
+import type { Kysely } from 'kysely'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { startWorker } from '../../start-worker.ts'
+import type { Tables } from '../tables.ts'
+
+/** The file whose log is begun anew, while nobody writes; null: close it. */
+export type WalRequest = { path: string | null }
+export interface WalAnswer {
+  /** False: somebody read what is older than the log's end. */
+  done: boolean
+  error: string | null
+}
+
+const LOOK_MS = 500
+/** From here on it is begun anew. Eight times what it has when nobody reads. */
+export const WAL_LONG_BYTES = 32 * 1_048_576
+/** A person should know. */
+const WAL_TOLD_BYTES = 512 * 1_048_576
+/** After a try that a reader was in the way of, doubled each time. */
+const RETRY_MIN_MS = 1_000
+const RETRY_MAX_MS = 30_000
+const ANSWER_MS_MAX = 15_000
+
+export interface WalKeeperDeps {
+  path: string
+  writer: Kysely<Tables>
+  clock: Clock
+  log: Logger
+  /** Default: the Worker of `wal-worker.ts`. */
+  startWorker?: () => Worker
+}
+
+/** Until the signal. The Worker is started when there is something to do. */
+export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Promise<void> {
+  const { path, writer, clock, log } = deps
+  let shortener: Shortener | null = null
+  let retryMs = RETRY_MIN_MS
+  let [told, broken] = [false, false]
+  while (!signal.aborted) {
+    await clock.sleep(LOOK_MS, signal)
+    const bytes = sizeOf(`${path}-wal`)
+    if (signal.aborted || bytes < WAL_LONG_BYTES) continue
+    try {
+      shortener ??= createShortener(deps)
+      const { ask } = shortener
+      // The only connection that writes is ours for so long.
+      const { done } = await writer.connection().execute(() => ask({ path }))
+      if (broken) log.info('the log of the fleet store is shortened again', {})
+      broken = false
+      if (!done && !told && bytes > WAL_TOLD_BYTES)
+        log.warn('the log of the fleet store grows: something reads for very long, such as a copy that is made', { path, bytes })
+      told = !done && (told || bytes > WAL_TOLD_BYTES)
+      retryMs = done ? RETRY_MIN_MS : Math.min(RETRY_MAX_MS, retryMs * 2)
+      if (!done) await clock.sleep(retryMs, signal)
+    } catch (error) {
+      if (!broken) log.warn('the log of the fleet store cannot be shortened', { error: String(error) })
+      broken = true
+      await shortener?.end()
+      shortener = null
+      await clock.sleep(RETRY_MAX_MS, signal)
+    }
+  }
+  await shortener?.end()
+}
+
+interface Shortener {
+  ask(request: WalRequest): Promise<WalAnswer>
+  /** Its connection is closed then: the last one that closes takes the log away. */
+  end(): Promise<void>
+}
+
+function createShortener({ clock, startWorker: start = () => startWorker('store/engines/wal-worker') }: WalKeeperDeps): Shortener {
+  const worker = start()
+  const ask = async (request: WalRequest): Promise<WalAnswer> => {
+    const answered = new AbortController()
+    try {
+      return await new Promise<WalAnswer>((resolve, reject) => {
+        worker.onmessage = ({ data }: MessageEvent<WalAnswer>) => (data.error === null ? resolve(data) : reject(new Error(data.error)))
+        worker.onerror = (event) => {
+          event.preventDefault()
+          reject(new Error(event.message))
+        }
+        void clock.sleep(ANSWER_MS_MAX, answered.signal).then(() => reject(new Error('it does not answer')))
+        worker.postMessage(request)
+      })
+    } finally {
+      answered.abort()
+    }
+  }
+  return {
+    ask,
+    end: async () => {
+      await ask({ path: null }).catch(() => {}) // it may be what is broken
+      worker.terminate()
+    },
+  }
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size
+  } catch {
+    return 0 // it was closed, or is made with the first write
+  }
+}

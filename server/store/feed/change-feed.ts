@@ -1,0 +1,59 @@
+// The port to the feed of changes: every committed change has a number, without a gap and in the order of commits, so that whoever goes on strictly after the last
+// number that he saw misses nothing and sees nothing twice. What changed, not how: who follows reads it again.
+import type { ChangeTopic } from '../../../shared/model/change.ts'
+
+/** As many of the newest changes are kept… */
+export const CHANGES_KEPT_MAX = 100_000
+/** …and none that is older. */
+export const CHANGES_KEPT_MS = 7 * 24 * 3_600_000
+
+export interface Change {
+  /** Position in the feed; resume strictly after it. */
+  id: number
+  atMs: number
+  topic: ChangeTopic
+  /** Cluster id. */
+  cluster: string | null
+  project: string | null
+  name: string | null
+  /** What of it; null: too much to name, look at all of it. */
+  keys: readonly string[] | null
+}
+
+/** What follows is not all there any more (it was pruned, or the store was set back): list again, then go on strictly after `newest`. */
+export interface FeedGone {
+  kind: 'gone'
+  /** Of the changes that are kept; null: there are none. */
+  oldest: number | null
+  newest: number
+}
+
+export interface FeedChanges {
+  kind: 'changes'
+  items: readonly Change[]
+  /** Where to go on; beyond the last item if what came after it is of other topics. */
+  next: number
+}
+
+/** Nothing came for a while. */
+export interface FeedIdle {
+  kind: 'idle'
+  next: number
+}
+
+export interface FollowOptions {
+  signal: AbortSignal
+  /** Default: all. */
+  topics?: ReadonlySet<ChangeTopic>
+  /** After so long without a change there is word of that. */
+  idleMs: number
+}
+
+export interface ChangeFeed {
+  /** Number of the newest change. */
+  position(): Promise<number>
+  /** Strictly after `after`; at most `limit`. No items and the same `next`: there is nothing new. */
+  read(after: number, query: { topics?: ReadonlySet<ChangeTopic>; limit: number }): Promise<FeedChanges | FeedGone>
+  /** Until the signal aborts or the store is closed. Whoever is slow falls behind and reads from the store what he missed; after `gone` it goes on from the newest. */
+  follow(after: number, options: FollowOptions): AsyncIterable<FeedChanges | FeedIdle | FeedGone>
+}

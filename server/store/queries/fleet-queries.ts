@@ -1,0 +1,126 @@
+// The port of questions about the whole fleet: a filter, an order, a page. Answered beside the server's event loop where there is one file to read (SQLite, in a Worker), by the
+// database where there is one. What comes back are facts; their words are made by server/fleet/status-view.ts.
+
+import type { ObjectRef } from '../../../shared/kube/object.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import type { LabelSelector } from '../../../shared/model/labels.ts'
+import type { PlacementWords } from '../../../shared/model/placement-words.ts'
+import type { HealthWord, ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
+import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../../shared/model/views.ts'
+import type { ClusterRecord, DesiredService, StoredResource } from '../store.ts'
+
+/** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
+export type Position = ReadonlyArray<string | number | null>
+
+interface Paged {
+  limit: number
+  after?: Position | undefined
+}
+
+/** Of which clusters. */
+export interface ClusterFilter {
+  cluster?: string | undefined
+  labels?: LabelSelector | undefined
+}
+
+export interface ObjectFilter extends ClusterFilter {
+  project?: string | undefined
+  service?: string | undefined
+  kind?: string | undefined
+  group?: string | undefined
+  namespace?: string | undefined
+  name?: string | undefined
+  sync?: readonly SyncWord[] | undefined
+  health?: readonly HealthWord[] | undefined
+  reason?: string | undefined
+  /** Part of an image reference. */
+  image?: string | undefined
+  /** Only what has drifted and was not put back. */
+  drift?: 'open' | undefined
+  /** Every one of these words, in small letters, is part of one of its texts. */
+  words?: readonly string[] | undefined
+}
+export interface ObjectQuery extends ObjectFilter, Paged {
+  sort: ObjectSort
+}
+
+export type SeenCluster = Pick<ClusterRecord, 'name' | 'revoked' | 'lastSeenMs' | 'waitSeconds'>
+export interface ObjectFacts {
+  cluster: SeenCluster
+  id: ServiceId
+  ref: ObjectRef
+  status: ObjectStatus
+  /** Parsed document of its newest drift; null: none. */
+  drift: unknown
+}
+
+export interface PlacementFilter extends ClusterFilter {
+  project?: string | undefined
+  service?: string | undefined
+  sync?: readonly SyncWord[] | undefined
+  health?: readonly HealthWord[] | undefined
+  /** Beginning of the desired revision's commit or digest. */
+  revision?: string | undefined
+  words?: readonly string[] | undefined
+}
+export interface PlacementQuery extends PlacementFilter, Paged {
+  sort: PlacementSort
+}
+export interface PlacementFacts {
+  cluster: SeenCluster
+  desired: DesiredService
+  /** Parsed document of the agent's report; null: none. */
+  status: unknown
+}
+
+export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
+  liveness?: readonly LivenessWord[] | undefined
+  /** Beginning of the version of its agent or of Kubernetes. */
+  version?: string | undefined
+  words?: readonly string[] | undefined
+  sort: ClusterSort
+  /** Liveness is a function of time. */
+  nowMs: number
+}
+
+export interface ClusterFacts {
+  resource: StoredResource
+  cluster: ClusterRecord
+  /** Parsed document of what its agent said last of itself; null: nothing. */
+  report: unknown
+  /** Keys of its services, in order. */
+  services: string[]
+  counts: Array<PlacementWords & { count: number }>
+  /** The worst of them; null: none is bad. */
+  worst: PlacementFacts | null
+  /** Since when the youngest report is as it is. */
+  sinceMs: number | null
+}
+
+export interface FleetPage<T> {
+  items: T[]
+  /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
+  next: Position | null
+}
+
+export type FleetQuestion =
+  | { kind: 'objects'; query: ObjectQuery }
+  | { kind: 'placements'; query: PlacementQuery }
+  | { kind: 'clusters'; query: ClusterQuery }
+  | { kind: 'warm' }
+/** By the kind of the question. */
+interface Answers {
+  objects: FleetPage<ObjectFacts>
+  placements: FleetPage<PlacementFacts>
+  clusters: FleetPage<ClusterFacts>
+  warm: null
+}
+export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]
+
+export interface FleetQueries {
+  /** Throws `unavailable` when too many wait, when the server stops and when it takes too long. A caller that went is not worked for. */
+  answer<Q extends FleetQuestion>(question: Q, signal?: AbortSignal): Promise<FleetAnswer<Q>>
+  /** Gets ready, in the background. */
+  warm(): void
+  close(): Promise<void>
+}

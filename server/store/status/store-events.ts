@@ -1,0 +1,69 @@
+// The event stream: what agents and this server tell of, numbered in the order of commits.
+import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
+import { eventStatusSchema } from '../../../shared/model/status.ts'
+import { type Bulk, runBulk } from '../bulk.ts'
+import { nextNumber } from '../counters.ts'
+import type { FleetEvent, Store } from '../store.ts'
+import type { Engine, StoreDb, Tx } from '../store-db.ts'
+import type { Tables } from '../tables.ts'
+import { storable } from './storable-text.ts'
+
+/** ST8: that there can be. What goes earlier goes with the upkeep. */
+export const EVENTS_MAX = 1_000_000
+
+export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'listEvents'> {
+  return {
+    appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
+
+    listEvents: async ({ after, cluster, project, service, limit }) => {
+      let query = db.read.selectFrom('events').selectAll()
+      if (after !== undefined) query = query.where('id', '>', after)
+      if (cluster !== undefined) query = query.where('cluster', '=', cluster)
+      if (project !== undefined) query = query.where('project', '=', project)
+      if (service !== undefined) query = query.where('service', '=', service)
+      const rows = await query
+        .orderBy('id', after === undefined ? 'desc' : 'asc')
+        .limit(limit)
+        .execute()
+      return rows.map(toEvent).sort((a, b) => a.id - b.id)
+    },
+  }
+}
+
+const WRITE_EVENTS: Bulk = {
+  before: 'insert into events (id, at_ms, type, reason, message, cluster, project, service, object) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  after: '',
+  types: ['bigint', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
+}
+
+/** `clusterId`: of the agent that it is from. */
+export type NewEvent = Omit<FleetEvent, 'id'> & { clusterId?: ClusterId }
+
+export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return
+  const last = await nextNumber(trx, 'event_id', events.length)
+  const first = last - events.length + 1
+  const values = events.map((event, index) => {
+    const { atMs, type, reason, message, cluster, project, service, object } = event
+    return [first + index, atMs, type, storable(reason), storable(message), cluster, project, service, object && storable(object)]
+  })
+  await runBulk(trx, engine, WRITE_EVENTS, values)
+  await trx
+    .deleteFrom('events')
+    .where('id', '<=', last - EVENTS_MAX)
+    .execute()
+  for (const cluster of new Set(events.map(({ clusterId }) => clusterId)))
+    changes.add({ topic: 'event', ...(cluster === undefined ? {} : { cluster }) })
+}
+
+export function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'> {
+  const { atMs, type, reason, message: said, service, object, count = 1 } = eventStatusSchema.parse(doc)
+  const id = service === undefined ? null : parseServiceKey(service)
+  const message = count > 1 ? `${said} (${count} times)` : said
+  return { atMs, type, reason, message, cluster, project: id?.project ?? null, service: id?.service ?? null, object: object ?? null }
+}
+
+function toEvent({ at_ms: atMs, ...row }: Tables['events']): FleetEvent {
+  return { ...row, atMs }
+}

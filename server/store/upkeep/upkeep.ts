@@ -1,0 +1,114 @@
+// What is kept only for a time goes, bit by bit: events, histories, revisions and changes beyond what an operator wants, join tokens that are long expired, names and states that no row
+// refers to. Once an hour, in slices of a few milliseconds with pauses between them, so that nobody notices.
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import type { Random } from '../../../shared/runtime/random.ts'
+import { CHANGES_KEPT_MAX } from '../feed/change-feed.ts'
+
+/** What an operator wants to be kept; 0: all of it. */
+export interface Retention {
+  eventsKept: number
+  eventsDays: number
+  historyDays: number
+  /** Of each service. */
+  revisionsKept: number
+  changesKept: number
+}
+
+export const RETENTION: Retention = {
+  eventsKept: 100_000,
+  eventsDays: 0,
+  historyDays: 90,
+  revisionsKept: 20,
+  changesKept: CHANGES_KEPT_MAX,
+}
+
+/** The same as bounds; what is unbounded is Infinity, and a time long ago. */
+export interface KeepBounds {
+  nowMs: number
+  eventsMax: number
+  eventsSinceMs: number
+  historySinceMs: number
+  revisionsMax: number
+  changesMax: number
+}
+
+export const UPKEEP_TASKS = ['events', 'history', 'revisions', 'changes', 'tokens', 'names', 'states', 'counts'] as const
+export type UpkeepTask = (typeof UPKEEP_TASKS)[number]
+
+export interface UpkeepSlice {
+  removed: number
+  /** Where to go on; null: everything was looked at. */
+  next: string | null
+}
+
+export interface StoreUpkeep {
+  /** Until the signal: what the database needs while it is used. A PostgreSQL looks after itself. */
+  attend(log: Logger, signal: AbortSignal): Promise<void>
+  /** At most 200 rows go (of names and states 1,000, of changes 2,000), in one transaction. `from`: null at the beginning, then what the slice before answered. */
+  slice(task: UpkeepTask, keep: KeepBounds, from: string | null): Promise<UpkeepSlice>
+}
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+/** A server that is started again and again does not begin with this each time. */
+const FIRST_AFTER_MS = 60_000
+/** After a slice that removed something: it is no hurry. */
+const PAUSE_MS = 20
+
+export function keepBounds({ eventsKept, eventsDays, historyDays, revisionsKept, changesKept }: Retention, nowMs: number): KeepBounds {
+  const count = (kept: number): number => (kept === 0 ? Number.POSITIVE_INFINITY : kept)
+  const since = (days: number): number => (days === 0 ? 0 : Math.max(0, nowMs - days * DAY_MS))
+  return {
+    nowMs,
+    eventsMax: count(eventsKept),
+    eventsSinceMs: since(eventsDays),
+    historySinceMs: since(historyDays),
+    revisionsMax: count(revisionsKept),
+    changesMax: count(changesKept),
+  }
+}
+
+export interface UpkeepDeps {
+  upkeep: StoreUpkeep
+  retention: Retention
+  clock: Clock
+  random: Random
+  log: Logger
+}
+
+/** Until the signal. */
+export async function keepUp(deps: UpkeepDeps, signal: AbortSignal): Promise<void> {
+  const { clock, random, log } = deps
+  await clock.sleep(FIRST_AFTER_MS * (1 + random()), signal)
+  while (!signal.aborted) {
+    try {
+      const removed = await upkeepRound(deps, signal)
+      if (Object.keys(removed).length > 0) log.info('rows of the fleet store that were kept long enough are gone', removed)
+    } catch (error) {
+      // The next round does what this one left.
+      if (!signal.aborted) log.warn('upkeep of the fleet store failed', { error: describeError(error) })
+    }
+    await clock.sleep(HOUR_MS * (0.75 + random() / 2), signal)
+  }
+}
+
+/** How many rows went, by task. */
+export async function upkeepRound(
+  { upkeep, retention, clock }: UpkeepDeps,
+  signal: AbortSignal,
+): Promise<Partial<Record<UpkeepTask, number>>> {
+  const keep = keepBounds(retention, clock.nowMs())
+  const gone: Partial<Record<UpkeepTask, number>> = {}
+  for (const task of UPKEEP_TASKS) {
+    let from: string | null = null
+    do {
+      const { removed, next }: UpkeepSlice = await upkeep.slice(task, keep, from)
+      if (removed > 0) gone[task] = (gone[task] ?? 0) + removed
+      from = next
+      await clock.sleep(removed > 0 ? PAUSE_MS : 0, signal)
+    } while (from !== null && !signal.aborted)
+  }
+  return gone
+}
