@@ -53,7 +53,6 @@ const EVERYWHERE = [
   'cert-manager', 'backup', 'printer', 'signage', 'camera', 'scanner', 'loyalty', 'mqtt',
 ] // biome-ignore format: a list of words
 const REGIONAL = ['tax', 'payments', 'language', 'weather', 'customs', 'fuel', 'lottery', 'pharmacy']
-const SERVICES_EACH = 20
 
 const OBJECT_KINDS: ReadonlyArray<readonly [groupKind: string, name: string, images: number]> = [
   ['apps/Deployment', '', 2],
