@@ -60,6 +60,18 @@ test('UK2 a round goes through every task, slice by slice, with a pause after th
   expect(slept).toEqual([20, 20, 0, 0, 0, 0, 0, 0, 0, 0])
 })
 
+test('UK3 after what everybody remembers was collected there is none of that for a minute', async () => {
+  const { asked, slept, deps } = harness({
+    names: { removed: 5_000, next: '9' },
+    'names 9': { removed: 1, next: null },
+    states: { removed: 1, next: null },
+    counts: { removed: 1, next: null },
+  })
+  expect(await upkeepRound(deps, new AbortController().signal)).toEqual({ names: 5_001, states: 1, counts: 1 })
+  expect(asked.slice(5)).toEqual(['names', 'names 9', 'states', 'counts'])
+  expect(slept).toEqual([0, 0, 0, 0, 0, 60_000, 60_000, 60_000, 20])
+})
+
 test('UK2 rounds are an hour apart, and one that fails is not the last', async () => {
   const { asked, slept, deps } = harness({ broken: { removed: 0, next: null } })
   const stop = new AbortController()

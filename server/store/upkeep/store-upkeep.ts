@@ -1,11 +1,12 @@
 // The slices of the store's upkeep: each looks with a read, which is nobody's burden, and writes only if there is something to remove.
+import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { type Bulk, runBulk } from '../bulk.ts'
+import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import { nextNumber } from '../counters.ts'
 import { CHANGES_KEPT_MS } from '../feed/change-feed.ts'
 import { pruneChanges } from '../feed/store-changes.ts'
 import type { Store } from '../store.ts'
-import type { ReadDb, StoreDb } from '../store-db.ts'
+import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.ts'
 
@@ -17,9 +18,11 @@ export const HISTORY_KEPT = 100
 const CLUSTERS_A_TIME = 1
 const SERVICES_A_TIME = 20
 /** Names, or states, that go in one transaction: after each, everybody who remembers their numbers learns them anew. */
-const COLLECT_MAX = 1_000
-/** Numbers of names, or states, that are looked at together. */
-const NUMBERS_A_TIME = 2_000
+const COLLECT_MAX = 5_000
+/** That are looked at together… */
+const LOOK_ROWS = 2_000
+/** …and that go together, after which others on this thread have a turn. */
+const COLLECT_ROWS = 256
 /** How long an expired token is still told as expired, and not as unknown. */
 const TOKENS_KEPT_MS = 30 * 86_400_000
 
@@ -173,45 +176,46 @@ async function noneAnyMore(db: StoreDb): Promise<UpkeepSlice> {
   return { removed: none.length, next: none.length < ROWS_MAX ? null : 'on' }
 }
 
-/** Whoever remembers a number asks for the counter `dictionary` first, in the transaction that would use it. */
+/** Looks first, far and wide: however far apart they are, they go together. */
 async function unused(db: StoreDb, table: 'names' | 'states', after: number): Promise<UpkeepSlice> {
-  const upTo = after + NUMBERS_A_TIME
-  const idle = await db.read
-    .selectFrom(table)
-    .select('id')
-    .where('id', '>', after)
-    .where('id', '<=', upTo)
-    .where('refs', '=', 0)
-    .limit(COLLECT_MAX)
-    .execute()
-  const removed =
-    idle.length === 0
-      ? 0
-      : await db.write(({ sql: trx }) =>
-          collect(
-            trx,
-            table,
-            idle.map(({ id }) => id),
-          ),
-        )
-  if (idle.length === COLLECT_MAX) return { removed, next: String(after) }
-  const later = await db.read.selectFrom(table).select('id').where('id', '>', upTo).orderBy('id').limit(1).executeTakeFirst()
-  return { removed, next: later === undefined ? null : String(later.id - 1) }
+  const idle: number[] = []
+  let next: number | null = after
+  while (next !== null && idle.length < COLLECT_MAX) {
+    const rows: Array<{ id: number; refs: number }> = await db.read
+      .selectFrom(table)
+      .select(['id', 'refs'])
+      .where('id', '>', next)
+      .orderBy('id')
+      .limit(LOOK_ROWS)
+      .execute()
+    const found = rows.flatMap(({ id, refs }) => (refs === 0 ? [id] : [])).slice(0, COLLECT_MAX - idle.length)
+    idle.push(...found)
+    const last = idle.length === COLLECT_MAX ? idle.at(-1) : rows.length < LOOK_ROWS ? undefined : rows.at(-1)?.id
+    next = last ?? null
+    await setImmediate()
+  }
+  const removed = idle.length === 0 ? 0 : await db.write((tx) => collect(tx, table, idle))
+  return { removed, next: next === null ? null : String(next) }
 }
 
-/** Asked again, and of the rows themselves too. */
-async function collect(
-  trx: Parameters<Parameters<StoreDb['write']>[0]>[0]['sql'],
-  table: 'names' | 'states',
-  ids: number[],
-): Promise<number> {
-  const column = sql.ref(table === 'names' ? 'name_id' : 'state_id')
-  const { numDeletedRows } = await trx
-    .deleteFrom(table)
-    .where('id', 'in', ids)
-    .where('refs', '=', 0)
-    .where(sql<boolean>`not exists (select 1 from status_rows r where r.${column} = ${sql.table(table)}.id)`)
-    .executeTakeFirstOrThrow()
-  if (numDeletedRows > 0n) await nextNumber(trx, 'dictionary')
-  return Number(numDeletedRows)
+/** Asked again, and of the rows themselves too: since we looked, somebody may have come to use it. */
+const dropUnused = (table: 'names' | 'states', column: 'name_id' | 'state_id'): Bulk => ({
+  before: `delete from ${table} where refs = 0 and not exists (select 1 from status_rows r where r.${column} = ${table}.id) and id in (`,
+  row: '?',
+  after: ') returning id',
+  types: ['bigint'],
+})
+const DROP_UNUSED = { names: dropUnused('names', 'name_id'), states: dropUnused('states', 'state_id') }
+
+/** One transaction, although it is a long one, and the counter `dictionary` moves with it. Whoever remembers a number asks for that counter first, in the transaction that would use
+ *  the number: that comes before this one and finds all of them, or after it and finds the counter moved, and there is no commit in between, of which some are gone and
+ *  the counter says nothing, or says too early that it was learnt anew. */
+async function collect({ sql: trx, engine }: Tx, table: 'names' | 'states', ids: readonly number[]): Promise<number> {
+  let removed = 0
+  for (let start = 0; start < ids.length; start += COLLECT_ROWS) {
+    removed += (await runIn(trx, engine, DROP_UNUSED[table], ids.slice(start, start + COLLECT_ROWS))).length
+    await setImmediate()
+  }
+  if (removed > 0) await nextNumber(trx, 'dictionary')
+  return removed
 }

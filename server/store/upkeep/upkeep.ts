@@ -1,5 +1,5 @@
 // What is kept only for a time goes, bit by bit: events, histories, revisions and changes beyond what an operator wants, join tokens that are long expired, names and states that no row
-// refers to. Once an hour, in slices of a few milliseconds with pauses between them, so that nobody notices.
+// refers to. Once an hour, in slices of a few milliseconds (of names and states more, with others having their turn) and pauses between them, so that nobody notices.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
@@ -46,7 +46,7 @@ export interface UpkeepSlice {
 export interface StoreUpkeep {
   /** Until the signal: what the database needs while it is used. A PostgreSQL looks after itself. */
   attend(log: Logger, signal: AbortSignal): Promise<void>
-  /** At most 200 rows go (of names and states 1,000, of changes 2,000), in one transaction. `from`: null at the beginning, then what the slice before answered. */
+  /** At most 200 rows go (of names and states 5,000, of changes 2,000), in one transaction. `from`: null at the beginning, then what the slice before answered. */
   slice(task: UpkeepTask, keep: KeepBounds, from: string | null): Promise<UpkeepSlice>
 }
 
@@ -56,6 +56,9 @@ const HOUR_MS = 3_600_000
 const FIRST_AFTER_MS = 60_000
 /** After a slice that removed something: it is no hurry. */
 const PAUSE_MS = 20
+/** After names or states were collected: everybody who remembers their numbers learns them anew, ingest and queries, which at millions of rows takes a while. */
+const LEARN_MS = 60_000
+const REMEMBERED: ReadonlySet<UpkeepTask> = new Set(['names', 'states'])
 
 export function keepBounds({ eventsKept, eventsDays, historyDays, revisionsKept, changesKept }: Retention, nowMs: number): KeepBounds {
   const count = (kept: number): number => (kept === 0 ? Number.POSITIVE_INFINITY : kept)
@@ -102,12 +105,13 @@ export async function upkeepRound(
   const keep = keepBounds(retention, clock.nowMs())
   const gone: Partial<Record<UpkeepTask, number>> = {}
   for (const task of UPKEEP_TASKS) {
+    if (signal.aborted) break
     let from: string | null = null
     do {
       const { removed, next }: UpkeepSlice = await upkeep.slice(task, keep, from)
       if (removed > 0) gone[task] = (gone[task] ?? 0) + removed
       from = next
-      await clock.sleep(removed > 0 ? PAUSE_MS : 0, signal)
+      await clock.sleep(removed === 0 ? 0 : REMEMBERED.has(task) ? LEARN_MS : PAUSE_MS, signal)
     } while (from !== null && !signal.aborted)
   }
   return gone
