@@ -330,6 +330,33 @@ test.each([
   expect(taken.map((write) => write.rev)).toEqual(code === null ? [rev(1), rev(9), rev(20)] : [rev(1), rev(20)])
 })
 
+test.each([
+  ['nginx', true],
+  ['app:1', true],
+  ['library/web:v1.2_3-rc.1', true],
+  ['registry.example:5000/Team/app:1', false],
+  ['registry.example:5000/team/sub/app-x__y.z:V1@sha256:00', true],
+  ['LOCALHOST:5000/app', true],
+  ['[2001:db8::1]:5000/app', true],
+  ['app@sha256:ab', true],
+  [`${'a'.repeat(253)}:1`, true],
+  [`${'a'.repeat(254)}:1`, false],
+  [`app:${'t'.repeat(128)}`, true],
+  [`app:${'t'.repeat(129)}`, false],
+  ['', false],
+  ['a b', false],
+  ['app:', false],
+  ['app\n:1', false],
+  ['https://registry.example/app', false],
+  ['app:$TAG', false],
+  ['雲:1', false],
+])('PU10 of the image %p: shown is %p', (image, shown) => {
+  const doc = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, images: ['a:1', image, 'z:1'] }
+  const { taken, reject } = sortStatusRows([{ ...row(1, doc, 'shop/web//Pod/n/x'), kind: 'object' }], 1)
+  expect(reject).toEqual([])
+  expect(taken[0]?.doc).toEqual({ ...doc, images: shown ? ['a:1', image, 'z:1'] : ['a:1', 'z:1'] })
+})
+
 test('PU3 two keys that could be taken for one service are no error of the whole push', async () => {
   const { ask, agent } = await start()
   const rows = [
