@@ -18,6 +18,8 @@ type Stage =
       eachAlone: boolean
       timeoutMs: number
       fast: boolean
+      /** So many processes beside each other, each with its share of the files. */
+      lanes?: number
       only?: readonly string[]
       beside?: readonly string[]
       /** The next stage runs beside this one: clusters start, links are cut, deadlines pass, and most of the time both wait. */
@@ -32,7 +34,7 @@ const STAGES: readonly Stage[] = [
   { kind: 'command', name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], fast: true },
   { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
   { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
-  { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, timeoutMs: 5 * MINUTE_MS, fast: false },
+  { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, lanes: 2, timeoutMs: 10 * MINUTE_MS, fast: false },
   { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
   {
@@ -122,7 +124,13 @@ async function runStage(stage: Stage): Promise<Counts> {
   if (stage.kind === 'tests') {
     const nameOf = (file: string) => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
     const files = testFiles(stage.folder).filter((file) => stage.only?.includes(nameOf(file)) ?? true)
-    if (!stage.eachAlone) return files.length === 0 ? NO_COUNTS : runTests(stage.name, files, stage)
+    if (!stage.eachAlone) {
+      const { lanes = 1 } = stage
+      const shares = Array.from({ length: lanes }, (_, lane) => files.filter((_, index) => index % lanes === lane))
+      const run = (share: string[], lane: number) =>
+        runTests(lanes === 1 ? stage.name : `${stage.name} ${lane + 1} of ${lanes}`, share, stage)
+      return (await Promise.all(shares.filter((share) => share.length > 0).map(run))).reduce(addCounts, NO_COUNTS)
+    }
     const alone = (file: string) => runTests(`${stage.name}: ${nameOf(file)}`, [file], stage)
     const isBeside = (file: string) => stage.beside?.includes(nameOf(file)) ?? false
     const beside = Promise.all(files.filter(isBeside).map(alone))
