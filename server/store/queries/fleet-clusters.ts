@@ -10,7 +10,7 @@ import { byText, type ClusterEntry } from './fleet-dictionary.ts'
 import { clusterTest } from './fleet-filter.ts'
 import { compareKeys, desiredIn, type Placed, placementFacts, type Source } from './fleet-placements.ts'
 import type { ClusterFacts, ClusterQuery, FleetPage, Position } from './fleet-queries.ts'
-import { pairOf } from './fleet-query-sql.ts'
+import type { RowKey } from './fleet-query-sql.ts'
 
 /** In the order asked for. */
 export async function findClusters(source: Omit<Source, 'costs'>, query: ClusterQuery): Promise<FleetPage<ClusterFacts>> {
@@ -89,14 +89,15 @@ async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly Cluste
   const worst = [...placements.values()].flatMap((some) => worstOf(some) ?? [])
   const worstFacts = new Map((await placementFacts(source, worst)).map((facts) => [facts.desired.clusterId, facts]))
   const reportName = dictionary.names.find(({ kind }) => kind === 'cluster')?.id ?? 0
-  const reports = await statuses.docsOfPairs(page.map(({ no }) => pairOf(no, reportName)))
+  const docs = await statuses.docsOfPairs(page.map(({ no }) => ({ cluster_no: no, name_id: reportName })))
+  const reports = new Map(docs.map(({ cluster_no, doc }) => [cluster_no, doc]))
   const youngest = await youngestReports(source, page, placements)
   return page.flatMap(({ clusterId, name, no, labels, revoked }): ClusterFacts[] => {
     const [record, resource] = [records.get(clusterId), resourceOf.get(name)]
     if (record === undefined || resource === undefined) return []
     const { joined_ms: joinedMs, last_seen_ms: lastSeenMs, wait_s: waitSeconds, agent_id: agentId } = record
     const own = placements.get(clusterId) ?? []
-    const report = reports.get(pairOf(no, reportName))
+    const report = reports.get(no)
     return [
       {
         resource,
@@ -125,12 +126,12 @@ async function youngestReports(
   placements: ReadonlyMap<ClusterId, readonly Placed[]>,
 ): Promise<Map<number, number>> {
   const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id] as const] : [])))
-  const pairs = page.flatMap(({ clusterId, no }) => {
+  const pairs = page.flatMap(({ clusterId, no }): RowKey[] => {
     const own = placements.get(clusterId) ?? []
     if (own.some((row) => !isFine(row))) return []
     return own.flatMap((row) => {
       const id = nameIds.get(serviceKey(row))
-      return id === undefined ? [] : [pairOf(no, id)]
+      return id === undefined ? [] : [{ cluster_no: no, name_id: id }]
     })
   })
   const youngest = new Map<number, number>()

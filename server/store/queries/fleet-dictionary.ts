@@ -7,7 +7,8 @@ import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
-import { fitsPair } from './fleet-query-sql.ts'
+import { DensePlaces } from './dense-places.ts'
+import type { RowKey } from './fleet-query-sql.ts'
 
 export interface ClusterEntry {
   no: number
@@ -49,11 +50,8 @@ interface Everything {
   stateIds: number[]
 }
 
-function marked(numbers: readonly number[], mark: number): Uint16Array {
-  const marks = new Uint16Array(numbers.reduce((max, number) => Math.max(max, number), 0) + 1)
-  for (const number of numbers) marks[number] = mark
-  return marks
-}
+/** Names of which two clusters' pairs are apart: more than fit into memory. */
+const NAMES_MAX = 2 ** 31
 
 export class FleetDictionary {
   /** In the order of their names. */
@@ -67,6 +65,8 @@ export class FleetDictionary {
   readonly states = new Map<number, StateEntry>()
   /** Of names of objects. */
   objectRows = 0
+  /** They outlive their entries: who is at work while others look after the dictionary finds what was there. */
+  readonly places = { clusters: new DensePlaces(), names: new DensePlaces(), states: new DensePlaces() }
   readonly #clock: Clock
   #byName: NameEntry[] | null = null
   #everything: Everything | null = null
@@ -87,20 +87,22 @@ export class FleetDictionary {
     return this.#byName
   }
 
-  /** Everything that there is, with one mark at each number: for filters that ask nothing of a side. */
+  /** A cluster and a name in one number below 2^53. */
+  pairOf = ({ cluster_no, name_id }: RowKey): number => this.places.clusters.of(cluster_no) * NAMES_MAX + this.places.names.of(name_id)
+
+  /** Everything that there is, with one mark at each place: for filters that ask nothing of a side. */
   everything(mark: number): Everything {
-    this.#everything ??= {
-      clusters: marked(
-        this.clusters.map(({ no }) => no),
-        mark,
-      ),
-      names: marked(
-        this.names.flatMap(({ kind, id }) => (kind === 'object' ? [id] : [])),
-        mark,
-      ),
-      nameIds: this.names.flatMap(({ kind, id }) => (kind === 'object' ? [id] : [])),
-      states: marked([...this.states.keys()], mark),
-      stateIds: [...this.states.keys()],
+    if (this.#everything !== null) return this.#everything
+    const { clusters, names, states } = this.places
+    const nameIds = this.names.flatMap(({ kind, id }) => (kind === 'object' ? [id] : []))
+    const stateIds = [...this.states.keys()]
+    const numbers = this.clusters.map(({ no }) => no)
+    this.#everything = {
+      clusters: clusters.marks(numbers, mark),
+      names: names.marks(nameIds, mark),
+      nameIds,
+      states: states.marks(stateIds, mark),
+      stateIds,
     }
     return this.#everything
   }
@@ -140,7 +142,7 @@ export class FleetDictionary {
     }
     rows.sort((a, b) => byText(a.name, b.name))
     this.clusters = rows.map(({ no, cluster_id, name, row_count, labels, spec }, rank) => {
-      if (!fitsPair(no, 0)) throw new Error('a number of a cluster is beyond what fleet queries can hold')
+      this.places.clusters.of(no)
       return { no, clusterId: cluster_id, name, labels: JSON.parse(labels) as Labels, revoked: isRevoked(spec), rows: row_count, rank }
     })
     this.#everything = null
@@ -167,7 +169,7 @@ export class FleetDictionary {
 
   #addNames(rows: ReadonlyArray<Omit<Tables['names'], 'id'> & { id: number }>): void {
     for (const row of rows) {
-      if (!fitsPair(0, row.id)) throw new Error('a number of a name is beyond what fleet queries can hold')
+      this.places.names.of(row.id)
       const { name } = row
       const [project, service, object_kind] = [this.#same(row.project), this.#same(row.service), this.#same(row.object_kind)]
       const [api_group, namespace] = [this.#same(row.api_group), this.#same(row.namespace)]
@@ -208,6 +210,7 @@ export class FleetDictionary {
     for (let rows = await read(); rows.length > 0; rows = rows.length < SLICE_ROWS ? [] : await read()) {
       for (const { message, images, ...row } of rows) {
         const text = `${row.reason}\n${message}`.toLowerCase()
+        this.places.states.of(row.id)
         this.states.set(row.id, { ...row, text, images: images === null ? null : this.#same(images) })
       }
       this.#stateMax = rows.at(-1)?.id ?? this.#stateMax

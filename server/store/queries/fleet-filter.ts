@@ -21,7 +21,8 @@ export interface Found {
 export class ObjectMasks {
   /** In the order of names. */
   readonly clusters: readonly ClusterEntry[]
-  /** By number: PASSES, and a bit for each word that occurs there. */
+  readonly #places: FleetDictionary['places']
+  /** By place: PASSES, and a bit for each word that occurs there. */
   readonly #clusters: Uint16Array
   readonly #names: Uint16Array
   readonly #states: Uint16Array
@@ -46,14 +47,13 @@ export class ObjectMasks {
   constructor(dictionary: FleetDictionary, filter: ObjectFilter) {
     const words = filter.words ?? []
     this.#allWords = (1 << words.length) - 1
-    this.#clusters = new Uint16Array(maxOf(dictionary.clustersByNo.keys()) + 1)
-    this.#names = new Uint16Array((dictionary.names.at(-1)?.id ?? 0) + 1)
-    this.#states = new Uint16Array(maxOf(dictionary.states.keys()) + 1)
+    const { places } = dictionary
+    this.#places = places
     const found = words.map((): Found => ({ clusters: [], names: [], states: [] }))
     const split: WordCounts = { clusters: 0, names: 0, states: 0 }
     const counts = words.map((): WordCounts => ({ clusters: 0, names: 0, states: 0 }))
     const rows = { clusters: 0, names: 0, states: 0 }
-    const note = (mask: Uint16Array, side: keyof Found, number: number, text: string, n: number) => {
+    const note = (masks: Uint16Array, side: keyof Found, number: number, text: string, n: number) => {
       rows[side] += n
       let bits = PASSES
       for (let word = 0; word < words.length; word++) {
@@ -63,7 +63,7 @@ export class ObjectMasks {
         const count = counts[word]
         if (count !== undefined) count[side] += n
       }
-      mask[number] = bits
+      masks[places[side].of(number)] = bits
       if (side !== 'names') this.#wordsElsewhere |= bits & this.#allWords
       if (words.length < 2 || (side === 'names' ? bits !== PASSES + this.#allWords : bits === PASSES)) return
       this.split[side].push(number)
@@ -78,6 +78,7 @@ export class ObjectMasks {
       this.#clusters = plain.clusters
     } else {
       const ofClusters = clusterTest(filter)
+      this.#clusters = new Uint16Array(places.clusters.size)
       this.clusters = dictionary.clusters.filter(ofClusters)
       for (const cluster of this.clusters) note(this.#clusters, 'clusters', cluster.no, cluster.name, cluster.rows)
     }
@@ -86,6 +87,7 @@ export class ObjectMasks {
       this.passingNames = plain.nameIds
     } else {
       const ofNames = nameTest(filter)
+      this.#names = new Uint16Array(places.names.size)
       for (const name of dictionary.names) {
         if (name.kind !== 'object' || !ofNames(name)) continue
         this.passingNames.push(name.id)
@@ -102,6 +104,7 @@ export class ObjectMasks {
       this.passingStates = plain.stateIds
     } else {
       const ofStates = stateTest(filter)
+      this.#states = new Uint16Array(places.states.size)
       for (const state of dictionary.states.values()) {
         if (
           !ofStates(state) ||
@@ -126,28 +129,24 @@ export class ObjectMasks {
     }
   }
 
-  passesName = (id: number): boolean => this.#names[id] !== 0 && this.#names[id] !== undefined
+  #ofCluster = (no: number): number => this.#clusters[this.#places.clusters.of(no)] ?? 0
+  #ofName = (id: number): number => this.#names[this.#places.names.of(id)] ?? 0
+  #ofState = (id: number): number => this.#states[this.#places.states.of(id)] ?? 0
+
+  passesName = (id: number): boolean => this.#ofName(id) !== 0
   /** Whether some cluster and state would make an object of this name one of the answer. */
-  canMatch = (id: number): boolean =>
-    this.passesName(id) && (((this.#names[id] ?? 0) | this.#wordsElsewhere) & this.#allWords) === this.#allWords
+  canMatch = (id: number): boolean => this.passesName(id) && ((this.#ofName(id) | this.#wordsElsewhere) & this.#allWords) === this.#allWords
   /** Whether some state would make it one of the answer. */
-  mayMatch = ({ cluster_no, name_id }: StatusRow): boolean =>
-    ((this.#clusters[cluster_no] ?? 0) & (this.#names[name_id] ?? 0) & PASSES) !== 0
+  mayMatch = ({ cluster_no, name_id }: StatusRow): boolean => (this.#ofCluster(cluster_no) & this.#ofName(name_id) & PASSES) !== 0
   /** All words occur in the name: nothing else has to be known, if no state is asked for. */
-  hasAllWords = (id: number): boolean => ((this.#names[id] ?? 0) & this.#allWords) === this.#allWords
+  hasAllWords = (id: number): boolean => (this.#ofName(id) & this.#allWords) === this.#allWords
   /** A row that was fetched without its state has one that passes, and no words. */
   matches = ({ cluster_no, name_id, state_id }: StatusRow): boolean => {
-    const cluster = this.#clusters[cluster_no] ?? 0
-    const name = this.#names[name_id] ?? 0
-    const state = state_id === null ? (this.asksState ? 0 : PASSES) : (this.#states[state_id] ?? 0)
+    const cluster = this.#ofCluster(cluster_no)
+    const name = this.#ofName(name_id)
+    const state = state_id === null ? (this.asksState ? 0 : PASSES) : this.#ofState(state_id)
     return (cluster & name & state & PASSES) !== 0 && ((cluster | name | state) & this.#allWords) === this.#allWords
   }
-}
-
-const maxOf = (numbers: Iterable<number>): number => {
-  let max = 0
-  for (const number of numbers) if (number > max) max = number
-  return max
 }
 
 export function clusterTest({ cluster, labels }: ClusterFilter): (entry: ClusterEntry) => boolean {

@@ -7,7 +7,7 @@ import { isOpenDrift, ObjectMasks } from './fleet-filter.ts'
 import { seenClusters } from './fleet-placements.ts'
 import type { FleetPage, ObjectFacts, ObjectQuery, Position } from './fleet-queries.ts'
 import { type Costs, type Driver, type Plan, planObjects } from './fleet-query-plan.ts'
-import { pairOf, type RowPage, type StatusRow, type StatusRows, unpair } from './fleet-query-sql.ts'
+import type { RowKey, RowPage, StatusRow, StatusRows } from './fleet-query-sql.ts'
 import { compareRows, isBeyond, sincePosition, walkSince } from './fleet-since.ts'
 
 /** A driver whose counts were too old, and that is far larger: it is walked after all. */
@@ -18,6 +18,7 @@ const CHUNK_ROWS_MAX = 30_000
 /** …and clusters or names, where counts say nothing. */
 const CHUNK_KEYS_MAX = 500
 
+type Matching = (rows: readonly StatusRow[]) => Promise<StatusRow[]>
 type HealthState = Pick<StateEntry, 'health'>
 const healthOf = ({ health }: HealthState) => (health === '' ? 'Unknown' : health)
 
@@ -31,8 +32,10 @@ export class ObjectReader {
   readonly #rows: StatusRows
   readonly #query: ObjectQuery
   readonly #masks: ObjectMasks
-  /** Pairs of objects whose drift is open; null: it does not matter. */
-  #drifting: Set<number> | null = null
+  /** Objects whose drift is open, by their pairs; null: it is not asked for, or there are so many that each object's own is looked at. */
+  #drifting: Map<number, RowKey> | null = null
+  /** States of open drifts. */
+  readonly #driftStates: ReadonlyMap<number, StateEntry>
 
   constructor(db: ReadDb, dictionary: FleetDictionary, rows: StatusRows, costs: Costs, query: ObjectQuery) {
     this.#db = db
@@ -41,6 +44,7 @@ export class ObjectReader {
     this.#rows = rows
     this.#query = query
     this.#masks = new ObjectMasks(dictionary, query)
+    this.#driftStates = new Map(query.drift === 'open' ? [...dictionary.states].filter(([, state]) => isOpenDrift(state)) : [])
   }
 
   async page(): Promise<FleetPage<ObjectFacts>> {
@@ -52,10 +56,9 @@ export class ObjectReader {
   /** Reads open drifts if they are asked for. */
   async plan(): Promise<Plan> {
     if (this.#masks.isEmpty) return { kind: 'nothing' }
-    if (this.#query.drift === 'open') await this.#readDrifts()
+    const drifts = this.#query.drift === 'open' ? await this.#readDrifts() : null
     const { needsState, counts } = this.#masks
     const { sort, limit } = this.#query
-    const drifts = this.#drifting?.size ?? null
     if (drifts === 0) return { kind: 'nothing' }
     return planObjects({ ...counts, sort, limit, total: this.#dictionary.objectRows, drifts, needsState, costs: this.#costs })
   }
@@ -64,7 +67,7 @@ export class ObjectReader {
     if (plan.kind === 'nothing') return { rows: [], next: null }
     if (plan.kind === 'collect') {
       const rows = await this.#collect(plan.driver)
-      if (rows !== null) return this.#sorted(rows.filter(this.#matches))
+      if (rows !== null) return this.#sorted(await this.#matching(rows))
       const { sort } = this.#query
       const by = sort === 'cluster' ? 'clusters' : sort === 'name' ? 'names' : sort === 'health' ? 'health' : 'since'
       return this.#walk({ kind: 'walk', by, density: 0.01, rowsMax: COLLECT_ROWS_MAX })
@@ -72,18 +75,43 @@ export class ObjectReader {
     return this.#walk(plan)
   }
 
-  #matches = (row: StatusRow): boolean =>
-    this.#masks.matches(row) && (this.#drifting === null || this.#drifting.has(pairOf(row.cluster_no, row.name_id)))
+  /** Those of the answer, in the same order. */
+  #matching: Matching = async (rows) => {
+    const [found, drifting] = [rows.filter(this.#masks.matches), this.#drifting]
+    if (this.#query.drift === undefined) return found
+    if (drifting !== null) return found.filter((row) => drifting.has(this.#dictionary.pairOf(row)))
+    const twins = await this.#rows.ofPairs(found.flatMap((row) => this.#twinOf(row) ?? []))
+    const open = new Set(twins.filter(this.#isOpen).map(this.#dictionary.pairOf))
+    return found.filter((row) => {
+      const twin = this.#twinOf(row)
+      return twin !== undefined && open.has(this.#dictionary.pairOf(twin))
+    })
+  }
 
-  async #readDrifts(): Promise<void> {
-    const ids = [...this.#dictionary.states.values()].filter(isOpenDrift).map(({ id }) => id)
-    const drifting = new Set<number>()
-    for (const row of ids.length === 0 ? [] : await this.#rows.ofStates(ids, COLLECT_ROWS_MAX)) {
-      const drift = this.#dictionary.namesById.get(row.name_id)
-      const object = drift?.kind === 'drift' ? this.#dictionary.twins.get(drift.id) : undefined
-      if (object !== undefined && this.#masks.passesName(object)) drifting.add(pairOf(row.cluster_no, object))
+  /** The row of an object's drift, or of a drift's object. */
+  #twinOf({ cluster_no, name_id }: RowKey): RowKey | undefined {
+    const twin = this.#dictionary.twins.get(name_id)
+    return twin === undefined ? undefined : { cluster_no, name_id: twin }
+  }
+  #isOpen = ({ state_id }: StatusRow): boolean => state_id !== null && this.#driftStates.has(state_id)
+
+  /** How many there are: of too many only about. */
+  async #readDrifts(): Promise<number> {
+    const ids = [...this.#driftStates.keys()]
+    const { driftsMax } = this.#costs
+    let refs = 0
+    for (const state of this.#driftStates.values()) refs += state.refs
+    if (refs > driftsMax) return refs
+    const rows = ids.length === 0 ? [] : await this.#rows.ofStates(ids, driftsMax + 1)
+    // Counts were too old.
+    if (rows.length > driftsMax) return rows.length
+    const drifting = new Map<number, RowKey>()
+    for (const row of rows) {
+      const object = this.#dictionary.namesById.get(row.name_id)?.kind === 'drift' ? this.#twinOf(row) : undefined
+      if (object !== undefined && this.#masks.passesName(object.name_id)) drifting.set(this.#dictionary.pairOf(object), object)
     }
     this.#drifting = drifting
+    return drifting.size
   }
 
   /** Each row once; null: more than the counts said. */
@@ -101,7 +129,8 @@ export class ObjectReader {
         parts.push(await this.#ofStates(passingStates))
         break
       case 'drifts':
-        parts.push(await this.#ofDrifts())
+        if (this.#drifting === null) return null
+        parts.push(await this.#ofDrifts([...this.#drifting.values()]))
         break
       case 'split':
       case 'word': {
@@ -115,7 +144,7 @@ export class ObjectReader {
     const [only] = parts
     if (parts.length === 1 && only !== undefined) return only
     const seen = new Map<number, StatusRow>()
-    for (const rows of parts) for (const row of rows) seen.set(pairOf(row.cluster_no, row.name_id), row)
+    for (const rows of parts) for (const row of rows) seen.set(this.#dictionary.pairOf(row), row)
     return [...seen.values()]
   }
 
@@ -133,10 +162,9 @@ export class ObjectReader {
       !this.#needsWhole() || (!this.#masks.asksState && (sort === 'cluster' || sort === 'name') && ids.every(this.#masks.hasAllWords))
     return isBare ? this.#rows.bareOfNames(ids, COLLECT_ROWS_MAX) : this.#rows.ofNames(ids, COLLECT_ROWS_MAX)
   }
-  async #ofDrifts(): Promise<StatusRow[]> {
-    const pairs = [...(this.#drifting ?? [])]
-    if (this.#needsWhole()) return this.#rows.ofPairs(pairs)
-    return pairs.map((pair) => ({ ...unpair(pair), state_id: null, since_ms: null }))
+  async #ofDrifts(objects: readonly RowKey[]): Promise<StatusRow[]> {
+    if (this.#needsWhole()) return this.#rows.ofPairs(objects)
+    return objects.map((object) => ({ ...object, state_id: null, since_ms: null }))
   }
 
   /** Of all rows of the answer: those of this page. */
@@ -175,13 +203,21 @@ export class ObjectReader {
     const { after, limit, sort } = this.#query
     switch (plan.by) {
       case 'clusters':
-        return this.#walkClusters(this.#matches, { after, limit, density: plan.density, rowsMax: plan.rowsMax })
+        return this.#walkClusters(this.#matching, { after, limit, density: plan.density, rowsMax: plan.rowsMax })
       case 'names':
         return this.#walkNames(plan)
       case 'since': {
         const states = this.#masks.passingStates.flatMap((id) => this.#dictionary.states.get(id) ?? [])
         const order = sort === 'oldest' ? 'oldest' : 'newest'
-        return walkSince(this.#rows, { states, matches: this.#matches, order, after, limit, rowsMax: plan.rowsMax, density: plan.density })
+        return walkSince(this.#rows, {
+          states,
+          matching: this.#matching,
+          order,
+          after,
+          limit,
+          rowsMax: plan.rowsMax,
+          density: plan.density,
+        })
       }
       case 'health':
         return this.#walkHealth(plan)
@@ -189,7 +225,7 @@ export class ObjectReader {
   }
 
   async #walkClusters(
-    matches: (row: StatusRow) => boolean,
+    matching: Matching,
     { after, limit, density, rowsMax }: { after: Position | undefined; limit: number; density: number; rowsMax: number },
   ): Promise<RowPage> {
     const { clusters } = this.#masks
@@ -203,7 +239,7 @@ export class ObjectReader {
       at += chunk.length
       const numbers = chunk.map(({ no }) => no)
       const all = few === null ? this.#rows.ofClusters(numbers, Number.MAX_SAFE_INTEGER) : this.#rows.ofClustersAndNames(numbers, few)
-      const found = (await all).filter(matches)
+      const found = await matching(await all)
       for (const row of this.#inClusterOrder(found, after)) rows.push(row)
       if (rows.length > limit) return this.#cut(rows, limit, (row) => this.#clusterPosition(row))
       const last = chunk.at(-1)
@@ -233,18 +269,18 @@ export class ObjectReader {
         .filter((state) => healthOf(state) === word)
       if (states.length === 0) continue
       const ids = new Set(states.map(({ id }) => id))
-      const matches = (row: StatusRow) => row.state_id !== null && ids.has(row.state_id) && this.#matches(row)
+      const matching: Matching = (some) => this.#matching(some.filter(({ state_id }) => state_id !== null && ids.has(state_id)))
       const wanted = limit - rows.length
       const start = index === Number(from) && rest.length > 0 ? rest : undefined
       const refs = states.reduce((sum, state) => sum + state.refs, 0)
       let page: RowPage
       if (refs * this.#costs.scan <= this.#costs.collectMax) {
         const found = await this.#rows.ofStates([...ids], COLLECT_ROWS_MAX)
-        page = this.#cut(this.#inClusterOrder(found.filter(matches), start), wanted, (row) => this.#clusterPosition(row))
+        page = this.#cut(this.#inClusterOrder(await matching(found), start), wanted, (row) => this.#clusterPosition(row))
       } else {
         const share = Math.min(1, refs / Math.max(1, this.#dictionary.objectRows))
         const budget = Math.max(1, until - this.#rows.fetched)
-        page = await this.#walkClusters(matches, { after: start, limit: wanted, density: Math.min(density, share), rowsMax: budget })
+        page = await this.#walkClusters(matching, { after: start, limit: wanted, density: Math.min(density, share), rowsMax: budget })
       }
       for (const row of page.rows) rows.push(row)
       if (page.next !== null) return { rows, next: [index, ...page.next] }
@@ -272,17 +308,14 @@ export class ObjectReader {
       const ids = chunk.map(({ id }) => id)
       const bare = (await this.#rows.bareOfNames(ids, Number.MAX_SAFE_INTEGER)).filter(this.#masks.mayMatch)
       const ordered = this.#inNameOrder(bare, after)
-      if (!needsState) for (const row of ordered.filter(this.#matches)) rows.push(row)
+      if (!needsState) for (const row of await this.#matching(ordered)) rows.push(row)
       else {
         // Only as many are looked up as it takes.
         for (let start = 0; start < ordered.length && rows.length <= limit; ) {
           const some = ordered.slice(start, start + Math.ceil(wanted))
           start += some.length
-          const whole = new Map((await this.#rows.ofPairs(some.map(pairOfRow))).map((row) => [pairOfRow(row), row]))
-          for (const row of some) {
-            const found = whole.get(pairOfRow(row))
-            if (found !== undefined && this.#matches(found)) rows.push(found)
-          }
+          const whole = new Map((await this.#rows.ofPairs(some)).map((row) => [this.#dictionary.pairOf(row), row]))
+          for (const row of await this.#matching(some.flatMap((row) => whole.get(this.#dictionary.pairOf(row)) ?? []))) rows.push(row)
           const last = some.at(-1)
           if (this.#rows.fetched >= until && rows.length <= limit && last !== undefined) return { rows, next: this.#namePosition(last) }
         }
@@ -363,25 +396,24 @@ export class ObjectReader {
   /** What a row says, in words. One that was removed meanwhile is left out. */
   async #facts(rows: readonly StatusRow[]): Promise<ObjectFacts[]> {
     const bare = rows.filter(({ state_id }) => state_id === null)
-    const looked = new Map((await this.#rows.ofPairs(bare.map(pairOfRow))).map((row) => [pairOfRow(row), row]))
-    const driftPairs = rows.flatMap((row) => {
-      const drift = this.#dictionary.twins.get(row.name_id)
-      return drift === undefined ? [] : [pairOf(row.cluster_no, drift)]
-    })
-    const drifts = await this.#rows.docsOfPairs(driftPairs)
-    const stateIds = new Set(rows.flatMap((row) => (row.state_id === null ? looked.get(pairOfRow(row)) : row)?.state_id ?? []))
+    const looked = new Map((await this.#rows.ofPairs(bare)).map((row) => [this.#dictionary.pairOf(row), row]))
+    const docs = await this.#rows.docsOfPairs(rows.flatMap((row) => this.#twinOf(row) ?? []))
+    const drifts = new Map(docs.map((found) => [this.#dictionary.pairOf(found), found.doc]))
+    const stateIds = new Set(
+      rows.flatMap((row) => (row.state_id === null ? looked.get(this.#dictionary.pairOf(row)) : row)?.state_id ?? []),
+    )
     const texts = await this.#rows.textsOfStates([...stateIds])
     const clusters = await seenClusters(this.#db, this.#dictionary, new Set(rows.map(({ cluster_no }) => cluster_no)))
     return rows.flatMap((row): ObjectFacts[] => {
-      const whole = row.state_id === null ? looked.get(pairOfRow(row)) : row
+      const whole = row.state_id === null ? looked.get(this.#dictionary.pairOf(row)) : row
       const name = this.#dictionary.namesById.get(row.name_id)
       const cluster = clusters.get(row.cluster_no)
       const state = whole?.state_id == null ? undefined : this.#dictionary.states.get(whole.state_id)
       const said = state === undefined ? undefined : texts.get(state.id)
       if (name === undefined || cluster === undefined || state === undefined || said === undefined) return []
       const { project, service, api_group: group, object_kind: kind, namespace, name: own } = name
-      const drift = this.#dictionary.twins.get(row.name_id)
-      const doc = drift === undefined ? undefined : drifts.get(pairOf(row.cluster_no, drift))
+      const drift = this.#twinOf(row)
+      const doc = drift === undefined ? undefined : drifts.get(this.#dictionary.pairOf(drift))
       return [
         {
           cluster,
@@ -404,7 +436,6 @@ export class ObjectReader {
 
 /** Above every number of rows that are sorted at once. */
 const RANK = 2 ** 26
-const pairOfRow = ({ cluster_no, name_id }: StatusRow): number => pairOf(cluster_no, name_id)
 const clamp = (value: number, min: number, max: number): number => Math.min(max, Math.max(min, value))
 /** From `at` on, as many as make up `wanted` rows; one at least. */
 function takeUntil<T>(items: readonly T[], at: number, wanted: number, rowsOf: (item: T) => number): T[] {

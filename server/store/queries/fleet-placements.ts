@@ -10,7 +10,7 @@ import { byText, type ClusterEntry, type FleetDictionary } from './fleet-diction
 import { clusterTest } from './fleet-filter.ts'
 import type { FleetPage, PlacementFacts, PlacementQuery, Position, SeenCluster } from './fleet-queries.ts'
 import type { Costs } from './fleet-query-plan.ts'
-import { pairOf, type StatusRows } from './fleet-query-sql.ts'
+import type { RowKey, StatusRows } from './fleet-query-sql.ts'
 
 const CHUNK_CLUSTERS_MIN = 25
 const CHUNK_CLUSTERS_MAX = 500
@@ -272,12 +272,12 @@ export async function placementFacts(
   const found = await db.selectFrom('desired').selectAll().where(sql<boolean>`(cluster_id, project, service) in (${list})`).execute()
   const desired = new Map(found.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
   const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id]] : [])))
-  const pairs = new Map<string, number>()
+  const pairs = new Map<string, RowKey>()
   for (const [key, row] of wanted) {
     const [name, cluster] = [nameIds.get(serviceKey(row)), clusters.get(row.cluster_id)]
-    if (name !== undefined && cluster !== undefined) pairs.set(key, pairOf(cluster.no, name))
+    if (name !== undefined && cluster !== undefined) pairs.set(key, { cluster_no: cluster.no, name_id: name })
   }
-  const docs = await statuses.docsOfPairs([...pairs.values()])
+  const docs = new Map((await statuses.docsOfPairs([...pairs.values()])).map((found) => [dictionary.pairOf(found), found.doc]))
   const seen = await seenClusters(db, dictionary, new Set(rows.flatMap((row) => clusters.get(row.cluster_id)?.no ?? [])))
   const parsed = new Map<string, ServiceRow>()
   const parse = (doc: string): ServiceRow => {
@@ -288,7 +288,8 @@ export async function placementFacts(
   return [...wanted].flatMap(([key, row]): PlacementFacts[] => {
     const [held, cluster] = [desired.get(key), seen.get(clusters.get(row.cluster_id)?.no ?? -1)]
     if (held === undefined || held.doc === null || cluster === undefined) return []
-    const doc = docs.get(pairs.get(key) ?? -1)
+    const pair = pairs.get(key)
+    const doc = pair === undefined ? undefined : docs.get(dictionary.pairOf(pair))
     const { project, service, ordinal, set_sha: setSha, placed_by: placedBy } = held
     return [
       {

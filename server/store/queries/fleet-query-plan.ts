@@ -37,6 +37,8 @@ export interface Costs {
   lookup: number
   collectMax: number
   walkMax: number
+  /** Open drifts that are known before one looks for objects; of more, each object's own is looked at. */
+  driftsMax: number
   /** Of services in clusters: rows that are fetched whole, rows that a walk looks at. */
   placementsCollect: number
   placementsWalk: number
@@ -49,6 +51,7 @@ export const SQLITE_COSTS: Costs = {
   lookup: 2,
   collectMax: 25_000,
   walkMax: 50_000,
+  driftsMax: 50_000,
   placementsCollect: 12_000,
   placementsWalk: 30_000,
 }
@@ -59,6 +62,7 @@ export const POSTGRES_COSTS: Costs = {
   lookup: 3,
   collectMax: 40_000,
   walkMax: 60_000,
+  driftsMax: 30_000,
   placementsCollect: 8_000,
   placementsWalk: 20_000,
 }

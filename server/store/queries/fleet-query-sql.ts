@@ -18,15 +18,8 @@ export interface RowPage {
   next: Position | null
 }
 
-/** Number of a cluster and of a name in one number below 2^53. */
-const NAMES_MAX = 2 ** 31
-const CLUSTERS_MAX = 2 ** 22
-export const pairOf = (clusterNo: number, nameId: number): number => clusterNo * NAMES_MAX + nameId
-export const unpair = (pair: number): Pick<StatusRow, 'cluster_no' | 'name_id'> => ({
-  cluster_no: Math.floor(pair / NAMES_MAX),
-  name_id: pair % NAMES_MAX,
-})
-export const fitsPair = (clusterNo: number, nameId: number): boolean => clusterNo < CLUSTERS_MAX && nameId < NAMES_MAX
+/** What a row is found by. */
+export type RowKey = Pick<StatusRow, 'cluster_no' | 'name_id'>
 
 /** One text for any number of values, so that it is prepared once. */
 const oneOf = (engine: Engine, column: string, values: readonly number[]): RawBuilder<boolean> =>
@@ -83,17 +76,22 @@ export class StatusRows {
   }
 
   /** Those that are there and not removed, in no order. */
-  async ofPairs(pairs: readonly number[]): Promise<StatusRow[]> {
+  async ofPairs(pairs: readonly RowKey[]): Promise<StatusRow[]> {
     if (pairs.length === 0) return []
-    return this.#run(sql`select s.cluster_no, s.name_id, s.state_id, s.since_ms from ${this.#pairs(pairs)} and s.state_id is not null`)
+    const rows = await this.#run(
+      sql`select s.cluster_no, s.name_id, s.state_id, s.since_ms from ${this.#pairs(pairs)} and s.state_id is not null`,
+    )
+    // Looks that find nothing cost as much.
+    this.fetched += Math.max(0, pairs.length - rows.length)
+    return rows
   }
 
   /** Their documents. */
-  async docsOfPairs(pairs: readonly number[]): Promise<Map<number, string>> {
-    if (pairs.length === 0) return new Map()
-    const { rows } = await sql<{ cluster_no: number; name_id: number; doc: string }>`
+  async docsOfPairs(pairs: readonly RowKey[]): Promise<ReadonlyArray<RowKey & { doc: string }>> {
+    if (pairs.length === 0) return []
+    const { rows } = await sql<RowKey & { doc: string }>`
       select s.cluster_no, s.name_id, s.doc from ${this.#pairs(pairs)} and s.doc is not null`.execute(this.#db)
-    return new Map(rows.map((row) => [pairOf(row.cluster_no, row.name_id), row.doc]))
+    return rows
   }
 
   /** Values as a table of that name. */
@@ -112,13 +110,13 @@ export class StatusRows {
   }
 
   /** A cross join: planners that may choose would begin with all rows. */
-  #pairs(pairs: readonly number[]): RawBuilder<unknown> {
-    const from =
-      this.#engine === 'sqlite'
-        ? sql`json_each(${JSON.stringify(pairs)}) as pair cross join status_rows as s`
-        : sql`unnest(${pairs}::bigint[]) as pair(value) cross join status_rows as s`
-    const [shift, mask] = [sql.lit(31), sql.lit(NAMES_MAX - 1)]
-    return sql`${from} where s.cluster_no = (pair.value >> ${shift}) and s.name_id = (pair.value & ${mask})`
+  #pairs(pairs: readonly RowKey[]): RawBuilder<unknown> {
+    const [numbers, ids] = [pairs.map(({ cluster_no }) => cluster_no), pairs.map(({ name_id }) => name_id)]
+    return this.#engine === 'sqlite'
+      ? sql`json_each(${JSON.stringify(numbers.map((no, index) => [no, ids[index]]))}) as pair cross join status_rows as s
+        where s.cluster_no = (pair.value ->> 0) and s.name_id = (pair.value ->> 1)`
+      : sql`unnest(${numbers}::bigint[], ${ids}::bigint[]) as pair(cluster_no, name_id) cross join status_rows as s
+        where s.cluster_no = pair.cluster_no and s.name_id = pair.name_id`
   }
 
   /** Of one state, from the newest (or oldest) on that is not beyond `from`. */

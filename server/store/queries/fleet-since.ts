@@ -13,7 +13,8 @@ const SHRINK = 8
 
 export interface SinceWalk {
   states: readonly StateEntry[]
-  matches(row: StatusRow): boolean
+  /** Those of the answer, in the same order. */
+  matching(rows: readonly StatusRow[]): Promise<StatusRow[]>
   order: 'newest' | 'oldest'
   after: Position | undefined
   limit: number
@@ -22,7 +23,7 @@ export interface SinceWalk {
 }
 
 export async function walkSince(source: StatusRows, walk: SinceWalk): Promise<RowPage> {
-  const { states, matches, order, after, limit, density, rowsMax } = walk
+  const { states, matching, order, after, limit, density, rowsMax } = walk
   // Everything is done with the sign of the order: `newest` is the order of negative times.
   const sign = order === 'newest' ? -1 : 1
   const byRefs = [...states].sort((a, b) => b.refs - a.refs)
@@ -78,7 +79,7 @@ export async function walkSince(source: StatusRows, walk: SinceWalk): Promise<Ro
       isWhole = false
     }
     const window = [...parts.filter((row) => sign * (row.since_ms ?? 0) <= sign * to), ...rest]
-    const found = window.filter((row) => (after === undefined || isBeyond(row, after, sign)) && matches(row))
+    const found = await matching(after === undefined ? window : window.filter((row) => isBeyond(row, after, sign)))
     for (const row of found.sort((a, b) => sign * compareRows(a, b))) rows.push(row)
     if (rows.length > limit) {
       const last = rows[limit - 1]
