@@ -34,8 +34,8 @@ const SEALED_BYTES = 32
 export interface Sessions {
   /** For the 401 of whoever comes without a session. */
   nonce(): string
-  /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. */
-  open(request: SessionRequest): Promise<SessionAnswer>
+  /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. `turn` is awaited before anything is verified. */
+  open(request: SessionRequest, turn?: () => Promise<void> | undefined): Promise<SessionAnswer>
   /** The caller of a request, or the AppError that it shall be answered with. */
   authorize(authorization: string | null): AgentRecord
 }
@@ -128,9 +128,12 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   return {
     nonce,
-    async open({ agentId, incarnation, nonce: given, signature }) {
-      const agent = admitted(find(agentId))
+    async open({ agentId, incarnation, nonce: given, signature }, turn) {
+      admitted(find(agentId))
       if (given === undefined || signature === undefined) throw required('sign the nonce')
+      const wait = turn?.()
+      if (wait !== undefined) await wait // else verify before the next one asks: it is to be told how long this took
+      const agent = admitted(find(agentId)) // it may have been revoked meanwhile
       if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
       useUp(given)

@@ -18,6 +18,7 @@ import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
 import { type BodyBudget, createBodyBudget } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
+import { createFairPace } from './fair-pace.ts'
 import { problemResponse } from './problem.ts'
 import { splitUrl } from './request-path.ts'
 import { inventoryOf, type SortedRows, sortStatusRows } from './status-rows.ts'
@@ -48,9 +49,10 @@ type Route = (request: Request, query: string, context: RequestContext) => Promi
 export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const { drain } = deps
   const strangers = { budget: createBodyBudget(STRANGERS_BYTES_MAX) }
-  const pulls = createAgentTurns('pull')
+  const pace = createFairPace(deps.clock)
+  const pulls = createAgentTurns('pull', pace)
   const pushes = {
-    turns: createAgentTurns('push status'),
+    turns: createAgentTurns('push status', pace),
     reading: createBodyBudget(PUSHES_BYTES_MAX),
     waiting: createBodyBudget(WAITING_BYTES_MAX),
   }
@@ -73,7 +75,7 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
     [
       `POST ${ROUTES.session}`,
       posted(async (request) =>
-        Response.json(await deps.sessions.open(await readJson(request, JOIN_BODY_BYTES_MAX, sessionRequestSchema, strangers))),
+        Response.json(await deps.sessions.open(await readJson(request, JOIN_BODY_BYTES_MAX, sessionRequestSchema, strangers), pace)),
       ),
     ],
   ])
@@ -102,12 +104,14 @@ interface Pushes {
 }
 
 async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, reading, waiting }: Pushes): Promise<Response> {
-  const agent = deps.sessions.authorize(request.headers.get('authorization'))
+  const authorization = request.headers.get('authorization')
+  let agent = deps.sessions.authorize(authorization)
   admitPush(deps.store, agent) // before its body is read…
   const replaced = new AbortController()
   const turn = turns.begin(agent.agentId, () => replaced.abort())
   const ready = async () => {
     await turn.go()
+    agent = deps.sessions.authorize(authorization) // it may have been revoked or superseded meanwhile
     admitPush(deps.store, agent) // …and before anything is made of it
   }
   try {

@@ -2,6 +2,7 @@
 // older one: that may be all that is left of a connection that the agent has given up long ago. Costs an idle poll next to nothing.
 import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { FairPace } from './fair-pace.ts'
 
 export interface AgentTurns {
   /** `onReplaced`: a newer one of the same agent began. */
@@ -17,7 +18,7 @@ export interface AgentTurn {
   end(): void
 }
 
-export function createAgentTurns(doing: string): AgentTurns {
+export function createAgentTurns(doing: string, pace: FairPace = () => undefined): AgentTurns {
   const latest = new Map<string, { onReplaced: () => void }>()
   return {
     begin(agentId, onReplaced) {
@@ -30,6 +31,7 @@ export function createAgentTurns(doing: string): AgentTurns {
         current,
         async go() {
           await setImmediate()
+          await pace()
           if (!current()) throw new AppError('too_many_requests', { doing, detail: 'a newer request of this agent took its place' })
         },
         end() {

@@ -91,12 +91,17 @@ async function part(request: Request, { transfer, part }: Extract<DesiredQuery, 
 
 export async function postBuckets(request: Request, query: string, context: RequestContext, deps: Deps): Promise<Response> {
   const { sessions, shards, restoreGate, onSeen, pulls } = deps
-  const { agentId, clusterId } = sessions.authorize(request.headers.get('authorization'))
+  const authorization = request.headers.get('authorization')
+  const { agentId, clusterId } = sessions.authorize(authorization)
   onSeen(clusterId)
   const turn = pulls.begin(agentId, () => shards.wake(clusterId))
+  const ready = async () => {
+    await turn.go()
+    sessions.authorize(authorization) // it may have been revoked or superseded meanwhile
+  }
   try {
     const sliceBytes = sliceOfQuery(query)
-    const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready: turn.go }))
+    const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready }))
     if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
     const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
