@@ -8,7 +8,8 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/p
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import type { JoinResult, Store } from '../store/store.ts'
+import type { JoinResult } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
 import type { ServerKeys } from './server-keys.ts'
 

@@ -3,7 +3,7 @@ import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RemovalOrder, ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
-import type { Confirmation, DesiredService } from '../store/store.ts'
+import type { Confirmation, DesiredService } from '../store/records.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
 import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
 

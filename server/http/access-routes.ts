@@ -13,7 +13,7 @@ import {
 } from '../../shared/model/views.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
-import type { JoinTokenRecord } from '../store/store.ts'
+import type { JoinTokenRecord } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
 import { jsonSchema } from './resource-routes.ts'

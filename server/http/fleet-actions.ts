@@ -1,6 +1,6 @@
 // The port to what happens because of a write: targeting, removal orders, the guard. Routes ask, they never decide.
 import type { ServiceId } from '../../shared/model/ids.ts'
-import type { Confirmation, ResourceKey } from '../store/store.ts'
+import type { Confirmation, ResourceKey } from '../store/records.ts'
 
 export type DeleteOutcome =
   | { kind: 'not_found' }

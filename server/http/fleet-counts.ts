@@ -2,7 +2,7 @@
 import type { CountBy, CountOf, CountRow, CountSort, CountsView } from '../../shared/model/counts.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { LIVENESS_WORDS } from '../../shared/model/views.ts'
-import type { RollupDimension } from '../store/counts/rollup-deltas.ts'
+import type { RollupDimension } from '../store/counts/rollup-dimensions.ts'
 import type { CountedKey, OnlineWithin, Rollups } from '../store/counts/rollups.ts'
 
 export interface CountsQuery {

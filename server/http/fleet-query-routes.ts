@@ -16,7 +16,7 @@ import {
 import { pruneSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/queries/fleet-queries.ts'
-import type { Confirmation } from '../store/store.ts'
+import type { Confirmation } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
 import { metadataOf } from './fleet-views.ts'

@@ -19,7 +19,8 @@ import {
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type { ClusterRecord, DesiredService, StatusEntry, Store, StoredResource } from '../store/store.ts'
+import type { ClusterRecord, DesiredService, StatusEntry, StoredResource } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
 
 type AnyView = RepositoryView | ServiceView | ClusterView
 

@@ -14,7 +14,7 @@ import {
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import type { Confirmation, ResourceKey, ResourceKind } from '../store/store.ts'
+import type { Confirmation, ResourceKey, ResourceKind } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
 import { invalidInput } from './problem.ts'

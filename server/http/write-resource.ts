@@ -5,7 +5,7 @@ import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
-import type { ResourceKey, StoredResource } from '../store/store.ts'
+import type { ResourceKey, StoredResource } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
 

@@ -5,7 +5,7 @@ import { durationMs, repositorySpecSchema, serviceSpecSchema } from '../../share
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { StoredResource } from '../store/store.ts'
+import type { StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
 import type { Sources } from './git-sources.ts'
 import { KeyedQueue } from './keyed-queue.ts'

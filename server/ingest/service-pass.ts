@@ -12,7 +12,8 @@ import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { RenderState, Store, StoredResource } from '../store/store.ts'
+import type { RenderState, StoredResource } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
 import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
 
 export interface ServicePassDeps {

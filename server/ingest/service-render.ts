@@ -6,7 +6,8 @@ import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resou
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
 import { type RenderResult, renderRaw } from '../render/render-raw.ts'
-import type { RenderState, Store, StoredError } from '../store/store.ts'
+import type { RenderState, StoredError } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
 import type { Sources } from './git-sources.ts'
 import type { Source } from './source.ts'
 

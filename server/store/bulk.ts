@@ -1,6 +1,6 @@
 // Statements over many rows, as text that is made once for each number of rows: to compile hundreds of values anew each time costs more than to write them.
 import { CompiledQuery, type Transaction } from 'kysely'
-import type { Engine } from './store-db.ts'
+import type { Engine } from './engines/engine.ts'
 import type { Tables } from './tables.ts'
 
 type ColumnType = 'bigint' | 'text'

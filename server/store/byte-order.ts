@@ -11,3 +11,6 @@ export function byteOrder(a: string, b: string): number {
 }
 
 const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff
+
+/** Sorts after every key that begins with the prefix before it. */
+export const AFTER_EVERY_KEY = '\u{10ffff}'

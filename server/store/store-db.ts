@@ -4,10 +4,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Kysely, Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RollupDeltas } from './counts/rollup-deltas.ts'
+import type { Engine } from './engines/engine.ts'
 import { ChangeLog } from './feed/change-log.ts'
 import type { Tables } from './tables.ts'
-
-export type Engine = 'sqlite' | 'postgres'
 
 /** Reading only. A transaction can be read from in the same way. */
 export type ReadDb = Pick<Kysely<Tables>, 'selectFrom' | 'with' | 'getExecutor'>

@@ -1,6 +1,7 @@
 // What waits for a person, and the tokens that people come with.
 import type { ChangeNote } from './feed/change-log.ts'
-import type { Confirmation, Store } from './store.ts'
+import type { Confirmation } from './records.ts'
+import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'
 

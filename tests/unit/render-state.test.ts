@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { nextRenderState, type Rendering } from '../../server/ingest/service-render.ts'
-import type { RenderState } from '../../server/store/store.ts'
+import type { RenderState } from '../../server/store/records.ts'
 
 const good = (commit: string, digest: string): Rendering => ({ kind: 'good', commit, digest, count: 2, objects: new Map(), warnings: [] })
 const failed = (path: string, code = 'render_failed'): Rendering => ({

@@ -12,7 +12,7 @@ import {
   type ServiceInput,
   serviceStatusView,
 } from '../../server/fleet/status-view.ts'
-import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/store.ts'
+import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/records.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { createWebhook, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
-import type { StoredResource } from '../../server/store/store.ts'
+import type { StoredResource } from '../../server/store/records.ts'
 
 const keys = {
   mac: (purpose: string, bytes: Uint8Array) => createHmac('sha256', 'server key').update(purpose).update(bytes).digest().subarray(0, 16),

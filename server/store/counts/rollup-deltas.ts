@@ -1,24 +1,9 @@
 // What one write transaction adds to and takes from the counts: summed, and written once at its end, in the order of their keys.
 import type { Transaction } from 'kysely'
 import { type Bulk, runBulk } from '../bulk.ts'
-import type { Engine } from '../store-db.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
-
-export const ROLLUP_DIMENSIONS = [
-  'placement',
-  'service',
-  'label',
-  'object',
-  'service_object',
-  'image',
-  'drift_hour',
-  'version',
-  'cluster',
-] as const
-export type RollupDimension = (typeof ROLLUP_DIMENSIONS)[number]
-
-/** One thing that is counted once under a key. */
-export type RollupFact = readonly [dimension: RollupDimension, key: string, value: string]
+import type { RollupFact } from './rollup-dimensions.ts'
 
 /** What is none any more keeps its row for now: most come back, and to look at each with every change costs a third of counting. Upkeep lets go of them. */
 const COUNT: Bulk = {

@@ -4,7 +4,7 @@ import type { Labels } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import type { ClusterStatus } from '../../../shared/model/status.ts'
 import { readNames, type Tables } from '../tables.ts'
-import type { RollupFact } from './rollup-deltas.ts'
+import type { RollupFact } from './rollup-dimensions.ts'
 
 export const HOUR_MS = 3_600_000
 /** As text, hours are in the order of time for the next hundred thousand years. */

@@ -8,11 +8,11 @@ import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
 import { driftStatusSchema } from '../../../shared/model/status.ts'
 import type { LivenessWord } from '../../../shared/model/views.ts'
+import { AFTER_EVERY_KEY } from '../byte-order.ts'
 import { driftState, stateDigest, stateText } from '../status/status-columns.ts'
-import { AFTER_EVERY_KEY } from '../status/status-read.ts'
 import type { ReadDb, StoreDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
-import type { RollupDimension } from './rollup-deltas.ts'
+import type { RollupDimension } from './rollup-dimensions.ts'
 import { HOUR_MS, hourText } from './rollup-facts.ts'
 
 /** What is counted under one key, by value. */

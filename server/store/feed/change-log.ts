@@ -4,7 +4,7 @@ import { sql, type Transaction } from 'kysely'
 import type { ChangeTopic } from '../../../shared/model/change.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import { nextNumber } from '../counters.ts'
-import type { Engine } from '../store-db.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 
 /** What changed, not how: who follows reads it again. */

@@ -1,6 +1,7 @@
 // The statements of fleet queries: numbers in, numbers out, each led by one index. What they mean as text is in the dictionary (fleet-dictionary.ts).
 import { type RawBuilder, type Sql, sql } from 'kysely'
-import type { Engine, ReadDb } from '../store-db.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import type { Position } from './fleet-queries.ts'
 

@@ -1,6 +1,6 @@
 // Tables of the fleet store on both engines: the few types that differ, and the order of text, which is by bytes on both.
 import { type CreateTableBuilder, sql, type Transaction } from 'kysely'
-import type { Engine } from '../store-db.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 
 /** What a migration works with. */

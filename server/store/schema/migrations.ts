@@ -2,7 +2,7 @@
 // again; what it got wrong is mended by the next one. The schema builder keeps the statements the same on SQLite and PostgreSQL.
 import type { Kysely, Transaction } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
-import type { Engine } from '../store-db.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
 import { migrateTo3 } from './migration-3.ts'

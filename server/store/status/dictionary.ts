@@ -2,8 +2,9 @@
 // counts any more once something was collected from these tables (the counter `dictionary`).
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
+import type { Engine } from '../engines/engine.ts'
 import { RecentMap } from '../recent-map.ts'
-import type { Engine, Tx } from '../store-db.ts'
+import type { Tx } from '../store-db.ts'
 import { nameParts, type RowKind, type StateParts, stateDigest, stateText } from './status-columns.ts'
 
 /** In one statement, after which others may have a turn. */

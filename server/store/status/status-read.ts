@@ -1,17 +1,16 @@
 // Statuses as they were written, from the columns that hold them: in slices, and by the way that leads to few rows.
 import { setImmediate } from 'node:timers/promises'
 import type { ClusterId } from '../../../shared/model/ids.ts'
-import { byteOrder } from '../byte-order.ts'
+import { AFTER_EVERY_KEY, byteOrder } from '../byte-order.ts'
 import { SLICE_ROWS } from '../read-slices.ts'
-import type { StatusEntry, Store } from '../store.ts'
+import type { StatusEntry } from '../records.ts'
+import type { Store } from '../store.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import { type RowKind, statusDoc } from './status-columns.ts'
 
 type Query = Parameters<Store['listStatus']>[0]
 
-/** Sorts after every key that begins with the prefix before it. */
-export const AFTER_EVERY_KEY = '\u{10ffff}'
 /** Read whole rather than by names: other clusters may make up very many of them. */
 const SMALL_CLUSTER_ROWS = 2_000
 /** Names in one statement that looks for their rows. */

@@ -1,7 +1,8 @@
 // What each service was rendered to, one number after the other: a render that brings another digest is its next revision.
 import type { Transaction } from 'kysely'
 import type { ServiceId } from '../../../shared/model/ids.ts'
-import type { RenderState, Revision, Store } from '../store.ts'
+import type { RenderState, Revision } from '../records.ts'
+import type { Store } from '../store.ts'
 import type { StoreDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 

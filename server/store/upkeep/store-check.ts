@@ -3,10 +3,11 @@ import { Kysely, sql } from 'kysely'
 import { isDamage } from '../../../shared/adapters/sqlite.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { countDifferences, wordDifferences } from '../counts/rollup-recount.ts'
+import type { Engine } from '../engines/engine.ts'
 import { readerDialect } from '../engines/postgres-dialect.ts'
 import type { PostgresTarget } from '../engines/postgres-url.ts'
 import { sqliteDialect } from '../engines/sqlite-dialect.ts'
-import type { Engine, ReadDb } from '../store-db.ts'
+import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 
 export interface StoreLook {

@@ -1,0 +1,217 @@
+// What the store holds, as records that pass through its port. Integers stay below 2^53; times are ms since the epoch.
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+
+export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
+export type ResourceKind = (typeof RESOURCE_KINDS)[number]
+
+/** Cluster resources have project ''. */
+export interface ResourceKey {
+  kind: ResourceKind
+  project: string
+  name: string
+}
+
+export interface StoredResource extends ResourceKey {
+  uid: string
+  /** Grows with every change of spec (not of labels); 1 at creation. */
+  generation: number
+  /** Grows with every change; the ETag. */
+  version: number
+  labels: Labels
+  /** Canonical JSON of the parsed spec. */
+  spec: string
+  createdMs: number
+  updatedMs: number
+  /** Set while a deleted service's removal orders are still being carried out. */
+  deletingMs: number | null
+}
+
+export interface Page<T> {
+  items: T[]
+  /** Pass as `after` for the next page; null at the end. */
+  next: string | null
+}
+
+export interface RepositoryState {
+  /** Last commit that was read whole; null before the first. */
+  commit: string | null
+  fetchedMs: number | null
+  /** Set while the repository cannot be read; the last content stays in use. */
+  error: StoredError | null
+}
+
+export interface StoredError {
+  code: string
+  message: string
+  problems: Problem[]
+  sinceMs: number
+}
+
+/** Of the last render of a service. With an error, the last good revision stays in force. */
+export interface RenderState {
+  commit: string | null
+  /** Generation of the service's spec that was rendered. */
+  generation: number
+  digest: string | null
+  objectCount: number
+  renderedMs: number | null
+  error: StoredError | null
+}
+
+/** What a service was rendered to at some time. */
+export interface Revision {
+  /** Of its service, from 1; grows by one with every other digest. */
+  number: number
+  commit: string | null
+  generation: number
+  digest: string
+  objectCount: number
+  /** Content-store key of its rendered set; null until a cluster got it, and when it has no objects. */
+  setSha: string | null
+  renderedMs: number
+  /** That shall have it now. */
+  clusters: number
+}
+
+/** What a service in a cluster said of itself from a time on. */
+export interface HistoryEntry {
+  /** When this server heard of it. */
+  atMs: number
+  sync: SyncWord
+  health: HealthWord
+  reason: string
+  /** That was applied, or received if none was. */
+  commit: string | null
+}
+
+/** What one cluster shall have of one service. Rows with `doc: null` are tombstones: the service is gone there, the ordinal tells the shard. */
+export interface DesiredService extends ServiceId {
+  clusterId: ClusterId
+  /** Counts the cluster's shard transactions (CU7). */
+  ordinal: number
+  doc: ServiceRow | null
+  /** Content-store key of the rendered set (zstd NDJSON of [row id, doc]); null when there are no object rows. */
+  setSha: string | null
+  /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
+  placedBy: string
+}
+
+export interface JoinTokenRecord {
+  id: string
+  tokenHash: string
+  usesLeft: number
+  uses: number
+  labels: Labels
+  createdMs: number
+  expiresMs: number
+  createdBy: string
+}
+
+export interface AgentRecord {
+  agentId: AgentId
+  clusterId: ClusterId
+  clusterName: string
+  publicKey: string
+  recipient: string
+  incarnation: number
+  /** Grows with every rebuild, restore or re-join; signed into checkpoints (CU2a). */
+  epoch: number
+  revoked: boolean
+  joinedMs: number
+}
+
+export type JoinResult =
+  | { kind: 'joined'; agent: AgentRecord; repeated: boolean }
+  | { kind: 'token_unknown' }
+  | { kind: 'token_expired' }
+  | { kind: 'token_used_up' }
+  | { kind: 'name_taken' }
+
+export interface JoinInput {
+  tokenHash: string
+  clusterName: string
+  publicKey: string
+  recipient: string
+  clusterUid: string
+  nowMs: number
+  /** Fresh ids, used if the join makes a new cluster. */
+  clusterId: ClusterId
+  agentId: AgentId
+}
+
+export interface ClusterRecord {
+  clusterId: ClusterId
+  name: string
+  labels: Labels
+  revoked: boolean
+  joinedMs: number
+  /** Last request of its agent; kept with a coarseness of 10 s, so that polls write little. */
+  lastSeenMs: number | null
+  /** How long its agent's polls wait, if that is longer than by default; else 0. */
+  waitSeconds: number
+  agentId: AgentId
+}
+
+export interface StatusEntry {
+  clusterId: ClusterId
+  kind: Exclude<StatusKind, 'event'>
+  key: string
+  rev: number
+  /** Parsed document; its schema is STATUS_SCHEMAS[kind]. */
+  doc: unknown
+  receivedMs: number
+}
+
+/** A row that passed its schema; `doc: null` removes. */
+export interface StatusWrite {
+  kind: StatusKind
+  key: string
+  rev: number
+  doc: unknown
+}
+
+export interface FleetEvent {
+  /** Position in the stream; resume strictly after it. */
+  id: number
+  atMs: number
+  type: 'Normal' | 'Warning'
+  reason: string
+  message: string
+  cluster: string | null
+  project: string | null
+  service: string | null
+  object: string | null
+}
+
+/** Something that waits for a person. `subject` is unique: opening it again with the same token and no further name keeps id and yes, with anything else it
+ *  becomes a new question with a new id. */
+export interface Confirmation {
+  /** Short, typed by people: 6 letters and digits. */
+  id: string
+  kind: 'remove_service' | 'leave_targets' | 'prune'
+  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `prune/<cluster id>/<project>/<name>`. */
+  subject: string
+  project: string
+  service: string
+  cluster: string | null
+  /** What exactly was refused; a yes is for this only: the digest of a revision, or of the sorted names. */
+  token: string
+  /** Exact names: clusters, or objects as `Kind namespace/name`; sorted. */
+  names: string[]
+  why: string
+  createdMs: number
+  confirmedMs: number | null
+  confirmedBy: string | null
+}
+
+/** What a cluster's agent can prove that this server once said (RP2). */
+export interface RestoreProof {
+  clusterId: ClusterId
+  epoch: number
+  ordinal: number
+  atMs: number
+}
