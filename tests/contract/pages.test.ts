@@ -232,10 +232,10 @@ test.each([
 
 test('RV3 a revision that is withdrawn while a Worker reads it is not in the page', async () => {
   const { shards } = openWith()
-  shards.writeRevisions([revision(CLUSTER, WEB, 1, Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`o${n}`, 'bad'])))])
+  shards.writeRevisions([revision(CLUSTER, WEB, 1, Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`o${n}`, 'withdrawn'])))])
   const reading = pullPage(shards, CLUSTER, null)
   shards.writeRevisions([{ ...revision(CLUSTER, WEB, 2, { o0: 'good' }), withdraw: true }])
-  expect((await reading).text).not.toContain('bad')
+  expect((await reading).text).not.toContain('withdrawn')
   shards.close()
 })
 
