@@ -1,10 +1,10 @@
-// The main thread's side of the Worker: one request after the other, a bounded queue, and a new Worker after one that died.
+// The main thread's side of the Worker of large pages: a bounded queue, one place for each cluster.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { startWorker } from '../start-worker.ts'
+import { WorkerLine } from '../worker-line.ts'
 import type { SourceResult } from './page-source.ts'
 import type { Ask } from './shard-reader.ts'
 
@@ -43,15 +43,23 @@ interface Waiting {
 export class LargeReads {
   readonly #options: LargeReadsOptions
   readonly #queue: Waiting[] = []
-  #worker: Worker | null = null
-  #current: Waiting | null = null
-  #watchdog = new AbortController()
+  readonly #line: WorkerLine<LargeRead, WorkerAnswer>
   #closed = false
   /** How often the Worker compressed something: equal pages once. */
   compressions = 0
 
   constructor(options: LargeReadsOptions) {
     this.#options = options
+    const { clock, log } = options
+    this.#line = new WorkerLine({
+      start: options.startWorker ?? (() => startWorker('desired/page-worker')),
+      clock,
+      answerMsMax: LARGE_READ_MS_MAX,
+      onDied: (why) => {
+        log.error('the worker of large reads died; the next read starts another', { error: why })
+        return new Error(`a large read failed: its worker died: ${why}`)
+      },
+    })
   }
 
   async read(request: LargeRead): Promise<SourceResult> {
@@ -78,71 +86,26 @@ export class LargeReads {
     this.#closed = true
     const ended = new AppError('unavailable', { doing: 'read a large page', detail: 'the server is stopping' })
     for (const { reject } of this.#queue.splice(0)) reject(ended)
-    this.#end(ended)
+    this.#line.end(ended)
   }
 
   #next(): void {
-    if (this.#current !== null) return
+    if (this.#line.busy) return
     const current = this.#queue.shift()
     if (current === undefined) return
-    this.#current = current
-    try {
-      this.#worker ??= this.#start()
-      this.#worker.postMessage(current.request)
-    } catch (error) {
-      this.#died(describeError(error))
-      return
-    }
-    this.#watchdog = new AbortController()
-    const { signal } = this.#watchdog
-    void this.#options.clock.sleep(LARGE_READ_MS_MAX, signal).then(() => {
-      if (!signal.aborted) this.#died('it did not answer')
-    })
+    void this.#line
+      .ask(current.request)
+      .then((answer) => this.#answered(current, answer), current.reject)
+      .finally(() => this.#next())
   }
 
-  #start(): Worker {
-    const worker = (this.#options.startWorker ?? (() => startWorker('desired/page-worker')))()
-    worker.onmessage = ({ data }: MessageEvent<WorkerAnswer>) => {
-      // What one that was ended had sent already would be another cluster's rows to whoever is asking now (PL7).
-      if (this.#worker === worker) this.#answered(data)
-    }
-    worker.onerror = (event) => {
-      event.preventDefault()
-      if (this.#worker === worker) this.#died(event.message)
-    }
-    worker.addEventListener('close', () => {
-      if (this.#worker === worker) this.#died('it ended')
-    })
-    return worker
-  }
-
-  #answered(answer: WorkerAnswer): void {
-    const current = this.#current
-    this.#current = null
-    this.#watchdog.abort()
+  #answered({ resolve, reject }: Waiting, answer: WorkerAnswer): void {
     if (answer.kind === 'read' && answer.read.kind !== 'large') {
       this.compressions = answer.compressions ?? this.compressions
-      current?.resolve(answer.read)
+      resolve(answer.read)
     } else {
       const detail = answer.kind === 'failed' ? answer.error : 'there is no bound in the Worker'
-      current?.reject(new Error(`a large read failed: ${detail}`))
+      reject(new Error(`a large read failed: ${detail}`))
     }
-    this.#next()
-  }
-
-  /** Fails the request that it was at; the next one gets a new Worker. */
-  #died(why: string): void {
-    this.#options.log.error('the worker of large reads died; the next read starts another', { error: why })
-    this.#end(new Error(`a large read failed: its worker died: ${why}`))
-    this.#next()
-  }
-
-  #end(error: unknown): void {
-    this.#watchdog.abort()
-    const [worker, current] = [this.#worker, this.#current]
-    this.#worker = null
-    this.#current = null
-    worker?.terminate()
-    current?.reject(error)
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { startWorker } from '../start-worker.ts'
+import { WorkerLine } from '../worker-line.ts'
 import { type RewriteDeps, rewriteShard } from './rewrite-shard.ts'
 import type { OpenedShards } from './shard-files.ts'
 import { compactionDue, type ShardReport } from './shard-report.ts'
@@ -72,22 +73,19 @@ export async function maintainShard(deps: MaintenanceDeps, index: number, signal
 }
 
 async function examineInWorker(path: string, clock: Clock, signal: AbortSignal): Promise<ShardReport> {
-  const worker = startWorker('desired/check-worker')
-  const done = new AbortController()
+  const line = new WorkerLine<string, ShardReport>({
+    start: () => startWorker('desired/check-worker'),
+    clock,
+    answerMsMax: LOOK_MS_MAX,
+    onDied: (why) => new Error(`the worker that looks at shard files failed: ${why}`),
+  })
+  signal.throwIfAborted()
+  const stop = () => line.end(new Error('the server is stopping'))
+  signal.addEventListener('abort', stop, { once: true })
   try {
-    return await new Promise((resolve, reject) => {
-      worker.onmessage = ({ data }: MessageEvent<ShardReport>) => resolve(data)
-      worker.onerror = (event) => {
-        event.preventDefault()
-        reject(new Error(`the worker that looks at shard files failed: ${event.message}`))
-      }
-      void clock
-        .sleep(LOOK_MS_MAX, AbortSignal.any([done.signal, signal]))
-        .then(() => reject(new Error('the worker that looks at shard files did not answer')))
-      worker.postMessage(path)
-    })
+    return await line.ask(path)
   } finally {
-    done.abort()
-    worker.terminate()
+    signal.removeEventListener('abort', stop)
+    line.end(null)
   }
 }

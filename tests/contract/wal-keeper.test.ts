@@ -112,6 +112,7 @@ test('UK5 a Worker that does not work is told once and started anew', async () =
   const broken = {
     onmessage: (_: { data: WalAnswer }) => {},
     postMessage: () => broken.onmessage({ data: { done: false, error: 'broken' } }),
+    addEventListener: () => {},
     terminate: () => void told.push('ended'),
   }
   const log = { ...silentLogger, warn: (message: string) => void told.push(message) }

@@ -5,6 +5,7 @@ import type { Kysely } from 'kysely'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { startWorker } from '../../start-worker.ts'
+import { WorkerLine } from '../../worker-line.ts'
 import type { Tables } from '../tables.ts'
 
 /** The file whose log is begun anew, while nobody writes; null: close it. */
@@ -74,28 +75,17 @@ interface Shortener {
 }
 
 function createShortener({ clock, startWorker: start = () => startWorker('store/engines/wal-worker') }: WalKeeperDeps): Shortener {
-  const worker = start()
+  const line = new WorkerLine<WalRequest, WalAnswer>({ start, clock, answerMsMax: ANSWER_MS_MAX, onDied: (why) => new Error(why) })
   const ask = async (request: WalRequest): Promise<WalAnswer> => {
-    const answered = new AbortController()
-    try {
-      return await new Promise<WalAnswer>((resolve, reject) => {
-        worker.onmessage = ({ data }: MessageEvent<WalAnswer>) => (data.error === null ? resolve(data) : reject(new Error(data.error)))
-        worker.onerror = (event) => {
-          event.preventDefault()
-          reject(new Error(event.message))
-        }
-        void clock.sleep(ANSWER_MS_MAX, answered.signal).then(() => reject(new Error('it does not answer')))
-        worker.postMessage(request)
-      })
-    } finally {
-      answered.abort()
-    }
+    const answer = await line.ask(request)
+    if (answer.error !== null) throw new Error(answer.error)
+    return answer
   }
   return {
     ask,
     end: async () => {
       await ask({ path: null }).catch(() => {}) // it may be what is broken
-      worker.terminate()
+      line.end(null)
     },
   }
 }

@@ -1,10 +1,10 @@
-// The server's side of the Worker of fleet queries: one question after the other, a bounded queue, and a new Worker after one that died or took too long.
+// The server's side of the Worker of fleet queries: a bounded queue, out of which whoever goes away goes too.
 import { LIST_LIMIT_MAX } from '../../../shared/model/views.ts'
 import { AppError, type ErrorCode } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
-import { describeError } from '../../../shared/runtime/loop.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { startWorker } from '../../start-worker.ts'
+import { WorkerLine } from '../../worker-line.ts'
 import type { FleetAnswer, FleetQueries, FleetQuestion } from './fleet-queries.ts'
 
 export interface QueryRequest {
@@ -40,13 +40,17 @@ export interface WorkerQueriesOptions {
 export class WorkerQueries implements FleetQueries {
   readonly #options: WorkerQueriesOptions
   readonly #queue: Waiting[] = []
-  #worker: Worker | null = null
-  #current: Waiting | null = null
-  #watchdog = new AbortController()
+  readonly #line: WorkerLine<QueryRequest, QueryAnswer>
   #closed = false
 
   constructor(options: WorkerQueriesOptions) {
     this.#options = options
+    this.#line = new WorkerLine({
+      start: options.startWorker ?? (() => startWorker('store/queries/query-worker')),
+      clock: options.clock,
+      answerMsMax: QUERY_MS_MAX,
+      onDied: (why) => new AppError('unavailable', { doing: DOING, detail: `it was given up: ${why}`, retryAfterMs: RETRY_AFTER_MS }),
+    })
   }
 
   async answer<Q extends FleetQuestion>(question: Q, signal?: AbortSignal): Promise<FleetAnswer<Q>> {
@@ -68,7 +72,7 @@ export class WorkerQueries implements FleetQueries {
   async close(): Promise<void> {
     this.#closed = true
     for (const { reject } of this.#queue.splice(0)) reject(stopping())
-    this.#end(stopping())
+    this.#line.end(stopping())
   }
 
   /** Whoever asked is gone. What is under way is let end: nobody can stop it half-way but with the whole Worker. */
@@ -79,69 +83,24 @@ export class WorkerQueries implements FleetQueries {
   }
 
   #next(): void {
-    if (this.#current !== null || this.#closed) return
+    if (this.#line.busy || this.#closed) return
     const current = this.#queue.shift()
     if (current === undefined) return
-    this.#current = current
-    try {
-      this.#worker ??= this.#start()
-      this.#worker.postMessage({ path: this.#options.path, question: current.question } satisfies QueryRequest)
-    } catch (error) {
-      this.#died(describeError(error))
-      return
-    }
-    this.#watchdog = new AbortController()
-    const { signal } = this.#watchdog
-    void this.#options.clock.sleep(QUERY_MS_MAX, signal).then(() => {
-      if (!signal.aborted) this.#died(`it took longer than ${QUERY_MS_MAX / 1_000} s`)
-    })
+    void this.#line
+      .ask({ path: this.#options.path, question: current.question })
+      .then((answer) => this.#answered(current, answer), current.reject)
+      .finally(() => this.#next())
   }
 
-  #start(): Worker {
-    const worker = (this.#options.startWorker ?? (() => startWorker('store/queries/query-worker')))()
-    worker.onmessage = ({ data }: MessageEvent<QueryAnswer>) => {
-      // What one that was given up sends after all is no answer to what is asked now.
-      if (this.#worker === worker) this.#answered(data)
-    }
-    worker.onerror = (event) => {
-      event.preventDefault()
-      if (this.#worker === worker) this.#died(event.message)
-    }
-    worker.addEventListener('close', () => {
-      if (this.#worker === worker) this.#died('it ended')
-    })
-    return worker
-  }
-
-  #answered(answer: QueryAnswer): void {
-    const current = this.#current
-    this.#current = null
-    this.#watchdog.abort()
+  #answered({ resolve, reject }: Waiting, answer: QueryAnswer): void {
     if (answer.kind === 'failed') {
       const { error, refusal } = answer
       const { detail } = refusal ?? {}
       const told = refusal && new AppError(refusal.code, { doing: DOING, ...(detail === undefined ? {} : { detail }) })
-      current?.reject(told ?? new Error(`a fleet query failed: ${error}`))
+      reject(told ?? new Error(`a fleet query failed: ${error}`))
     } else if (answer.page !== null && answer.page.items.length > LIST_LIMIT_MAX)
-      current?.reject(new Error('a fleet query has more answers than a page'))
-    else current?.resolve(answer.page)
-    this.#next()
-  }
-
-  /** Fails the question that it was at; the next one gets a new Worker. */
-  #died(why: string): void {
-    const retryAfterMs = RETRY_AFTER_MS
-    this.#end(new AppError('unavailable', { doing: DOING, detail: `it was given up: ${why}`, retryAfterMs }))
-    this.#next()
-  }
-
-  #end(error: unknown): void {
-    this.#watchdog.abort()
-    const [worker, current] = [this.#worker, this.#current]
-    this.#worker = null
-    this.#current = null
-    worker?.terminate()
-    current?.reject(error)
+      reject(new Error('a fleet query has more answers than a page'))
+    else resolve(answer.page)
   }
 }
 
