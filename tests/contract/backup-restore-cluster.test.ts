@@ -2,20 +2,18 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAgent } from '../../agent/agent.ts'
 import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { verifyBackup } from '../../server/backup/verify.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import { WEB } from '../support/sync-kit.ts'
 import { SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
+import { startWholeSite } from '../support/whole-site.ts'
 
 const MINUTE = 60_000
 
@@ -29,29 +27,10 @@ test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces;
   let server = new SyncServer({ dir, clock, random })
   await server.open()
   await server.createJoinToken(1)
-  const cluster = createFakeCluster({ clock })
   let up = true
-  const agent = createAgent(
-    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 30, version: '1' },
-    {
-      cluster,
-      fetcher: async (url, init) => {
-        const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
-        aborted.catch(() => {})
-        const answer = up ? await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]) : null
-        if (answer === null) throw new Error('connection refused')
-        return answer
-      },
-      clock,
-      random,
-      log: silentLogger,
-      freeMemory: () => {},
-    },
-  )
-  const stopping = new AbortController()
-  const running = agent.run(stopping.signal)
-  const values = () =>
-    Object.fromEntries(['a', 'b', 'c'].map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]))
+  const site = startWholeSite({ clock, random, server: () => (up ? server : null), joinToken: server.joinToken })
+  const { agent, cluster } = site
+  const values = () => site.values('a', 'b', 'c')
   await clock.advance(5_000)
   const id = clusterIdSchema.parse(agent.report().clusterId)
   await server.publish(id, WEB, { a: '1', b: '1' })
@@ -90,8 +69,8 @@ test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces;
   await server.publish(id, WEB, { a: '3', b: '3' })
   await clock.advance(5 * MINUTE)
   expect(values()).toEqual({ a: '3', b: '3', c: undefined })
-  stopping.abort()
-  await running
+  site.stopping.abort()
+  await site.running
   agent.close()
   await server.kill()
 }, 60_000)

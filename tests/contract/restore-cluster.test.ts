@@ -1,17 +1,15 @@
 // RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes because of that.
 import { expect, test } from 'bun:test'
 import { cpSync, rmSync } from 'node:fs'
-import { createAgent } from '../../agent/agent.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import { WEB } from '../support/sync-kit.ts'
 import { SyncServer } from '../support/sync-world.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
+import { startWholeSite } from '../support/whole-site.ts'
 
 const LATE = { project: 'shop', service: 'late' }
 const MINUTE = 60_000
@@ -23,27 +21,9 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
   const server = new SyncServer({ dir, clock, random })
   await server.open()
   await server.createJoinToken(1)
-  const cluster = createFakeCluster({ clock })
   let up = true
-  const agent = createAgent(
-    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 30, version: '1' },
-    {
-      cluster,
-      fetcher: async (url, init) => {
-        const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
-        aborted.catch(() => {})
-        const answer = up ? await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]) : null
-        if (answer === null) throw new Error('connection refused')
-        return answer
-      },
-      clock,
-      random,
-      log: silentLogger,
-      freeMemory: () => {},
-    },
-  )
-  const stopping = new AbortController()
-  const running = agent.run(stopping.signal)
+  const site = startWholeSite({ clock, random, server: () => (up ? server : null), joinToken: server.joinToken })
+  const { agent, cluster } = site
   const restart = async (between: () => void) => {
     up = false
     await server.kill()
@@ -52,10 +32,7 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
     up = true
     await clock.advance(2 * MINUTE)
   }
-  const values = () =>
-    Object.fromEntries(
-      ['a', 'b', 'c', 'x'].map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]),
-    )
+  const values = () => site.values('a', 'b', 'c', 'x')
   await clock.advance(5_000)
   const id = clusterIdSchema.parse(agent.report().clusterId)
 
@@ -89,8 +66,8 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
   await server.publish(id, WEB, { a: '3', b: '3' })
   await clock.advance(5 * MINUTE)
   expect(values()).toEqual({ a: '3', b: '3', c: undefined, x: '1' })
-  stopping.abort()
-  await running
+  site.stopping.abort()
+  await site.running
   agent.close()
   await server.kill()
 }, 60_000)

@@ -1,0 +1,45 @@
+// A whole agent with its reconciler on a fake cluster, on virtual time, beside a server that can be away or another one.
+import { createAgent } from '../../agent/agent.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { createFakeCluster } from './fake-cluster.ts'
+import { configMapRef } from './reconcile-kit.ts'
+import type { SyncServer } from './sync-world.ts'
+import { tempDir } from './temp-dir.ts'
+import type { createVirtualClock } from './virtual-clock.ts'
+
+export interface WholeSiteDeps {
+  clock: ReturnType<typeof createVirtualClock>
+  random: Random
+  /** The one that answers now; null: nobody does. */
+  server(): SyncServer | null
+  joinToken: string
+}
+
+export function startWholeSite({ clock, random, server, joinToken }: WholeSiteDeps) {
+  const cluster = createFakeCluster({ clock })
+  const agent = createAgent(
+    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds: 30, version: '1' },
+    {
+      cluster,
+      fetcher: async (url, init) => {
+        const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+        aborted.catch(() => {})
+        const asked = server()
+        const answer = asked === null ? null : await Promise.race([asked.handle(new Request(url, init as RequestInit)), aborted])
+        if (answer === null) throw new Error('connection refused')
+        return answer
+      },
+      clock,
+      random,
+      log: silentLogger,
+      freeMemory: () => {},
+    },
+  )
+  const stopping = new AbortController()
+  const running = agent.run(stopping.signal)
+  /** Of ConfigMaps. */
+  const values = (...names: string[]) =>
+    Object.fromEntries(names.map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]))
+  return { agent, cluster, stopping, running, values }
+}
