@@ -78,7 +78,8 @@ const LAST_TWO: Bulk = {
     select at_ms from status_history where cluster_no = v.column1 and project = v.column2 and service = v.column3 order by at_ms desc limit 1 offset 1), 0)`,
   types: ['bigint', 'text', 'text'],
 }
-const DROP_ROWS: Bulk = {
+/** Cluster number, project, service, time. */
+export const DROP_HISTORY: Bulk = {
   before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
   row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
   after: ')',
@@ -110,7 +111,7 @@ export async function noteHistory({ sql: trx, engine }: Tx, notes: readonly Plac
   await runBulk(
     trx,
     engine,
-    DROP_ROWS,
+    DROP_HISTORY,
     dropped.map(({ cluster_no, project, service, at_ms }) => [cluster_no, project, service, at_ms]),
   )
   await runBulk(

@@ -87,21 +87,14 @@ async function history(db: StoreDb, { historySinceMs }: KeepBounds, after: numbe
   const keys = (gone: number) => rows.filter((row) => row.gone === gone).map((row) => [row.cluster_no, row.project, row.service, row.at_ms])
   await db.write(async ({ sql: trx }) => {
     await runBulk(trx, db.engine, DROP_CHANGES, keys(0))
-    await runBulk(trx, db.engine, DROP_HISTORIES, keys(1))
+    await runBulk(trx, db.engine, DROP_HISTORY, keys(1))
   })
   return { removed: rows.length, next: String(rows.length < ROWS_MAX ? last : first - 1) }
 }
 
-/** The casts: PostgreSQL takes parameters in a list of values for text. */
-const DROP_HISTORIES: Bulk = {
-  before: 'delete from status_history where (cluster_no, project, service, at_ms) in (values',
-  row: '(cast(? as bigint), ?, ?, cast(? as bigint))',
-  after: ')',
-  types: ['bigint', 'text', 'text', 'bigint'],
-}
 /** Asked again, because a newer one may have been taken back since. */
 const DROP_CHANGES: Bulk = {
-  ...DROP_HISTORIES,
+  ...DROP_HISTORY,
   after: `) and at_ms < (select max(newest.at_ms) from status_history as newest where newest.cluster_no = status_history.cluster_no
     and newest.project = status_history.project and newest.service = status_history.service)`,
 }
