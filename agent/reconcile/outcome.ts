@@ -72,6 +72,8 @@ export function describeProblem(problem: Problem): { reason: string; message: st
       return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }
+    case 'gated':
+      return { reason: problem.reason, message: problem.message }
     case 'unknown':
       return {
         reason: 'NotWatched',

@@ -9,6 +9,7 @@ import type { ApiResource } from '../cluster/cluster.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
 import { type Contest, judgeContest, NO_CONTEST } from './contest.ts'
 import type { DriftNote } from './drift.ts'
+import type { Gate } from './gates.ts'
 import { type LiveObject, type Owner, ownerText } from './live-object.ts'
 import type { KindLookup } from './served-kinds.ts'
 import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
@@ -37,6 +38,8 @@ export interface PlanView {
   contacts: ReadonlyMap<string, Contact>
   contests: ReadonlyMap<string, Contest>
   notes: ReadonlyMap<string, DriftNote>
+  /** What may not be done yet. */
+  gate: Gate
   view(resource: ApiResource, key: string): LiveView
   find(group: string, version: string, kind: string): KindLookup
   /** In any served version: for what is only to be deleted. */
@@ -131,12 +134,15 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   const refused = refusedBefore(view, wanted)
   if (entry.appliedDoc === wanted.sent) {
     if (!drifted) return FINE
-    return refused === null ? judgeDrift(view, key, step(wanted.sent, 'drift')) : problem(refused)
+    const shut = refused ?? view.gate(wanted, live.kind === 'absent' ? 'restore' : 'correct')
+    return shut === null ? judgeDrift(view, key, step(wanted.sent, 'drift')) : problem(shut)
   }
-  if (refused !== null) {
+  const shut = refused ?? view.gate(wanted, 'change')
+  if (shut !== null) {
     // DR6: the applied document stays in force meanwhile.
-    const heal = drifted && entry.appliedDoc !== null ? judgeDrift(view, key, step(entry.appliedDoc, 'drift')) : FINE
-    return heal.kind === 'step' ? heal : problem(refused)
+    const mayHeal = drifted && entry.appliedDoc !== null && view.gate(wanted, live.kind === 'absent' ? 'restore' : 'correct') === null
+    const heal = mayHeal && entry.appliedDoc !== null ? judgeDrift(view, key, step(entry.appliedDoc, 'drift')) : FINE
+    return heal.kind === 'step' ? heal : problem(shut)
   }
   if (entry.appliedDoc !== null) {
     return drifted && view.sync.drift === 'pause' ? judgeDrift(view, key, FINE) : step(wanted.sent, 'changed')

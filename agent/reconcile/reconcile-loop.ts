@@ -89,6 +89,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 /** One turn; how many objects it had something to say of. */
 async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<number> {
   touchOverdue(model, deps.clock.nowMs())
+  model.markGated()
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     await retryWhatIsDue(model, deps)

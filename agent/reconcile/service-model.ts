@@ -92,6 +92,11 @@ export class ServiceModel {
     for (const key of this.unread.keys()) this.touched.add(key)
   }
 
+  /** A gate opens by time, by other services, by a person: each turn asks again. */
+  markGated(): void {
+    for (const [key, problem] of this.problems) if (problem.kind === 'gated') this.dirty.add(key)
+  }
+
   /** Objects that wait for `key`. */
   markWaiting(key: string): void {
     for (const [waiting, problem] of this.problems) if (problem.kind === 'waiting' && problem.on === key) this.mark(waiting)

@@ -16,6 +16,8 @@ export type Problem =
   | { kind: 'unknown' }
   /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
   | { kind: 'failed'; failure: ApiFailure; attempt: number; retryAtMs: number | null; sent: string | null }
+  /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
+  | { kind: 'gated'; reason: string; message: string }
   | { kind: 'contested'; rival: string; untilMs: number }
   /** Somebody changed it, and the service's drift policy is not to correct. */
   | { kind: 'drifted'; paths: readonly string[]; rival: string }

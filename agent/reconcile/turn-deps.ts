@@ -7,6 +7,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import { allOf, type Gate } from './gates.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
 import type { ServedKinds } from './served-kinds.ts'
@@ -56,6 +57,9 @@ export interface TurnDeps {
   flushReports(): void
 }
 
+/** Gates of a service, in the order in which a person would want to hear of them. */
+const gatesOf = (_model: ServiceModel): Gate => allOf([])
+
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
   const { kinds, watches, owners } = deps
   return {
@@ -68,6 +72,7 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     contacts: model.contacts,
     contests: model.contests,
     notes: model.notes,
+    gate: gatesOf(model),
     view: (resource, key) => watches.view(resource, key),
     find: (group, version, kind) => kinds.find(group, version, kind),
     findAny: (group, version, kind) => kinds.findAny(group, version, kind),

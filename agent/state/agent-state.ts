@@ -67,6 +67,11 @@ export interface AgentState {
   narrowInventory(service: ServiceId, refs: readonly ObjectRef[]): void
   serviceState(service: ServiceId): ServiceState
   setServiceState(service: ServiceId, state: ServiceState): void
+  /** What else was found out or decided here and must survive a restart (outcomes of hooks, holds, confirmations at the site): small JSON documents by key. They go with
+   *  the service. The key's first segment (`hook/…`) names whose they are. */
+  facts(service: ServiceId, prefix: string): Map<string, unknown>
+  /** Null removes. One transaction. */
+  setFacts(service: ServiceId, facts: ReadonlyMap<string, unknown>): void
   /** Removes the service with its inventory; only after a removal order was carried out. */
   forgetService(service: ServiceId): void
 

@@ -11,7 +11,7 @@ import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } fr
 import type { DiskReserve } from './disk-reserve.ts'
 import { createRepeats } from './event-repeats.ts'
 
-const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 2
 /** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
 export const OUTBOX_EVENTS_MAX = 1_000
 export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
@@ -27,6 +27,12 @@ CREATE INDEX inventory_service ON inventory (service);
 CREATE TABLE outbox (kind TEXT NOT NULL, key TEXT NOT NULL, rev INTEGER NOT NULL, doc TEXT, acked INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (kind, key)) WITHOUT ROWID;
 CREATE INDEX outbox_waiting ON outbox (rev) WHERE acked = 0;
 `
+
+/** Each brings a file of the version before up to its own. */
+const MIGRATIONS = [
+  SCHEMA,
+  'CREATE TABLE fact (service TEXT NOT NULL, key TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (service, key)) WITHOUT ROWID',
+]
 
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
@@ -166,9 +172,24 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       const text = (progress: ServiceState['applied']) => (progress === null ? null : JSON.stringify(progress))
       write(() => statements.setServiceState.run(serviceKey(service), text(applied), text(healthy)))
     },
+    facts: (service, prefix) =>
+      new Map(
+        statements.facts
+          .all(serviceKey(service))
+          .flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, JSON.parse(doc) as unknown]] : [])),
+      ),
+    setFacts: (service, facts) =>
+      write(() => {
+        const id = serviceKey(service)
+        for (const [key, doc] of facts) {
+          if (doc === null || doc === undefined) statements.dropFact.run(id, key)
+          else statements.setFact.run(id, key, JSON.stringify(doc))
+        }
+      }),
     forgetService: (service) =>
       write(() => {
         statements.forgetInventory.run(serviceKey(service))
+        statements.forgetFacts.run(serviceKey(service))
         statements.forgetService.run(serviceKey(service))
       }),
 
@@ -296,12 +317,11 @@ function migrate(db: Database): void {
     db.close()
     throw new AppError('store_newer', { doing: 'open the agent state', detail: `schema ${version} is newer than ${SCHEMA_VERSION}` })
   }
-  if (version === 0) {
-    writeTransaction(db, () => {
-      db.run(SCHEMA)
-      db.run(`PRAGMA user_version=${SCHEMA_VERSION}`)
-    })
-  }
+  if (version === SCHEMA_VERSION) return
+  writeTransaction(db, () => {
+    for (const migration of MIGRATIONS.slice(version)) db.run(migration)
+    db.run(`PRAGMA user_version=${SCHEMA_VERSION}`)
+  })
 }
 
 function prepare(db: Database) {
@@ -317,6 +337,12 @@ function prepare(db: Database) {
     setServiceState: query<never, [string, string | null, string | null]>(
       'INSERT INTO service (key, applied, healthy) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET applied = excluded.applied, healthy = excluded.healthy',
     ),
+    facts: query<{ key: string; doc: string }, [string]>('SELECT key, doc FROM fact WHERE service = ? ORDER BY key'),
+    setFact: query<never, [string, string, string]>(
+      'INSERT INTO fact (service, key, doc) VALUES (?, ?, ?) ON CONFLICT (service, key) DO UPDATE SET doc = excluded.doc',
+    ),
+    dropFact: query<never, [string, string]>('DELETE FROM fact WHERE service = ? AND key = ?'),
+    forgetFacts: query<never, [string]>('DELETE FROM fact WHERE service = ?'),
     forgetService: query<never, [string]>('DELETE FROM service WHERE key = ?'),
     inventory: query<InventoryRecord, [string]>(
       'SELECT ref, api_version, uid, applied_doc, owned_hash, digest FROM inventory WHERE service = ? ORDER BY ref',

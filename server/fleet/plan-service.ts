@@ -247,6 +247,9 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
       ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
       sync: spec.sync,
       protect: spec.protect,
+      ...(spec.ignore === undefined ? {} : { ignore: spec.ignore }),
+      ...(spec.health === undefined ? {} : { health: spec.health }),
+      ...(spec.dependsOn === undefined ? {} : { dependsOn: spec.dependsOn }),
       ...(yes ? { pruneConfirmed: digest } : {}),
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),

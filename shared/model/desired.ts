@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
 import type { ServiceId } from './ids.ts'
-import { type SyncOptions, syncOptionsSchema } from './resources.ts'
+import { dependencySchema, healthRuleSchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
 
 export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
 /** Every object row of a service begins with this, and nothing else does: names hold no slash. */
@@ -40,6 +40,16 @@ const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
   force: written.force.catch(false),
   takeover: written.takeover.catch(false),
   healthDeadline: written.healthDeadline.catch('10m'),
+  mode: written.mode.catch('manual'),
+  waitForHealth: written.waitForHealth.catch(true),
+  driftAdditions: written.driftAdditions.catch('ignore'),
+  // Never with more rights than somebody meant to give: nobody is called this.
+  serviceAccount: written.serviceAccount.catch('skerry-unreadable/unreadable'),
+  namespaceLabels: written.namespaceLabels.catch(undefined),
+  namespaceAnnotations: written.namespaceAnnotations.catch(undefined),
+  deleteNamespace: written.deleteNamespace.catch(false),
+  enforceNamespace: written.enforceNamespace.catch(true),
+  waitForAddress: written.waitForAddress.catch(true),
 } satisfies Record<keyof SyncOptions, z.ZodType>)
 
 /** Document of a `service/…` row. */
@@ -58,6 +68,14 @@ export const serviceRowSchema = z.object({
   /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit that changes it. What a
    *  newer server means by another value prunes nothing either. */
   restored: z.boolean().catch(true).optional(),
+  /** Each as in the service's spec. Rules that this version cannot read make the revision incomplete: the last one stays in force. */
+  ignore: z.array(ignoreRuleSchema).optional(),
+  health: z.array(healthRuleSchema).optional(),
+  dependsOn: z.array(dependencySchema).optional(),
+  /** `sync.mode: manual`: a person said that this digest may be applied. */
+  synced: z.string().optional(),
+  /** Objects that another service of this cluster takes over with the same commit: let go to it, deleted only if it turns out not to want them. */
+  handover: z.array(z.strictObject({ object: z.string(), project: z.string(), service: z.string() })).optional(),
   /** Set: the service goes. Its object rows are gone already, its inventory decides what is removed. */
   removal: removalOrderSchema.optional(),
 })

@@ -48,6 +48,8 @@ export const repositorySpecSchema = z.strictObject({
 })
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
 
+const SERVICE_ACCOUNT = /^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+
 export const syncOptionsSchema = z.strictObject({
   /** Objects that left the manifests are deleted; false keeps and reports them. */
   prune: z.boolean().default(true),
@@ -64,8 +66,66 @@ export const syncOptionsSchema = z.strictObject({
   takeover: z.boolean().default(false),
   /** How long Progressing may last before it counts as Degraded. */
   healthDeadline: durationSchema.default('10m'),
+  // What follows came later. Absent is the default: a row that names none of it stays the same bytes.
+  /** `manual`: a revision waits for a person's `skerry sync`. Default auto. */
+  mode: z.enum(['auto', 'manual']).optional(),
+  /** A wave waits for the health of the one before. Default true. */
+  waitForHealth: z.boolean().optional(),
+  /** Fields that others added inside objects of ours are listed. Default ignore. */
+  driftAdditions: z.enum(['ignore', 'report']).optional(),
+  /** Requests are made as this ServiceAccount: a name in the service's namespace, or `namespace/name`. */
+  serviceAccount: z.string().regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name').optional(),
+  /** Of the namespace that `createNamespace` makes. */
+  namespaceLabels: labelsSchema.optional(),
+  namespaceAnnotations: z.record(z.string().max(317), z.string().max(4_096)).optional(),
+  /** The namespace that `createNamespace` made goes with the service. Default false. */
+  deleteNamespace: z.boolean().optional(),
+  /** An object that names another namespace than the service's is an error. Default false. */
+  enforceNamespace: z.boolean().optional(),
+  /** An Ingress or a load balancer without an address is not healthy. Default false: edge clusters have none to give. */
+  waitForAddress: z.boolean().optional(),
 })
 export type SyncOptions = z.infer<typeof syncOptionsSchema>
+
+/** Fields that are left to others: neither compared nor sent. All given conditions must hold; `group`, `namespace` and `name` left out are any. */
+export const ignoreRuleSchema = z
+  .strictObject({
+    group: z.string().max(253).optional(),
+    kind: z.string().min(1).max(63),
+    namespace: z.string().max(63).optional(),
+    name: z.string().max(253).optional(),
+    /** RFC 6901; one that points nowhere is no error. */
+    jsonPointers: z
+      .array(
+        z
+          .string()
+          .regex(/^(\/([^~/]|~[01])*)+$/, 'expected a JSON pointer such as /spec/replicas')
+          .max(1_024),
+      )
+      .min(1)
+      .max(50)
+      .optional(),
+    /** Field managers: whatever one of them owns is theirs. */
+    managers: z.array(z.string().min(1).max(128)).min(1).max(20).optional(),
+  })
+  .refine(({ jsonPointers, managers }) => jsonPointers !== undefined || managers !== undefined, 'expected jsonPointers or managers')
+export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
+
+/** Health of a kind in CEL over the object's members (`status.phase == 'Ready'`), as in Flux's healthCheckExprs. The first that is true counts, in the order failed,
+ *  inProgress, current; none is Progressing. */
+const celSchema = z.string().min(1).max(1_024)
+export const healthRuleSchema = z.strictObject({
+  apiVersion: z.string().min(1).max(317),
+  kind: z.string().min(1).max(63),
+  current: celSchema,
+  inProgress: celSchema.optional(),
+  failed: celSchema.optional(),
+})
+export type HealthRule = z.infer<typeof healthRuleSchema>
+
+/** Another service of the same clusters that must be Healthy first. */
+export const dependencySchema = z.strictObject({ name: nameSchema, project: nameSchema.optional() })
+export type Dependency = z.infer<typeof dependencySchema>
 
 export const serviceSpecSchema = z.strictObject({
   source: z.strictObject({ repository: nameSchema, path: treePathSchema }),
@@ -80,6 +140,9 @@ export const serviceSpecSchema = z.strictObject({
   deletionPolicy: z.enum(['prune', 'orphan']).default('prune'),
   /** Nothing of it is removed or pruned without a person. */
   protect: z.boolean().default(false),
+  ignore: z.array(ignoreRuleSchema).max(100).optional(),
+  health: z.array(healthRuleSchema).max(50).optional(),
+  dependsOn: z.array(dependencySchema).max(50).optional(),
 })
 export type ServiceSpec = z.infer<typeof serviceSpecSchema>
 

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ApiFailure, ApiResource } from '../../agent/cluster/cluster.ts'
 import { CORRECTIONS_MAX } from '../../agent/reconcile/contest.ts'
+import { OPEN } from '../../agent/reconcile/gates.ts'
 import type { LiveObject } from '../../agent/reconcile/live-object.ts'
 import { type PlanView, planApply, planPrune, type Step } from '../../agent/reconcile/plan.ts'
 import { namespaceKey, type Problem } from '../../agent/reconcile/situation.ts'
@@ -106,6 +107,7 @@ function planView(objects: Record<string, Facts>, sync: Record<string, unknown> 
     find: lookup,
     findAny: lookup,
     takenBy: (key) => (objects[key]?.takenBy === undefined ? null : { project: 'web', service: objects[key].takenBy }),
+    gate: OPEN,
     nowMs: NOW,
   }
 }
