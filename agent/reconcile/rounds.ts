@@ -2,8 +2,7 @@
 import { refText } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { execute } from './execute.ts'
-import { planApply, planPrune, type Step } from './plan.ts'
-import { guardPrune } from './prune-guard.ts'
+import { planApply, type Step } from './plan.ts'
 import { Recorder } from './record.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import type { ServiceModel } from './service-model.ts'
@@ -23,10 +22,10 @@ export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<
 }
 
 /** RC14: a newer revision pre-empts at the next object. */
-const isInterrupted = (model: ServiceModel, deps: TurnDeps): boolean => model.revisionPending || deps.isHalted()
+export const isInterrupted = (model: ServiceModel, deps: TurnDeps): boolean => model.revisionPending || deps.isHalted()
 
 /** Steps that were not begun stay to be planned again. */
-async function carryOut(
+export async function carryOut(
   model: ServiceModel,
   deps: TurnDeps,
   steps: readonly Step[],
@@ -50,7 +49,7 @@ async function carryOut(
 }
 
 /** New problems get their time; a namespace that is as it should be lets in what waited for it. */
-function absorb(model: ServiceModel, deps: TurnDeps, problems: ReadonlyMap<string, Problem | null>): void {
+export function absorb(model: ServiceModel, deps: TurnDeps, problems: ReadonlyMap<string, Problem | null>): void {
   const nowMs = deps.clock.nowMs()
   for (const [key, found] of problems) {
     const before = model.problems.get(key)
@@ -78,98 +77,4 @@ function reportRival(model: ServiceModel, deps: TurnDeps, key: string, problem: 
     service: model.key,
     object: key,
   })
-}
-
-/** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
-const MAYBE_OLDER =
-  'to be pruned at the first contact with the server since this agent started: until then an older disk could have come back'
-
-/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
- *  already, but one out of a backup may be of a service that was made again since (RP2). */
-export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
-  const { row } = model
-  model.pruneWhy = null
-  if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
-  const options = {
-    wantedElsewhere: (key: string) => deps.othersWanting(model, key).length > 0,
-    orphan: row.removal?.policy === 'orphan',
-  }
-  while (!isInterrupted(model, deps)) {
-    const leaving = model.leaving()
-    if (leaving.length === 0) break
-    // RC3: it may have moved to a service that has not had its turn.
-    if (deps.waitsForOthers(model)) {
-      model.pruneWhy = 'to be pruned when what has just come for other services is read'
-      break
-    }
-    const seen = deps.revisionsSeen()
-    const plan = planPrune(planView(model, deps), leaving, options)
-    absorb(model, deps, plan.problems)
-    const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
-    const held = older ?? (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
-    model.pruneWhy = held ?? whyLeaving(model, leaving)
-    const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
-    if (steps.length === 0) break
-    await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen)
-  }
-  if (model.leaving().length === 0) {
-    model.pruneWhy = null
-    model.refusal = null
-  }
-}
-
-/** Null: go. Else why nothing is deleted now. */
-function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeof guardPrune>[0]['prune']): string | null {
-  const { row } = model
-  if (row === null || doomed.length === 0) return null
-  const { sync, digest, count, pruneConfirmed, protect, restored = false } = row
-  const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
-  if (!sync.prune && row.removal === undefined) {
-    model.refusal = null
-    return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
-  }
-  const ownedCount = [...model.inventory.values()].filter(({ uid }) => uid !== null).length
-  const refusal = guardPrune({
-    prune: doomed,
-    desiredCount: count,
-    ownedCount,
-    digest,
-    pruneConfirmed,
-    protect,
-    maxPrunePercent: sync.maxPrunePercent,
-    restored,
-  })
-  if (refusal !== null && JSON.stringify(refusal) !== JSON.stringify(model.refusal)) {
-    deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key })
-  }
-  model.refusal = refusal
-  if (refusal !== null) return refusal.why
-  const waitsFor = firstNotReady(model, deps)
-  return waitsFor === null ? null : `to be pruned when ${waitsFor} (sync.pruneWhen is ${sync.pruneWhen}): ${names}`
-}
-
-/** The first object, in order, that keeps a prune waiting. */
-function firstNotReady(model: ServiceModel, deps: TurnDeps): string | null {
-  const { pruneWhen } = model.sync()
-  for (const { ref, problem } of model.unread.values()) if (problem !== null) return `${refText(ref)} is applied`
-  const view = planView(model, deps)
-  for (const { key, ref, sent, apiVersion, onlyIfAbsent } of model.wanted.values()) {
-    const entry = model.inventory.get(key)
-    if (onlyIfAbsent && entry?.appliedDoc === null) continue
-    if (model.problems.has(key) || entry?.appliedDoc !== sent) return `${refText(ref)} is applied`
-    if (pruneWhen === 'applied') continue
-    const lookup = view.find(ref.group, apiVersion.slice(apiVersion.indexOf('/') + 1), ref.kind)
-    const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
-    if (live?.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
-  }
-  return null
-}
-
-function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {
-  const refs = leaving
-    .flatMap((key) => model.inventory.get(key)?.ref ?? [])
-    .map(refText)
-    .sort()
-  const more = refs.length > 5 ? ` and ${refs.length - 5} more` : ''
-  return `being deleted: ${refs.slice(0, 5).join(', ')}${more}`
 }
