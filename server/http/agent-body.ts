@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
-import { type BodyReading, readBody, tooLarge } from './body.ts'
+import { type BodyReading, giveBack, readBody, tooLarge } from './body.ts'
 
 export interface AgentBodyReading extends BodyReading {
   /** Asked when the body is here and nothing was made of it yet. */
@@ -12,11 +12,18 @@ export interface AgentBodyReading extends BodyReading {
 export async function readInflated(request: Request, limit: number, { ready, ...reading }: AgentBodyReading = {}): Promise<Uint8Array> {
   const encoding = request.headers.get('content-encoding')
   const bytes = await readBody(request, limit, reading)
-  await ready?.()
+  try {
+    await ready?.()
+  } catch (error) {
+    giveBack(bytes)
+    throw error
+  }
   if (encoding === null || encoding === 'identity') return bytes
   if (encoding !== 'zstd') throw new AppError('bad_request', { detail: 'content-encoding must be zstd or absent' })
   try {
-    return unzstd(bytes, limit)
+    const inflated = unzstd(bytes, limit)
+    giveBack(bytes)
+    return inflated
   } catch (error) {
     if (error instanceof RangeError) throw tooLarge(limit)
     throw new AppError('bad_request', { detail: 'the body is not zstd' }, { cause: error })

@@ -16,7 +16,7 @@ import type { AgentRecord, StatusWrite } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { parseJson, readInflated, readJson } from './agent-body.ts'
 import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
-import { type BodyBudget, createBodyBudget } from './body.ts'
+import { type BodyBudget, createBodyBudget, giveBack } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
 import { createFairPace } from './fair-pace.ts'
@@ -116,12 +116,16 @@ async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, read
     admitPush(deps.store, agent) // …and before anything is made of it
   }
   try {
+    await turn.go() // of a burst only the last one's body is read at all: dozens of large ones at once are memory that nobody gives back soon
     const bytes = await readInflated(request, STATUS_BODY_BYTES_MAX, { budget: reading, signal: replaced.signal, ready })
-    if (!waiting.take(bytes.byteLength)) throw behind(WAITING_RETRY_MS)
+    const held = bytes.byteLength
+    if (!waiting.take(held)) throw behind(WAITING_RETRY_MS)
     try {
-      return await takeStatus(agent, parseJson(bytes, statusEnvelope), deps)
+      const push = parseJson(bytes, statusEnvelope)
+      giveBack(bytes)
+      return await takeStatus(agent, push, deps)
     } finally {
-      waiting.give(bytes.byteLength)
+      waiting.give(held)
     }
   } finally {
     turn.end()

@@ -33,6 +33,13 @@ export interface BodyReading {
   signal?: AbortSignal
 }
 
+/** Memory outside of the heap is invisible to the collector: dozens of large bodies a second would wait for it by the hundred megabytes. Nobody may hold `bytes` any more. */
+export function giveBack(bytes: Uint8Array): void {
+  const { buffer } = bytes
+  // Small ones may lie in a pool with others.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength) buffer.transfer(0)
+}
+
 /** As it came, still compressed if it is. */
 export async function readBody(request: Request, bytesMax: number, { budget, signal }: BodyReading = {}): Promise<Uint8Array<ArrayBuffer>> {
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) {
@@ -61,6 +68,7 @@ export async function readBody(request: Request, bytesMax: number, { budget, sig
       chunks.push(chunk.value)
     }
   } finally {
+    for (const chunk of chunks) giveBack(chunk)
     signal?.removeEventListener('abort', cancel)
     budget?.give(bytes)
   }
