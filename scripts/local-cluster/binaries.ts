@@ -6,13 +6,19 @@ const CLUSTER_DIR = join(import.meta.dir, '..', '..', 'build', 'cluster')
 
 export type ClusterBinary = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubectl' | 'kwok'
 
-function inClusterDir(path: string): string {
+function inClusterDir(path: string, made = '--cluster'): string {
   const full = join(CLUSTER_DIR, path)
-  if (!existsSync(full)) throw new Error(`${path} of the local cluster is missing; run scripts/setup --cluster once`)
+  if (!existsSync(full)) throw new Error(`${path} of the local cluster is missing; run scripts/setup ${made} once`)
   return full
 }
 
 export const clusterBinary = (name: ClusterBinary): string => inClusterDir(join('bin', name))
+
+/** The Kubernetes that is served: the one of the demo, or an older minor, of which there is only the API server. */
+export type KubernetesMinor = 'newest' | 'older'
+
+export const apiServerBinary = (minor: KubernetesMinor): string =>
+  minor === 'newest' ? clusterBinary('kube-apiserver') : inClusterDir(join('older', 'kube-apiserver'), '--cluster-older')
 
 /** A file or folder of the Kubernetes sources, under cluster/addons or test/e2e/testing-manifests. */
 export const kubernetesSource = (path: string): string => inClusterDir(join('kubernetes', path))

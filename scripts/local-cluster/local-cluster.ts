@@ -4,7 +4,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { AUDIT_POLICY, type AuditEvent, type AuditFilter, auditMark, readAuditLog } from './audit-log.ts'
-import { clusterBinary, kubernetesSource, kwokSource } from './binaries.ts'
+import { apiServerBinary, clusterBinary, type KubernetesMinor, kubernetesSource, kwokSource } from './binaries.ts'
 import { type ChildProcess, createDataFolder, type DataFolder, freePort, startChild, waitUntil } from './child-process.ts'
 import { type Etcd, startEtcd } from './etcd.ts'
 
@@ -13,6 +13,8 @@ export interface KubeClusterOptions {
   name?: string
   /** An etcd to share; without it the cluster starts and stops its own. */
   etcd?: Etcd
+  /** Default `newest`. The older minor has only an API server of its own, so it wants `controllers: false`. */
+  kubernetes?: KubernetesMinor
   /** Controller-manager, scheduler and kwok's nodes; default true. Without them a namespace is never finalized and no pod ever starts. */
   controllers?: boolean
   /** Fake nodes whose pods become Ready; default as `controllers`. */
@@ -48,12 +50,12 @@ export interface KubeCluster {
 }
 
 export async function startKubeCluster(options: KubeClusterOptions = {}): Promise<KubeCluster> {
-  const { name = 'local', controllers = true, kwok = controllers, nodes = 2, controllerQps = 300 } = options
+  const { name = 'local', kubernetes = 'newest', controllers = true, kwok = controllers, nodes = 2, controllerQps = 300 } = options
   const etcd = options.etcd ?? (await startEtcd())
   const folder = createDataFolder(`skerry-cluster-${name}`)
   const files = await writeFiles(folder, name)
   const flags = apiServerFlags(files, { etcdUrl: etcd.url, name, controllers, extra: options.extraApiServerFlags ?? [] })
-  const apiServer = createApiServer(name, files, flags)
+  const apiServer = createApiServer(name, files, [apiServerBinary(kubernetes), ...flags])
   const components: ChildProcess[] = []
   const kubectl = (args: readonly string[], { stdin }: { stdin?: string } = {}) => runKubectl(files, args, stdin)
   const stop = async () => {
@@ -109,7 +111,7 @@ export async function startKubeCluster(options: KubeClusterOptions = {}): Promis
 type Request = (path: string) => Promise<Response>
 
 /** One API server that can go and come back: address, certificate and data stay. */
-function createApiServer(name: string, files: ClusterFiles, flags: readonly string[]) {
+function createApiServer(name: string, files: ClusterFiles, command: readonly string[]) {
   let running: ChildProcess | undefined
   // Self-signed by the server at its first start; so it is its own CA.
   const caPem = () => readFileSync(join(files.dir, 'certs', 'apiserver.crt'), 'utf8')
@@ -125,7 +127,7 @@ function createApiServer(name: string, files: ClusterFiles, flags: readonly stri
     request,
     start: async () => {
       if (running !== undefined) return
-      const child = startChild([clusterBinary('kube-apiserver'), ...flags], join(files.dir, 'kube-apiserver.log'))
+      const child = startChild([...command], join(files.dir, 'kube-apiserver.log'))
       running = child
       await waitUntil(`API server ${name}`, async () => (await request('/readyz')).ok, { child })
     },
