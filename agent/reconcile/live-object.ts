@@ -1,7 +1,10 @@
 // What is kept of a live object: enough to judge it, never the document itself. Four thousand of these are two megabytes.
+import { deletionText } from '../../shared/kube/deletion.ts'
+import { otherOwner } from '../../shared/kube/foreign-owners.ts'
 import { HEALTHY, type Health, healthOf } from '../../shared/kube/health.ts'
-import { keepMark, otherOwner, parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
-import { deletionText, type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
+import { allowsPrune, keepMark } from '../../shared/kube/keep-marks.ts'
+import { parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
+import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { ownedHash } from './owned-fields.ts'
 import { workloadImages } from './workload-images.ts'
 
@@ -15,6 +18,8 @@ export interface LiveObject {
   deleting: string | null
   /** Annotation that keeps it from being pruned, or null. */
   keep: string | null
+  /** An annotation allows that it is pruned, whatever it holds. Only set where it is. */
+  pruneAllowed?: true
   owner: Owner
   /** Of its pod template; null for a kind without. */
   images: string[] | null
@@ -29,11 +34,12 @@ export type Owner =
 const NOBODY: Owner = { kind: 'none' }
 
 export function ownerOf(object: K8sObject): Owner {
+  const ref = refOf(object)
   const tracking = parseTracking(object.metadata.annotations?.[TRACKING_ANNOTATION])
-  if (tracking !== null && tracking.key === refKey(refOf(object))) {
+  if (tracking !== null && tracking.key === refKey(ref)) {
     return serviceOwner(tracking)
   }
-  const name = otherOwner(object.metadata)
+  const name = otherOwner(object.metadata, ref)
   return name === null ? NOBODY : { kind: 'other', name }
 }
 
@@ -56,6 +62,7 @@ export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
     health: health.word === 'Healthy' ? HEALTHY : health,
     deleting: deletionText(object),
     keep: keepMark(object.metadata.annotations),
+    ...(allowsPrune(object.metadata.annotations) ? { pruneAllowed: true } : {}),
     owner: ownerOf(object),
     images: workloadImages(object),
   }
@@ -74,6 +81,7 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
     before.ownedHash !== now.ownedHash ||
     before.deleting !== now.deleting ||
     before.keep !== now.keep ||
+    before.pruneAllowed !== now.pruneAllowed ||
     before.health.word !== now.health.word ||
     before.health.reason !== now.health.reason ||
     before.health.message !== now.health.message ||

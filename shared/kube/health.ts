@@ -4,7 +4,8 @@
 //   Degraded     it will not get there by itself   Suspended    somebody stopped it on purpose
 //   Missing      it should exist and does not      Unknown      it could not be looked at
 import type { HealthWord } from '../model/status.ts'
-import { deletionText, groupOf, type K8sObject } from './object.ts'
+import { deletionText } from './deletion.ts'
+import { groupOf, type K8sObject } from './object.ts'
 import { isBuiltInGroup } from './order.ts'
 
 export interface Health {

@@ -108,10 +108,3 @@ export function refText(ref: ObjectRef): string {
   const name = ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`
   return `${ref.kind} ${name}`
 }
-
-/** Null: it is not being deleted. Else what holds it, for people. */
-export function deletionText({ metadata }: K8sObject): string | null {
-  if (metadata.deletionTimestamp === undefined) return null
-  const finalizers = [...(metadata.finalizers ?? [])].sort()
-  return finalizers.length === 0 ? 'it is being deleted' : `it is being deleted; held by the finalizers ${finalizers.join(', ')}`
-}

@@ -1,0 +1,65 @@
+// What holds an object that is being deleted, and who could end it. In the API server's own words where it has any, the same for the same object.
+import { groupOf, type K8sObject } from './object.ts'
+
+/** Null: it is not being deleted. Else what holds it, for people. */
+export function deletionText(object: K8sObject): string | null {
+  const { metadata } = object
+  if (metadata.deletionTimestamp === undefined) return null
+  const namespace = object.kind === 'Namespace' && groupOf(object.apiVersion) === '' ? namespaceText(object) : ''
+  return deletingText(metadata.finalizers ?? []) + namespace
+}
+
+export function deletingText(finalizers: readonly string[]): string {
+  return finalizers.length === 0
+    ? 'it is being deleted'
+    : `it is being deleted; held by the finalizers ${[...finalizers].sort().join(', ')}`
+}
+
+/** Conditions of a Namespace that is stuck; each is True only while it holds the Namespace. */
+const NAMESPACE_HOLDS: ReadonlySet<string> = new Set([
+  'NamespaceDeletionDiscoveryFailure',
+  'NamespaceDeletionGroupVersionParsingFailure',
+  'NamespaceDeletionContentFailure',
+  'NamespaceContentRemaining',
+  'NamespaceFinalizersRemaining',
+])
+const HOLD_CHARS_MAX = 400
+
+/** What content remains, which finalizers hold it, which API group answers nothing. */
+function namespaceText(object: K8sObject): string {
+  const status = object['status']
+  const conditions = status !== null && typeof status === 'object' && 'conditions' in status ? status.conditions : null
+  if (!Array.isArray(conditions)) return ''
+  const said: string[] = []
+  for (const condition of conditions) {
+    if (condition === null || typeof condition !== 'object') continue
+    const { type, status: state, message } = condition as { type?: unknown; status?: unknown; message?: unknown }
+    if (state !== 'True' || typeof type !== 'string' || !NAMESPACE_HOLDS.has(type)) continue
+    said.push(typeof message === 'string' && message !== '' ? message.slice(0, HOLD_CHARS_MAX) : type)
+  }
+  return said.length === 0 ? '' : `; ${said.sort().join('; ')}`
+}
+
+/** Who takes a finalizer out that many clusters know. */
+const KNOWN_FINALIZERS: ReadonlyArray<readonly [finalizer: string, advice: string]> = [
+  ['kubernetes.io/pvc-protection', 'a Pod uses the claim still: delete that Pod'],
+  ['kubernetes.io/pv-protection', 'a claim is bound to the volume still: delete that claim'],
+  ['customresourcecleanup.apiextensions.k8s.io', 'custom resources of the kind are left: see what holds those'],
+  ['foregroundDeletion', 'the garbage collector waits for its dependents: see what holds those'],
+  ['service.kubernetes.io/load-balancer-cleanup', 'the cloud controller has not taken the load balancer away: read its log'],
+  ['batch.kubernetes.io/job-tracking', 'the Job controller has not counted the Pod: see that kube-controller-manager runs'],
+  ['resources-finalizer.argocd.argoproj.io', 'Argo CD is to delete what the Application made: start it again'],
+  ['finalizers.fluxcd.io', 'Flux is to clean up: start its controller again'],
+]
+
+/** What a person can do about a deletion that does not end. `text`: as `deletionText` says it. */
+export function stuckAdvice(kind: string, text: string): string {
+  if (kind === 'Namespace') {
+    if (text.includes('iscovery failed')) return 'an API group has no server that answers: start that again, or delete its APIService'
+    if (text.includes('finalizers remaining'))
+      return 'start the controller again that takes those finalizers out, or take them out by hand if it is gone for good'
+  }
+  for (const [finalizer, advice] of KNOWN_FINALIZERS) if (text.includes(finalizer)) return advice
+  if (!text.includes('finalizers')) return 'nothing says what holds it: see that kube-controller-manager runs'
+  return 'start the controller again that answers for it; if that is gone for good, take the finalizer out by hand (kubectl edit)'
+}

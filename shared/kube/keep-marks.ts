@@ -1,0 +1,45 @@
+// Annotations by which an object says whether it may be deleted when its manifest goes: those of the tools that people come from, and ours.
+import { parseSyncOptions } from './sync-options.ts'
+
+type Annotations = Readonly<Record<string, string>>
+
+/** `removal`: only when the whole service goes. */
+type Deed = 'prune' | 'removal'
+
+const ARGO_OPTIONS = 'argocd.argoproj.io/sync-options'
+const PLURAL_OPTIONS = 'deployment.plural.sh/sync-options'
+/** Ours: `disabled` keeps an object; `allowed` lets a Namespace, CRD or claim be pruned without a person's yes. */
+export const PRUNE_ANNOTATION = 'skerry.dev/prune'
+
+const hasOption = (option: string) => (value: string) => parseSyncOptions(value).has(option)
+const is = (wanted: string) => (value: string) => value === wanted
+
+const KEEP_MARKS: ReadonlyArray<readonly [key: string, matches: (value: string) => boolean, deed?: Deed]> = [
+  [PRUNE_ANNOTATION, is('disabled')],
+  [ARGO_OPTIONS, hasOption('prune=false')],
+  [PLURAL_OPTIONS, hasOption('prune=false')],
+  ['kustomize.toolkit.fluxcd.io/prune', is('disabled')],
+  ['helm.sh/resource-policy', (value) => value.split(',').some((option) => option.trim().toLowerCase() === 'keep')],
+  ['cli-utils.sigs.k8s.io/on-remove', is('keep')],
+  ['client.lifecycle.config.k8s.io/deletion', is('detach')],
+  [ARGO_OPTIONS, hasOption('delete=false'), 'removal'],
+  [PLURAL_OPTIONS, hasOption('delete=false'), 'removal'],
+]
+
+/** One of the texts of the table, so that it costs no memory for each object. */
+const KEPT_IN_REMOVAL = ' (when the service is removed)'
+
+/** The key of the first annotation that keeps an object from being deleted, or null. Argo's `Delete=false` speaks of removals alone; see `keepsFrom`. */
+export function keepMark(annotations: Annotations | undefined): string | null {
+  if (annotations === undefined) return null
+  for (const [key, matches, deed] of KEEP_MARKS) {
+    const value = annotations[key]
+    if (value !== undefined && matches(value)) return deed === 'removal' ? key + KEPT_IN_REMOVAL : key
+  }
+  return null
+}
+
+export const keepsFrom = (deed: Deed, mark: string | null): boolean =>
+  mark !== null && (deed === 'removal' || !mark.endsWith(KEPT_IN_REMOVAL))
+
+export const allowsPrune = (annotations: Annotations | undefined): boolean => annotations?.[PRUNE_ANNOTATION] === 'allowed'
