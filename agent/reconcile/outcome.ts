@@ -108,6 +108,8 @@ export interface ServiceFacts {
   /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
   leaving: { count: number; why: string } | null
   refusal: PruneRefusal | null
+  /** The revision as a whole has not begun, and why. */
+  held?: { reason: string; message: string } | null
   received: ServiceProgress | null
   state: ServiceState
   /** A removal order: under way, or carried out; then `orderMs` says which one. */
@@ -165,6 +167,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
       message: `${refusal.why}; nothing of this revision is pruned until it is confirmed: ${refusal.names.slice(0, 5).join(', ')}${refusal.count > 5 ? ` and ${refusal.count - 5} more` : ''}`,
     }
   }
+  if (facts.held) return { sync: 'OutOfSync', reason: facts.held.reason, message: facts.held.message }
   const wrong = worstFirst(facts, sync, health)
   if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }

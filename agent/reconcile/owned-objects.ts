@@ -61,6 +61,11 @@ export class OwnedObjects implements WatchSink {
     return model
   }
 
+  /** Null: nothing is known of it. */
+  known(serviceKey: string): ServiceModel | null {
+    return this.#models.get(serviceKey) ?? null
+  }
+
   revisionsChanged(services: readonly ServiceId[]): void {
     this.#revisionsSeen += 1
     for (const id of services) {

@@ -2,6 +2,7 @@
 import { refText } from '../../shared/kube/object.ts'
 import { guardPrune } from './prune-guard.ts'
 import { planPrune } from './prune-plan.ts'
+import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { planView, type TurnDeps } from './turn-deps.ts'
@@ -32,7 +33,8 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     const plan = planPrune(planView(model, deps), leaving, options)
     absorb(model, deps, plan.problems)
     const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
-    const held = older ?? (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
+    const held =
+      older ?? removalWait(model, deps) ?? (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
@@ -53,6 +55,12 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeo
   if (!sync.prune && row.removal === undefined) {
     model.refusal = null
     return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
+  }
+  // What has not begun prunes nothing either.
+  const shut = revisionGate(model, deps)
+  if (shut !== null) {
+    model.refusal = null
+    return shut.message
   }
   const ownedCount = [...model.inventory.values()].filter(({ uid }) => uid !== null).length
   const refusal = guardPrune({

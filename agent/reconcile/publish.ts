@@ -5,6 +5,7 @@ import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
+import { revisionGate, wakeDependents } from './revision-gate.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
 import type { StatusUpdate, TurnDeps } from './turn-deps.ts'
@@ -23,6 +24,7 @@ export function publish(model: ServiceModel, deps: TurnDeps): void {
   rows.push(serviceRow(model, deps, nowMs))
   deps.report(rows)
   deps.flushReports()
+  wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
 }
 
@@ -87,6 +89,8 @@ function viewOf(model: ServiceModel, { kinds, watches }: TurnDeps, key: string):
 /** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
 function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   const { row, progress } = model
+  model.held = revisionGate(model, deps)
+  if (model.held !== null) return
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
   const desired = [...model.wanted.keys(), ...model.unread.keys()]
@@ -139,6 +143,7 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
     objects,
     leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy },
     refusal: model.refusal,
+    held: model.held,
     received: model.received,
     state: model.progress,
     removal: removalOf(model),

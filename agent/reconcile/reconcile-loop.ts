@@ -10,6 +10,7 @@ import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
+import { Dependents } from './dependents.ts'
 import { OwnedObjects } from './owned-objects.ts'
 import { pruneRounds } from './prune-rounds.ts'
 import { publish, touchOverdue } from './publish.ts'
@@ -171,6 +172,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     signal,
     owners: owned.owners,
     othersWanting: (model, key) => owned.othersWanting(model, key),
+    dependents: new Dependents(),
+    modelOf: (key) => owned.known(key),
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
     revisionRead: () => owned.revisionRead(),

@@ -2,6 +2,7 @@
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { dependencyKeys } from './dependencies.ts'
 import { isOurs } from './plan.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
@@ -16,6 +17,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
   switch (read.kind) {
     case 'absent':
       model.reading = { kind: 'absent' }
+      deps.dependents.set(model.key, [])
       markRead(model, deps)
       return
     case 'incomplete':
@@ -29,6 +31,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
+      deps.dependents.set(model.key, dependencyKeys(model.id.project, row.dependsOn))
       markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps)

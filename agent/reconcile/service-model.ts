@@ -11,6 +11,7 @@ import type { DesiredRevision } from '../replica/replica.ts'
 import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/agent-state.ts'
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
+import type { Closed } from './gates.ts'
 import type { Contact, Problem } from './situation.ts'
 import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
 
@@ -61,6 +62,10 @@ export class ServiceModel {
   recallAttempts = 0
   /** Wanted objects may have no inventory entry yet. */
   narrow = false
+  /** Digest of the revision that no gate holds back as a whole any more (revision-gate.ts). */
+  begunDigest: string | null = null
+  /** Why the revision that the row names has not begun. */
+  held: Closed | null = null
   /** The replica may hold something newer than what was read. */
   revisionPending = true
   turnBeganMs = 0

@@ -7,9 +7,11 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import type { Dependents } from './dependents.ts'
 import { allOf, type Gate } from './gates.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
+import { changeGate } from './revision-gate.ts'
 import type { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
 import type { Watches } from './watches.ts'
@@ -37,6 +39,10 @@ export interface TurnDeps {
   owners: Map<string, ServiceId>
   /** Services other than `model` whose revision names the object. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[]
+  /** Who depends on whom, and who waits for whom. */
+  dependents: Dependents
+  /** Null: nothing is known of that service here. */
+  modelOf(serviceKey: string): ServiceModel | null
   /** How often new rows came. When it moved, nobody knows any more that no other service wants what is to be deleted. */
   revisionsSeen(): number
   /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
@@ -58,7 +64,7 @@ export interface TurnDeps {
 }
 
 /** Gates of a service, in the order in which a person would want to hear of them. */
-const gatesOf = (_model: ServiceModel): Gate => allOf([])
+const gatesOf = (model: ServiceModel, deps: TurnDeps): Gate => allOf([changeGate(model, deps)])
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
   const { kinds, watches, owners } = deps
@@ -72,7 +78,7 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     contacts: model.contacts,
     contests: model.contests,
     notes: model.notes,
-    gate: gatesOf(model),
+    gate: gatesOf(model, deps),
     view: (resource, key) => watches.view(resource, key),
     find: (group, version, kind) => kinds.find(group, version, kind),
     findAny: (group, version, kind) => kinds.findAny(group, version, kind),
