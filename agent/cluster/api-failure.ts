@@ -38,7 +38,13 @@ export function retryAfterMsOf(header: string | null, status: KubeStatus | null)
 }
 
 /** An object that the server can never take, said with code 500: it cannot be read as its kind at all. */
-const UNREADABLE = ['failed to create typed patch', 'failed to convert new object', 'etcdserver: request is too large']
+const UNREADABLE = [
+  'failed to create typed patch',
+  'failed to convert new object',
+  'etcdserver: request is too large',
+  // Above what the API server's own etcd client sends.
+  'trying to send message larger than max',
+]
 const WEBHOOK_DOWN = ['failed calling webhook', 'failed to call webhook', 'conversion webhook for']
 /** Fields that need a new object, in the words of the API server's own validation where those do not say "immutable". */
 const IMMUTABLE = [
@@ -46,7 +52,14 @@ const IMMUTABLE = [
   'cannot change roleRef',
   'updates to statefulset spec for fields other than',
   'pod updates may not change fields other than',
+  'may not change once set', // addresses of a Service
+  'may not be changed in an update', // PriorityClass
+  'updates to provisioner are forbidden', // StorageClass
+  'updates to parameters are forbidden',
 ]
+
+/** Said with any code: 403 and 422 by policies, 400 by webhooks that name none. */
+const DENIED = /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' with binding /
 
 const saysOneOf = (text: string, phrases: readonly string[]) => phrases.some((phrase) => text.includes(phrase))
 
@@ -75,6 +88,8 @@ export function failureOf(answer: { status: number; body: unknown; text: string;
 function kindOf(code: number, status: KubeStatus | null, message: string, plural: string): ApiFailure['kind'] {
   const causes = status?.details?.causes ?? []
   if (code === 401) return 'unauthorized'
+  // KA29: the policy may change and the object stay; that its text says "immutable" is no reason to delete it.
+  if (code >= 400 && code < 500 && DENIED.test(message)) return 'forbidden'
   if (code === 403) return causes.some(({ reason }) => reason === 'NamespaceTerminating') ? 'namespace_terminating' : 'forbidden'
   if (code === 404) return status?.details?.kind === 'namespaces' && plural !== 'namespaces' ? 'namespace_missing' : 'not_found'
   if (code === 409) return 'conflict'
