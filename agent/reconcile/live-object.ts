@@ -20,6 +20,8 @@ export interface LiveObject {
   keep: string | null
   /** An annotation allows that it is pruned, whatever it holds. Only set where it is. */
   pruneAllowed?: true
+  /** The mark of another tool on it, beside ours or without. Only set where there is one. */
+  otherMark?: string
   owner: Owner
   /** Of its pod template; null for a kind without. */
   images: string[] | null
@@ -54,6 +56,7 @@ function serviceOwner({ clusterId, project, service }: { clusterId: string; proj
 
 /** `nowMs` is for the few health rules that wait a moment before they judge. */
 export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
+  const otherMark = otherOwner(object.metadata, refOf(object))
   const health = healthOf(object, nowMs)
   return {
     uid: object.metadata.uid ?? '',
@@ -64,6 +67,7 @@ export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
     keep: keepMark(object.metadata.annotations),
     ...(allowsPrune(object.metadata.annotations) ? { pruneAllowed: true } : {}),
     owner: ownerOf(object),
+    ...(otherMark === null ? {} : { otherMark }),
     images: workloadImages(object),
   }
 }
@@ -82,6 +86,7 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
     before.deleting !== now.deleting ||
     before.keep !== now.keep ||
     before.pruneAllowed !== now.pruneAllowed ||
+    before.otherMark !== now.otherMark ||
     before.health.word !== now.health.word ||
     before.health.reason !== now.health.reason ||
     before.health.message !== now.health.message ||

@@ -9,6 +9,7 @@ import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { describeDrift } from './drift.ts'
+import type { Taker } from './handover.ts'
 import type { LiveObject } from './live-object.ts'
 import { type KindLookup, learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
@@ -109,6 +110,27 @@ export class OwnedObjects implements WatchSink {
       return true
     }
     return false
+  }
+
+  wakeWhenRead(model: ServiceModel): void {
+    this.#waiting.add(model.key)
+  }
+
+  taker(id: ServiceId): Taker {
+    const model = this.#models.get(serviceKey(id))
+    if (model === undefined || model.revisionPending || model.reading.kind !== 'complete') return { kind: 'unread' }
+    return model.reading.row.removal === undefined ? { kind: 'read', digest: model.reading.row.digest } : { kind: 'leaving' }
+  }
+
+  uidsInForce(): ReadonlySet<string> {
+    const uids = new Set<string>()
+    for (const { wanted, inventory } of this.#models.values()) {
+      for (const key of wanted.keys()) {
+        const uid = inventory.get(key)?.uid
+        if (uid) uids.add(uid)
+      }
+    }
+    return uids
   }
 
   revisionRead(): void {

@@ -1,6 +1,6 @@
 // Whether what a revision no longer names may be deleted. A wrong render, an empty folder or a lost generator input looks just like a wish to
 // delete everything; so whatever is large, or holds what cannot be made again, waits for a person.
-import { type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { comparePrune } from '../../shared/kube/order.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'
 
@@ -30,6 +30,8 @@ export interface PruneCounts {
   pruneConfirmed: string | undefined
   protect: boolean
   maxPrunePercent: number
+  /** PR3: keys of precious ones that an annotation allows. */
+  allowed?: ReadonlySet<string>
   /** RP2: the server was set back to a backup, and this revision is what the backup says. */
   restored: boolean
 }
@@ -44,15 +46,15 @@ export function guardPrune(counts: PruneCounts): PruneRefusal | null {
   return { digest, names: names.slice(0, NAMES_MAX), count: prune.length, ownedCount, why }
 }
 
-function refusalReason({ prune, desiredCount, ownedCount, protect, maxPrunePercent, restored }: PruneCounts): string | null {
+function refusalReason({ prune, desiredCount, ownedCount, protect, maxPrunePercent, restored, allowed }: PruneCounts): string | null {
   if (restored)
     return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
   if (protect) return 'the service is protected: nothing of it is pruned without a person'
   if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
-  const precious = prune.filter(isPrecious)
+  const precious = prune.filter((ref) => isPrecious(ref) && allowed?.has(refKey(ref)) !== true)
   if (precious.length > 0) {
     const kinds = [...new Set(precious.map(({ kind }) => kind))].sort().join(', ')
-    return `${precious.length} of ${prune.length} hold other objects or data (${kinds})`
+    return `${precious.length} of ${prune.length} hold other objects or data (${kinds}); the annotation skerry.dev/prune: allowed lets one go without asking`
   }
   if (prune.length > PRUNE_COUNT_SMALL && prune.length * 100 > ownedCount * maxPrunePercent) {
     return `${prune.length} of ${ownedCount} objects are more than ${maxPrunePercent} % (sync.maxPrunePercent)`

@@ -1,38 +1,71 @@
 // What to do with objects that the revision no longer names. Pure; the guard looks at all of it before any step is carried out.
-import { groupOf, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
+import { otherOwner } from '../../shared/kube/foreign-owners.ts'
+import { allowsPrune, keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
+import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../shared/kube/object.ts'
 import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../shared/kube/order.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
+import type { LiveObject } from './live-object.ts'
 import { isOurs, note, type PlanView, problem, type Step, type Verdict } from './plan.ts'
 import { isStillToCome, type Problem } from './situation.ts'
+
+export interface PruneOptions {
+  /** Another service has it in its revision, or in force. */
+  wantedElsewhere(key: string): boolean
+  /** UIDs of what is applied under the names that revisions give: an API server may serve one object in two groups. */
+  uidsInForce(): ReadonlySet<string>
+  /** Why it waits for the service that is to take it over, or null. */
+  handover(key: string): string | null
+  /** The whole service goes. */
+  removal: boolean
+  orphan: boolean
+}
 
 export interface PrunePlan {
   /** What would be deleted in all: what the guard counts. */
   doomed: ObjectRef[]
+  /** Keys of those that an annotation allows to be deleted, whatever they hold. */
+  allowed: ReadonlySet<string>
   /** Only of the first prune stage that has anything to do. */
   steps: Step[]
   problems: Map<string, Problem | null>
+  /** Something waits for another service's revision. */
+  awaitsTaker: boolean
 }
 
 /** PR6, OR2: what to do with objects that the revision no longer names. The guard looks at `doomed` before any of `steps` is carried out. */
-export function planPrune(
-  view: PlanView,
-  leaving: Iterable<string>,
-  options: { wantedElsewhere(key: string): boolean; orphan: boolean },
-): PrunePlan {
+export function planPrune(view: PlanView, leaving: Iterable<string>, options: PruneOptions): PrunePlan {
   const problems = new Map<string, Problem | null>()
+  const allowed = new Set<string>()
   const quiet: Step[] = []
   const doomed: Step[] = []
   const pending: ObjectRef[] = []
+  const handedOver: ObjectRef[] = []
+  const uids = lazily(() => options.uidsInForce())
   for (const key of leaving) {
     const entry = view.inventory.get(key)
     if (entry === undefined) continue
-    const verdict = judgeLeaving(view, key, entry, options)
+    const waits = options.wantedElsewhere(key) ? null : options.handover(key)
+    if (waits !== null) {
+      problems.set(key, { kind: 'waiting', on: key, message: waits })
+      handedOver.push(entry.ref)
+      continue
+    }
+    const verdict = judgeLeaving(view, key, entry, options, uids, allowed)
     note(view, problems, key, verdict)
     if (verdict.kind === 'step') (verdict.step.kind === 'delete' ? doomed : quiet).push(verdict.step)
     else pending.push(entry.ref)
   }
   const open = [...doomed.map(({ ref }) => ref), ...pending]
-  return { doomed: open.sort(comparePrune), steps: nextToGo(quiet, doomed, pending), problems }
+  const steps = nextToGo(quiet, doomed, [...pending, ...handedOver])
+  return { doomed: open.sort(comparePrune), allowed, steps, problems, awaitsTaker: handedOver.length > 0 }
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: { value: T } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
 }
 
 /** Objects that are merely let go never wait. Deletes go stage by stage; custom resources must be gone before the next stage begins, and
@@ -48,9 +81,12 @@ function nextToGo(quiet: Step[], doomed: Step[], pending: readonly ObjectRef[]):
 function judgeLeaving(
   view: PlanView,
   key: string,
-  { ref, apiVersion, uid, appliedDoc }: InventoryEntry,
-  { wantedElsewhere, orphan }: { wantedElsewhere(key: string): boolean; orphan: boolean },
+  entry: InventoryEntry,
+  { wantedElsewhere, orphan, removal }: PruneOptions,
+  uidsInForce: () => ReadonlySet<string>,
+  allowed: Set<string>,
 ): Verdict {
+  const { ref, apiVersion, uid, appliedDoc } = entry
   const forget: Verdict = { kind: 'step', step: { kind: 'forget', key, ref } }
   if (wantedElsewhere(key)) return forget
   const lookup = view.findAny(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
@@ -62,11 +98,26 @@ function judgeLeaving(
   if (found.kind === 'unknown') return problem({ kind: 'unknown' })
   if (found.kind === 'absent') return forget
   const { live } = found
+  // PR10: the very object that a revision names in another group or version of its kind.
+  if (live.uid !== '' && uidsInForce().has(live.uid)) return forget
   const appliedByUs = appliedDoc !== null && uid === live.uid
   if (live.owner.kind === 'none' ? !appliedByUs : !isOurs(view, live) && !(live.owner.kind === 'other' && appliedByUs)) return forget
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
   const before = view.problems.get(key)
   if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
-  if (orphan || live.keep !== null) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
+  const applied = appliedByUs ? marksOf(appliedDoc) : null
+  if (orphan || isKept(live, applied, ref, removal)) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
+  if (live.pruneAllowed === true || allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
+}
+
+type Marks = Pick<K8sObject['metadata'], 'labels' | 'annotations'>
+
+const marksOf = (doc: string): Marks => (JSON.parse(doc) as K8sObject).metadata
+
+/** IV4: by what it says itself, by what the manifest said that was applied last, or because another tool has put its mark on it. */
+function isKept({ keep, otherMark }: LiveObject, applied: Marks | null, ref: ObjectRef, removal: boolean): boolean {
+  const deed = removal ? 'removal' : 'prune'
+  if (keepsFrom(deed, keep) || keepsFrom(deed, keepMark(applied?.annotations))) return true
+  return otherMark !== undefined && (applied === null || otherOwner(applied, ref) !== otherMark)
 }

@@ -1,7 +1,8 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { refText } from '../../shared/kube/object.ts'
+import { judgeHandover } from './handover.ts'
 import { guardPrune } from './prune-guard.ts'
-import { planPrune } from './prune-plan.ts'
+import { type PruneOptions, planPrune } from './prune-plan.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
@@ -17,8 +18,15 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
   const { row } = model
   model.pruneWhy = null
   if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
-  const options = {
-    wantedElsewhere: (key: string) => deps.othersWanting(model, key).length > 0,
+  const handovers = new Map(row.handover?.map((handover) => [handover.object, handover]))
+  const options: PruneOptions = {
+    wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
+    uidsInForce: deps.uidsInForce,
+    handover: (key) => {
+      const handover = handovers.get(key)
+      return handover === undefined ? null : judgeHandover(handover, deps.taker(handover))
+    },
+    removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',
   }
   while (!isInterrupted(model, deps)) {
@@ -31,6 +39,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     }
     const seen = deps.revisionsSeen()
     const plan = planPrune(planView(model, deps), leaving, options)
+    if (plan.awaitsTaker) deps.wakeWhenRead(model)
     absorb(model, deps, plan.problems)
     const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
     const held =

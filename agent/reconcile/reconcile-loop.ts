@@ -30,6 +30,8 @@ export interface ReconcilerDeps {
   cluster: Cluster
   /** Of this agent: whose marks are ours, and what the claim says. */
   identity: { clusterId: string; agentId: string; incarnation: number }
+  /** CM5: where this process runs; absent: that cannot be told. */
+  place?: string | null
   clock: Clock
   random: Random
   log: Logger
@@ -76,13 +78,12 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal.aborted) return
       owned.load()
       const { agentId: agent, incarnation } = deps.identity
-      const instance = Math.floor(deps.random() * 2 ** 48).toString(16)
       const onChange = (claim: ClaimState) => {
         // CM4: once held, only another agent's claim takes it away.
         if (claim.kind !== 'asking') queue.setOpen(claim.kind === 'held')
         deps.onClaim(claim)
       }
-      await keepClaim({ ...deps, own: { agent, incarnation, instance }, signal, onChange })
+      await keepClaim({ ...deps, own: { agent, incarnation }, place: deps.place ?? null, signal, onChange })
       await queue.idle()
     },
   }
@@ -165,7 +166,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     clusterId: deps.identity.clusterId,
     kinds,
     watches,
-    gate: new RequestGate(),
+    gate: new RequestGate({ clock, signal }),
     clock,
     random,
     log,
@@ -176,6 +177,9 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     modelOf: (key) => owned.known(key),
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
+    wakeWhenRead: (model) => owned.wakeWhenRead(model),
+    taker: (id) => owned.taker(id),
+    uidsInForce: () => owned.uidsInForce(),
     revisionRead: () => owned.revisionRead(),
     isCurrent: () => deps.isCurrent?.() ?? true,
     followKinds: () => owned.followKinds(),

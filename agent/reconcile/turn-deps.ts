@@ -9,6 +9,7 @@ import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import type { Dependents } from './dependents.ts'
 import { allOf, type Gate } from './gates.ts'
+import type { Taker } from './handover.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
 import { changeGate } from './revision-gate.ts'
@@ -47,6 +48,12 @@ export interface TurnDeps {
   revisionsSeen(): number
   /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
   waitsForOthers(model: ServiceModel): boolean
+  /** `model` is woken when rows of another service were read. */
+  wakeWhenRead(model: ServiceModel): void
+  /** What is known of the service that an object is handed over to. */
+  taker(id: ServiceId): Taker
+  /** PR10: UIDs of applied objects that revisions name, of all services. */
+  uidsInForce(): ReadonlySet<string>
   /** PR7: the replica is known not to be an older one that came back. */
   isCurrent(): boolean
   /** A service has read its rows. */

@@ -75,7 +75,17 @@ export const serviceRowSchema = z.object({
   /** `sync.mode: manual`: a person said that this digest may be applied. */
   synced: z.string().optional(),
   /** Objects that another service of this cluster takes over with the same commit: let go to it, deleted only if it turns out not to want them. */
-  handover: z.array(z.strictObject({ object: z.string(), project: z.string(), service: z.string() })).optional(),
+  handover: z
+    .array(
+      z.object({
+        object: z.string(),
+        project: z.string(),
+        service: z.string(),
+        /** The digest that the taker's row had when this was written, where that one did not name the object yet. */
+        after: z.string().optional(),
+      }),
+    )
+    .optional(),
   /** Set: the service goes. Its object rows are gone already, its inventory decides what is removed. */
   removal: removalOrderSchema.optional(),
 })

@@ -256,10 +256,22 @@ describe('what goes first', () => {
 })
 
 describe('objects that leave', () => {
-  const LEAVING: Facts = { applied: 'd', live: {} }
-  const prune = (objects: Record<string, Facts>, options: { elsewhere?: boolean; orphan?: boolean } = {}) => {
+  interface Leaving {
+    elsewhere?: boolean
+    orphan?: boolean
+    inForce?: string[]
+    handover?: string
+    removal?: boolean
+  }
+  const DOC = '{"metadata":{}}'
+  const docWith = (annotations: Record<string, string>) => JSON.stringify({ metadata: { annotations } })
+  const LEAVING: Facts = { applied: DOC, live: {} }
+  const prune = (objects: Record<string, Facts>, options: Leaving = {}) => {
     const made = planPrune(planView(objects), Object.keys(objects), {
       wantedElsewhere: () => options.elsewhere ?? false,
+      uidsInForce: () => new Set(options.inForce ?? []),
+      handover: () => options.handover ?? null,
+      removal: options.removal ?? false,
       orphan: options.orphan ?? false,
     })
     return {
@@ -269,7 +281,7 @@ describe('objects that leave', () => {
     }
   }
 
-  test.each<[string, Facts, { elsewhere?: boolean; orphan?: boolean }, string[], string[]]>([
+  test.each<[string, Facts, Leaving, string[], string[]]>([
     ['PR6 goes, by its uid', LEAVING, {}, ['delete a u'], ['a']],
     ['PR6 gone already', { ...LEAVING, live: null }, {}, ['forget a'], []],
     ['PR6 no picture of its kind', { ...LEAVING, live: 'unknown' }, {}, [], ['a']],
@@ -278,6 +290,51 @@ describe('objects that leave', () => {
     ['PR6 on its way out', { ...LEAVING, live: { deleting: 'x' } }, {}, [], ['a']],
     ['RC3 wanted by another service', LEAVING, { elsewhere: true }, ['forget a'], []],
     ['IV4 kept by a mark', { ...LEAVING, live: { keep: 'helm.sh/resource-policy' } }, {}, ['orphan a'], []],
+    [
+      'IV4 kept by the manifest that was applied last',
+      { ...LEAVING, applied: docWith({ 'helm.sh/resource-policy': 'keep' }) },
+      {},
+      ['orphan a'],
+      [],
+    ],
+    [
+      'IV4 kept only when the whole service goes',
+      { ...LEAVING, applied: docWith({ 'argocd.argoproj.io/sync-options': 'Delete=false' }) },
+      {},
+      ['delete a u'],
+      ['a'],
+    ],
+    [
+      'IV4 kept when the whole service goes',
+      { ...LEAVING, applied: docWith({ 'argocd.argoproj.io/sync-options': 'Delete=false' }) },
+      { removal: true },
+      ['orphan a'],
+      [],
+    ],
+    [
+      'IV4 another tool has put its mark on it',
+      { ...LEAVING, live: { otherMark: 'Argo CD (argocd.argoproj.io/instance: x)' } },
+      {},
+      ['orphan a'],
+      [],
+    ],
+    [
+      'IV4 the mark of another tool that our own manifest carries',
+      { applied: docWith({ 'meta.helm.sh/release-name': 'x' }), live: { otherMark: 'Helm (meta.helm.sh/release-name: x)' } },
+      {},
+      ['delete a u'],
+      ['a'],
+    ],
+    [
+      'IV4 another tool took our mark away',
+      { ...LEAVING, live: { owner: { kind: 'other', name: 'Flux (x: y)' }, otherMark: 'Flux (x: y)' } },
+      {},
+      ['orphan a'],
+      [],
+    ],
+    ['PR10 applied in another group of its kind', LEAVING, { inForce: ['u'] }, ['forget a'], []],
+    ['PR8 handed over to a service that has no row yet', LEAVING, { handover: 'waits' }, [], []],
+    ['PR8 handed over, and wanted there', LEAVING, { handover: 'waits', elsewhere: true }, ['forget a'], []],
     ['RC12 to be let go', LEAVING, { orphan: true }, ['orphan a'], []],
     ['IV3 never applied, and without a mark of ours', { applied: null, live: { owner: { kind: 'none' } } }, {}, ['forget a'], []],
     [

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { judgeClaim } from '../../agent/reconcile/claim.ts'
 import { judgeContest, NO_CONTEST } from '../../agent/reconcile/contest.ts'
 import { guardPrune, type PruneCounts } from '../../agent/reconcile/prune-guard.ts'
-import type { ObjectRef } from '../../shared/kube/object.ts'
+import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 
 const maps = (count: number): ObjectRef[] =>
   Array.from({ length: count }, (_, i) => ({ group: '', kind: 'ConfigMap', namespace: 'web', name: `m${i}` }))
@@ -34,6 +34,13 @@ describe('the prune guard', () => {
     ['PR3 a PVC', { prune: one('', 'PersistentVolumeClaim') }, 'refused'],
     ['PR3 a PV', { prune: one('', 'PersistentVolume') }, 'refused'],
     ['PR3 a StorageClass', { prune: one('storage.k8s.io', 'StorageClass') }, 'refused'],
+    ['PR3 a Namespace that its annotation allows', { prune: one('', 'Namespace'), allowed: new Set(['/Namespace//x']) }, 'kept'],
+    [
+      'PR3 one of two is allowed',
+      { prune: [...one('', 'Namespace'), ...one('', 'PersistentVolumeClaim')], allowed: new Set(['/Namespace//x']) },
+      'refused',
+    ],
+    ['PR1 what is allowed counts all the same', { prune: maps(11), desiredCount: 9, allowed: new Set(maps(11).map(refKey)) }, 'refused'],
     ['PR3 a kind of the same name in another group', { prune: one('example.com', 'Namespace') }, 'kept'],
     ['PR3 a protected service', { prune: maps(1), protect: true }, 'refused'],
     [
@@ -55,7 +62,7 @@ describe('the prune guard', () => {
       names: ['Thing x', 'ConfigMap web/m0', 'ConfigMap web/m1', 'Namespace x'],
       count: 4,
       ownedCount: 20,
-      why: '1 of 4 hold other objects or data (Namespace)',
+      why: '1 of 4 hold other objects or data (Namespace); the annotation skerry.dev/prune: allowed lets one go without asking',
     })
   })
 })

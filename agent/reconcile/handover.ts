@@ -1,0 +1,24 @@
+// An object that goes from one service to another with one commit: the server saw both revisions and wrote so into the giver's row. Until the taker's revision is read it
+// belongs to nobody else, and it must not be deleted in between. Pure.
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+
+export type Handover = NonNullable<ServiceRow['handover']>[number]
+
+/** What is known here of the service that is to have it. */
+export type Taker =
+  /** No row, or none that was read: nothing can be said. */
+  | { kind: 'unread' }
+  | { kind: 'leaving' }
+  /** Its complete revision does not name the object. */
+  | { kind: 'read'; digest: string }
+
+/** PR8: null: the taker does not want it (any more), so that it is judged as any other. Else why it is kept. What the taker wants is let go to it before anybody asks here. */
+export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
+  const name = serviceKey({ project, service })
+  if (taker.kind === 'unread') return `it goes to the service ${name}, whose revision is not here yet; it is kept until then`
+  // `after`: the revision that the taker had when the giver lost the object; the one that names it comes later.
+  if (taker.kind === 'read' && taker.digest === after)
+    return `it goes to the service ${name}, whose next revision names it and is not here yet; it is kept until then`
+  return null
+}
