@@ -1,11 +1,12 @@
 // scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people and go into the README with the machine's description.
 import { cpus, totalmem } from 'node:os'
 import { benchChain } from './benchmarks/chain.ts'
+import { benchReconcile } from './benchmarks/reconcile.ts'
 import { benchStore } from './benchmarks/store.ts'
 import { benchSync } from './benchmarks/sync.ts'
 
 type Benchmark = (say: (text: string) => void, only: string | null) => Promise<object>
-const BENCHMARKS: Record<string, Benchmark> = { chain: benchChain, store: benchStore, sync: benchSync }
+const BENCHMARKS: Record<string, Benchmark> = { chain: benchChain, reconcile: benchReconcile, store: benchStore, sync: benchSync }
 
 const words = process.argv.slice(2)
 const onlyAt = words.indexOf('--only')

@@ -1,0 +1,14 @@
+// What the agent does to a cluster, how fast, and what it costs: `scripts/bench reconcile`. Each part has a cluster, a server and an agent of its own.
+//   SKERRY_BENCH_APPS=100, SKERRY_BENCH_IDLE_S=60, SKERRY_BENCH_CHURN_S=300: less, for a look while something is being changed
+import { type Part, runParts, type Say } from './parts.ts'
+import { appsReady, appsRequests } from './reconcile-apps.ts'
+import { bulk, churn } from './reconcile-bulk.ts'
+import { drift } from './reconcile-drift.ts'
+import { order } from './reconcile-order.ts'
+
+const PARTS: Record<string, Part> = { apps: appsReady, requests: appsRequests, drift, order, bulk }
+/** Half an hour, so only when it is asked for. */
+const LONG_PARTS: Record<string, Part> = { churn }
+
+export const benchReconcile = (say: Say, only: string | null): Promise<Record<string, number>> =>
+  runParts(only !== null && Object.hasOwn(LONG_PARTS, only) ? LONG_PARTS : PARTS, say, only)
