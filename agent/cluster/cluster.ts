@@ -71,7 +71,7 @@ export interface ClusterInfo {
   version: string
 }
 
-/** Whom a request is made as: `system:serviceaccount:<namespace>:<name>`; absent: the agent itself. */
+/** Whom a request is made as: `system:serviceaccount:<namespace>:<name>`; absent: the agent itself. The API server adds a ServiceAccount's groups by itself. */
 export interface Acting {
   as?: string
 }
@@ -83,8 +83,8 @@ export interface Cluster {
   /** Server-side apply with field manager `skerry`. `object` goes out as it is: cleaning is the caller's. */
   apply(resource: ApiResource, object: K8sObject, options: { force: boolean; dryRun?: boolean } & Acting): Promise<ApplyResult>
   get(resource: ApiResource, ref: ObjectRef): Promise<GetResult>
-  /** Background propagation, with `preconditions.uid`: never deletes an object that only shares the name. */
-  delete(resource: ApiResource, ref: ObjectRef, uid: string, acting?: Acting): Promise<DeleteResult>
+  /** With `preconditions.uid`: never deletes an object that only shares the name. What it owns goes after it; `foreground`: before it. */
+  delete(resource: ApiResource, ref: ObjectRef, uid: string, options?: { foreground?: boolean } & Acting): Promise<DeleteResult>
   /** A merge patch by field manager `skerry-marks`; `resourceVersion` in the body guards it. Used for managedFields and marks only. */
   mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, acting?: Acting): Promise<ApplyResult>
   /** Runs until the signal aborts; resumes from the last bookmark by itself and never relists without need. One consumer. */

@@ -25,6 +25,8 @@ export interface KubeRequest {
   plural: string
   accept?: string
   body?: { type: string; json: unknown }
+  /** Whom the request is made as, instead of the credentials' own user. */
+  as?: string | undefined
   signal?: AbortSignal
 }
 
@@ -53,11 +55,12 @@ export function createKubeHttp(
   const slots = new Slots(REQUESTS_IN_FLIGHT_MAX)
   let watches = 0
 
-  async function send({ method, path, accept, body, signal }: KubeRequest, connection: Connection): Promise<Response> {
+  async function send({ method, path, accept, body, as, signal }: KubeRequest, connection: Connection): Promise<Response> {
     const { access, session } = connection
     const headers: Record<string, string> = { 'user-agent': userAgent, accept: accept ?? 'application/json' }
     if (access.authorization !== null) headers['authorization'] = access.authorization
-    if (access.impersonateUser !== undefined) headers['impersonate-user'] = access.impersonateUser
+    const user = as ?? access.impersonateUser
+    if (user !== undefined) headers['impersonate-user'] = user
     if (body !== undefined) headers['content-type'] = body.type
     // Never follows a redirect: the credentials are for this server alone. `timeout: false`: Bun would cut idle watches; deadlines are ours.
     const init = { method, headers, redirect: 'manual' as const, timeout: false, ...(signal === undefined ? {} : { signal }) }

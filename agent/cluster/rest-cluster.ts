@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { namesMissingObject } from './api-failure.ts'
-import type { ApiFailure, ApiResource, ApplyResult, Cluster, ClusterInfo, DeleteResult, Discovery, GetResult } from './cluster.ts'
+import type { Acting, ApiFailure, ApiResource, ApplyResult, Cluster, ClusterInfo, DeleteResult, Discovery, GetResult } from './cluster.ts'
 import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
 import { createKubeHttp, type KubeAnswer, type KubeHttp } from './kube-http.ts'
@@ -34,9 +34,10 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     { namespace, name }: { namespace: string; name: string },
     query: string,
     body: { type: string; json: unknown },
+    as: string | undefined,
   ): Promise<ApplyResult> {
     const path = `${objectPath(resource, namespace, name)}?${query}`
-    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body })
+    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body, as })
     if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure }
     const object = asObject(answer.body)
     return object === null ? failed(unreadable(answer)) : { kind: 'applied', object, created: answer.status === 201 }
@@ -46,14 +47,14 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     info: () => readInfo(http),
     discover: () => readDiscovery(http),
 
-    apply(resource, object, { force, dryRun }) {
+    apply(resource, object, { force, dryRun, as }) {
       const { name = '', namespace = '' } = object.metadata
       const query = `fieldManager=${FIELD_MANAGER}&force=${force}${dryRun ? '&dryRun=All' : ''}`
-      return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object })
+      return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object }, as)
     },
 
-    mergePatch: (resource, ref, body) =>
-      patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }),
+    mergePatch: (resource, ref, body, { as } = {}) =>
+      patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }, as),
 
     async get(resource, ref): Promise<GetResult> {
       const answer = await http.request({ method: 'GET', path: objectPath(resource, ref.namespace, ref.name), plural: resource.plural })
@@ -62,16 +63,24 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
       return object === null ? failed(unreadable(answer)) : { kind: 'found', object }
     },
 
-    delete: (resource, ref, uid) => deleteObject(http, resource, ref, uid),
+    delete: (resource, ref, uid, options) => deleteObject(http, { resource, ref, uid, ...options }),
     watch: (resource, options) => watchResource({ http, ...deps }, resource, options),
     close: () => http.close(),
   }
 }
 
-async function deleteObject(http: KubeHttp, resource: ApiResource, ref: ObjectRef, uid: string): Promise<DeleteResult> {
-  const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', preconditions: { uid } }
+interface Deletion extends Acting {
+  resource: ApiResource
+  ref: ObjectRef
+  uid: string
+  foreground?: boolean
+}
+
+async function deleteObject(http: KubeHttp, { resource, ref, uid, foreground = false, as }: Deletion): Promise<DeleteResult> {
+  const propagationPolicy = foreground ? 'Foreground' : 'Background'
+  const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy, preconditions: { uid } }
   const path = objectPath(resource, ref.namespace, ref.name)
-  const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json } })
+  const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json }, as })
   if (answer.kind === 'failed') {
     if (isAbsent(answer)) return { kind: 'gone' }
     // The only 409 that a delete with this one precondition can get: the name belongs to another object now.

@@ -9,7 +9,7 @@ import { listOnce } from '../cluster/list-once.ts'
 import { ownerOf } from './live-object.ts'
 import { isOwnEntry } from './owned-fields.ts'
 import type { Step } from './plan.ts'
-import type { RequestGate } from './request-gate.ts'
+import { CALM, type Load, type RequestGate } from './request-gate.ts'
 import type { Contact } from './situation.ts'
 
 export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
@@ -53,8 +53,12 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
   forget: async (step) => ({ kind: 'gone', step }),
 }
 
-const isOverload = (result: StepResult): boolean =>
-  result.kind === 'failed' && ['throttled', 'unreachable', 'server_error'].includes(result.failure.kind)
+function loadOf(result: StepResult): Load {
+  if (result.kind !== 'failed') return CALM
+  const { kind, retryAfterMs } = result.failure
+  const overload = kind === 'throttled' || kind === 'unreachable' || kind === 'server_error'
+  return kind === 'throttled' ? { overload, pauseMs: retryAfterMs } : { overload }
+}
 
 /** RC9: as many at once as the gate lets through. Resolves when all are done, or what had begun when it was pre-empted or stopped. */
 export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promise<void> {
@@ -66,7 +70,7 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
       if (step === undefined || deps.isPreempted() || deps.signal.aborted) return
       next += 1
       const executor = EXECUTORS[step.kind] as Executor<Step['kind']>
-      deps.onResult(await gate.run(() => executor(step, deps), isOverload))
+      deps.onResult(await gate.run(() => executor(step, deps), loadOf))
     }
   }
   await Promise.all(Array.from({ length: Math.min(gate.limit(), steps.length) }, worker))

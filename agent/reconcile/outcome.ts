@@ -57,7 +57,10 @@ const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
   namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; it is tried again' },
   namespace_terminating: { reason: 'NamespaceTerminating', next: 'it is tried again when the namespace is gone' },
   conflict: { reason: 'Conflict', next: 'let the other manager go, or set sync.force; it is tried again' },
-  immutable: { reason: 'Immutable', next: 'undo the change, or delete the object so that it is made again' },
+  immutable: {
+    reason: 'Immutable',
+    next: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
+  },
   invalid: { reason: 'Invalid', next: 'correct the manifest' },
   webhook: { reason: 'WebhookUnavailable', next: 'it is tried again when the webhook answers' },
 }

@@ -3,6 +3,7 @@
 // by owner references, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
 import { failureOf } from '../../agent/cluster/api-failure.ts'
 import type {
+  Acting,
   ApiFailure,
   ApiResource,
   ApplyResult,
@@ -27,6 +28,8 @@ export interface FakeRequest {
   /** Absent for info, discover and watch. */
   ref?: ObjectRef
   kind?: string
+  /** Whom it was made as, where not as the agent. */
+  as?: string
 }
 
 const WATCH_RETRY_MS = 1000
@@ -39,6 +42,7 @@ export class FakeCluster implements Cluster {
   readonly #log = new FakeWatchLog()
   readonly #objects: FakeObjects
   #decideFailure: (request: FakeRequest) => ApiFailure | null = () => null
+  #mayAct: (user: string, request: FakeRequest) => boolean = () => false
   #watchEpoch = 0
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
@@ -58,8 +62,12 @@ export class FakeCluster implements Cluster {
     return this.#objects.discovery()
   }
 
-  apply(resource: ApiResource, object: K8sObject, { force, dryRun = false }: { force: boolean; dryRun?: boolean }): Promise<ApplyResult> {
-    return this.#answer<ApplyResult>({ verb: 'apply', ref: refOf(object) }, resource, () => {
+  apply(
+    resource: ApiResource,
+    object: K8sObject,
+    { force, dryRun = false, as }: { force: boolean; dryRun?: boolean } & Acting,
+  ): Promise<ApplyResult> {
+    return this.#answer<ApplyResult>({ verb: 'apply', ref: refOf(object), ...acting(as) }, resource, () => {
       const { object: result, created } = this.#objects.apply(resource, structuredClone(object), { manager: FIELD_MANAGER, force, dryRun })
       return { kind: 'applied', object: result, created }
     })
@@ -72,18 +80,23 @@ export class FakeCluster implements Cluster {
     })
   }
 
-  delete(resource: ApiResource, ref: ObjectRef, uid: string): Promise<DeleteResult> {
-    return this.#answer<DeleteResult>({ verb: 'delete', ref }, resource, () => {
+  delete(
+    resource: ApiResource,
+    ref: ObjectRef,
+    uid: string,
+    { foreground = false, as }: { foreground?: boolean } & Acting = {},
+  ): Promise<DeleteResult> {
+    return this.#answer<DeleteResult>({ verb: 'delete', ref, ...acting(as) }, resource, () => {
       const live = this.#objects.read(resource, ref)
       if (live === null) return { kind: 'gone' }
       if (live.metadata.uid !== uid) return { kind: 'replaced' }
-      const finalizers = this.#objects.delete(ref)
+      const finalizers = this.#objects.delete(ref, foreground)
       return finalizers === null ? { kind: 'gone' } : { kind: 'deleting', finalizers }
     })
   }
 
-  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>): Promise<ApplyResult> {
-    return this.#answer<ApplyResult>({ verb: 'patch', ref }, resource, () => {
+  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, { as }: Acting = {}): Promise<ApplyResult> {
+    return this.#answer<ApplyResult>({ verb: 'patch', ref, ...acting(as) }, resource, () => {
       const object = this.#objects.mergePatch(resource, ref, structuredClone(body), MARKS_MANAGER)
       return { kind: 'applied', object, created: false }
     })
@@ -128,6 +141,11 @@ export class FakeCluster implements Cluster {
   /** Asked before every request, watches included; an answer other than null is what the caller gets. */
   fail(decide: (request: FakeRequest) => ApiFailure | null): void {
     this.#decideFailure = decide
+  }
+
+  /** What RBAC lets others do than the agent, which may do everything. Nobody may do anything until this is called. */
+  permit(mayAct: (user: string, request: FakeRequest) => boolean): void {
+    this.#mayAct = mayAct
   }
 
   /** Ends every stream. They resume where they were, or start over if the server is told to `forget` (410). */
@@ -182,7 +200,7 @@ export class FakeCluster implements Cluster {
   }
 
   async #answer<T>(request: FakeRequest, resource: ApiResource, work: () => T): Promise<T | { kind: 'failed'; failure: ApiFailure }> {
-    const failure = (await this.#arrive(request)) ?? this.#notServed(resource)
+    const failure = (await this.#arrive(request)) ?? this.#forbidden(request, resource) ?? this.#notServed(resource)
     if (failure !== null) return { kind: 'failed', failure }
     try {
       return structuredClone(work())
@@ -192,10 +210,22 @@ export class FakeCluster implements Cluster {
     }
   }
 
+  #forbidden(request: FakeRequest, { plural, group }: ApiResource): ApiFailure | null {
+    const { as: user, verb, ref } = request
+    if (user === undefined || this.#mayAct(user, request)) return null
+    const where = ref?.namespace ? `in the namespace "${ref.namespace}"` : 'at the cluster scope'
+    const asked = verb === 'apply' ? 'patch' : verb
+    const subject = `${group === '' ? plural : `${plural}.${group}`} "${ref?.name}"`
+    const message = `${subject} is forbidden: User "${user}" cannot ${asked} resource "${plural}" in API group "${group}" ${where}`
+    return { kind: 'forbidden', status: 403, reason: 'Forbidden', message }
+  }
+
   #notServed = (resource: ApiResource): ApiFailure | null => (this.#objects.serves(resource) ? null : failureFrom(notServed(), resource))
 }
 
 export const createFakeCluster = (deps: { clock: Clock; uid?: string }): FakeCluster => new FakeCluster(deps)
+
+const acting = (as: string | undefined): { as?: string } => (as === undefined ? {} : { as })
 
 const failureFrom = ({ status, body, message }: Refusal, { plural }: ApiResource): ApiFailure =>
   failureOf({ status, body, text: message, retryAfter: null, plural })

@@ -35,6 +35,8 @@ import {
 } from './fake-kube-kinds.ts'
 import type { FakeWatchLog } from './fake-watch-log.ts'
 
+const COLLECTOR = 'foregroundDeletion'
+
 export class FakeObjects {
   revision = 1
   readonly #byKey = new Map<string, K8sObject>()
@@ -127,10 +129,11 @@ export class FakeObjects {
     return live === null ? { object: this.#create(after, resource), created: true } : { object: this.#store(live, after), created: false }
   }
 
-  /** Null: gone; else the finalizers that hold it. */
-  delete(ref: ObjectRef): readonly string[] | null {
-    const live = this.find(ref)
-    if (live === null) return null
+  /** Null: gone; else the finalizers that hold it. In the foreground the garbage collector holds it, which finds no dependents here. */
+  delete(ref: ObjectRef, foreground = false): readonly string[] | null {
+    const found = this.find(ref)
+    if (found === null) return null
+    const live = foreground ? this.#heldByCollector(found) : found
     const finalizers = finalizersOf(live)
     if (finalizers.length === 0) {
       this.#remove(live)
@@ -146,6 +149,19 @@ export class FakeObjects {
       queueMicrotask(() => this.#finalizeNamespaces())
     }
     return finalizers
+  }
+
+  #heldByCollector(live: K8sObject): K8sObject {
+    const held = structuredClone(live)
+    held.metadata.finalizers = [...(live.metadata.finalizers ?? []), COLLECTOR]
+    queueMicrotask(() => {
+      const now = this.find(refOf(live))
+      if (now === null || !now.metadata.finalizers?.includes(COLLECTOR)) return
+      const after = structuredClone(now)
+      after.metadata.finalizers = (now.metadata.finalizers ?? []).filter((name) => name !== COLLECTOR)
+      this.#store(now, after)
+    })
+    return held
   }
 
   edit(manager: string, ref: ObjectRef, mutate: (object: K8sObject) => void, subresource?: string): K8sObject {

@@ -41,6 +41,12 @@ describe('what an answer means', () => {
       'server_error',
     ],
     ['KA1 larger than the store takes', 500, status(500, 'etcdserver: request is too large'), 'invalid'],
+    [
+      'KA1 larger than an etcd client sends',
+      500,
+      status(500, 'rpc error: code = ResourceExhausted desc = trying to send message larger than max (2200118 vs. 2097152)'),
+      'invalid',
+    ],
     ['KA1 larger than the server reads', 413, status(413, 'Request entity too large: limit is 3145728'), 'invalid'],
     ['KA1 any other 500', 500, status(500, 'etcdserver: leader changed', {}, 'InternalError'), 'server_error'],
     ['KA1 a gateway', 503, undefined, 'server_error'],

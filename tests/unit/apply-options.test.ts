@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
-import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../shared/kube/apply-options.ts'
+import { APPLY_PLAINLY, type ApplyOptions, type ApplyOptionsRead, readApplyOptions } from '../../shared/kube/apply-options.ts'
 
 const OURS = 'skerry.dev/sync-options'
 const ARGO = 'argocd.argoproj.io/sync-options'
 const PLURAL = 'deployment.plural.sh/sync-options'
 const FLUX = 'kustomize.toolkit.fluxcd.io'
-const options = (change: Partial<ApplyOptions> = {}) => ({ kind: 'options', options: { ...APPLY_PLAINLY, ...change } })
+const options = (change: Partial<ApplyOptions> = {}): ApplyOptionsRead => ({ kind: 'options', options: { ...APPLY_PLAINLY, ...change } })
 
 describe('how one object is applied', () => {
   test.each<[string, Record<string, string> | undefined, Partial<ApplyOptions>]>([

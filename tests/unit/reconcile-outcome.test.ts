@@ -42,7 +42,7 @@ test.each([
       'OutOfSync',
       'Healthy',
       'Immutable',
-      'spec.selector: field is immutable; undo the change, or delete the object so that it is made again',
+      'spec.selector: field is immutable; undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
     ],
   ],
   [

@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test'
-import { RequestGate } from '../../agent/reconcile/request-gate.ts'
+import { describe, expect, test } from 'bun:test'
+import { CALM, type Load, PAUSE_MAX_MS, RequestGate } from '../../agent/reconcile/request-gate.ts'
 import { WorkQueue } from '../../agent/reconcile/work-queue.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
@@ -65,7 +65,7 @@ test('RC10 the earliest deadline counts, once', async () => {
 })
 
 test('RC9 never more than its limit at once; halved by an overload, and grown again by good answers', async () => {
-  const gate = new RequestGate(8)
+  const gate = new RequestGate({ clock: createVirtualClock(), signal: new AbortController().signal, max: 8 })
   let running = 0
   let most = 0
   const request = (overload: boolean) =>
@@ -77,7 +77,7 @@ test('RC9 never more than its limit at once; halved by an overload, and grown ag
         running -= 1
         return overload
       },
-      (answer) => answer,
+      (overload) => ({ overload }),
     )
   await Promise.all(Array.from({ length: 100 }, () => request(false)))
   expect(most).toBe(8)
@@ -92,4 +92,78 @@ test('RC9 never more than its limit at once; halved by an overload, and grown ag
   expect(most).toBeLessThanOrEqual(2)
   await Promise.all(Array.from({ length: 200 }, () => request(false)))
   expect(gate.limit()).toBe(8)
+})
+
+describe('RC9 a server that throttles', () => {
+  const setup = (max = 8) => {
+    const clock = createVirtualClock()
+    const stop = new AbortController()
+    const gate = new RequestGate({ clock, signal: stop.signal, max })
+    const sentAtMs: number[] = []
+    const startMs = clock.nowMs()
+    const send = (answer: Load = CALM, open = Promise.resolve()) =>
+      gate.run(
+        async () => {
+          sentAtMs.push(clock.nowMs() - startMs)
+          await open
+          return answer
+        },
+        (load) => load,
+      )
+    return { clock, stop, gate, sentAtMs, send }
+  }
+
+  test('twenty refusals of one burst halve the limit once', async () => {
+    const { gate, send } = setup()
+    await Promise.all(Array.from({ length: 8 }, () => send({ overload: true })))
+    expect(gate.limit()).toBe(4)
+    await send({ overload: true })
+    expect(gate.limit()).toBe(2)
+  })
+
+  test('nobody asks before the time of a Retry-After, and then no more than the halved limit at once', async () => {
+    const { clock, gate, sentAtMs, send } = setup()
+    await send({ overload: true, pauseMs: 5_000 })
+    const later = Promise.all(Array.from({ length: 20 }, () => send()))
+    await clock.advance(4_999)
+    expect(sentAtMs).toEqual([0])
+    await clock.advance(1)
+    await later
+    expect(sentAtMs.slice(1)).toEqual(Array.from({ length: 20 }, () => 5_000))
+    expect(gate.limit()).toBeGreaterThan(4)
+  })
+
+  test('a longer time replaces a shorter one, and no time is longer than a minute', async () => {
+    const { clock, sentAtMs, send } = setup()
+    await Promise.all([
+      send({ overload: true, pauseMs: 1_000 }),
+      send({ overload: true, pauseMs: 86_400_000 }),
+      send({ overload: true, pauseMs: 2_000 }),
+    ])
+    const later = send()
+    await clock.advance(PAUSE_MAX_MS - 1)
+    expect(sentAtMs).toHaveLength(3)
+    await clock.advance(1)
+    await later
+    expect(sentAtMs.at(-1)).toBe(PAUSE_MAX_MS)
+  })
+
+  test('a stop ends the wait', async () => {
+    const { stop, sentAtMs, send } = setup()
+    await send({ overload: true, pauseMs: 5_000 })
+    const later = send()
+    stop.abort()
+    await later
+    expect(sentAtMs).toHaveLength(2)
+  })
+
+  test('a request that hangs keeps its own place only', async () => {
+    const { sentAtMs, send } = setup(2)
+    const hanging = Promise.withResolvers<void>()
+    const first = send(CALM, hanging.promise)
+    for (let count = 0; count < 5; count += 1) await send()
+    expect(sentAtMs).toHaveLength(6)
+    hanging.resolve()
+    await first
+  })
 })
