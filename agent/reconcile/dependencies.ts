@@ -1,6 +1,6 @@
 // `dependsOn` between services of this cluster: which of them a service waits for before it begins a revision, and which wait for it before it may go. Pure: what is
 // known of the others comes in by look-up.
-import type { Dependency } from '../../shared/model/resources.ts'
+import { cycleText, cycleThrough } from '../../shared/model/dependencies.ts'
 import { type Closed, closed } from './gates.ts'
 
 /** What a service that others depend on is. `words`: as it was reported last, for people. */
@@ -20,10 +20,6 @@ export interface DependencyView {
 
 export const BLOCKED_BY = 'BlockedBy'
 
-/** Keys, sorted, each once. */
-export const dependencyKeys = (project: string, dependsOn: readonly Dependency[] = []): string[] =>
-  [...new Set(dependsOn.map((dependency) => `${dependency.project ?? project}/${dependency.name}`))].sort()
-
 export interface Blocked {
   gate: Closed
   /** All that it waits for, sorted. */
@@ -38,7 +34,7 @@ export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyVi
   if (first === undefined) return null
   const cycle = cycleThrough(key, dependenciesOf)
   if (cycle !== null) {
-    const message = `it depends on itself: ${cycle.join(' → ')}; take one of these out of spec.dependsOn`
+    const message = `it depends on itself: ${cycleText(cycle)}; take one of these out of spec.dependsOn`
     return { gate: closed(BLOCKED_BY, message), on }
   }
   const more = on.length === 1 ? '' : ` (and for ${on.length - 1} more)`
@@ -56,31 +52,6 @@ function waitText(name: string, state: DependencyState): string {
     case 'ready':
       return ''
   }
-}
-
-/** The shortest way from `key` back to it; null: there is none. */
-export function cycleThrough(key: string, dependenciesOf: (key: string) => readonly string[]): string[] | null {
-  const cameFrom = new Map<string, string>()
-  let layer = [key]
-  while (layer.length > 0) {
-    const next: string[] = []
-    for (const from of layer) {
-      for (const to of dependenciesOf(from)) {
-        if (to === key) return [...pathTo(from, cameFrom), key]
-        if (cameFrom.has(to)) continue
-        cameFrom.set(to, from)
-        next.push(to)
-      }
-    }
-    layer = next
-  }
-  return null
-}
-
-function pathTo(key: string, cameFrom: ReadonlyMap<string, string>): string[] {
-  const path = [key]
-  for (let from = cameFrom.get(key); from !== undefined; from = cameFrom.get(from)) path.unshift(from)
-  return path
 }
 
 /** DE4. Of the services that depend on `key`: those that have to go before it. None of a circle waits for another. */

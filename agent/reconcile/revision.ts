@@ -1,8 +1,8 @@
 // Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
+import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
-import { dependencyKeys } from './dependencies.ts'
 import { isOurs } from './plan.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'

@@ -7,6 +7,7 @@ import { type Applicable, applicableSchema } from '../../shared/model/resources.
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
+import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { jsonSchema } from './resource-routes.ts'
 import { keyOf, keyText, plannedAction, refusal, writeResource } from './write-resource.ts'
@@ -19,9 +20,10 @@ const documented = z.strictObject({ resources: z.array(applicableSchema).max(APP
 
 const KIND_ORDER: Record<Applicable['kind'], number> = { Repository: 0, Cluster: 1, Service: 2 }
 
-/** Pure: what the documents say, or everything that is wrong with them. */
-export function parseApplicables(documents: readonly unknown[]): { resources: Applicable[]; problems: Problem[] } {
+/** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. */
+export function parseApplicables(documents: readonly unknown[]): { resources: Applicable[]; places: number[]; problems: Problem[] } {
   const resources: Applicable[] = []
+  const places: number[] = []
   const problems: Problem[] = []
   const firstByKey = new Map<string, number>()
   documents.forEach((document, index) => {
@@ -40,8 +42,9 @@ export function parseApplicables(documents: readonly unknown[]): { resources: Ap
       problems.push({ path: `resources[${index}].metadata.name`, message: `${key} is in resources[${first}] already` })
     firstByKey.set(key, first ?? index)
     resources.push(parsed.data)
+    places.push(index)
   })
-  return { resources, problems }
+  return { resources, places, problems }
 }
 
 export function applyRoute(deps: AdminDeps) {
@@ -60,13 +63,15 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
     throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun}', problems })
   }
-  const { resources, problems } = parseApplicables(request.data.resources)
+  const { resources, places, problems } = parseApplicables(request.data.resources)
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
   const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
   for (const item of planned) {
     const refused = await refusal(deps, item.resource, item.held)
     if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
   }
+  for (const [index, { path, message }] of await dependencyProblems(deps.store, resources))
+    problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {
     throw new AppError('invalid_resource', {
       doing: 'apply',
@@ -75,8 +80,9 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     })
   }
   planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
-  if (!request.data.dryRun) return { dryRun: false, results: await writeAll(deps, planned, by) }
-  const results = planned.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(resource, held) }))
+  const ordered = dependenciesFirst(planned, ({ resource }) => resource)
+  if (!request.data.dryRun) return { dryRun: false, results: await writeAll(deps, ordered, by) }
+  const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(resource, held) }))
   return { dryRun: true, results }
 }
 

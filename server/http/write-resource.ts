@@ -6,6 +6,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
+import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
 
@@ -78,6 +79,8 @@ export async function writeResource(
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
+  if (result.kind === 'cycle')
+    throw new AppError('invalid_resource', { doing: `write ${keyText(key)}`, detail: '1 field is wrong', problems: [cycleProblem(result)] })
   const revoked = revocation(resource, held)
   if (revoked !== null)
     await store.appendEvents([

@@ -5,6 +5,7 @@ import { nextNumber } from './counters.ts'
 import { clusterRelabelled } from './counts/placement-counts.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Page, ResourceKey, StoredResource } from './records.ts'
+import { findDependencyCycle } from './service-dependencies.ts'
 import type { Store } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
@@ -40,6 +41,8 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
         const labels = canonicalJson(change.labels)
         const { spec, nowMs } = change
+        const circle = key.kind === 'Service' && held?.spec !== spec ? await findDependencyCycle(trx, key, spec) : null
+        if (circle !== null) return { kind: 'cycle', ...circle }
         if (held === undefined) {
           if (key.kind === 'Cluster') return { kind: 'conflict', version: null } // a cluster comes into being by joining only
           const row = {

@@ -27,6 +27,7 @@ import type {
   StatusWrite,
   StoredResource,
 } from './records.ts'
+import type { DependencyCycle } from './service-dependencies.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {
@@ -35,7 +36,12 @@ export interface Store {
   applyResource(
     key: ResourceKey,
     change: { labels: Labels; spec: string; ifVersion?: number; nowMs: number },
-  ): Promise<{ kind: 'created' | 'configured' | 'unchanged'; resource: StoredResource } | { kind: 'conflict'; version: number | null }>
+  ): Promise<
+    | { kind: 'created' | 'configured' | 'unchanged'; resource: StoredResource }
+    | { kind: 'conflict'; version: number | null }
+    /** Of a service: its dependencies would lead back to it (TG15). */
+    | ({ kind: 'cycle' } & DependencyCycle)
+  >
   getResource(key: ResourceKey): Promise<StoredResource | null>
   /** Ordered by project, then name. */
   listResources(

@@ -1,0 +1,76 @@
+// Circles of `dependsOn` in what one request writes, looked at as if all of it were written: the store looks again at each write.
+import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
+import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { DependencyCycle } from '../store/service-dependencies.ts'
+import type { Store } from '../store/store.ts'
+
+/** TG15, at the path of the entry that closes the circle. */
+export const cycleProblem = ({ cycle, entry }: DependencyCycle): Problem => ({
+  path: `spec.dependsOn[${entry}]`,
+  message: `these services would wait for each other: ${cycleText(cycle)}; take one of these dependencies out`,
+})
+
+const keyOfService = (resource: Applicable): string => `${projectOf(resource)}/${resource.metadata.name}`
+
+/** By index of the resource; of each circle one. */
+export async function dependencyProblems(
+  store: Pick<Store, 'getResource'>,
+  resources: readonly Applicable[],
+): Promise<Map<number, Problem>> {
+  const graph = await readGraph(store, resources)
+  const problems = new Map<number, Problem>()
+  const told = new Set<string>()
+  for (const [index, resource] of resources.entries()) {
+    if (resource.kind !== 'Service' || resource.spec.dependsOn === undefined) continue
+    const key = keyOfService(resource)
+    const cycle = cycleThrough(key, (from) => graph.get(from) ?? [])
+    if (cycle === null) continue
+    const members = [...new Set(cycle)].sort().join(' ')
+    if (told.has(members)) continue
+    told.add(members)
+    const entry = resource.spec.dependsOn.findIndex((dependency) => dependencyKey(projectOf(resource), dependency) === cycle[1])
+    problems.set(index, cycleProblem({ cycle, entry }))
+  }
+  return problems
+}
+
+/** What each service depends on that the written ones reach. */
+async function readGraph(store: Pick<Store, 'getResource'>, resources: readonly Applicable[]): Promise<Map<string, string[]>> {
+  const graph = new Map<string, string[]>()
+  for (const resource of resources)
+    if (resource.kind === 'Service') graph.set(keyOfService(resource), dependencyKeys(projectOf(resource), resource.spec.dependsOn))
+  const open = [...graph.values()].flat()
+  for (let key = open.pop(); key !== undefined; key = open.pop()) {
+    if (graph.has(key)) continue
+    const [project = '', name = ''] = key.split('/')
+    const held = await store.getResource({ kind: 'Service', project, name })
+    const dependencies = held === null ? [] : dependencyKeys(project, serviceSpecSchema.parse(JSON.parse(held.spec)).dependsOn)
+    graph.set(key, dependencies)
+    open.push(...dependencies)
+  }
+  return graph
+}
+
+/** What others depend on comes first: then no step on the way has a circle that neither the beginning nor the end has. Else in the order given. */
+export function dependenciesFirst<T>(items: readonly T[], resourceOf: (item: T) => Applicable): T[] {
+  const byKey = new Map(
+    items.flatMap((item) => (resourceOf(item).kind === 'Service' ? [[keyOfService(resourceOf(item)), item] as const] : [])),
+  )
+  const sorted: T[] = []
+  const seen = new Set<T>()
+  const visit = (item: T): void => {
+    if (seen.has(item)) return
+    seen.add(item)
+    const resource = resourceOf(item)
+    if (resource.kind === 'Service') {
+      for (const key of dependencyKeys(projectOf(resource), resource.spec.dependsOn)) {
+        const dependency = byKey.get(key)
+        if (dependency !== undefined) visit(dependency)
+      }
+    }
+    sorted.push(item)
+  }
+  for (const item of items) visit(item)
+  return sorted
+}

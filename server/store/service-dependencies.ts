@@ -1,0 +1,57 @@
+// Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one together, the second sees the first.
+import { z } from 'zod'
+import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
+import { type Dependency, dependencySchema } from '../../shared/model/resources.ts'
+import type { ResourceKey } from './records.ts'
+import type { ReadDb } from './store-db.ts'
+
+export interface DependencyCycle {
+  /** Keys of services, the written one at both ends. */
+  cycle: string[]
+  /** Index of the entry in its `dependsOn` that closes it. */
+  entry: number
+}
+
+const dependsOnSchema = z.object({ dependsOn: z.array(dependencySchema).default([]) })
+const dependsOnOf = (spec: string): Dependency[] => dependsOnSchema.safeParse(JSON.parse(spec)).data?.dependsOn ?? []
+
+/** Services that are asked for at once. */
+const KEYS_A_TIME = 200
+
+/** Null: none. Reads what the service reaches and no other. What does not exist (yet) depends on nothing. */
+export async function findDependencyCycle(trx: ReadDb, { project, name }: ResourceKey, spec: string): Promise<DependencyCycle | null> {
+  const own = `${project}/${name}`
+  const entries = dependsOnOf(spec).map((dependency) => dependencyKey(project, dependency))
+  if (entries.length === 0) return null
+  const known = new Map<string, readonly string[]>([[own, entries]])
+  let open = entries.filter((key) => !known.has(key))
+  while (open.length > 0) {
+    for (let start = 0; start < open.length; start += KEYS_A_TIME)
+      for (const [key, dependencies] of await readDependencies(trx, open.slice(start, start + KEYS_A_TIME))) known.set(key, dependencies)
+    open = [...new Set(open.flatMap((key) => known.get(key) ?? []))].filter((key) => !known.has(key))
+  }
+  const cycle = cycleThrough(own, (key) => known.get(key) ?? [])
+  return cycle === null ? null : { cycle, entry: entries.indexOf(cycle[1] ?? own) }
+}
+
+/** Of each key; those that do not exist have none. */
+async function readDependencies(trx: ReadDb, keys: readonly string[]): Promise<Map<string, readonly string[]>> {
+  const found = new Map<string, readonly string[]>(keys.map((key) => [key, []]))
+  const names = keys.map((key) => key.slice(key.indexOf('/') + 1))
+  const rows = await trx
+    .selectFrom('resources')
+    .select(['project', 'name', 'spec'])
+    .where('kind', '=', 'Service')
+    .where('project', 'in', [...new Set(keys.map((key) => key.slice(0, key.indexOf('/'))))])
+    .where('name', 'in', [...new Set(names)])
+    .execute()
+  for (const { project, name, spec } of rows) {
+    const key = `${project}/${name}`
+    if (found.has(key))
+      found.set(
+        key,
+        dependsOnOf(spec).map((dependency) => dependencyKey(project, dependency)),
+      )
+  }
+  return found
+}
