@@ -99,6 +99,11 @@ const LIBRARIES: readonly Library[] = [
     importers: list('agent/cluster/kubeconfig.ts'),
     reason: 'its transport ignores the cluster CA under Bun and its models lose fields: it only loads kubeconfigs',
   },
+  {
+    name: '@marcbachmann/cel-js',
+    importers: list('shared/adapters/cel.ts'),
+    reason: 'its expressions have no budget: one file refuses and counts what could grow',
+  },
   { name: 'pino', importers: list('shared/adapters/pino-logger.ts'), reason: 'everything else logs through the Logger interface' },
   {
     name: 'commander',
