@@ -1,0 +1,291 @@
+// dependsOn in the agent: who waits for whom, what wakes, what is healed meanwhile, and in which order services go.
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+afterEach(stopAll)
+
+const service = (name: string): ServiceId => ({ project: 'web', service: name })
+const [APP, BASE, MIDDLE] = [service('app'), service('base'), service('middle')]
+const on = (...names: string[]) => ({ dependsOn: names.map((name) => ({ name })) })
+/** Healthy when its status says so. */
+const deployment = (name: string, replicas = 1): K8sObject =>
+  ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: 'default' },
+    spec: { replicas, selector: { matchLabels: { app: name } }, template: { metadata: { labels: { app: name } }, spec: {} } },
+  }) as K8sObject
+const deploymentRef = (name: string) => ({ group: 'apps', kind: 'Deployment', namespace: 'default', name })
+const status = (replicas = 1, observedGeneration = 1) => ({
+  observedGeneration,
+  replicas,
+  updatedReplicas: replicas,
+  readyReplicas: replicas,
+  availableReplicas: replicas,
+})
+type Setup = ReturnType<typeof setup>
+
+/** The order of a removal; the row keeps what it depended on, as the server leaves it. */
+function order({ kit }: Setup, id: ServiceId, dependsOn: { name: string }[], atMs = 1): void {
+  kit.remove('prune', id, atMs)
+  const read = kit.replica.reads.get(serviceKey(id))
+  if (read?.kind === 'complete') read.revision.row.dependsOn = dependsOn
+}
+
+describe('a service that depends on another one', () => {
+  test('DE1 waits until the other is Healthy at the revision of its row, and begins within the same millisecond', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([deployment('base')], {}, BASE)
+    await run()
+    expect(writes(cluster)).toEqual(['apply Deployment base'])
+    expect(kit.object(configMapKey('app'), APP)).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'BlockedBy' })
+    expect(kit.service(APP)).toMatchObject({ sync: 'OutOfSync', reason: 'BlockedBy' })
+    expect(kit.service(APP)?.message).toMatch(
+      /^it waits for web\/base to be Healthy at its newest revision; now that one is Synced, Progressing/,
+    )
+    expect(kit.service(APP)?.applied).toBeUndefined()
+    const atMs = clock.nowMs()
+    cluster.setStatus(deploymentRef('base'), status())
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+    expect(kit.service(APP)).toMatchObject({ sync: 'Synced', health: 'Healthy', reason: 'Synced', message: '' })
+    expect(clock.nowMs()).toBe(atMs)
+  })
+
+  test('DE1 of one commit to both, the other goes first, also where its rows are read last', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const [A, Z] = [service('a'), service('z')]
+    kit.desire([configMap('a')], on('z'), A)
+    kit.desire([configMap('z')], {}, Z)
+    await run()
+    writes(cluster)
+    const changed = { v: '2' }
+    for (const [name, options, id] of [['a', on('z'), A], ['z', {}, Z]] as const) kit.desire([configMap(name, changed)], options, id) // biome-ignore format: short
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap z', 'apply ConfigMap a'])
+  })
+
+  test('DE1 a chain begins link by link, each at once', async () => {
+    const { cluster, kit, run } = setup()
+    kit.desire([configMap('app')], on('middle'), APP)
+    kit.desire([configMap('middle')], on('base'), MIDDLE)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    expect(writes(cluster)).toEqual(['apply ConfigMap base', 'apply ConfigMap middle', 'apply ConfigMap app'])
+  })
+
+  test('DE1 what is Degraded now lets nobody begin, however well it was at that revision', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([deployment('base')], {}, BASE)
+    await run()
+    cluster.setStatus(deploymentRef('base'), status())
+    await clock.settle()
+    expect(kit.service(BASE)?.healthy).toBeDefined()
+    const failed = [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'too long' }]
+    cluster.setStatus(deploymentRef('base'), { ...status(), availableReplicas: 0, readyReplicas: 0, conditions: failed })
+    await clock.settle()
+    expect(kit.service(BASE)?.health).toBe('Degraded')
+    writes(cluster)
+    kit.desire([configMap('app')], on('base'), APP)
+    await clock.settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service(APP)?.message).toContain('now that one is Synced, Degraded')
+    cluster.setStatus(deploymentRef('base'), status())
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+  })
+
+  test('DE2 one that is not in this cluster blocks, says what to do, and lets go as soon as it has come', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app')], { dependsOn: [{ name: 'dns', project: 'net' }, { name: 'base' }] }, APP)
+    await run()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service(APP)?.message).toBe(
+      'it waits for net/dns, which is not in this cluster; apply that service with this cluster among its targets, or take it out of spec.dependsOn (and for 1 more)',
+    )
+    kit.desire([configMap('base')], {}, BASE)
+    await clock.settle()
+    kit.desire([configMap('dns')], {}, { project: 'net', service: 'dns' })
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap base', 'apply ConfigMap dns', 'apply ConfigMap app'])
+  })
+
+  test('DE2 what is being removed, and what cannot be read, blocks', async () => {
+    const { cluster, kit, run } = setup()
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([configMap('middle')], on('bad'), MIDDLE)
+    kit.replica.reads.set('web/bad', { kind: 'incomplete', why: '0 of 1 objects' })
+    kit.desire([configMap('base')], {}, BASE)
+    kit.remove('prune', BASE)
+    await run()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service(APP)?.message).toContain('web/base, which is being removed from this cluster')
+    expect(kit.service(MIDDLE)?.message).toContain('web/bad to be Healthy at its newest revision')
+    expect(kit.service(MIDDLE)?.message).toContain('RevisionIncomplete')
+  })
+
+  test('DE2 a circle that reached the agent stands still aloud, with all its members named', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app')], on('middle'), APP)
+    kit.desire([configMap('middle')], on('base'), MIDDLE)
+    kit.desire([configMap('base')], on('app'), BASE)
+    await run()
+    expect(writes(cluster)).toEqual([])
+    expect([APP, MIDDLE, BASE].map((id) => kit.service(id)?.message)).toEqual(
+      ['app → middle → base → app', 'middle → base → app → middle', 'base → app → middle → base'].map(
+        (circle) => `it depends on itself: ${circle}; take one of these out of spec.dependsOn`,
+      ),
+    )
+    kit.desire([configMap('base')], {}, BASE)
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap base', 'apply ConfigMap middle', 'apply ConfigMap app'])
+  })
+
+  test('DE3 the last revision stays in force and is healed while the next one waits', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app'), configMap('old')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    const before = kit.service(APP)?.applied
+    kit.desire([deployment('base')], {}, BASE)
+    kit.desire([configMap('app', { a: '2' })], on('base'), APP)
+    await clock.settle()
+    writes(cluster)
+    cluster.editAs('kubectl', configMapRef('app'), (object) => void Object.assign(object, { data: { a: 'x' } }))
+    cluster.deleteAs('kubectl', configMapRef('old'))
+    await clock.settle()
+    // What the next revision no longer names goes with the next revision.
+    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+    expect(cluster.object(configMapRef('app'))?.['data']).toEqual({ a: '1' })
+    expect(kit.service(APP)).toMatchObject({ sync: 'OutOfSync', reason: 'BlockedBy', applied: before as object })
+  })
+
+  test('DE3 a revision that only drops objects drops none while it waits', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app'), configMap('old')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    writes(cluster)
+    kit.desire([deployment('base')], {}, BASE)
+    const digest = kit.desire([configMap('app')], on('base'), APP)
+    await clock.settle()
+    expect(writes(cluster).filter((line) => line.includes(' app') || line.includes(' old'))).toEqual([])
+    expect(kit.service(APP)?.reason).toBe('BlockedBy')
+    cluster.setStatus(deploymentRef('base'), status())
+    await clock.settle()
+    expect(writes(cluster)).toContain('delete ConfigMap old')
+    expect(kit.service(APP)).toMatchObject({ reason: 'Synced', applied: { digest } })
+  })
+
+  test('DE3 what has begun goes to its end, and is corrected, whatever becomes of the other', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    cluster.fail(({ verb, ref }) =>
+      verb === 'apply' && ref?.name === 'app' ? { kind: 'server_error', status: 500, reason: '', message: 'later' } : null,
+    )
+    await run()
+    kit.dropRow(BASE)
+    await clock.settle()
+    cluster.fail(() => null)
+    await clock.advance(60_000)
+    expect(kit.service(APP)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    writes(cluster)
+    cluster.deleteAs('kubectl', configMapRef('app'))
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+  })
+
+  test('DE1 DE3 a restart writes nothing where nothing changed, and waits on where something waited', async () => {
+    const statePath = `${tempDir()}/state.db`
+    const { cluster, kit, run, clock } = setup({ statePath })
+    kit.desire([configMap('done')], on('base'), MIDDLE)
+    kit.desire([configMap('base')], {}, BASE)
+    kit.desire([configMap('app')], on('none'), APP)
+    await run()
+    const before = [APP, MIDDLE, BASE].map((id) => kit.service(id))
+    writes(cluster)
+    await kit.stop()
+    kit.start()
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual([])
+    expect([APP, MIDDLE, BASE].map((id) => kit.service(id))).toEqual(before)
+    kit.desire([configMap('none')], {}, service('none'))
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap none', 'apply ConfigMap app'])
+  })
+})
+
+describe('services that are removed together', () => {
+  test('DE4 go in reverse: first the one that depends on the other', async () => {
+    const parts = setup()
+    const { cluster, kit, run, clock } = parts
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    writes(cluster)
+    cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: ['example.com/wait'] }))
+    await clock.settle()
+    order(parts, BASE, [])
+    order(parts, APP, [{ name: 'base' }])
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['delete ConfigMap app'])
+    expect(kit.service(BASE)).toMatchObject({ reason: 'Removing', message: 'to be removed when web/app, which depends on it, is gone' })
+    const atMs = clock.nowMs()
+    cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: [] }))
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['delete ConfigMap base'])
+    expect([APP, BASE].map((id) => kit.service(id)?.removed)).toEqual([true, true])
+    expect(clock.nowMs()).toBe(atMs)
+  })
+
+  test('DE4 one that stays keeps nobody from going', async () => {
+    const parts = setup()
+    const { cluster, kit, run, clock } = parts
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    writes(cluster)
+    order(parts, BASE, [])
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['delete ConfigMap base'])
+    expect(kit.service(APP)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
+  test('DE4 of a circle none waits for another', async () => {
+    const parts = setup()
+    const { cluster, kit, run, clock } = parts
+    for (const id of [APP, BASE]) kit.desire([configMap(id.service)], {}, id)
+    await run()
+    writes(cluster)
+    order(parts, APP, [{ name: 'base' }])
+    order(parts, BASE, [{ name: 'app' }])
+    await clock.settle()
+    expect(writes(cluster).sort()).toEqual(['delete ConfigMap app', 'delete ConfigMap base'])
+  })
+
+  test('DE4 after a restart in the middle the order is the same', async () => {
+    const parts = setup({ statePath: `${tempDir()}/state.db` })
+    const { cluster, kit, run, clock } = parts
+    kit.desire([configMap('app')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: ['example.com/wait'] }))
+    order(parts, BASE, [])
+    order(parts, APP, [{ name: 'base' }])
+    await clock.settle()
+    await kit.stop()
+    writes(cluster)
+    kit.start()
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual([])
+    cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: [] }))
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['delete ConfigMap base'])
+  })
+})
