@@ -1,36 +1,18 @@
 // The fake cluster against a real API server on the same random applies and edits: values, owners, conflicts and generations must agree.
 // What the fake leaves out on purpose (fake-field-sets.ts: the containers of an Update entry) is left out of the comparison.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
-import { createKubeHttp, type KubeHttp } from '../../agent/cluster/kube-http.ts'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { asObject } from '../../agent/cluster/watch-stream.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { seededRandom, systemRandom } from '../../shared/runtime/random.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
-import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
+import { MERGE_PATCH, type RealCluster, resourceNamed, type Somebody, somebodyElse, startRealCluster } from '../support/real-cluster.ts'
 
 const SEEDS = 120
 const STEPS = 6
-const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: 'skerry-agent/differential' }
-
-let server: KubeCluster
-let real: Cluster
-let http: KubeHttp
-let resources: readonly ApiResource[]
-
-beforeAll(async () => {
-  server = await startKubeCluster({ name: 'differential', controllers: false })
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, env: {} }, deps)
-  real = createRestCluster(credentials, deps)
-  http = createKubeHttp(credentials, deps)
-  resources = (await real.discover()).resources
-}, CLUSTER_START_TIMEOUT_MS)
-afterAll(() => server.stop(), CLUSTER_START_TIMEOUT_MS)
 
 type Json = Record<string, unknown>
 type Step = { kind: 'apply'; object: K8sObject; force: boolean } | { kind: 'patch'; manager: string; body: Json }
@@ -125,13 +107,13 @@ const failed = (failure: { kind: string; message: string }): Json =>
   // The words of a conflict are promised by the fake; those of other failures only in kind.
   ({ failed: failure.kind, message: failure.kind === 'conflict' ? failure.message : '' })
 
-async function onReal(step: Step, resource: ApiResource, ref: ObjectRef): Promise<Json> {
+async function onReal({ cluster: real, others: { http } }: Real, step: Step, resource: ApiResource, ref: ObjectRef): Promise<Json> {
   if (step.kind === 'apply') {
     const result = await real.apply(resource, step.object, { force: step.force })
     return result.kind === 'applied' ? viewOf(result.object) : failed(result.failure)
   }
   const path = `${objectPath(resource, ref.namespace, ref.name)}?fieldManager=${step.manager}`
-  const body = { type: 'application/merge-patch+json', json: step.body }
+  const body = { type: MERGE_PATCH, json: step.body }
   const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body })
   const object = answer.kind === 'answer' ? asObject(answer.body) : null
   return object === null ? { failed: true } : viewOf(object)
@@ -143,24 +125,36 @@ async function onFake(fake: FakeCluster, step: Step, resource: ApiResource, ref:
   return result.kind === 'applied' ? viewOf(result.object) : failed(result.failure)
 }
 
-test('KA13 KA14 KA15 the fake answers random applies and edits as the real API server does', async () => {
-  const fake = new FakeCluster({ clock: systemClock })
-  const met = { conflicts: 0, edits: 0 }
-  for (let seed = 1; seed <= SEEDS; seed += 1) {
-    const resource = resources.find(({ kind }) => kind === (seed % 2 === 0 ? 'Deployment' : 'ConfigMap'))
-    if (resource === undefined) throw new Error('core kinds are missing')
-    const ref = { group: resource.group, kind: resource.kind, namespace: 'default', name: `seed-${seed}` }
-    const steps = stepsOf(seed, ref)
-    for (const [index, step] of steps.entries()) {
-      const expected = await onReal(step, resource, ref)
-      const found = await onFake(fake, step, resource, ref)
-      const story = `seed ${seed}, step ${index}: ${JSON.stringify(steps.slice(0, index + 1))}`
-      expect({ story, ...JSON.parse(JSON.stringify(found)) }).toEqual({ story, ...JSON.parse(JSON.stringify(expected)) })
-      if (expected['failed'] === 'conflict') met.conflicts += 1
-      if (step.kind === 'patch') met.edits += 1
+interface Real extends RealCluster {
+  others: Somebody
+}
+
+describe.each(['newest', 'older'] as const)('the %s Kubernetes', (kubernetes) => {
+  let real: Real
+  beforeAll(async () => {
+    const started = await startRealCluster({ name: `differential-${kubernetes}`, kubernetes })
+    real = { ...started, others: somebodyElse(started.credentials, started.resources) }
+  }, CLUSTER_START_TIMEOUT_MS)
+  afterAll(() => real.stop(), CLUSTER_START_TIMEOUT_MS)
+
+  test('KA13 KA14 KA15 the fake answers random applies and edits as the real API server does', async () => {
+    const fake = new FakeCluster({ clock: systemClock })
+    const met = { conflicts: 0, edits: 0 }
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const resource = resourceNamed(real.resources, seed % 2 === 0 ? 'Deployment' : 'ConfigMap')
+      const ref = { group: resource.group, kind: resource.kind, namespace: 'default', name: `seed-${seed}` }
+      const steps = stepsOf(seed, ref)
+      for (const [index, step] of steps.entries()) {
+        const expected = await onReal(real, step, resource, ref)
+        const found = await onFake(fake, step, resource, ref)
+        const story = `seed ${seed}, step ${index}: ${JSON.stringify(steps.slice(0, index + 1))}`
+        expect({ story, ...JSON.parse(JSON.stringify(found)) }).toEqual({ story, ...JSON.parse(JSON.stringify(expected)) })
+        if (expected['failed'] === 'conflict') met.conflicts += 1
+        if (step.kind === 'patch') met.edits += 1
+      }
     }
-  }
-  // The run is worth something only if it met what it is about.
-  expect(met.conflicts).toBeGreaterThan(3)
-  expect(met.edits).toBeGreaterThan(SEEDS)
-}, 60_000)
+    // The run is worth something only if it met what it is about.
+    expect(met.conflicts).toBeGreaterThan(3)
+    expect(met.edits).toBeGreaterThan(SEEDS)
+  }, 60_000)
+})

@@ -1,9 +1,10 @@
 import { expect, test } from 'bun:test'
 import { refOf } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { configMap } from '../support/contract-kit.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
 import { until, WatchProbe } from '../support/watch-probe.ts'
-import { clusterContract, configMap } from './cluster.contract.ts'
+import { clusterContract } from './cluster.contract.ts'
 
 clusterContract(
   'fake',
@@ -12,6 +13,10 @@ clusterContract(
     return {
       cluster,
       patchAs: async (manager, ref, body) => void cluster.patchAs(manager, ref, body),
+      deny: async (namespace, message) =>
+        cluster.admit(({ kind, metadata }) =>
+          kind === 'ConfigMap' && metadata.namespace === namespace && metadata.labels?.['denied'] !== undefined ? message : null,
+        ),
       applyAs: async (manager, object) => void cluster.applyAs(manager, object),
       stop: async () => {},
     }

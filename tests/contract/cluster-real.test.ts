@@ -4,18 +4,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
-import { objectPath } from '../../agent/cluster/discovery.ts'
 import type { KubeCredentials } from '../../agent/cluster/kube-credentials.ts'
-import { createKubeHttp } from '../../agent/cluster/kube-http.ts'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
-import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
+import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { configMap } from '../support/contract-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, type KubeCluster } from '../support/kube-cluster.ts'
+import { REST_DEPS, realHarness, resourceNamed, startRealCluster, USER_AGENT } from '../support/real-cluster.ts'
 import { until, WatchProbe } from '../support/watch-probe.ts'
-import { clusterContract, configMap } from './cluster.contract.ts'
+import { clusterContract } from './cluster.contract.ts'
 
 /** A valid certificate that has nothing to do with the server's. */
 const OTHER_CA = `-----BEGIN CERTIFICATE-----
@@ -30,44 +28,7 @@ noN3dRyKSoytAiEAoQVRHABzDkLrCTH1SyFawEZ7orrHcsSAMiEamCIudDM=
 -----END CERTIFICATE-----
 `
 
-const USER_AGENT = 'skerry-agent/contract'
-const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
-
-const credentialsOf = (server: KubeCluster): Promise<KubeCredentials> =>
-  loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-
-/** Writes by somebody else, past the adapter under test. */
-function others(credentials: KubeCredentials, discovered: () => readonly ApiResource[]) {
-  const http = createKubeHttp(credentials, { ...deps, userAgent: 'somebody-else' })
-  return async (manager: string, ref: ObjectRef, type: string, json: unknown): Promise<void> => {
-    const resource = discovered().find(({ group, kind }) => group === ref.group && kind === ref.kind)
-    if (resource === undefined) throw new Error(`${ref.kind} is not served`)
-    const path = `${objectPath(resource, ref.namespace, ref.name)}?fieldManager=${manager}`
-    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body: { type, json } })
-    if (answer.kind === 'failed') throw new Error(answer.failure.message)
-  }
-}
-
-clusterContract(
-  'real API server',
-  async () => {
-    const server = await startKubeCluster({ name: 'contract', controllers: false })
-    const credentials = await credentialsOf(server)
-    const cluster = createRestCluster(credentials, deps)
-    const { resources } = await cluster.discover()
-    const write = others(credentials, () => resources)
-    return {
-      cluster,
-      patchAs: (manager, ref, body) => write(manager, ref, 'application/merge-patch+json', body),
-      applyAs: (manager, object) => write(manager, refOf(object), 'application/apply-patch+yaml', object),
-      async stop() {
-        cluster.close()
-        await server.stop()
-      },
-    }
-  },
-  CLUSTER_START_TIMEOUT_MS,
-)
+clusterContract('real API server', () => realHarness({ name: 'contract' }), CLUSTER_START_TIMEOUT_MS)
 
 describe('a real API server', () => {
   let server: KubeCluster
@@ -77,14 +38,9 @@ describe('a real API server', () => {
 
   beforeAll(async () => {
     // Watches last 2 to 4 s here, so that renewals happen within a test.
-    server = await startKubeCluster({ name: 'renewals', controllers: false, extraApiServerFlags: ['--min-request-timeout=2'] })
-    credentials = await credentialsOf(server)
-    cluster = createRestCluster(credentials, deps)
-    const { resources } = await cluster.discover()
-    const find = (name: string) => resources.find((resource) => resource.kind === name && resource.group === '')
-    const [configMaps, secrets] = [find('ConfigMap'), find('Secret')]
-    if (configMaps === undefined || secrets === undefined) throw new Error('core kinds are missing')
-    kind = { configMap: configMaps, secret: secrets }
+    const started = await startRealCluster({ name: 'renewals', extraApiServerFlags: ['--min-request-timeout=2'] })
+    ;({ server, credentials, cluster } = started)
+    kind = { configMap: resourceNamed(started.resources, 'ConfigMap'), secret: resourceNamed(started.resources, 'Secret') }
   }, CLUSTER_START_TIMEOUT_MS)
 
   afterAll(async () => {
@@ -98,7 +54,7 @@ describe('a real API server', () => {
     return result.object
   }
   const clientWith = (other: Partial<KubeCredentials>, clock: Clock = systemClock) =>
-    createRestCluster({ ...credentials, ...other }, { ...deps, clock })
+    createRestCluster({ ...credentials, ...other }, { ...REST_DEPS, clock })
 
   /** Between client and server: answers itself, or passes on with another query. */
   const proxy = (change: (url: URL) => string | Response) => {
@@ -213,7 +169,7 @@ describe('a real API server', () => {
     }
     write(server.token, OTHER_CA)
     const env = { KUBERNETES_SERVICE_HOST: address, KUBERNETES_SERVICE_PORT: port }
-    const pod = createRestCluster(await loadKubeCredentials({ env, serviceAccountFolder: folder }, deps), deps)
+    const pod = createRestCluster(await loadKubeCredentials({ env, serviceAccountFolder: folder }, REST_DEPS), REST_DEPS)
     await expect(pod.info()).rejects.toMatchObject({ code: 'kube_unreachable' })
     write('expired', server.caPem)
     await expect(pod.info()).rejects.toMatchObject({ code: 'kube_refused' })

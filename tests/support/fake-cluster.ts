@@ -1,5 +1,5 @@
 // A strict Kubernetes API server in memory: the Cluster port for simulation and unit tests, held to the real one by the contract suite. It
-// owns fields, merges, refuses, finalizes and watches as Kubernetes does. Not there: defaulting, CRD schemas, admission, cascading deletion
+// owns fields, merges, refuses, finalizes and watches as Kubernetes does. Not there: defaulting, CRD schemas, admission but by `admit`, cascading deletion
 // by owner references, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
 import { failureOf } from '../../agent/cluster/api-failure.ts'
 import type {
@@ -146,6 +146,11 @@ export class FakeCluster implements Cluster {
   /** What RBAC lets others do than the agent, which may do everything. Nobody may do anything until this is called. */
   permit(mayAct: (user: string, request: FakeRequest) => boolean): void {
     this.#mayAct = mayAct
+  }
+
+  /** A policy of the cluster: its answer other than null is why a write that would leave this object is refused. */
+  admit(decide: (object: K8sObject) => string | null): void {
+    this.#objects.admission = decide
   }
 
   /** Ends every stream. They resume where they were, or start over if the server is told to `forget` (410). */

@@ -55,6 +55,8 @@ export const BUILT_IN: readonly ApiResource[] = [
   kind('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets'),
   kind('networking.k8s.io', 'v1', 'Ingress', 'ingresses'),
   kind('networking.k8s.io', 'v1', 'NetworkPolicy', 'networkpolicies'),
+  kind('networking.k8s.io', 'v1', 'IngressClass', 'ingressclasses', false),
+  kind('scheduling.k8s.io', 'v1', 'PriorityClass', 'priorityclasses', false),
   kind('storage.k8s.io', 'v1', 'StorageClass', 'storageclasses', false),
   kind('coordination.k8s.io', 'v1', 'Lease', 'leases'),
   kind(RBAC, 'v1', 'Role', 'roles'),
@@ -169,6 +171,31 @@ const IMMUTABLE: Record<string, ReadonlyArray<readonly [path: readonly string[],
   RoleBinding: [[['roleRef'], 'cannot change roleRef']],
   ClusterRoleBinding: [[['roleRef'], 'cannot change roleRef']],
   Secret: [[['type'], 'field is immutable']],
+  StorageClass: [
+    [['provisioner'], 'Forbidden: updates to provisioner are forbidden.'],
+    [['parameters'], 'Forbidden: updates to parameters are forbidden.'],
+  ],
+  Service: [[['spec', 'clusterIP'], 'may not change once set']],
+  PriorityClass: [[['value'], 'Forbidden: may not be changed in an update.']],
+  IngressClass: [[['spec', 'controller'], 'field is immutable']],
+  CustomResourceDefinition: [[['spec', 'scope'], 'field is immutable']],
+  PersistentVolume: [[['spec', 'hostPath'], 'Forbidden: spec.persistentvolumesource is immutable after creation']],
+}
+
+/** Nothing new can hold what is being deleted. */
+export function checkFinalizers(before: K8sObject, after: K8sObject): void {
+  if (before.metadata.deletionTimestamp === undefined) return
+  const held = before.metadata.finalizers ?? []
+  const added = (after.metadata.finalizers ?? []).filter((finalizer) => !held.includes(finalizer))
+  if (added.length === 0) return
+  const message = `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => `"${name}"`).join(', ')}}`
+  throw invalid(after, 'FieldValueForbidden', 'metadata.finalizers', message)
+}
+
+/** A policy of the cluster, as the API server names it in a refusal. */
+export function denied({ plural }: ApiResource, name: string, message: string): Refusal {
+  const text = `${plural} "${name}" is forbidden: ValidatingAdmissionPolicy 'fake' with binding 'fake' denied request: ${message}`
+  return new Refusal(422, 'Invalid', text, { name, kind: plural, causes: [{ message }] })
 }
 
 export function checkImmutable(before: K8sObject, after: K8sObject): void {

@@ -20,10 +20,12 @@ import {
   APISERVICE_GROUP,
   BUILT_IN,
   CRD_GROUP,
+  checkFinalizers,
   checkIdentity,
   checkImmutable,
   checkObject,
   checkPatch,
+  denied,
   hasGeneration,
   isCustom,
   kindsOfCrd,
@@ -39,6 +41,8 @@ const COLLECTOR = 'foregroundDeletion'
 
 export class FakeObjects {
   revision = 1
+  /** Why a write that would leave this object is refused; null: it is not. */
+  admission: (object: K8sObject) => string | null = () => null
   readonly #byKey = new Map<string, K8sObject>()
   readonly #served = new Map<string, ApiResource>()
   readonly #clock: Clock
@@ -116,7 +120,8 @@ export class FakeObjects {
     const merged = withoutFields(mergeApplied(base, applied, custom), dropped, new Set([...ownedByOthers, ...wanted.keys()]))
     const after = withoutEmptyMaps(absorbStringData(withIdentity(merged, base)))
     checkObject(after, resource)
-    if (live !== null) checkImmutable(live, after)
+    if (live !== null) this.#checkUpdate(live, after)
+    this.#checkAdmission(resource, after)
 
     const fields: FieldSet = new Set(wanted.keys())
     const unchanged = live !== null && sameContent(live, after) && ours !== null && sameSet(ours.fields, fields) && lost.size === 0
@@ -175,7 +180,7 @@ export class FakeObjects {
     const after = this.#owned(manager, before, withoutEmptyMaps(withIdentity(mutated, before)), subresource)
     checkObject(after, resource)
     if (live === null) return structuredClone(this.#create(after, resource))
-    checkImmutable(live, after)
+    this.#checkUpdate(live, after)
     return structuredClone(sameContent(live, after) ? live : this.#store(live, after))
   }
 
@@ -190,7 +195,8 @@ export class FakeObjects {
     // Sent entries replace the live ones whole; the patch's own change is then tracked on top of them.
     if (Array.isArray(entries)) after.metadata.managedFields = entries as ManagedFieldsEntry[]
     checkObject(after, resource)
-    checkImmutable(live, after)
+    this.#checkUpdate(live, after)
+    this.#checkAdmission(resource, after)
     const same =
       sameContent(live, after) && canonicalJson(live.metadata.managedFields ?? []) === canonicalJson(after.metadata.managedFields ?? [])
     return same ? live : this.#store(live, after)
@@ -221,6 +227,16 @@ export class FakeObjects {
       ...entryOf({ ...entry, fieldsV1: toFieldsV1(fields) }, this.#now()),
     ]
     return after
+  }
+
+  #checkUpdate(live: K8sObject, after: K8sObject): void {
+    checkFinalizers(live, after)
+    checkImmutable(live, after)
+  }
+
+  #checkAdmission(resource: ApiResource, object: K8sObject): void {
+    const message = this.admission(object)
+    if (message !== null) throw denied(resource, object.metadata.name ?? '', message)
   }
 
   #checkNamespace(resource: ApiResource, ref: ObjectRef): void {

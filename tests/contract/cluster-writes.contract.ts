@@ -1,0 +1,197 @@
+// What a write to an API server answers, and whose fields it leaves: apply, delete, patch.
+import { describe, expect, test } from 'bun:test'
+import { refOf } from '../../shared/kube/object.ts'
+import { bare, type ContractKit, configMap, deployment, LABELS } from '../support/contract-kit.ts'
+import { until, WatchProbe } from '../support/watch-probe.ts'
+
+export function applyCases(kit: ContractKit): void {
+  const { harness, resource, apply, applied, failureOf, get, live, namespace, uidOf, ourFields } = kit
+  describe('apply', () => {
+    test('KA13 the first apply creates, the same again changes nothing, another one changes', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' })
+      const first = await applied(object)
+      const again = await applied(object)
+      const changed = await applied({ ...object, data: { k: '2' } })
+      expect([first.created, again.created, changed.created]).toEqual([true, false, false])
+      expect(again.object.metadata.resourceVersion).toBe(first.object.metadata.resourceVersion ?? '')
+      expect(changed.object.metadata.resourceVersion).not.toBe(again.object.metadata.resourceVersion ?? '')
+      expect(uidOf(changed.object)).toBe(uidOf(first.object))
+      expect((await live(object))['data']).toEqual({ k: '2' })
+    })
+
+    test('KA13 a field that is no longer applied goes, one that somebody else added stays', async () => {
+      const object = configMap(await namespace(), 'a', { ours: '1', dropped: '1' })
+      await applied(object)
+      await harness().patchAs('other', refOf(object), { data: { theirs: '1' } })
+      await applied({ ...object, data: { ours: '1' } })
+      expect((await live(object))['data']).toEqual({ ours: '1', theirs: '1' })
+    })
+
+    test('KA13 generation counts changes of spec only', async () => {
+      const object = deployment(await namespace(), 'd')
+      const first = await applied(object)
+      const labelled = await applied({ ...object, metadata: { ...object.metadata, labels: { ...LABELS, more: 'x' } } })
+      const changed = await applied(deployment(object.metadata.namespace ?? '', 'd', { image: 'app:2' }))
+      expect([first, labelled, changed].map(({ object: { metadata } }) => metadata.generation)).toEqual([1, 1, 2])
+    })
+
+    test('KA13 status is not taken from an apply', async () => {
+      const object = deployment(await namespace(), 'd')
+      const { object: stored } = await applied({ ...object, status: { replicas: 7, observedGeneration: 7 } })
+      expect((stored['status'] as { replicas?: number } | undefined)?.replicas).toBeUndefined()
+      expect(JSON.parse(ourFields(stored))).not.toHaveProperty('f:status')
+    })
+
+    test('KA19 resourceVersions are numbers that grow over all objects of a kind, and an event carries that of its write', async () => {
+      const space = await namespace()
+      const watch = new WatchProbe(harness().cluster, resource('ConfigMap'), { namespace: space })
+      await watch.seen('synced')
+      const versions: number[] = []
+      for (const name of ['a', 'b', 'a']) {
+        const { metadata } = (await applied(configMap(space, name, { n: String(versions.length) }))).object
+        versions.push(Number(metadata.resourceVersion))
+      }
+      await until('three events', () => watch.events.length >= 5)
+      const seen = watch.events.flatMap((event) => ('object' in event ? [Number(event.object.metadata.resourceVersion)] : []))
+      expect(versions).toEqual([...versions].sort((x, y) => x - y))
+      expect(new Set(versions).size).toBe(3)
+      expect(seen).toEqual(versions)
+      await watch.stop()
+    })
+
+    test('KA13 a dry run answers as if, and stores nothing', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' })
+      const result = await apply(object, { dryRun: true })
+      expect(result.kind).toBe('applied')
+      expect((await get(object)).kind).toBe('absent')
+    })
+
+    test('KA14 without force a conflict changes nothing and names the other manager; with force we win', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' })
+      await harness().applyAs('other', bare(object, { k: 'theirs' }))
+      const failure = await failureOf(object, { force: false })
+      const message = 'Apply failed with 1 conflict: conflict with "other": .data.k'
+      expect(failure).toMatchObject({ kind: 'conflict', status: 409, message })
+      expect((await live(object))['data']).toEqual({ k: 'theirs' })
+      await applied(object)
+      expect((await live(object))['data']).toEqual({ k: '1' })
+    })
+
+    test('KA14 several conflicts, with appliers and editors', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1', l: '1', m: '1' })
+      await harness().applyAs('other', bare(object, { k: 'theirs', l: 'theirs' }))
+      await harness().patchAs('kubectl-edit', refOf(object), { data: { m: 'edited' } })
+      const { message } = await failureOf(object, { force: false })
+      expect(message).toBe(
+        'Apply failed with 3 conflicts: conflicts with "kubectl-edit" using v1:\n- .data.m\nconflicts with "other":\n- .data.k\n- .data.l',
+      )
+    })
+
+    test('KA15 what another manager changes or removes leaves our entry; what it adds does not touch it', async () => {
+      const object = configMap(await namespace(), 'a', { changed: '1', removed: '1', kept: '1' })
+      const before = ourFields((await applied(object)).object)
+      await harness().patchAs('kubectl-edit', refOf(object), { data: { added: '2' } })
+      expect(ourFields(await live(object))).toBe(before)
+      await harness().patchAs('kubectl-edit', refOf(object), { data: { changed: '2', removed: null } })
+      const after = await live(object)
+      expect(JSON.parse(ourFields(after))['f:data']).toEqual({ 'f:kept': {} })
+      const theirs = after.metadata.managedFields?.find(({ manager }) => manager === 'kubectl-edit')
+      expect(theirs).toMatchObject({ operation: 'Update', fieldsV1: { 'f:data': { 'f:added': {}, 'f:changed': {} } } })
+      const healed = await applied(object)
+      expect(healed.object['data']).toEqual({ changed: '1', removed: '1', kept: '1', added: '2' })
+      expect(ourFields(healed.object)).toBe(before)
+    })
+
+    test('KA15 one item of a list that merges by key', async () => {
+      const object = deployment(await namespace(), 'd')
+      await applied(object)
+      await harness().patchAs('kubectl-set', refOf(object), {
+        spec: { template: { spec: { containers: [{ name: 'c', image: 'app:evil' }] } } },
+      })
+      const fields = JSON.parse(ourFields(await live(object)))
+      const item = fields['f:spec']['f:template']['f:spec']['f:containers']['k:{"name":"c"}']
+      expect(item).toEqual({ '.': {}, 'f:name': {} })
+    })
+  })
+}
+
+export function deleteCases(kit: ContractKit): void {
+  const { harness, resource, applied, failureOf, get, live, namespace, uidOf } = kit
+  describe('delete and patch', () => {
+    test('KA16 only the uid that is meant', async () => {
+      const object = configMap(await namespace(), 'a', {})
+      const uid = uidOf((await applied(object)).object)
+      const remove = (which: string) => harness().cluster.delete(resource('ConfigMap'), refOf(object), which)
+      expect(await remove('00000000-0000-0000-0000-000000000000')).toEqual({ kind: 'replaced' })
+      expect((await get(object)).kind).toBe('found')
+      expect(await remove(uid)).toEqual({ kind: 'gone' })
+      expect((await get(object)).kind).toBe('absent')
+      expect(await remove(uid)).toEqual({ kind: 'gone' })
+      expect(uidOf((await applied(object)).object)).not.toBe(uid)
+    })
+
+    test('KA17 finalizers hold it; an apply meanwhile succeeds and revives nothing', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' }, { finalizers: ['example.com/hold'] })
+      const first = (await applied(object)).object
+      const result = await harness().cluster.delete(resource('ConfigMap'), refOf(object), uidOf(first))
+      expect(result).toEqual({ kind: 'deleting', finalizers: ['example.com/hold'] })
+      const meanwhile = await applied({ ...object, data: { k: '2' } })
+      expect(meanwhile.object.metadata.deletionTimestamp).toBeString()
+      expect([meanwhile.created, uidOf(meanwhile.object)]).toEqual([false, uidOf(first)])
+      await harness().patchAs('other', refOf(object), { metadata: { finalizers: null } })
+      expect((await get(object)).kind).toBe('absent')
+    })
+
+    test('KA17 nothing new can hold what is being deleted, and what no longer holds it lets it go', async () => {
+      const object = configMap(await namespace(), 'a', {}, { finalizers: ['example.com/hold'] })
+      const uid = uidOf((await applied(object)).object)
+      const remove = () => harness().cluster.delete(resource('ConfigMap'), refOf(object), uid)
+      const deleting = { kind: 'deleting', finalizers: ['example.com/hold'] } as const
+      expect([await remove(), await remove()]).toEqual([deleting, deleting])
+      const more = { ...object, metadata: { ...object.metadata, finalizers: ['example.com/hold', 'example.com/more'] } }
+      expect(await failureOf(more)).toMatchObject({
+        kind: 'invalid',
+        status: 422,
+        message: expect.stringContaining('metadata.finalizers: Forbidden'),
+      })
+      const { finalizers: _, ...free } = object.metadata
+      expect((await applied({ ...object, metadata: free })).created).toBe(false)
+      expect((await get(object)).kind).toBe('absent')
+    })
+
+    test('KA18 a merge patch that changes nothing leaves the resourceVersion', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' })
+      const { metadata } = (await applied(object)).object
+      const same = await harness().cluster.mergePatch(resource('ConfigMap'), refOf(object), { metadata: { labels: LABELS } })
+      expect(same).toMatchObject({ kind: 'applied', object: { metadata: { resourceVersion: metadata.resourceVersion } } })
+    })
+
+    test('KA18 a merge patch with an old resourceVersion is a conflict', async () => {
+      const object = configMap(await namespace(), 'a', { k: '1' })
+      const { metadata } = (await applied(object)).object
+      const patch = (resourceVersion: string | undefined) =>
+        harness().cluster.mergePatch(resource('ConfigMap'), refOf(object), { metadata: { resourceVersion, annotations: { mark: 'x' } } })
+      await harness().patchAs('other', refOf(object), { data: { more: '1' } })
+      expect(await patch(metadata.resourceVersion)).toMatchObject({ kind: 'failed', failure: { kind: 'conflict' } })
+      const patched = await patch((await live(object)).metadata.resourceVersion)
+      expect(patched).toMatchObject({ kind: 'applied', created: false, object: { metadata: { annotations: { mark: 'x' } } } })
+      expect(await harness().cluster.mergePatch(resource('ConfigMap'), { ...refOf(object), name: 'none' }, {})).toMatchObject({
+        kind: 'failed',
+        failure: { kind: 'not_found' },
+      })
+    })
+
+    test('KA18 managedFields can be rewritten: another manager’s fields become ours and then go', async () => {
+      const object = configMap(await namespace(), 'a', { ours: '1' })
+      await harness().applyAs('helm', bare(object, { theirs: '1' }))
+      await applied(object)
+      const { metadata } = await live(object)
+      const ours = metadata.managedFields?.find(({ manager }) => manager === 'skerry')
+      const merged = { ...ours, fieldsV1: { ...ours?.fieldsV1, 'f:data': { 'f:ours': {}, 'f:theirs': {} } } }
+      const body = { metadata: { resourceVersion: metadata.resourceVersion, managedFields: [merged] } }
+      expect((await harness().cluster.mergePatch(resource('ConfigMap'), refOf(object), body)).kind).toBe('applied')
+      await applied(object)
+      expect((await live(object))['data']).toEqual({ ours: '1' })
+    })
+  })
+}
