@@ -41,6 +41,8 @@ export interface AgentDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** Where this process runs, of its data folder; null: that cannot be told. */
+  place: string | null
   /** Gives memory back to the machine. */
   freeMemory(): void
 }
@@ -164,13 +166,14 @@ class RunningAgent implements Agent {
     const identity = this.#state.identity()
     const replica = this.#sync.replica()
     if (signal.aborted || identity === null || replica === null) return
-    const { cluster, clock, random, log } = this.#deps
+    const { cluster, clock, random, log, place } = this.#deps
     this.#reconciler = createReconciler({
       replica,
       isCurrent: () => this.#current,
       state: this.#state,
       cluster,
       identity,
+      place,
       clock,
       random,
       log: log.with({ part: 'reconcile' }),

@@ -122,7 +122,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
       version: VERSION,
     },
-    { cluster, fetcher, clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(true) },
+    { cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory: () => Bun.gc(true) },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {

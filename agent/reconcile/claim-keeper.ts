@@ -4,9 +4,21 @@ import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
-import { CLAIM_NAME, CLAIM_NAMESPACE, type Claim, type ClaimVerdict, claimNamespace, claimObject, judgeClaim, readClaim } from './claim.ts'
+import {
+  CLAIM_NAME,
+  CLAIM_NAMESPACE,
+  type Claim,
+  type ClaimVerdict,
+  claimNamespace,
+  claimObject,
+  isSameClaim,
+  judgeClaim,
+  readClaim,
+  type WrittenClaim,
+} from './claim.ts'
 
 /** Both are served by every Kubernetes: the claim is asked for before discovery is. */
 const CONFIG_MAPS: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
@@ -21,7 +33,10 @@ export type ClaimState =
 
 export interface ClaimKeeperDeps {
   cluster: Cluster
-  own: Claim
+  own: { agent: string; incarnation: number }
+  /** Where this process runs; null: that cannot be told. */
+  place: string | null
+  state: ClaimMemory
   clock: Clock
   random: Random
   log: Logger
@@ -29,6 +44,12 @@ export interface ClaimKeeperDeps {
   onChange(state: ClaimState): void
   /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
   onUnreachable(message: string | null): void
+}
+
+/** The part of AgentState that is needed here. */
+export interface ClaimMemory {
+  writtenClaim(): WrittenClaim | null
+  setWrittenClaim(written: WrittenClaim): void
 }
 
 const NO_CONTACT: ReadonlySet<ApiFailure['kind']> = new Set(['unreachable', 'unauthorized', 'server_error'])
@@ -70,6 +91,8 @@ export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
 
 class ClaimKeeper {
   readonly #deps: ClaimKeeperDeps
+  #own: Claim
+  #isRemembered = false
   /** The claim that was there at the start, which is ours to take (CM3); one that says no start, until the first write succeeded. Undefined: none was judged yet. */
   #met: Claim | null | undefined
   #isMetTaken = false
@@ -79,6 +102,7 @@ class ClaimKeeper {
 
   constructor(deps: ClaimKeeperDeps) {
     this.#deps = deps
+    this.#own = { ...deps.own, instance: drawInstance(deps.random) }
   }
 
   isFirst(): boolean {
@@ -102,11 +126,12 @@ class ClaimKeeper {
   }
 
   #judge(live: Claim | null): ClaimVerdict {
-    const { own, log, onChange } = this.#deps
-    if (this.#met === undefined) this.#met = live
+    const { log, onChange } = this.#deps
+    if (this.#met === undefined) this.#meet(live)
+    const own = this.#own
     // Whoever wrote that very claim never writes it again: if it comes back later, then with the whole cluster, out of a backup.
     const mayMeet = !this.#isMetTaken || (live !== null && live.instance !== '')
-    const isMet = mayMeet && isSame(live, this.#met)
+    const isMet = mayMeet && isSameClaim(live, this.#met ?? null)
     const verdict = judgeClaim(live, own, isMet)
     if (verdict !== 'write') {
       this.#isMetTaken = true
@@ -120,14 +145,41 @@ class ClaimKeeper {
     return verdict
   }
 
+  /** CM5: a claim that this place wrote is still its own. Whatever is written is drawn anew: who met an instance once may trust that it does not come again. */
+  #meet(live: Claim | null): void {
+    const { place, state } = this.#deps
+    this.#met = live
+    if (live === null || place === null) return
+    const written = state.writtenClaim()
+    if (written === null || written.place !== place || !isSameClaim(written.claim, live)) return
+    if (live.agent !== this.#own.agent || live.incarnation !== this.#own.incarnation) return
+    this.#own = live
+    this.#isRemembered = true
+    this.#met = written.over
+    this.#isMetTaken = true
+  }
+
+  /** Before the write: a process that dies in between draws again. On a disk that is full it is only forgotten, which is one write more at the next start. */
+  #remember(): void {
+    const { place, state, log } = this.#deps
+    if (this.#isRemembered || place === null) return
+    try {
+      state.setWrittenClaim({ place, claim: this.#own, over: this.#met ?? null })
+      this.#isRemembered = true
+    } catch (error) {
+      log.warn('the claim cannot be noted, so the next start writes it again', { error: describeError(error) })
+    }
+  }
+
   /** The write is forced, so each attempt looks first at what it would write over. That it succeeded is said by its event. */
   async #write(stopped: AbortSignal): Promise<void> {
-    const { cluster, own, clock, random, onChange } = this.#deps
+    const { cluster, clock, random, onChange } = this.#deps
     while (!stopped.aborted) {
       const live = await cluster.get(CONFIG_MAPS, CLAIM_REF)
       if (stopped.aborted) return
       if (live.kind !== 'failed' && this.#judge(live.kind === 'found' ? readClaim(live.object) : null) !== 'write') return
-      const failure = live.kind === 'failed' ? live.failure : await tryWrite(cluster, own)
+      if (live.kind !== 'failed') this.#remember()
+      const failure = live.kind === 'failed' ? live.failure : await tryWrite(cluster, this.#own)
       if (failure === null || stopped.aborted) return
       onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} cannot be written: ${failure.message}` })
       await clock.sleep(backoffMs(this.#attempt, WRITE_BACKOFF, random, failure.retryAfterMs), stopped)
@@ -136,8 +188,7 @@ class ClaimKeeper {
   }
 }
 
-const isSame = (a: Claim | null, b: Claim | null): boolean =>
-  a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
+const drawInstance = (random: Random): string => Math.floor(random() * 2 ** 48).toString(16)
 
 /** The namespace is made only if it is missing: an agent that may not make namespaces gets one made for it. */
 async function tryWrite(cluster: Cluster, own: Claim): Promise<ApiFailure | null> {

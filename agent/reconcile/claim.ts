@@ -1,5 +1,5 @@
 // Who may enforce this cluster. Two agents (a surge, two joins, a copied disk) would fight over every object; a ConfigMap in the cluster itself
-// says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the process tells them apart.
+// says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the instance tells them apart.
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 export const CLAIM_NAMESPACE = 'skerry-system'
@@ -8,8 +8,17 @@ export const CLAIM_NAME = 'skerry-claim'
 export interface Claim {
   agent: string
   incarnation: number
-  /** Drawn at each start. */
+  /** Drawn before each first write of a start, and kept with the place where that was. */
   instance: string
+}
+
+/** The claim that was written last, kept on the disk (CM5). */
+export interface WrittenClaim {
+  /** Where the process ran that wrote it: at one place there is never a second one (shared/adapters/data-folder.ts). */
+  place: string
+  claim: Claim
+  /** What it was written over. */
+  over: Claim | null
 }
 
 /** Null: there is none, or it cannot be read and is as good as none. */
@@ -34,6 +43,9 @@ export function judgeClaim(live: Claim | null, own: Claim, first: boolean): Clai
   if (live.agent === own.agent && live.instance === own.instance) return 'held'
   return first ? 'write' : 'superseded'
 }
+
+export const isSameClaim = (a: Claim | null, b: Claim | null): boolean =>
+  a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
 
 export const claimObject = (own: Claim): K8sObject => ({
   apiVersion: 'v1',

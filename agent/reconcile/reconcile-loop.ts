@@ -8,6 +8,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import { Autoscalers } from './autoscalers.ts'
 import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
 import { Dependents } from './dependents.ts'
@@ -157,6 +158,14 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     signal,
     wake: (key) => queue.wake(key),
     follow: (resources) => watches.follow(resources),
+    autoscalers: () => autoscalers,
+  })
+  const autoscalers = new Autoscalers({
+    cluster,
+    find: kinds.find.bind(kinds),
+    log,
+    signal,
+    changed: (targets) => owned.rescaled(targets),
   })
   const watches = new Watches({ cluster, clock, random, log, signal, sink: owned })
   const turnDeps: TurnDeps = {
@@ -175,6 +184,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     othersWanting: (model, key) => owned.othersWanting(model, key),
     dependents: new Dependents(),
     modelOf: (key) => owned.known(key),
+    autoscalers,
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
     wakeWhenRead: (model) => owned.wakeWhenRead(model),

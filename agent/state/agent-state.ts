@@ -4,6 +4,7 @@ import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
+import type { WrittenClaim } from '../reconcile/claim.ts'
 
 /** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server confirmed the delete. */
 export interface InventoryEntry {
@@ -56,6 +57,10 @@ export interface AgentState {
   /** From now until there is another incarnation, also after a restart: the server may have given it out in an answer that was lost. */
   wantNextIncarnation(): void
   wantsNextIncarnation(): boolean
+
+  /** CM5 */
+  writtenClaim(): WrittenClaim | null
+  setWrittenClaim(written: WrittenClaim): void
 
   services(): ServiceId[]
   inventory(service: ServiceId): InventoryEntry[]

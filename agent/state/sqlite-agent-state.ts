@@ -7,6 +7,7 @@ import { isStatusKind, type StatusKind } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import type { WrittenClaim } from '../reconcile/claim.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } from './agent-state.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { createRepeats } from './event-repeats.ts'
@@ -123,6 +124,12 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       emptyLog(db)
     },
     wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
+
+    writtenClaim: () => {
+      const text = readMeta('claim')
+      return text === null ? null : (JSON.parse(text) as WrittenClaim)
+    },
+    setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
     inventory: (service) => statements.inventory.all(serviceKey(service)).map(entryOf),

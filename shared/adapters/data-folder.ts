@@ -1,11 +1,15 @@
 // The one folder a program may write to.
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { AppError } from '../protocol/error.ts'
 import { type Database, openSqlite } from './sqlite.ts'
 
 export interface DataFolder {
   path: string
+  /** Another one for each running machine and each lock file, so that no two living processes share it: a copy of the folder lies elsewhere, and the folder itself
+   *  lets nobody else in. Null: the machine does not tell. */
+  place: string | null
   /** Lets another process in. The lock also ends with the process, however it ends. */
   unlock(): void
 }
@@ -24,7 +28,23 @@ export function openDataFolder(folder: string): DataFolder {
       { cause: error },
     )
   }
-  return { path, unlock: lock(path) }
+  const unlock = lock(path)
+  return { path, place: placeOf(path), unlock }
+}
+
+const LOCK_FILE = 'lock.sqlite'
+/** Drawn by the kernel at each boot, the same in every container of a machine. */
+const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id'
+
+/** The file is open, so its number on the device is taken. */
+function placeOf(path: string): string | null {
+  try {
+    const { dev, ino } = statSync(join(path, LOCK_FILE), { bigint: true })
+    const bootId = readFileSync(BOOT_ID_FILE, 'utf8').trim()
+    return bootId === '' ? null : createHash('sha256').update(`${bootId} ${dev} ${ino}`).digest('hex').slice(0, 32)
+  } catch {
+    return null // another kernel, or no /proc: every start is as good as another place
+  }
 }
 
 /** Open locks, held here because a collected handle would close and unlock. */
@@ -37,7 +57,7 @@ const LOCK_PATIENCE_MS = 2_000
 function lock(path: string): () => void {
   let db: Database | undefined
   try {
-    db = openSqlite(join(path, 'lock.sqlite'), { journal: 'DELETE', busyTimeoutMs: LOCK_PATIENCE_MS })
+    db = openSqlite(join(path, LOCK_FILE), { journal: 'DELETE', busyTimeoutMs: LOCK_PATIENCE_MS })
     db.run('BEGIN EXCLUSIVE')
     held.add(db)
   } catch (error) {
@@ -53,7 +73,7 @@ function lock(path: string): () => void {
 
 /** Whether a program holds the folder now. Looks only: nobody who starts meanwhile is kept from it. */
 export function isFolderInUse(folder: string): boolean {
-  const path = join(resolve(folder), 'lock.sqlite')
+  const path = join(resolve(folder), LOCK_FILE)
   if (!existsSync(path)) return false
   const db = openSqlite(path, { readonly: true, busyTimeoutMs: 0 })
   try {

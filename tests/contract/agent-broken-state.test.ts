@@ -36,7 +36,7 @@ async function startSite() {
   }
   const start = () => {
     const options = { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 20, version: '1' }
-    const agent = createAgent(options, { cluster, fetcher, clock, random, log: silentLogger, freeMemory: () => {} })
+    const agent = createAgent(options, { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory: () => {} })
     const stopping = new AbortController()
     const ended: unknown[] = []
     const running = agent.run(stopping.signal).catch((error: unknown) => void ended.push(error))

@@ -39,7 +39,7 @@ async function site(waitSeconds = 55) {
   const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
     const agent = createAgent(
       { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds, version: '1' },
-      { cluster, fetcher, clock, random, log: silentLogger, freeMemory: () => {} },
+      { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory: () => {} },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)

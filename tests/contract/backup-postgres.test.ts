@@ -56,7 +56,7 @@ test('BK6 a database that was dumped before the content was copied finds all of 
   await run('pg_restore', '--no-owner', `--dbname=${other.at}`, dump)
   const openFolder = (path: string) => {
     mkdirSync(path, { mode: 0o700 })
-    return { path, unlock: () => {} }
+    return { path, place: null, unlock: () => {} }
   }
   await restoreBackup({ folder: backup, dataDir: restored, keysFrom: null, newKeys: false }, { ...deps, openFolder })
   const store = { target: parsePostgresUrl(other.at), password: async () => null }

@@ -47,7 +47,7 @@ test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces;
   await server.kill()
   const openFolder = (path: string) => {
     mkdirSync(path, { mode: 0o700 })
-    return { path, unlock: () => {} }
+    return { path, place: null, unlock: () => {} }
   }
   await restoreBackup({ folder: backup, dataDir: restored, keysFrom: null, newKeys: false }, { ...deps, openFolder })
   expect(readdirSync(restored).sort()).toEqual(['content', 'fleet.sqlite', 'keys'])

@@ -29,7 +29,7 @@ const create = (dataDir: string, to: string, more: { withoutKeys?: boolean; post
   createBackup({ dataDir, to, withoutKeys: false, postgres: false, ...more }, using)
 const openFolder = (path: string) => {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  return { path, unlock: () => {} }
+  return { path, place: null, unlock: () => {} }
 }
 const restore = (folder: string, dataDir: string, more: { keysFrom?: string | null; newKeys?: boolean } = {}, using = deps()) =>
   restoreBackup({ folder, dataDir, keysFrom: null, newKeys: false, ...more }, { ...using, openFolder })

@@ -70,6 +70,13 @@ export const MUTATIONS = {
     histories: 40,
     options: { weights: { ...BUSY, 'lost shard': 6, 'rotate key': 1 }, network: WORST },
   },
+  'a copy of a disk takes the claim of its origin for its own': {
+    file: 'agent/reconcile/claim-keeper.ts',
+    from: ' || written.place !== place',
+    to: '',
+    histories: 40,
+    options: { weights: { ...BUSY, 'two agents': 8, 'stop clone': 4 } },
+  },
 } as const satisfies Record<string, Mutation>
 
 export type MutationName = keyof typeof MUTATIONS

@@ -27,6 +27,8 @@ export class SimAgent {
   readonly #world: World
   readonly #joinToken: string
   #dir: string
+  /** Of its folder on its machine; the folders of this simulation are an image of that one. */
+  #place: string
   #running: { agent: Agent; life: Life; clock: ProcessClock; clusterId: string | null } | null = null
   #offsetMs = 0
   #seen = ''
@@ -42,6 +44,7 @@ export class SimAgent {
     this.network = network
     this.cluster = cluster
     this.#dir = world.nextFolder(name)
+    this.#place = this.#dir
     if (copyOf === undefined) {
       mkdirSync(this.#dir, { recursive: true })
       const keys = { signing: keyOf('ed25519', name), recipient: keyOf('x25519', name) }
@@ -93,6 +96,7 @@ export class SimAgent {
           clock: lived,
           random: seededRandom(this.#world.below(2 ** 31)),
           log: silentLogger,
+          place: this.#place,
           freeMemory: () => {},
         },
       )
@@ -145,6 +149,8 @@ export class SimAgent {
   setBackTo(copy: string): void {
     rmSync(this.#dir, { recursive: true, force: true })
     this.#dir = this.#world.nextFolder(this.name)
+    // The machine was started anew, or the file came back under the number of the one that it replaces.
+    if (this.#world.chance(0.5)) this.#place = this.#dir
     copyFolder(copy, this.#dir)
   }
 

@@ -63,6 +63,9 @@ export interface KitOptions {
   statePath?: string
   incarnation?: number
   agentId?: string
+  /** CM5; without it every start is at another one. */
+  place?: string | null
+  seed?: number
   isCurrent?: () => boolean
   log?: Logger
 }
@@ -73,6 +76,8 @@ export function createReconcileKit({
   statePath = ':memory:',
   incarnation = 1,
   agentId = 'a-1',
+  place = null,
+  seed = 1,
   isCurrent = () => true,
   log = silentLogger,
 }: KitOptions): ReconcileKit {
@@ -81,6 +86,7 @@ export function createReconcileKit({
   const claims: ClaimState[] = []
   let stop = new AbortController()
   let running = Promise.resolve()
+  const random = seededRandom(seed)
   const create = () =>
     createReconciler({
       replica,
@@ -89,7 +95,8 @@ export function createReconcileKit({
       identity: { clusterId: CLUSTER_ID, agentId, incarnation },
       isCurrent,
       clock,
-      random: seededRandom(1),
+      place,
+      random,
       log,
       onClaim: (claim) => void claims.push(claim),
       onUnreachable: () => {},

@@ -33,6 +33,7 @@ export function startWholeSite({ clock, random, server, joinToken }: WholeSiteDe
       clock,
       random,
       log: silentLogger,
+      place: null,
       freeMemory: () => {},
     },
   )

@@ -1,15 +1,15 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, statSync } from 'node:fs'
+import { cpSync, mkdtempSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const open = (path: string, holdMs: number) =>
+const open = (path: string, holdMs: number, says: 'folder' | 'place' = 'folder') =>
   Bun.spawn(
     [
       process.execPath,
       '-e',
       `import { openDataFolder } from ${JSON.stringify(join(import.meta.dir, '../../shared/adapters/data-folder.ts'))}
-       try { openDataFolder(${JSON.stringify(path)}); console.log('open ' + process.cwd()); await Bun.sleep(${holdMs}); process.exit() }
+       try { const { place } = openDataFolder(${JSON.stringify(path)}); console.log(${says === 'place'} ? place : 'open ' + process.cwd()); await Bun.sleep(${holdMs}); process.exit() }
        catch (error) { console.log(error.code + ' ' + error.message) }`,
     ],
     { stdout: 'pipe', stderr: 'inherit' },
@@ -41,4 +41,13 @@ test('SY5 a program that starts while somebody shortly looks into its folder wai
 
 test('a folder that cannot be made is named', async () => {
   expect(await firstLine(open('/proc/nowhere', 0))).toStartWith('data_unusable open the data folder: /proc/nowhere')
+})
+
+test('CM5 a data folder is the same place for each process that has it, and a copy of it is another', async () => {
+  const path = join(mkdtempSync(join(tmpdir(), 'skerry-data-')), 'folder')
+  const first = await firstLine(open(path, 0, 'place'))
+  expect(first).toMatch(/^[0-9a-f]{32}$/)
+  expect(await firstLine(open(path, 0, 'place'))).toBe(first)
+  cpSync(path, `${path}-copy`, { recursive: true, preserveTimestamps: true })
+  expect(await firstLine(open(`${path}-copy`, 0, 'place'))).not.toBe(first)
 })

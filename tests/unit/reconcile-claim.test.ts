@@ -1,0 +1,122 @@
+// The claim over restarts and copies: an agent that starts again where it ran writes nothing, and of two that could be the same one the later wins.
+import { expect, test } from 'bun:test'
+import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import { FakeCluster } from '../support/fake-cluster.ts'
+import { configMap, configMapRef, createReconcileKit, type KitOptions, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const CLAIM = configMapRef(CLAIM_NAME, CLAIM_NAMESPACE)
+const FULL_PAUSE_MS = 600_000
+
+function site() {
+  const clock = createVirtualClock(1_700_000_000_000)
+  const cluster = new FakeCluster({ clock })
+  /** As often as the claim was written since the last look. */
+  const claimWrites = () => cluster.requests.splice(0).filter(({ verb, ref }) => verb === 'apply' && ref?.name === CLAIM_NAME).length
+  const kit = (options: Partial<KitOptions> = {}, seed = 1) => {
+    const made = createReconcileKit({ cluster, clock, place: 'here', seed, ...options })
+    made.desire([configMap('a')])
+    return made
+  }
+  const startUntilHeld = async (started: ReconcileKit) => {
+    started.start()
+    await clock.advance(10_000)
+    return started.claims.at(-1)?.kind
+  }
+  /** A copy of its disk, on another machine. */
+  const copyOf = (origin: ReconcileKit, seed: number) => {
+    const copy = kit({ place: 'there' }, seed)
+    const written = origin.state.writtenClaim()
+    if (written !== null) copy.state.setWrittenClaim(written)
+    return copy
+  }
+  return { clock, cluster, claimWrites, kit, startUntilHeld, copyOf }
+}
+
+test('CM5 RC7 an agent that starts again at its place writes nothing at all', async () => {
+  const { clock, cluster, kit, startUntilHeld } = site()
+  const agent = kit()
+  await startUntilHeld(agent)
+  for (let start = 0; start < 3; start += 1) {
+    await agent.stop()
+    cluster.requests.splice(0)
+    expect(await startUntilHeld(agent)).toBe('held')
+    await clock.advance(FULL_PAUSE_MS)
+    expect(cluster.requests.filter(({ verb }) => verb === 'apply' || verb === 'patch' || verb === 'delete')).toEqual([])
+  }
+  cluster.deleteAs('kubectl', configMapRef('a'))
+  await clock.advance(1_000)
+  expect(cluster.object(configMapRef('a'))).not.toBeNull()
+  await agent.stop()
+})
+
+test.each<[what: string, options: Partial<KitOptions>]>([
+  ['at another place', { place: 'there' }],
+  ['at a place that cannot be told', { place: null }],
+  ['in another incarnation', { incarnation: 2 }],
+])('CM5 an agent that starts %s writes the claim once', async (_, options) => {
+  const { clock, claimWrites, kit, startUntilHeld } = site()
+  const before = kit()
+  await startUntilHeld(before)
+  await before.stop()
+  claimWrites()
+  const after = kit(options, 2)
+  const written = before.state.writtenClaim()
+  if (written !== null) after.state.setWrittenClaim(written)
+  expect(await startUntilHeld(after)).toBe('held')
+  await clock.advance(FULL_PAUSE_MS)
+  expect(claimWrites()).toBe(1)
+  await after.stop()
+})
+
+test('CM3 CM5 an agent and a copy of its disk: each start takes the claim with one write, and the other stops', async () => {
+  const { clock, claimWrites, kit, startUntilHeld, copyOf } = site()
+  const agent = kit()
+  await startUntilHeld(agent)
+  const copy = copyOf(agent, 2)
+  claimWrites()
+  const states = () => [agent.claims.at(-1)?.kind, copy.claims.at(-1)?.kind]
+  await startUntilHeld(copy)
+  await clock.advance(FULL_PAUSE_MS)
+  expect({ states: states(), writes: claimWrites() }).toEqual({ states: ['superseded', 'held'], writes: 1 })
+  await agent.stop()
+  await startUntilHeld(agent)
+  await clock.advance(FULL_PAUSE_MS)
+  expect({ states: states(), writes: claimWrites() }).toEqual({ states: ['held', 'superseded'], writes: 1 })
+  await copy.stop()
+  await agent.stop()
+  await startUntilHeld(copy)
+  expect({ kind: copy.claims.at(-1)?.kind, writes: claimWrites() }).toEqual({ kind: 'held', writes: 1 })
+  await copy.stop()
+})
+
+test('CM3 CM5 a cluster that is set back to before the claim is taken again, also after a start that wrote nothing', async () => {
+  const { clock, cluster, kit, startUntilHeld, claimWrites } = site()
+  const first = kit({ place: 'there' }, 2)
+  await startUntilHeld(first)
+  await first.stop()
+  const before = cluster.object(CLAIM)?.['data']
+  const agent = kit()
+  await startUntilHeld(agent)
+  await agent.stop()
+  await startUntilHeld(agent)
+  claimWrites()
+  cluster.editAs('etcdctl', CLAIM, (object) => Object.assign(object, { data: before }))
+  await clock.advance(10_000)
+  expect({ kind: agent.claims.at(-1)?.kind, writes: claimWrites() }).toEqual({ kind: 'held', writes: 1 })
+  await agent.stop()
+})
+
+test('CM5 a claim that cannot be noted on the disk is written again at the next start', async () => {
+  const { kit, startUntilHeld, claimWrites } = site()
+  const agent = kit()
+  agent.state.setWrittenClaim = () => {
+    throw new Error('disk full')
+  }
+  expect(await startUntilHeld(agent)).toBe('held')
+  await agent.stop()
+  expect(claimWrites()).toBe(1 + 1) // the namespace is missing at first
+  expect(await startUntilHeld(agent)).toBe('held')
+  expect(claimWrites()).toBe(1)
+  await agent.stop()
+})
