@@ -74,10 +74,10 @@ function under(guides: readonly FieldsNode[], key: string): FieldsNode[] {
   return guides.map((guide) => childNode(guide, key)).filter((node) => node !== undefined)
 }
 
-const fieldText = (name: string): string => (/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
+export const fieldText = (name: string): string => (/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
 
 /** Key fields and members of sets (finalizers) are names, not contents. */
-function itemText(item: unknown, key: string | undefined): string {
+export function itemText(item: unknown, key: string | undefined): string {
   if (key?.startsWith('k:')) return key.slice(2)
   const name = item !== null && typeof item === 'object' && 'name' in item ? item.name : undefined
   return typeof name === 'string' ? JSON.stringify({ name }) : '*'

@@ -6,7 +6,9 @@ import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import type { ApiFailure, Cluster } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
+import { takeOver } from './client-side.ts'
 import { ownerOf } from './live-object.ts'
+import { otherFieldsOf } from './other-fields.ts'
 import { isOwnEntry } from './owned-fields.ts'
 import type { Step } from './plan.ts'
 import { CALM, type Load, type RequestGate } from './request-gate.ts'
@@ -36,6 +38,8 @@ type Executor<K extends Step['kind']> = (step: StepOf<K>, deps: ExecuteDeps) => 
 const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
   inspect: inspect,
   apply: async (step, { cluster }) => {
+    const failure = step.shaped?.take ? await takeOver(cluster, step.resource, step.ref, step.shaped.take) : null
+    if (failure !== null) return { kind: 'failed', step, failure }
     const answer = await cluster.apply(step.resource, JSON.parse(step.doc) as K8sObject, { force: step.force })
     return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
   },
@@ -98,7 +102,10 @@ async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps
   return { kind: 'inspected', step, contacts }
 }
 
-const contactOf = (object: K8sObject): Contact => ({ kind: 'present', owner: ownerOf(object), deleting: deletionText(object) })
+function contactOf(object: K8sObject): Contact {
+  const others = otherFieldsOf(object)
+  return { kind: 'present', owner: ownerOf(object), deleting: deletionText(object), ...(others === null ? {} : { others }) }
+}
 
 /** RC12: never an empty apply, which would delete the fields. The resourceVersion guards against a change since the GET. */
 async function orphan(step: StepOf<'orphan'>, { cluster }: ExecuteDeps): Promise<StepResult> {

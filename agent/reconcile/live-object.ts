@@ -5,6 +5,8 @@ import { HEALTHY, type Health, healthOf } from '../../shared/kube/health.ts'
 import { allowsPrune, keepMark } from '../../shared/kube/keep-marks.ts'
 import { parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
+import { type OtherFields, otherFieldsOf } from './other-fields.ts'
+import { type LiveRun, liveRunOf } from './hook-run.ts'
 import { ownedHash } from './owned-fields.ts'
 import { workloadImages } from './workload-images.ts'
 
@@ -23,6 +25,10 @@ export interface LiveObject {
   /** The mark of another tool on it, beside ours or without. Only set where there is one. */
   otherMark?: string
   owner: Owner
+  /** Of a hook: which run of it. Only set where it is of one. */
+  run?: LiveRun
+  /** Who owns fields of it besides us, but for its status. Only set where somebody does. */
+  others?: readonly OtherFields[]
   /** Of its pod template; null for a kind without. */
   images: string[] | null
 }
@@ -58,6 +64,8 @@ function serviceOwner({ clusterId, project, service }: { clusterId: string; proj
 export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
   const otherMark = otherOwner(object.metadata, refOf(object))
   const health = healthOf(object, nowMs)
+  const run = liveRunOf(object, health)
+  const others = otherFieldsOf(object)
   return {
     uid: object.metadata.uid ?? '',
     resourceVersion: object.metadata.resourceVersion ?? '',
@@ -68,6 +76,8 @@ export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
     ...(allowsPrune(object.metadata.annotations) ? { pruneAllowed: true } : {}),
     owner: ownerOf(object),
     ...(otherMark === null ? {} : { otherMark }),
+    ...(others === null ? {} : { others }),
+    ...(run === undefined ? {} : { run }),
     images: workloadImages(object),
   }
 }
@@ -85,6 +95,7 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
     before.ownedHash !== now.ownedHash ||
     before.deleting !== now.deleting ||
     before.keep !== now.keep ||
+    before.run?.ended !== now.run?.ended ||
     before.pruneAllowed !== now.pruneAllowed ||
     before.otherMark !== now.otherMark ||
     before.health.word !== now.health.word ||

@@ -19,11 +19,13 @@ export interface ObjectFacts {
   progressingSinceMs: number | null
   /** Null: this kind has none. */
   deadlineMs: number | null
+  /** Fields that are left to others, in words. */
+  left?: string
 }
 
 /** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
 export function objectStatus(
-  { view, problem, progressingSinceMs, deadlineMs }: ObjectFacts,
+  { view, problem, progressingSinceMs, deadlineMs, left = '' }: ObjectFacts,
   previous: ObjectStatus | null,
   nowMs: number,
 ): ObjectStatus {
@@ -31,7 +33,7 @@ export function objectStatus(
   const said = problem === null ? null : describeProblem(problem)
   const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
-  const message = (said?.message ?? health.message).slice(0, MESSAGE_CHARS_MAX)
+  const message = (said?.message ?? [health.message, left].filter((text) => text !== '').join('; ')).slice(0, MESSAGE_CHARS_MAX)
   const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason
   const images = view.kind === 'present' ? view.live.images : null
   const status = { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
@@ -72,6 +74,8 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'unreadable':
       return { reason: 'Unreadable', message: problem.message }
     case 'owned':
+      if (problem.going !== undefined)
+        return { reason: 'Waiting', message: `an object of this name that is not of this service: ${problem.going}; it is made when that is gone` }
       return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }

@@ -7,13 +7,21 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
-import type { AgentState } from '../state/agent-state.ts'
+import type { AgentState, InventoryEntry } from '../state/agent-state.ts'
+import type { Autoscalers } from './autoscalers.ts'
 import { describeDrift } from './drift.ts'
 import type { Taker } from './handover.ts'
+import { endOf } from './hook-run.ts'
+import { HOOK_FACTS } from './hooks.ts'
+import { type Leave, leaveOf, type Scaled } from './ignore.ts'
 import type { LiveObject } from './live-object.ts'
+import type { OtherFields } from './other-fields.ts'
 import { type KindLookup, learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
+import { settleShape } from './shape.ts'
+import { takeFor } from './shaping.ts'
 import { namespaceKey } from './situation.ts'
+import type { Wanted } from './wanted.ts'
 import { resourceKey, type WatchSink } from './watches.ts'
 
 export interface OwnedObjectsDeps {
@@ -27,6 +35,7 @@ export interface OwnedObjectsDeps {
   signal: AbortSignal
   wake(serviceKey: string): void
   follow(resources: ReadonlyMap<string, ApiResource>): void
+  autoscalers(): Autoscalers
 }
 
 const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
@@ -56,7 +65,7 @@ export class OwnedObjects implements WatchSink {
     const known = this.#models.get(key)
     if (known !== undefined) return known
     const { state } = this.#deps
-    const model = new ServiceModel(id, state.inventory(id), state.serviceState(id))
+    const model = new ServiceModel(id, state.inventory(id), state.serviceState(id), state.facts(id, HOOK_FACTS))
     for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
     this.#models.set(key, model)
     return model
@@ -159,9 +168,67 @@ export class OwnedObjects implements WatchSink {
     }
     for (const model of this.#models.values()) {
       add(model.wanted.values(), (...args) => kinds.find(...args))
+      add(model.hooks.specs.values(), (...args) => kinds.find(...args))
       add(model.inventory.values(), (...args) => kinds.findAny(...args))
     }
     follow(resources)
+    this.#followScaled()
+  }
+
+  #followScaled(): void {
+    const parts = new Set<Scaled>()
+    for (const { wanted } of this.#models.values())
+      for (const { leave } of wanted.values()) for (const part of leave?.scaled ?? []) parts.add(part)
+    this.#deps.autoscalers().follow(parts)
+  }
+
+  /** DR10: an autoscaler came, went, or targets another; null: any may have. */
+  rescaled(targets: readonly string[] | null): void {
+    const autoscalers = this.#deps.autoscalers()
+    const concerned = targets ?? [...this.owners.keys()]
+    for (const key of concerned) {
+      const owner = this.owners.get(key)
+      const model = owner === undefined ? null : this.model(owner)
+      const wanted = model?.wanted.get(key)
+      if (model === null || wanted === undefined || (wanted.leave?.scaled.length ?? 0) === 0) continue
+      if (targets === null && autoscalers.of(key, null).length === 0 && model.inventory.get(key)?.appliedDoc === wanted.sent) continue
+      model.mark(key)
+      this.#deps.wake(model.key)
+    }
+  }
+
+  /** DR9–DR11, TK1: does it matter here what others own of the object? */
+  minds(key: string, { others }: LiveObject): boolean {
+    const owner = this.owners.get(key)
+    const model = owner === undefined ? undefined : this.#models.get(serviceKey(owner))
+    const wanted = model?.wanted.get(key)
+    if (model === undefined || wanted === undefined) return false
+    if (model.sync().driftAdditions === 'report') return true
+    const leave = this.#leave(wanted, others ?? null)
+    return leave !== null || takeFor(wanted, leave, others ?? null, 'keep', model.sync()) !== null
+  }
+
+  #leave(wanted: Wanted, others: readonly OtherFields[] | null): Leave | null {
+    const scaled = (wanted.leave?.scaled.length ?? 0) === 0 ? [] : this.#deps.autoscalers().of(wanted.key, others)
+    return leaveOf(
+      wanted.leave,
+      scaled.map(({ part }) => part),
+    )
+  }
+
+  /** What happened is only what a rule allows: noted, and no request. */
+  #settle(model: ServiceModel, key: string, entry: InventoryEntry, live: LiveObject, object: K8sObject): boolean {
+    const wanted = model.wanted.get(key)
+    const others = live.others ?? null
+    const leave = wanted === undefined ? null : this.#leave(wanted, others)
+    const { appliedDoc, ownedHash } = entry
+    if (leave === null || appliedDoc === null) return false
+    const settled = settleShape({ appliedDoc, ownedHash }, object, others, leave)
+    if (settled === null) return false
+    const now = { ...entry, appliedDoc: settled, ownedHash: live.ownedHash }
+    this.#deps.state.recordApplied(model.id, [now])
+    model.inventory.set(key, now)
+    return true
   }
 
   // What watches tell.
@@ -181,8 +248,11 @@ export class OwnedObjects implements WatchSink {
     const owner = this.owners.get(key)
     const model = owner === undefined ? this.#claimant(live) : this.model(owner)
     if (model === null) return
+    const end = live?.run === undefined ? null : endOf(live)
+    if (live !== null && end !== null) model.hooks.note(live.uid, end)
     const entry = model.inventory.get(key)
-    if (entry?.appliedDoc && entry.ownedHash !== (live?.ownedHash ?? null)) {
+    const isDrift = entry !== undefined && entry.appliedDoc !== null && entry.ownedHash !== (live?.ownedHash ?? null)
+    if (isDrift && entry.appliedDoc && !(live !== null && object !== null && this.#settle(model, key, entry, live, object))) {
       const note = object === null ? { paths: [], manager: '' } : describeDrift(JSON.parse(entry.appliedDoc) as K8sObject, object)
       model.notes.set(key, { ...note, atMs: this.#deps.clock.nowMs() })
     }

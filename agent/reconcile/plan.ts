@@ -7,25 +7,41 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import type { SyncOptions } from '../../shared/model/resources.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
+import type { Take } from './client-side.ts'
 import { type Contest, judgeContest, NO_CONTEST } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Gate } from './gates.ts'
 import { type LiveObject, type Owner, ownerText } from './live-object.ts'
+import type { Leave } from './ignore.ts'
+import type { OtherFields } from './other-fields.ts'
+import { isInForce, othersIn, shapedDoc, takeFor } from './shaping.ts'
 import type { KindLookup } from './served-kinds.ts'
+import { judgeAgain, refusedAgain } from './plan-again.ts'
+import type { Recreate } from './recreate.ts'
 import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import type { LiveView } from './watches.ts'
 
-export type ApplyReason = 'new' | 'changed' | 'drift'
+export type ApplyReason = 'new' | 'changed' | 'drift' | 'takeover'
 export type Step =
   /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
   | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
-  | { kind: 'apply'; key: string; ref: ObjectRef; resource: ApiResource; doc: string; why: ApplyReason; force: boolean }
+  | { kind: 'apply'; key: string; ref: ObjectRef; resource: ApiResource; doc: string; why: ApplyReason; force: boolean; shaped?: Shaping; /** AO3 */ replace?: true }
+  /** AO4: deleted to be made again. */
+  | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
   | { kind: 'delete'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
   /** Lets go of a live object: our marks and our field entry go, its fields stay. */
   | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
   /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
   | { kind: 'forget'; key: string; ref: ObjectRef }
+
+/** Only where something is left to others, or taken from them. */
+export interface Shaping {
+  /** The document of which `doc` was made. */
+  of: string
+  /** TK1: before the apply. */
+  take: Take | null
+}
 
 /** What a plan is made from. */
 export interface PlanView {
@@ -40,10 +56,16 @@ export interface PlanView {
   notes: ReadonlyMap<string, DriftNote>
   /** What may not be done yet. */
   gate: Gate
+  /** What is left to others; null for almost every object. */
+  leave(wanted: Wanted): Leave | null
   view(resource: ApiResource, key: string): LiveView
   find(group: string, version: string, kind: string): KindLookup
   /** In any served version: for what is only to be deleted. */
   findAny(group: string, version: string, kind: string): KindLookup
+  /** AO5: what was deleted to be made again, and is not there yet. */
+  recreates?: ReadonlyMap<string, Recreate>
+  /** Nothing of the service is deleted without a person. */
+  protect?: boolean
   /** Another service of this cluster that owns the object, or null. */
   takenBy(key: string): ServiceId | null
   nowMs: number
@@ -110,11 +132,13 @@ function batched(inspections: ReadonlyArray<Extract<Step, { kind: 'inspect' }>>)
 
 function judge(view: PlanView, wanted: Wanted): Verdict {
   const { key, ref, apiVersion } = wanted
+  const touch = wanted.options?.touch
+  if (touch === 'never') return FINE
   const entry = view.inventory.get(key)
   const taken = view.takenBy(key)
   if (taken !== null) {
     // The namespace of a service may well be another service's.
-    if (wanted.onlyIfAbsent) return FINE
+    if (wanted.onlyIfAbsent || touch === 'ifAbsent') return FINE
     return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: `the service ${taken.project}/${taken.service}` })
   }
   const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
@@ -127,56 +151,89 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   if (live.kind === 'present' && live.live.deleting !== null) {
     return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; it is made again when it is gone` })
   }
+  if (live.kind === 'present' && touch === 'ifAbsent') return FINE
   const gate = namespaceGate(view, wanted)
   if (gate !== null) return problem(gate)
-  const step = (doc: string, why: ApplyReason): Verdict => ({
-    kind: 'step',
-    step: { kind: 'apply', key, ref, resource, doc, why, force: view.sync.force },
-  })
-  const drifted = entry.appliedDoc !== null && (live.kind === 'absent' || live.live.ownedHash !== entry.ownedHash)
+  return judgeAgain(view, wanted, live, resource, isOurs) ?? judgeServed(view, wanted, entry, live, resource)
+}
+
+function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live: LiveView, resource: ApiResource): Verdict {
+  const { key } = wanted
+  const { appliedDoc } = entry
+  const leave = view.leave(wanted)
+  const others = othersIn(live)
+  const take = takeFor(wanted, leave, others, appliedDoc === null ? 'adopt' : 'keep', view.sync)
+  const isGone = live.kind === 'absent'
+  const sent = shapedDoc(wanted, leave, others, isGone ? null : appliedDoc)
+  const step = (doc: string, why: ApplyReason, of = wanted.sent): Verdict => applyVerdict(view, wanted, resource, { doc, why, of, take })
+  const drifted = appliedDoc !== null && (live.kind !== 'present' || live.live.ownedHash !== entry.ownedHash)
   const refused = refusedBefore(view, wanted)
-  if (entry.appliedDoc === wanted.sent) {
-    if (!drifted) return FINE
-    const shut = refused ?? view.gate(wanted, live.kind === 'absent' ? 'restore' : 'correct')
-    return shut === null ? judgeDrift(view, key, step(wanted.sent, 'drift')) : problem(shut)
+  if (isInForce(wanted, leave, others, appliedDoc)) {
+    // Else what others have by now is given up, by one apply.
+    const isShaped = appliedDoc === sent || isGone
+    if (!drifted && isShaped) return take === null || refused !== null ? FINE : judgeTake(view, wanted, step(sent, 'takeover'))
+    const shut = refused ?? view.gate(wanted, isGone ? 'restore' : 'correct')
+    if (shut !== null) return problem(shut)
+    return isShaped || view.sync.drift !== 'correct' ? judgeDrift(view, key, step(sent, 'drift')) : step(sent, 'changed')
   }
   const shut = refused ?? view.gate(wanted, 'change')
   if (shut !== null) {
     // DR6: the applied document stays in force meanwhile.
-    const mayHeal = drifted && entry.appliedDoc !== null && view.gate(wanted, live.kind === 'absent' ? 'restore' : 'correct') === null
-    const heal = mayHeal && entry.appliedDoc !== null ? judgeDrift(view, key, step(entry.appliedDoc, 'drift')) : FINE
+    if (!drifted || view.gate(wanted, isGone ? 'restore' : 'correct') !== null) return problem(shut)
+    const healed = shapedDoc({ sent: appliedDoc }, leave, others, isGone ? null : appliedDoc)
+    const heal = judgeDrift(view, key, step(healed, 'drift', healed))
     return heal.kind === 'step' ? heal : problem(shut)
   }
-  if (entry.appliedDoc !== null) {
-    return drifted && view.sync.drift === 'pause' ? judgeDrift(view, key, FINE) : step(wanted.sent, 'changed')
-  }
-  return judgeFirstContact(view, wanted, live, step(wanted.sent, 'new'), resource)
+  if (appliedDoc !== null) return drifted && view.sync.drift === 'pause' && !view.recreates?.has(key) ? judgeDrift(view, key, FINE) : step(sent, 'changed')
+  return judgeFirstContact(view, wanted, live, resource)
+}
+
+/** TK1: a tool that applied the whole manifest is no change of a field of ours, but what it holds would outlive its removal from Git. */
+function judgeTake(view: PlanView, wanted: Wanted, step: Verdict): Verdict {
+  return view.sync.drift === 'correct' && view.gate(wanted, 'correct') === null ? judgeDrift(view, wanted.key, step) : FINE
+}
+
+function applyVerdict(
+  view: PlanView,
+  { key, ref, options }: Wanted,
+  resource: ApiResource,
+  { doc, why, of, take }: { doc: string; why: ApplyReason; of: string; take: Take | null },
+): Verdict {
+  const step = { kind: 'apply', key, ref, resource, doc, why, force: view.sync.force, ...(options?.replace === true ? { replace: true as const } : {}) } as const
+  return { kind: 'step', step: doc === of && take === null ? step : { ...step, shaped: { of, take } } }
 }
 
 /** RC8: what was refused once is sent again when its time has come, or when there is another document to send. */
-function refusedBefore(view: PlanView, { key, sent }: Wanted): Problem | null {
+function refusedBefore(view: PlanView, wanted: Wanted): Problem | null {
+  const { key, sent } = wanted
   const before = view.problems.get(key)
   if (before?.kind !== 'failed' || before.sent !== sent) return null
-  return before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs) ? before : null
+  const stands = before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs)
+  return stands ? refusedAgain(view, wanted, before, isOurs) : null
 }
 
 /** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
 function judgeFirstContact(
   view: PlanView,
-  { key, ref, onlyIfAbsent }: Wanted,
+  wanted: Wanted,
   live: LiveView,
-  apply: Verdict,
   resource: ApiResource,
 ): Verdict {
-  if (live.kind === 'present' && isAdoptable(view, live.live.owner)) return apply
+  const { key, ref, onlyIfAbsent } = wanted
+  const apply = (others: readonly OtherFields[] | null): Verdict => {
+    const leave = view.leave(wanted)
+    const take = takeFor(wanted, leave, others, 'adopt', view.sync)
+    return applyVerdict(view, wanted, resource, { doc: shapedDoc(wanted, leave, others, null), why: 'new', of: wanted.sent, take })
+  }
+  if (live.kind === 'present' && isAdoptable(view, live.live.owner)) return apply(othersIn(live))
   const contact = view.contacts.get(key)
   if (contact === undefined) return { kind: 'step', step: { kind: 'inspect', key, ref, resource, refs: [ref] } }
-  if (contact.kind === 'absent') return apply
+  if (contact.kind === 'absent') return apply(null)
   if (contact.deleting !== null) {
-    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: `an object of that name that is going (${contact.deleting})` })
+    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: ownerText(contact.owner) ?? 'nobody', going: contact.deleting })
   }
-  if (onlyIfAbsent) return FINE
-  if (isAdoptable(view, contact.owner) || view.sync.takeover) return apply
+  if (onlyIfAbsent || wanted.options?.touch === 'ifAbsent') return FINE
+  if (isAdoptable(view, contact.owner) || view.sync.takeover) return apply(contact.others ?? null)
   return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: ownerText(contact.owner) ?? 'somebody' })
 }
 
@@ -191,6 +248,8 @@ export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { 
 function judgeDrift(view: PlanView, key: string, correct: Verdict): Verdict {
   const note = view.notes.get(key) ?? { paths: [], manager: '' }
   if (view.sync.drift !== 'correct') return problem({ kind: 'drifted', paths: note.paths, rival: note.manager })
+  // A correction that failed was none: its own backoff holds it.
+  if (view.problems.get(key)?.kind === 'failed') return correct
   const { kind, contest } = judgeContest(view.contests.get(key) ?? NO_CONTEST, view.nowMs)
   if (kind === 'correct') return correct.kind === 'step' ? { ...correct, contest } : correct
   return { kind: 'problem', problem: { kind: 'contested', rival: note.manager, untilMs: contest.untilMs }, contest }
@@ -206,8 +265,13 @@ function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
   const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
   if (live.kind === 'present' && live.live.deleting === null && live.live.health.word === 'Healthy') return null
   if (namespace.onlyIfAbsent && (view.takenBy(key) !== null || view.contacts.get(key)?.kind === 'present')) return null
-  return { kind: 'waiting', on: namespaceKey(ref.namespace), message: `namespace ${ref.namespace} is not Active yet` }
+  return { kind: 'waiting', on: namespaceKey(ref.namespace), message: namespaceText(ref.namespace, live) }
 }
+
+const namespaceText = (name: string, live: LiveView): string =>
+  live.kind === 'present' && live.live.deleting !== null
+    ? `the namespace ${name} goes: ${live.live.deleting}; it is made again when it is gone`
+    : `namespace ${name} is not Active yet`
 
 /** The attempt that follows the problem of the same kind that the object has; when to try is the loop's (it has the random). A problem whose time
  *  has not come keeps its time. */

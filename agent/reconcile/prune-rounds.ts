@@ -1,12 +1,14 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
-import { refText } from '../../shared/kube/object.ts'
+import { refText, versionOf } from '../../shared/kube/object.ts'
 import { judgeHandover } from './handover.ts'
 import { guardPrune } from './prune-guard.ts'
 import { type PruneOptions, planPrune } from './prune-plan.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
+import { isInForce, othersIn } from './shaping.ts'
 import { planView, type TurnDeps } from './turn-deps.ts'
+import type { LiveView } from './watches.ts'
 
 /** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
 const MAYBE_OLDER =
@@ -96,14 +98,15 @@ function firstNotReady(model: ServiceModel, deps: TurnDeps): string | null {
   const { pruneWhen } = model.sync()
   for (const { ref, problem } of model.unread.values()) if (problem !== null) return `${refText(ref)} is applied`
   const view = planView(model, deps)
-  for (const { key, ref, sent, apiVersion, onlyIfAbsent } of model.wanted.values()) {
-    const entry = model.inventory.get(key)
-    if (onlyIfAbsent && entry?.appliedDoc === null) continue
-    if (model.problems.has(key) || entry?.appliedDoc !== sent) return `${refText(ref)} is applied`
+  for (const wanted of model.wanted.values()) {
+    const { key, ref, apiVersion, onlyIfAbsent } = wanted
+    const applied = model.inventory.get(key)?.appliedDoc ?? null
+    if (onlyIfAbsent && applied === null) continue
+    const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
+    const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+    if (model.problems.has(key) || !isInForce(wanted, view.leave(wanted), othersIn(live), applied)) return `${refText(ref)} is applied`
     if (pruneWhen === 'applied') continue
-    const lookup = view.find(ref.group, apiVersion.slice(apiVersion.indexOf('/') + 1), ref.kind)
-    const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
-    if (live?.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
+    if (live.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
   }
   return null
 }

@@ -4,9 +4,11 @@ import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { leftText } from './left-text.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
 import { revisionGate, wakeDependents } from './revision-gate.ts'
 import type { ServiceModel } from './service-model.ts'
+import { othersIn } from './shaping.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
 import type { StatusUpdate, TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
@@ -57,9 +59,20 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     progressingSinceMs: model.progressingSinceMs.get(key) ?? null,
     deadlineMs: hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
   }
-  const status = objectStatus(facts, previous, nowMs)
+  const left = leftOf(model, deps, key, view)
+  const status = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
   model.statuses.set(key, status)
   return [{ kind: 'object', key: statusKey, doc: status }]
+}
+
+function leftOf(model: ServiceModel, { autoscalers }: TurnDeps, key: string, view: LiveView): string {
+  const wanted = model.wanted.get(key)
+  const additions = model.sync().driftAdditions === 'report'
+  if (wanted === undefined || view.kind !== 'present' || (!additions && wanted.leave === undefined)) return ''
+  const others = othersIn(view)
+  const scaled = wanted.leave === undefined ? [] : autoscalers.of(key, others).filter(({ part }) => wanted.leave?.scaled.includes(part))
+  const applied = model.inventory.get(key)?.appliedDoc ?? null
+  return leftText({ applied, autoscalers: scaled, additions: additions ? { others } : null })
 }
 
 function lastObject({ state }: TurnDeps, statusKey: string): ObjectStatus | null {

@@ -86,11 +86,11 @@ export class Recorder {
     const model = this.#model
     const live = this.#deps.watches.accept(step.resource, object)
     const before = model.inventory.get(key)
-    const digest = why === 'drift' ? (before?.digest ?? null) : (model.row?.digest ?? null)
+    const digest = why === 'drift' || why === 'takeover' ? (before?.digest ?? null) : (model.row?.digest ?? null)
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
     model.inventory.set(key, entry)
     if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) this.#applied.push(entry)
-    if (model.wanted.get(key)?.sent === doc) model.problems.delete(key)
+    if (model.wanted.get(key)?.sent === (step.shaped?.of ?? doc)) model.problems.delete(key)
     model.contacts.delete(key)
     model.touched.add(key)
     if (why === 'changed') model.progressingSinceMs.delete(key)
@@ -101,6 +101,7 @@ export class Recorder {
       const by = note?.manager ? ` after a change by ${note.manager}` : ''
       this.#emit('Normal', 'DriftHealed', `${refText(ref)}${what} was put back${by}`, key)
     }
+    if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
     model.notes.delete(key)
     if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
   }
@@ -125,7 +126,7 @@ export class Recorder {
   #fail(key: string, ref: ObjectRef, step: Step, failure: ApiFailure): void {
     const model = this.#model
     const { random, clock } = this.#deps
-    const sent = step.kind === 'apply' ? step.doc : (model.wanted.get(key)?.sent ?? null)
+    const sent = step.kind === 'apply' ? (step.shaped?.of ?? step.doc) : (model.wanted.get(key)?.sent ?? null)
     const before = model.problems.get(key)
     const attempt = before?.kind === 'failed' && before.sent === sent ? before.attempt + 1 : 0
     const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)

@@ -3,6 +3,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
+import { isHookDocument } from '../../shared/kube/waves.ts'
 import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resources.ts'
@@ -12,6 +13,9 @@ import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/age
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
+import { heldLeaveFacts } from './ignore.ts'
+import { HookBook, type HookSpec } from './hooks.ts'
+import { isOrderReason } from './phases.ts'
 import type { Contact, Problem } from './situation.ts'
 import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
 
@@ -25,6 +29,7 @@ interface Unread {
   apiVersion: string
   doc: string
   problem: Problem
+  wave: number
 }
 
 interface RowMark {
@@ -53,6 +58,7 @@ export class ServiceModel {
   readonly notes = new Map<string, TimedNote>()
   readonly statuses = new Map<string, ObjectStatus>()
   readonly progressingSinceMs = new Map<string, number>()
+  readonly hooks: HookBook
   status: ServiceStatus | null = null
   refusal: PruneRefusal | null = null
   pruneWhy: string | null = null
@@ -73,9 +79,12 @@ export class ServiceModel {
   readonly dirty = new Set<string>()
   readonly touched = new Set<string>()
   #rowHashes = new Map<string, RowMark>()
+  #specs = new Map<string, HookSpec>()
+  #skipped = new Set<string>()
   #readWith = ''
 
-  constructor(id: ServiceId, inventory: readonly InventoryEntry[], progress: ServiceState) {
+  constructor(id: ServiceId, inventory: readonly InventoryEntry[], progress: ServiceState, facts?: ReadonlyMap<string, unknown>) {
+    this.hooks = new HookBook(facts)
     this.id = id
     this.key = serviceKey(id)
     this.progress = progress
@@ -99,7 +108,7 @@ export class ServiceModel {
 
   /** A gate opens by time, by other services, by a person: each turn asks again. */
   markGated(): void {
-    for (const [key, problem] of this.problems) if (problem.kind === 'gated') this.dirty.add(key)
+    for (const [key, problem] of this.problems) if (problem.kind === 'gated' && !isOrderReason(problem.reason)) this.dirty.add(key)
   }
 
   /** Objects that wait for `key`. */
@@ -115,20 +124,23 @@ export class ServiceModel {
   /** Inventory that no row of the revision asks for. */
   leaving(): string[] {
     const keys: string[] = []
-    for (const key of this.inventory.keys()) if (!this.wanted.has(key) && !this.unread.has(key)) keys.push(key)
+    const held = this.hooks.held()
+    for (const key of this.inventory.keys()) if (!this.wanted.has(key) && !this.unread.has(key) && !held.has(key)) keys.push(key)
     return keys
   }
 
   /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. */
   take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): void {
     const { row, objects } = revision
-    const full: WantedContext = { ...context, service: this.id, namespace: row.namespace }
-    const readWith = `${row.namespace ?? ''}`
+    const full: WantedContext = { ...context, service: this.id, namespace: row.namespace, ignore: row.ignore }
+    const readWith = canonicalJson([row.namespace, row.ignore])
     const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, RowMark>()
     const hashes = new Map<string, RowMark>()
     const [wantedBefore, unreadBefore] = [this.wanted, this.unread]
     this.wanted = new Map()
     this.unread = new Map()
+    this.#specs = new Map()
+    this.#skipped = new Set()
     for (const [rowId, doc] of objects) {
       // Not SHA-256: this tells a row from its own last state, in 4,000 rows of which one changed; who wrote it was proven before.
       const hash = Bun.hash(doc)
@@ -151,22 +163,41 @@ export class ServiceModel {
     if (canonicalJson(this.row?.sync) !== canonicalJson(row.sync)) this.#optionsChanged()
     this.#rowHashes = hashes
     this.#readWith = readWith
+    this.#order(row)
     this.row = row
     this.reading = { kind: 'complete', row }
+  }
+
+  /** What is in an order. */
+  #order(row: ServiceRow): void {
+    if (row.removal !== undefined) {
+      this.hooks.takeRemoval()
+      return
+    }
+    const waves = new Set<number>()
+    for (const { onlyIfAbsent, wave = 0 } of this.wanted.values()) if (!onlyIfAbsent) waves.add(wave)
+    for (const { wave } of this.unread.values()) waves.add(wave)
+    this.hooks.hasWaves = waves.size > 1
+    for (const key of this.#specs.keys()) this.problems.delete(key)
+    this.hooks.skipped = this.#skipped
+    this.hooks.take(this.#specs)
   }
 
   /** Before any complete revision was read: what was applied stays in force. */
   holdApplied(): void {
     if (this.row !== null) return
     for (const [key, { ref, apiVersion, appliedDoc }] of this.inventory) {
-      if (appliedDoc !== null) this.wanted.set(key, { key, ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false })
+      if (appliedDoc === null || isHookDocument(appliedDoc)) continue
+      const leave = heldLeaveFacts(appliedDoc, ref)
+      const wanted = { key, ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false }
+      this.wanted.set(key, leave === null ? wanted : { ...wanted, leave })
     }
     this.markAll()
   }
 
   /** Discovery changed: what no API served may be served now. True: something became wanted. */
   readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
-    const full: WantedContext = { ...context, service: this.id, namespace: this.row?.namespace }
+    const full: WantedContext = { ...context, service: this.id, namespace: this.row?.namespace, ignore: this.row?.ignore }
     const before = this.unread
     this.unread = new Map()
     let changed = false
@@ -176,6 +207,10 @@ export class ServiceModel {
         continue
       }
       const next = this.#read(unread.ref, unread.doc, full)
+      if (this.#specs.has(next) || this.#skipped.has(next)) {
+        this.#left(key)
+        if (this.row !== null) this.#order(this.row)
+      }
       if (!this.wanted.has(next)) continue
       changed = true
       if (next !== key) this.#left(key)
@@ -194,6 +229,14 @@ export class ServiceModel {
       this.wanted.set(wanted.key, applied === wanted.sent ? { ...wanted, sent: applied } : wanted)
       return wanted.key
     }
+    if (read.kind === 'hook') {
+      this.#specs.set(read.spec.key, read.spec)
+      return read.spec.key
+    }
+    if (read.kind === 'skipped') {
+      this.#skipped.add(refKey(read.ref))
+      return refKey(read.ref)
+    }
     const key = refKey(ref)
     const before = this.problems.get(key)
     const problem: Problem =
@@ -205,7 +248,8 @@ export class ServiceModel {
             attempt: before?.kind === 'unserved' ? before.attempt : 0,
             retryAtMs: before?.kind === 'unserved' ? before.retryAtMs : 0,
           }
-    this.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem })
+    const wave = read.kind === 'unserved' ? read.wave : 0
+    this.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem, wave })
     this.problems.set(key, problem)
     return key
   }

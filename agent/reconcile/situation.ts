@@ -2,6 +2,7 @@
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ApiFailure } from '../cluster/cluster.ts'
 import type { Owner } from './live-object.ts'
+import type { OtherFields } from './other-fields.ts'
 
 export type Problem =
   /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */
@@ -9,7 +10,7 @@ export type Problem =
   /** Its row cannot be applied as it is: waits for a new revision. */
   | { kind: 'unreadable'; message: string }
   /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
-  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number }
+  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number; /** It is being deleted: what holds it. */ going?: string }
   /** For another object of ours, or for its own deletion. An event of `on` ends it. */
   | { kind: 'waiting'; on: string; message: string }
   /** The picture of its kind is not whole. */
@@ -42,7 +43,9 @@ export const retryAtOf = (problem: Problem): number | null => {
 }
 
 /** What was found where an object is about to be applied for the first time. */
-export type Contact = { kind: 'absent' } | { kind: 'present'; owner: Owner; deleting: string | null }
+export type Contact =
+  | { kind: 'absent' }
+  | { kind: 'present'; owner: Owner; deleting: string | null /** Only set where somebody owns fields of it. */; others?: readonly OtherFields[] }
 
 export const namespaceKey = (name: string): string => `/Namespace//${name}`
 export const ownNamespaceKey = ({ namespace }: ObjectRef): string => namespaceKey(namespace)

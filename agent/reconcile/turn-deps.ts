@@ -1,4 +1,5 @@
 // What a turn of one service works with. Shared by all services: ports, what is known of the cluster, and the one index of who owns what.
+import { versionOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { EventStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -7,14 +8,18 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import { allOf, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
+import { type Leave, leaveOf } from './ignore.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
 import { changeGate } from './revision-gate.ts'
 import type { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
+import { othersIn } from './shaping.ts'
+import type { Wanted } from './wanted.ts'
 import type { Watches } from './watches.ts'
 
 export interface StatusUpdate {
@@ -58,6 +63,8 @@ export interface TurnDeps {
   isCurrent(): boolean
   /** A service has read its rows. */
   revisionRead(): void
+  /** What scales objects of ours. */
+  autoscalers: Autoscalers
   /** Watches follow the kinds of all inventories. */
   followKinds(): void
   /** Stopping, or another agent has the claim: nothing more is begun. */
@@ -86,6 +93,7 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     contests: model.contests,
     notes: model.notes,
     gate: gatesOf(model, deps),
+    leave: (wanted) => leaveNow(wanted, deps),
     view: (resource, key) => watches.view(resource, key),
     find: (group, version, kind) => kinds.find(group, version, kind),
     findAny: (group, version, kind) => kinds.findAny(group, version, kind),
@@ -95,4 +103,19 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     },
     nowMs: deps.clock.nowMs(),
   }
+}
+
+/** DR9, DR10: null for almost every object. */
+export function leaveNow(
+  { key, ref, apiVersion, leave }: Wanted,
+  { autoscalers, kinds, watches }: Pick<TurnDeps, 'autoscalers' | 'kinds' | 'watches'>,
+): Leave | null {
+  if (leave === undefined) return null
+  if (leave.scaled.length === 0) return leaveOf(leave, [])
+  const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
+  const others = lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null
+  return leaveOf(
+    leave,
+    autoscalers.of(key, others).map(({ part }) => part),
+  )
 }

@@ -1,9 +1,15 @@
 // A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that changed, never again.
+import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../shared/kube/apply-options.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { cleanObject, markObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
+import { orderOf } from '../../shared/kube/waves.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import type { IgnoreRule } from '../../shared/model/resources.ts'
+import { specOf } from './hook-run.ts'
+import type { HookSpec } from './hooks.ts'
+import { type LeaveFacts, leaveFacts } from './ignore.ts'
 import type { KindLookup } from './served-kinds.ts'
 
 export interface Wanted {
@@ -15,12 +21,21 @@ export interface Wanted {
   sent: string
   /** The service's own namespace (`sync.createNamespace`): made if nobody has it, left alone if somebody does, never pruned. */
   onlyIfAbsent: boolean
+  /** AO1; absent: applied plainly, as almost every object is. */
+  options?: ApplyOptions
+  /** What may be left to others; only set where there is something. */
+  leave?: LeaveFacts
+  /** OR3; only set where it is not 0. */
+  wave?: number
 }
 
 export type WantedRead =
   | { kind: 'wanted'; wanted: Wanted }
+  | { kind: 'hook'; spec: HookSpec }
+  /** An annotation says that it is not applied. */
+  | { kind: 'skipped'; ref: ObjectRef }
   /** No API serves it yet; `ref` is as the row says, since nobody knows whether it has a namespace. */
-  | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string }
+  | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number }
   | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string }
 
 export interface WantedContext {
@@ -28,6 +43,12 @@ export interface WantedContext {
   service: ServiceId
   /** Where namespaced objects go that name none. */
   namespace: string | undefined
+  /** NS3: objects of other namespaces than the service's are errors. */
+  enforceNamespace?: boolean | undefined
+  /** NS1: of the namespace that `createNamespace` makes. */
+  namespaceMarks?: { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
+  /** Rules of the service. */
+  ignore?: readonly IgnoreRule[] | undefined
   find(group: string, version: string, kind: string): KindLookup
 }
 
@@ -36,11 +57,16 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
   const parsed = parse(doc)
   if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'its row holds no Kubernetes object' }
   const { apiVersion, kind } = parsed
-  if (parsed.metadata.name === undefined) {
-    return { kind: 'unreadable', ref, apiVersion, message: 'it has no metadata.name (generateName cannot be applied); give it a name' }
+  const order = orderOf(parsed.metadata.annotations)
+  if (order.kind === 'malformed') return { kind: 'unreadable', ref, apiVersion, message: order.message }
+  if (parsed.metadata.name === undefined && (order.kind === 'ordinary' || parsed.metadata.generateName === undefined)) {
+    return { kind: 'unreadable', ref, apiVersion, message: 'it has no metadata.name (generateName is for hooks only); give it a name' }
   }
   const lookup = context.find(groupOf(apiVersion), versionOf(apiVersion), kind)
-  if (lookup.kind !== 'served') return { kind: 'unserved', ref, apiVersion, message: unservedText(apiVersion, kind, lookup) }
+  if (lookup.kind !== 'served') {
+    const wave = order.kind === 'skipped' ? 0 : order.wave
+    return { kind: 'unserved', ref, apiVersion, message: unservedText(apiVersion, kind, lookup), wave }
+  }
   const { verbs, namespaced } = lookup.resource
   if (!verbs.includes('patch') || !verbs.includes('watch')) {
     return {
@@ -50,8 +76,12 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
       message: `${kind} of ${apiVersion} cannot be patched and watched; take it out of the manifests`,
     }
   }
+  const read = readApplyOptions(parsed.metadata.annotations)
+  if (read.kind === 'wrong') return { kind: 'unreadable', ref, apiVersion, message: read.message }
   const { namespace: named, ...metadata } = parsed.metadata
   const namespace = named ?? context.namespace
+  const elsewhere = namespaced ? whyElsewhere(named, context) : null
+  if (elsewhere !== null) return { kind: 'unreadable', ref, apiVersion, message: elsewhere }
   if (namespaced && namespace === undefined) {
     return {
       kind: 'unreadable',
@@ -61,19 +91,43 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
     }
   }
   const placed = { ...parsed, metadata: namespaced && namespace !== undefined ? { ...metadata, namespace } : metadata }
-  return { kind: 'wanted', wanted: toWanted(placed, context, false) }
+  if (order.kind === 'skipped') return { kind: 'skipped', ref: { ...refOf(placed), name: placed.metadata.name ?? ref.name } }
+  if (order.kind === 'hook') return { kind: 'hook', spec: specOf(cleanObject(placed), ref, order) }
+  const plain = toWanted(placed, context, false)
+  const wanted = read.options === APPLY_PLAINLY ? plain : { ...plain, options: read.options }
+  return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
+}
+
+/** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
+function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
+  if (enforceNamespace !== true) return null
+  if (namespace === undefined) return 'sync.enforceNamespace keeps objects to the namespace of the service, which has none: set spec.namespace'
+  if (named === undefined || named === namespace) return null
+  return `it names the namespace ${named}, and sync.enforceNamespace keeps this service to ${namespace}: move it, or turn that off`
+}
+
+/** Of a document that was applied, by which it is held before any revision was read. */
+export function optionsOf(sent: string): ApplyOptions {
+  // Parsed only if it can say anything: this runs over all that a cluster has.
+  if (!sent.includes('/sync-options"') && !sent.includes('"kustomize.toolkit.fluxcd.io/')) return APPLY_PLAINLY
+  const read = readApplyOptions(parse(sent)?.metadata.annotations)
+  return read.kind === 'options' ? read.options : APPLY_PLAINLY
 }
 
 /** The namespace of a service; the keep mark travels with it, so that no removal ever takes it along. */
 export function wantedNamespace(name: string, context: WantedContext): Wanted {
-  const object: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations: { 'skerry.dev/prune': 'disabled' } } }
+  const { labels, annotations } = context.namespaceMarks ?? {}
+  const metadata = { name, ...(labels === undefined ? {} : { labels }), annotations: { ...annotations, 'skerry.dev/prune': 'disabled' } }
+  const object: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata }
   return toWanted(object, context, true)
 }
 
-function toWanted(object: K8sObject, { clusterId, service }: WantedContext, onlyIfAbsent: boolean): Wanted {
+function toWanted(object: K8sObject, { clusterId, service, ignore = [] }: WantedContext, onlyIfAbsent: boolean): Wanted {
   const ref = refOf(object)
   const sent = canonicalJson(markObject(cleanObject(object), clusterId, service))
-  return { key: refKey(ref), ref, apiVersion: object.apiVersion, stage: applyStage(ref), sent, onlyIfAbsent }
+  const leave = leaveFacts(object, ref, ignore)
+  const wanted = { key: refKey(ref), ref, apiVersion: object.apiVersion, stage: applyStage(ref), sent, onlyIfAbsent }
+  return leave === null ? wanted : { ...wanted, leave }
 }
 
 function parse(doc: string): K8sObject | null {

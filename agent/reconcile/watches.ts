@@ -10,6 +10,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource, Cluster, WatchEvent } from '../cluster/cluster.ts'
 import { isNewer, isRelevantChange, type LiveObject, liveObjectOf } from './live-object.ts'
+import { sameOthers } from './other-fields.ts'
 
 /** `unknown`: its watch has no full picture (not started, not synced, failed): nothing may be concluded. */
 export type LiveView = { kind: 'unknown' } | { kind: 'absent' } | { kind: 'present'; live: LiveObject }
@@ -22,6 +23,8 @@ export interface WatchSink {
   expected(resource: ApiResource): ObjectRef[]
   /** A relevant change; `object` is lent for the call and not kept. Null: it is gone, confirmed by a GET. */
   changed(key: string, live: LiveObject | null, object: K8sObject | null): void
+  /** Does it matter what others own of this object now? */
+  minds(key: string, live: LiveObject): boolean
   /** The picture of this resource became whole, or was lost. */
   turned(resource: ApiResource): void
 }
@@ -161,7 +164,10 @@ export class Watches {
     if (known !== undefined && !isNewer(object.metadata.resourceVersion ?? '', known.resourceVersion)) return
     const live = liveObjectOf(object, this.#deps.clock.nowMs())
     watch.objects.set(key, live)
-    if (watch.synced && isRelevantChange(known, live)) this.#deps.sink.changed(key, live, object)
+    if (!watch.synced) return
+    const { sink } = this.#deps
+    const isOthers = () => !sameOthers(known?.others, live.others) && sink.minds(key, live)
+    if (isRelevantChange(known, live) || isOthers()) this.#deps.sink.changed(key, live, object)
   }
 
   /** What the list did not bring, and should have: each is looked at before it counts as gone. */

@@ -109,6 +109,7 @@ function planView(objects: Record<string, Facts>, sync: Record<string, unknown> 
     findAny: lookup,
     takenBy: (key) => (objects[key]?.takenBy === undefined ? null : { project: 'web', service: objects[key].takenBy }),
     gate: OPEN,
+    leave: () => null,
     nowMs: NOW,
   }
 }

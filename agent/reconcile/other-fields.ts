@@ -1,0 +1,60 @@
+// Whose fields lie beside ours in a live object: kept with it as compact text, one copy for all objects that have the same, so that rules, yields and
+// take-overs can be judged at any time without the document. Most objects have none.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { MARKS_MANAGER } from '../cluster/rest-cluster.ts'
+import type { FieldsNode } from './owned-fields.ts'
+import { isOwnEntry } from './owned-fields.ts'
+
+/** One managedFields entry that is not ours, without its status. */
+export interface OtherFields {
+  manager: string
+  operation: string
+  subresource: string
+  /** JSON of its fieldsV1. */
+  fields: string
+}
+
+const NOBODY: readonly OtherFields[] = []
+const SHARED_MAX = 2_000
+const shared = new Map<string, readonly OtherFields[]>()
+
+/** Null: nobody else owns anything but status. */
+export function otherFieldsOf({ metadata }: K8sObject): readonly OtherFields[] | null {
+  const entries = metadata.managedFields
+  if (entries === undefined || entries.length < 2) if (entries?.[0] === undefined || isOwnEntry(entries[0])) return null
+  const found: OtherFields[] = []
+  for (const entry of entries ?? []) {
+    const { manager = '', operation = '', subresource = '', fieldsV1 } = entry
+    if (fieldsV1 === undefined || isOwnEntry(entry) || (manager === MARKS_MANAGER && subresource === '')) continue
+    const { 'f:status': _status, ...fields } = fieldsV1
+    if (Object.keys(fields).length > 0) found.push({ manager, operation, subresource, fields: canonicalJson(fields) })
+  }
+  return found.length === 0 ? null : oneCopy(found)
+}
+
+/** A full table is begun anew: then some are held twice, and nothing else is different. */
+function oneCopy(found: readonly OtherFields[]): readonly OtherFields[] {
+  const name = JSON.stringify(found)
+  const known = shared.get(name)
+  if (known !== undefined) return known
+  if (shared.size >= SHARED_MAX) shared.clear()
+  shared.set(name, found)
+  return found
+}
+
+export const sameOthers = (a: readonly OtherFields[] | undefined, b: readonly OtherFields[] | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
+
+export interface FieldTree {
+  manager: string
+  subresource: string
+  fields: FieldsNode
+}
+
+export const treesOf = (others: readonly OtherFields[] | null): FieldTree[] =>
+  (others ?? NOBODY).map(({ manager, subresource, fields }) => ({ manager, subresource, fields: JSON.parse(fields) as FieldsNode }))
+
+/** A field manager of Skerry itself. */
+export const isOurName = (manager: string): boolean => manager === FIELD_MANAGER || manager === MARKS_MANAGER
