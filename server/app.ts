@@ -24,6 +24,7 @@ import { problemResponse } from './http/problem.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
+import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
 import type { Store } from './store/store.ts'
 
@@ -88,6 +89,7 @@ function createElysia(deps: AppDeps) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(syncRoutes(admin))
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(historyRoutes(admin))

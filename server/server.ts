@@ -155,7 +155,7 @@ async function startOn(
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }
   const ingest = createIngest({ store, content, shards, sources, onPublished, clock, random, log, stopping: stopping.signal })
-  const reports = createFleetActions({ store, shards, ingest, clock, log, onClusterDeleted })
+  const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,
     onChanged: (keys) => {

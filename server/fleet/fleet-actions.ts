@@ -10,13 +10,16 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { Shards } from '../desired/shards.ts'
 import type { DeleteOutcome, FleetActions } from '../http/fleet-actions.ts'
 import type { Ingest } from '../ingest/ingest-loop.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
 import type { AgentRecord, Confirmation, ResourceKey, StatusWrite } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { pruneSubject, removeSubject } from './plan-service.ts'
+import { allowSync, planSync } from './sync-actions.ts'
 
 export interface FleetActionsDeps {
   store: Store
+  content: Pick<ContentStore, 'get'>
   shards: Pick<Shards, 'removeCluster'>
   ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged'>
   /** Its agent may no longer open sessions. */
@@ -62,6 +65,8 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       return true
     },
     confirm: (confirmationId, by) => confirm(deps, confirmationId, by),
+    planSync: (id, wanted) => planSync(deps, id, wanted),
+    allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys) {
       const others = keys.filter(({ kind }) => kind !== 'Cluster')
       if (others.length < keys.length) follow('Cluster changed', ingest.clustersChanged())

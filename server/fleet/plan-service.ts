@@ -5,6 +5,7 @@ import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Confirmation, DesiredService } from '../store/records.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
+import { lastAllowed } from './sync-plan.ts'
 import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
 
 export interface PlanInput {
@@ -84,14 +85,26 @@ export function planService(input: PlanInput): ServicePlan {
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
     const placedBy = placedByText(input.spec.targets)
     const wanted = wantedDocs(input.spec, input.render, commit)
-    for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, plan)
-    for (const { cluster, row } of kept) place(input, wanted, cluster, row, row.placedBy, plan)
+    const allowed = syncsAllowed(input.confirmations, input.render.digest, plan)
+    for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
+    for (const { cluster, row } of kept) place(input, wanted, cluster, row, row.placedBy, allowed, plan)
   }
   // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
   plan.finished = input.deleting && holders.every(({ cluster }) => gone.has(cluster.clusterId))
   plan.publishes.sort((a, b) => (a.cluster < b.cluster ? -1 : a.cluster > b.cluster ? 1 : 0))
   return plan
+}
+
+/** TG17: clusters in which a person said yes to this digest. What was said of another one is said of nothing. */
+function syncsAllowed(confirmations: PlanInput['confirmations'], digest: string, plan: ServicePlan): ReadonlySet<string> {
+  const allowed = new Set<string>()
+  for (const { kind, subject, token, names, confirmedMs } of confirmations.values()) {
+    if (kind !== 'sync' || (confirmedMs === null && token === digest)) continue
+    plan.close.push(subject)
+    if (token === digest) for (const name of names) allowed.add(name)
+  }
+  return allowed
 }
 
 function holdersOf(rows: ReadonlyMap<ClusterId, DesiredService>, clusters: readonly TargetCluster[]): Holder[] {
@@ -233,13 +246,20 @@ function commitOf(render: { commit: string; digest: string }, holders: readonly 
 }
 
 type Render = NonNullable<PlanInput['render']>
+/** What a person said of this digest in a cluster. */
+interface Yes {
+  prune: boolean
+  sync: boolean
+}
+
 /** `settled`: it is what the cluster holds. */
-type WantedDocs = (held: ServiceRow | null, pruneConfirmed: boolean) => { doc: ServiceRow; settled: boolean }
+type WantedDocs = (held: ServiceRow | null, yes: Yes) => { doc: ServiceRow; settled: boolean }
 
 function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string): WantedDocs {
-  const make = (pruneConfirmed: boolean) => (held: ServiceRow | null) => {
+  const make = (said: Yes) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
-    const yes = pruneConfirmed || before?.pruneConfirmed === digest
+    const yes = said.prune || before?.pruneConfirmed === digest
+    const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
     const doc: ServiceRow = {
       commit: before?.digest === digest ? before.commit : commit,
       digest,
@@ -251,13 +271,14 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
       ...(spec.health === undefined ? {} : { health: spec.health }),
       ...(spec.dependsOn === undefined ? {} : { dependsOn: spec.dependsOn }),
       ...(yes ? { pruneConfirmed: digest } : {}),
+      ...(synced === undefined ? {} : { synced }),
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
     }
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
   }
-  const [plain, confirmed] = [sharedBy(make(false)), sharedBy(make(true))]
-  return (held, pruneConfirmed) => (pruneConfirmed ? confirmed : plain)(held)
+  const byYes = sharedBy((said: string) => sharedBy(make({ prune: said.includes('prune'), sync: said.includes('sync') })))
+  return (held, { prune, sync }) => byYes(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}`)(held)
 }
 
 function place(
@@ -266,6 +287,7 @@ function place(
   cluster: TargetCluster,
   row: DesiredService | undefined,
   placedBy: string,
+  allowed: ReadonlySet<string>,
   plan: ServicePlan,
 ): void {
   const { id, render, confirmations } = input
@@ -273,7 +295,7 @@ function place(
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
-  const { doc, settled } = wanted(held, confirmed)
+  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) })
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy) return
   const what = held === null ? 'placed' : held.removal === undefined && held.digest === render.digest ? 'settled' : 'updated'

@@ -1,6 +1,7 @@
 // The port to what happens because of a write: targeting, removal orders, the guard. Routes ask, they never decide.
 import type { ServiceId } from '../../shared/model/ids.ts'
-import type { Confirmation, ResourceKey } from '../store/records.ts'
+import type { SyncAnswer, SyncPlanView, SyncRequest } from '../../shared/model/sync.ts'
+import type { ClusterRecord, Confirmation, ResourceKey } from '../store/records.ts'
 
 export type DeleteOutcome =
   | { kind: 'not_found' }
@@ -19,6 +20,10 @@ export interface FleetActions {
   deleteCluster(name: string, by: string): Promise<boolean>
   /** Null: nothing of that id waits. */
   confirm(id: string, by: string): Promise<Confirmation | null>
+  /** What a sync by hand would change in the wanted clusters. Null: there is no such service. */
+  planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
+  /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
+  allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
   /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
   onChanged(keys: readonly ResourceKey[]): void
 }

@@ -11,6 +11,7 @@ import { publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
+import { waitsForSync } from '../fleet/sync-plan.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { RenderState, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
@@ -199,10 +200,11 @@ async function publishPlanned(
     }
   }
   if (revised.length > 0) deps.onPublished?.(revised.length)
+  const waiting = publishes.some(({ doc }) => doc !== null && waitsForSync(doc))
   if (revised.length > 0 && rendering.kind === 'good') {
     const { commit, digest, count } = rendering
     deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
-    const message = `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}`
+    const message = `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
   }
   return events

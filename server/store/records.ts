@@ -192,8 +192,8 @@ export interface FleetEvent {
 export interface Confirmation {
   /** Short, typed by people: 6 letters and digits. */
   id: string
-  kind: 'remove_service' | 'leave_targets' | 'prune'
-  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `prune/<cluster id>/<project>/<name>`. */
+  kind: 'remove_service' | 'leave_targets' | 'prune' | 'sync'
+  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `prune/<cluster id>/<project>/<name>`, `sync/<project>/<name>/<of digest and clusters>`. */
   subject: string
   project: string
   service: string

@@ -65,6 +65,8 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
         note(`confirm ${id}`, by)
         return store.confirm(id, by, time.nowMs)
       },
+      planSync: async () => null,
+      allowSync: async () => null,
       onChanged: (keys: readonly ResourceKey[]) =>
         note(keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')),
     },
