@@ -29,7 +29,7 @@ async function agent(name: string, incarnation: number): Promise<ReconcileKit> {
   const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: name }
   const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
   const cluster = createRestCluster(credentials, deps)
-  const kit = createReconcileKit({ cluster, clock: systemClock, agentId: name, incarnation })
+  const kit = createReconcileKit({ cluster, clock: systemClock, agentId: name, incarnation, place: name })
   ends.push(async () => {
     await kit.stop()
     cluster.close()
@@ -71,3 +71,20 @@ test.each([
   },
   60_000,
 )
+
+test('CM5 RC7 an agent that starts again at its place writes nothing', async () => {
+  const kit = await agent('again', 4)
+  await until('it enforces', () => lastClaim(kit) === 'held' && kit.service()?.sync === 'Synced')
+  await kit.stop()
+  const since = server.auditMark()
+  kit.claims.length = 0
+  kit.start()
+  await until('it enforces again', () => lastClaim(kit) === 'held')
+  // What it would write it would write by now: a drift is healed within milliseconds.
+  await server.kubectl(['delete', 'configmap', 'one', '--wait=true'])
+  await until('it heals', async () => (await server.kubectl(['get', 'configmap', 'one', '--ignore-not-found', '-o', 'name'])) !== '')
+  const writes = server
+    .auditLines({ userAgent: 'again', verbs: WRITE_VERBS, since })
+    .map(({ verb, objectRef }) => `${verb} ${objectRef?.name}`)
+  expect(writes).toEqual(['patch one'])
+}, 60_000)
