@@ -59,7 +59,8 @@ function wrapsOf(root: Node): Wrap[] {
     const { op, args } = node
     if ((op !== 'call' && op !== 'rcall') || !Array.isArray(args)) {
       if (op === '+' && inMacro) throw new Refused('"+" inside of map, filter, all, exists or exists_one is not allowed: values could grow')
-      return walk(args, inMacro)
+      walk(args, inMacro)
+      return
     }
     const [name, ...others] = args as [string, ...unknown[]]
     if (!ALLOWED.has(name)) throw new Refused(`the function ${name} is not known here`)

@@ -12,8 +12,10 @@ export interface Health {
 
 /** One value for all: four thousand objects hold it. */
 export const HEALTHY: Health = { word: 'Healthy', reason: 'Healthy', message: '' }
-export const progressing = (reason: string, message: string): Health => ({ word: 'Progressing', reason, message })
-export const degraded = (reason: string, message: string): Health => ({ word: 'Degraded', reason, message })
+/** Controllers often leave the message out. */
+const spoken = (reason: string, message: string): string => message || `its controller says ${reason} and no more`
+export const progressing = (reason: string, message: string): Health => ({ word: 'Progressing', reason, message: spoken(reason, message) })
+export const degraded = (reason: string, message: string): Health => ({ word: 'Degraded', reason, message: spoken(reason, message) })
 export const suspended = (message: string): Health => ({ word: 'Suspended', reason: 'Suspended', message })
 
 export type Fields = Record<string, unknown>
