@@ -11,6 +11,8 @@ import { ownerOf } from './live-object.ts'
 import { otherFieldsOf } from './other-fields.ts'
 import { isOwnEntry } from './owned-fields.ts'
 import type { Step } from './plan.ts'
+import { takesPodsAlong } from './recreate.ts'
+import { takeAll } from './replace.ts'
 import { CALM, type Load, type RequestGate } from './request-gate.ts'
 import type { Contact } from './situation.ts'
 
@@ -20,7 +22,9 @@ export type StepResult =
   | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean }
   /** Deleted, let go, or never there. */
   | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
-  | { kind: 'deleting'; step: StepOf<'delete'>; finalizers: readonly string[] }
+  | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
+  /** AO4: gone, to be made again. */
+  | { kind: 'cleared'; step: StepOf<'recreate'> }
   | { kind: 'failed'; step: Step; failure: ApiFailure }
 
 export interface ExecuteDeps {
@@ -39,7 +43,8 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
   inspect: inspect,
   apply: async (step, { cluster }) => {
     const failure = step.shaped?.take ? await takeOver(cluster, step.resource, step.ref, step.shaped.take) : null
-    if (failure !== null) return { kind: 'failed', step, failure }
+    const trouble = failure ?? (step.replace === true ? await takeAll(cluster, step.resource, step.ref) : null)
+    if (trouble !== null) return { kind: 'failed', step, failure: trouble }
     const answer = await cluster.apply(step.resource, JSON.parse(step.doc) as K8sObject, { force: step.force })
     return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
   },
@@ -49,6 +54,19 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
       case 'gone':
       case 'replaced': // another object lives under this name: ours is gone
         return { kind: 'gone', step }
+      default:
+        return { ...answer, step }
+    }
+  },
+  recreate: async (step, { cluster }) => {
+    const answer = await cluster.delete(step.resource, step.ref, step.uid, { foreground: takesPodsAlong(step.ref) })
+    switch (answer.kind) {
+      case 'gone':
+        return { kind: 'cleared', step }
+      case 'replaced': {
+        const message = 'somebody made another object of this name while it was to be deleted'
+        return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
+      }
       default:
         return { ...answer, step }
     }

@@ -41,8 +41,7 @@ export function objectStatus(
 }
 
 function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number | null, nowMs: number): Health {
-  if (view.kind === 'unknown')
-    return { word: 'Unknown', reason: 'NotWatched', message: 'what the cluster holds of this kind is not known at the moment' }
+  if (view.kind === 'unknown') return { word: 'Unknown', reason: 'NotWatched', message: unknownText(view.failure) }
   if (view.kind === 'absent') return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster' }
   const { health } = view.live
   return sinceMs === null || deadlineMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
@@ -75,17 +74,14 @@ export function describeProblem(problem: Problem): { reason: string; message: st
       return { reason: 'Unreadable', message: problem.message }
     case 'owned':
       if (problem.going !== undefined)
-        return { reason: 'Waiting', message: `an object of this name that is not of this service: ${problem.going}; it is made when that is gone` }
+        return { reason: 'Waiting', message: `an object of this name is there still: ${problem.going}; this one is made when that is gone` }
       return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }
     case 'gated':
       return { reason: problem.reason, message: problem.message }
     case 'unknown':
-      return {
-        reason: 'NotWatched',
-        message: 'what the cluster holds of this kind is not known at the moment; it is looked at again by itself',
-      }
+      return { reason: 'NotWatched', message: unknownText(problem.failure) }
     case 'failed': {
       const { reason, next } = NEXT[problem.failure.kind]
       return { reason, message: `${problem.failure.message}; ${next}` }
@@ -103,6 +99,13 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     default:
       return exhaustive(problem)
   }
+}
+
+/** HE6: nothing of the kind is changed or deleted meanwhile, so whoever reads it wants to know why. */
+function unknownText(failure: ApiFailure | undefined): string {
+  const unknown = 'what the cluster holds of this kind is not known at the moment'
+  if (failure === undefined) return `${unknown}; it is looked at again by itself`
+  return `${unknown}: ${failure.message}; ${failure.kind === 'not_found' ? 'serve this kind again (its CRD or APIService), or take it out of Git; it is tried again' : NEXT[failure.kind].next}`
 }
 
 export interface ServiceFacts {

@@ -8,7 +8,9 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState, InventoryEntry } from '../state/agent-state.ts'
+import { actingAs } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
+import { endedBy, isCaused, type Lacking } from './causes.ts'
 import { describeDrift } from './drift.ts'
 import type { Taker } from './handover.ts'
 import { endOf } from './hook-run.ts'
@@ -16,11 +18,11 @@ import { HOOK_FACTS } from './hooks.ts'
 import { type Leave, leaveOf, type Scaled } from './ignore.ts'
 import type { LiveObject } from './live-object.ts'
 import type { OtherFields } from './other-fields.ts'
+import { readRecreates } from './recreate.ts'
 import { type KindLookup, learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
 import { settleShape } from './shape.ts'
 import { takeFor } from './shaping.ts'
-import { namespaceKey } from './situation.ts'
 import type { Wanted } from './wanted.ts'
 import { resourceKey, type WatchSink } from './watches.ts'
 
@@ -42,6 +44,8 @@ const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
 export class OwnedObjects implements WatchSink {
   /** Keyed by refKey. */
   readonly owners = new Map<string, ServiceId>()
+  /** Keys of services of which something failed that another object may be the cause of. */
+  readonly lacking = new Set<string>()
   readonly #deps: OwnedObjectsDeps
   readonly #models = new Map<string, ServiceModel>()
   /** Services whose prune waits for rows of others to be read. */
@@ -66,6 +70,7 @@ export class OwnedObjects implements WatchSink {
     if (known !== undefined) return known
     const { state } = this.#deps
     const model = new ServiceModel(id, state.inventory(id), state.serviceState(id), state.facts(id, HOOK_FACTS))
+    for (const [objectKey, note] of readRecreates(state, id)) model.recreates.set(objectKey, note)
     for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
     this.#models.set(key, model)
     return model
@@ -259,7 +264,7 @@ export class OwnedObjects implements WatchSink {
     model.mark(key)
     model.markWaiting(key)
     this.#deps.wake(model.key)
-    if (key.startsWith(namespaceKey(''))) this.#namespaceChanged(key)
+    this.causeChanged(key, live?.health.word === 'Healthy')
     if (key.startsWith(CRD_KEY) && live?.health.word === 'Healthy') {
       const { kinds } = this.#deps
       void learnKind(kinds, key.slice(CRD_KEY.length), this.#deps).then(() => this.#kindsLearned())
@@ -286,20 +291,34 @@ export class OwnedObjects implements WatchSink {
     return model ?? null
   }
 
-  /** What failed for want of this namespace may work now. */
-  #namespaceChanged(key: string): void {
-    const name = key.slice(namespaceKey('').length)
-    for (const model of this.#models.values()) {
-      let concerned = false
-      for (const [objectKey, problem] of model.problems) {
-        if (problem.kind !== 'failed' || !['namespace_missing', 'namespace_terminating'].includes(problem.failure.kind)) continue
-        if (model.wanted.get(objectKey)?.ref.namespace !== name) continue
-        model.problems.delete(objectKey)
-        model.mark(objectKey)
-        concerned = true
-      }
-      if (concerned) this.#deps.wake(model.key)
+  /** RC19 */
+  causeChanged(key: string, isHealthy: boolean): void {
+    if (this.lacking.size === 0) return
+    const isEnded = endedBy(key, isHealthy)
+    if (isEnded === null) return
+    for (const lackingKey of this.lacking) {
+      const model = this.#models.get(lackingKey)
+      if (model === undefined || !this.#retryCaused(model, isEnded)) this.lacking.delete(lackingKey)
     }
+  }
+
+  /** False: nothing is left of it that another object could be the cause of. */
+  #retryCaused(model: ServiceModel, isEnded: (lacking: Lacking) => boolean): boolean {
+    const acting = actingAs(model.sync(), model.row?.namespace)
+    const account = acting.kind === 'account' ? acting.account : null
+    let left = false
+    for (const [key, problem] of model.problems) {
+      if (problem.kind !== 'failed' || !isCaused(problem.failure.kind)) continue
+      const ref = (model.wanted.get(key) ?? model.inventory.get(key))?.ref
+      if (ref === undefined || !isEnded({ kind: problem.failure.kind, ref, account })) {
+        left = true
+        continue
+      }
+      model.problems.delete(key)
+      model.mark(key)
+      this.#deps.wake(model.key)
+    }
+    return left
   }
 
   /** RC16: a CRD became Established. What waited for a kind is tried when discovery shows it, or when asking for it was given up for now. */

@@ -15,6 +15,8 @@ export interface PruneOptions {
   uidsInForce(): ReadonlySet<string>
   /** Why it waits for the service that is to take it over, or null. */
   handover(key: string): string | null
+  /** NS2: the key of the namespace that goes with the service, or null. */
+  namespaceGoes?: string | null
   /** The whole service goes. */
   removal: boolean
   orphan: boolean
@@ -82,7 +84,7 @@ function judgeLeaving(
   view: PlanView,
   key: string,
   entry: InventoryEntry,
-  { wantedElsewhere, orphan, removal }: PruneOptions,
+  { wantedElsewhere, orphan, removal, namespaceGoes }: PruneOptions,
   uidsInForce: () => ReadonlySet<string>,
   allowed: Set<string>,
 ): Verdict {
@@ -95,7 +97,7 @@ function judgeLeaving(
   if (lookup.kind === 'stale') return problem({ kind: 'unknown' })
   const { resource } = lookup
   const found = view.view(resource, key)
-  if (found.kind === 'unknown') return problem({ kind: 'unknown' })
+  if (found.kind === 'unknown') return problem(found)
   if (found.kind === 'absent') return forget
   const { live } = found
   // PR10: the very object that a revision names in another group or version of its kind.
@@ -106,7 +108,8 @@ function judgeLeaving(
   const before = view.problems.get(key)
   if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
   const applied = appliedByUs ? marksOf(appliedDoc) : null
-  if (orphan || isKept(live, applied, ref, removal)) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
+  if (orphan || (key !== namespaceGoes && isKept(live, applied, ref, removal)))
+    return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
   if (live.pruneAllowed === true || allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
 }

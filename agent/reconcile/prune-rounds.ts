@@ -1,13 +1,15 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { refText, versionOf } from '../../shared/kube/object.ts'
 import { judgeHandover } from './handover.ts'
+import { isApart, isKeptAsMade } from './left-alone.ts'
+import { namespaceThatGoes } from './own-namespace.ts'
 import { guardPrune } from './prune-guard.ts'
 import { type PruneOptions, planPrune } from './prune-plan.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isInForce, othersIn } from './shaping.ts'
-import { planView, type TurnDeps } from './turn-deps.ts'
+import { accountTrouble, planView, type TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
 /** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
@@ -28,6 +30,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
       const handover = handovers.get(key)
       return handover === undefined ? null : judgeHandover(handover, deps.taker(handover))
     },
+    namespaceGoes: namespaceThatGoes({ id: model.id, row, clusterId: deps.clusterId, inventory: model.inventory, owners: deps.owners }),
     removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',
   }
@@ -45,7 +48,10 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     absorb(model, deps, plan.problems)
     const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
     const held =
-      older ?? removalWait(model, deps) ?? (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
+      older ??
+      accountTrouble(model)?.message ??
+      removalWait(model, deps) ??
+      (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
@@ -99,12 +105,13 @@ function firstNotReady(model: ServiceModel, deps: TurnDeps): string | null {
   for (const { ref, problem } of model.unread.values()) if (problem !== null) return `${refText(ref)} is applied`
   const view = planView(model, deps)
   for (const wanted of model.wanted.values()) {
-    const { key, ref, apiVersion, onlyIfAbsent } = wanted
+    const { key, ref, apiVersion } = wanted
     const applied = model.inventory.get(key)?.appliedDoc ?? null
-    if (onlyIfAbsent && applied === null) continue
+    if (isApart(wanted, applied)) continue
     const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
     const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
-    if (model.problems.has(key) || !isInForce(wanted, view.leave(wanted), othersIn(live), applied)) return `${refText(ref)} is applied`
+    if (model.problems.has(key) || (!isKeptAsMade(wanted) && !isInForce(wanted, view.leave(wanted), othersIn(live), applied)))
+      return `${refText(ref)} is applied`
     if (pruneWhen === 'applied') continue
     if (live.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
   }

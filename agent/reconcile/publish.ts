@@ -4,6 +4,7 @@ import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { leftAlone } from './left-alone.ts'
 import { leftText } from './left-text.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
 import { revisionGate, wakeDependents } from './revision-gate.ts'
@@ -48,6 +49,13 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     ]
   }
   const previous = model.statuses.get(key) ?? lastObject(deps, statusKey)
+  const alone = leftAlone(model.wanted.get(key), model.inventory.get(key), model.problems.get(key))
+  if (alone !== null) {
+    const status = { ...alone, sinceMs: previous?.reason === alone.reason ? previous.sinceMs : nowMs }
+    model.statuses.set(key, status)
+    model.progressingSinceMs.delete(key)
+    return [{ kind: 'object', key: statusKey, doc: status }]
+  }
   const view = viewOf(model, deps, key)
   const progressing = view.kind === 'present' && view.live.health.word === 'Progressing'
   if (!progressing) model.progressingSinceMs.delete(key)

@@ -176,6 +176,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     kinds,
     watches,
     gate: new RequestGate({ clock, signal }),
+    lacking: owned.lacking,
+    causeChanged: (key, isHealthy) => owned.causeChanged(key, isHealthy),
     clock,
     random,
     log,

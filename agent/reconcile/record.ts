@@ -1,5 +1,6 @@
 // Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
 // it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
+import { deletionText } from '../../shared/kube/deletion.ts'
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
@@ -7,9 +8,11 @@ import { exhaustive } from '../../shared/runtime/assert.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../cluster/cluster.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
+import { isCaused } from './causes.ts'
 import type { StepOf, StepResult } from './execute.ts'
 import { describeProblem } from './outcome.ts'
 import type { Step } from './plan.ts'
+import { forgetRecreate, refuseRecreate } from './recreate.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'
@@ -35,7 +38,13 @@ export class Recorder {
         for (const [key, contact] of result.contacts) model.contacts.set(key, contact)
         return
       case 'applied':
-        this.#takeApplied(result)
+        if (result.object.metadata.deletionTimestamp === undefined) this.#takeApplied(result)
+        else this.#takeDying(result)
+        break
+      case 'cleared':
+        this.#deps.watches.drop(result.step.resource, result.step.key)
+        model.problems.delete(result.step.key)
+        model.mark(result.step.key)
         break
       case 'gone':
         this.#takeGone(result.step)
@@ -90,7 +99,12 @@ export class Recorder {
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
     model.inventory.set(key, entry)
     if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) this.#applied.push(entry)
-    if (model.wanted.get(key)?.sent === (step.shaped?.of ?? doc)) model.problems.delete(key)
+    if (model.wanted.get(key)?.sent === (step.shaped?.of ?? doc)) {
+      model.problems.delete(key)
+      if (forgetRecreate(model, this.#deps.state, key)) {
+        this.#emit('Normal', 'Recreated', `${refText(ref)} was deleted and made again, because a field of it cannot be changed`, key)
+      }
+    }
     model.contacts.delete(key)
     model.touched.add(key)
     if (why === 'changed') model.progressingSinceMs.delete(key)
@@ -104,6 +118,19 @@ export class Recorder {
     if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
     model.notes.delete(key)
     if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
+    this.#deps.causeChanged(key, live.health.word === 'Healthy')
+  }
+
+  /** RC20: the API server says yes, and the object goes all the same. Its events tell when; who has no label of ours yet is looked at again. */
+  #takeDying({ step: { key, ref }, object }: Extract<StepResult, { kind: 'applied' }>): void {
+    const model = this.#model
+    const { clock, random } = this.#deps
+    const before = model.problems.get(key)
+    const attempt = before?.kind === 'owned' && before.going !== undefined ? before.attempt + 1 : 0
+    const retryAtMs = clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random)
+    model.problems.set(key, { kind: 'owned', owner: refText(ref), going: deletionText(object) ?? '', attempt, retryAtMs })
+    model.contacts.delete(key)
+    model.touched.add(key)
   }
 
   #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
@@ -115,6 +142,7 @@ export class Recorder {
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
     }
     this.#model.forget(key)
+    forgetRecreate(this.#model, this.#deps.state, key)
     this.#gone.push(ref)
   }
 
@@ -125,7 +153,7 @@ export class Recorder {
 
   #fail(key: string, ref: ObjectRef, step: Step, failure: ApiFailure): void {
     const model = this.#model
-    const { random, clock } = this.#deps
+    const { random, clock, state } = this.#deps
     const sent = step.kind === 'apply' ? (step.shaped?.of ?? step.doc) : (model.wanted.get(key)?.sent ?? null)
     const before = model.problems.get(key)
     const attempt = before?.kind === 'failed' && before.sent === sent ? before.attempt + 1 : 0
@@ -135,6 +163,9 @@ export class Recorder {
     model.problems.set(key, problem)
     model.contacts.delete(key)
     model.touched.add(key)
+    if (isCaused(failure.kind)) this.#deps.lacking.add(model.key)
+    if (failure.kind === 'immutable' && model.wanted.get(key)?.options !== undefined) model.dirty.add(key)
+    else if (terminal && model.wanted.get(key)?.sent === sent) refuseRecreate(model, state, key, failure.message)
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       this.#emit('Warning', 'Failed', `${refText(ref)}: ${describeProblem(problem).message}`, key)
     }

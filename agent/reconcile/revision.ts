@@ -81,6 +81,7 @@ export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
   const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
   for (const named of [model.wanted, model.unread]) {
     for (const [key, { ref, apiVersion }] of named) {
+      if (model.wanted.get(key)?.options?.touch === 'never') continue
       if (!model.inventory.has(key) && !deps.owners.has(key)) missing.push({ ref, apiVersion })
     }
   }

@@ -4,10 +4,11 @@ import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { execute } from './execute.ts'
 import { planApply, type Step } from './plan.ts'
 import { Recorder } from './record.ts'
+import { rememberRecreates } from './recreate.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'
-import { planView, type TurnDeps } from './turn-deps.ts'
+import { planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
 
 export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
   while (model.dirty.size > 0 && !isInterrupted(model, deps)) {
@@ -34,8 +35,9 @@ export async function carryOut(
   if (steps.length === 0) return
   const recorder = new Recorder(model, deps)
   const open = new Set(steps)
+  rememberRecreates(model, deps.state, steps)
   await execute(steps, {
-    cluster: deps.cluster,
+    cluster: serviceCluster(model, deps),
     gate: deps.gate,
     signal: deps.signal,
     isPreempted,

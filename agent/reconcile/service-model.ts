@@ -1,5 +1,6 @@
 // What the agent holds in memory of one service: the revision it is to be, the inventory it has, and what stands in the way. Filled from replica
 // and agent state, so that a restart with no network begins with all of it; nothing here is truth of its own.
+import { APPLY_PLAINLY } from '../../shared/kube/apply-options.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
@@ -13,11 +14,13 @@ import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/age
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
-import { heldLeaveFacts } from './ignore.ts'
 import { HookBook, type HookSpec } from './hooks.ts'
+import { heldLeaveFacts } from './ignore.ts'
+import { namespaceContext } from './own-namespace.ts'
 import { isOrderReason } from './phases.ts'
+import type { Recreate } from './recreate.ts'
 import type { Contact, Problem } from './situation.ts'
-import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
+import { optionsOf, readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
 
 export interface TimedNote extends DriftNote {
   atMs: number
@@ -58,6 +61,8 @@ export class ServiceModel {
   readonly notes = new Map<string, TimedNote>()
   readonly statuses = new Map<string, ObjectStatus>()
   readonly progressingSinceMs = new Map<string, number>()
+  /** Deleted to be made again, and not there yet. */
+  readonly recreates = new Map<string, Recreate>()
   readonly hooks: HookBook
   status: ServiceStatus | null = null
   refusal: PruneRefusal | null = null
@@ -132,8 +137,8 @@ export class ServiceModel {
   /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. */
   take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): void {
     const { row, objects } = revision
-    const full: WantedContext = { ...context, service: this.id, namespace: row.namespace, ignore: row.ignore }
-    const readWith = canonicalJson([row.namespace, row.ignore])
+    const full: WantedContext = { ...context, service: this.id, ...namespaceContext(row), ignore: row.ignore }
+    const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace])
     const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, RowMark>()
     const hashes = new Map<string, RowMark>()
     const [wantedBefore, unreadBefore] = [this.wanted, this.unread]
@@ -190,14 +195,22 @@ export class ServiceModel {
       if (appliedDoc === null || isHookDocument(appliedDoc)) continue
       const leave = heldLeaveFacts(appliedDoc, ref)
       const wanted = { key, ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false }
-      this.wanted.set(key, leave === null ? wanted : { ...wanted, leave })
+      const options = optionsOf(appliedDoc)
+      const held = options === APPLY_PLAINLY ? wanted : { ...wanted, options }
+      this.wanted.set(key, leave === null ? held : { ...held, leave })
     }
     this.markAll()
   }
 
   /** Discovery changed: what no API served may be served now. True: something became wanted. */
   readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
-    const full: WantedContext = { ...context, service: this.id, namespace: this.row?.namespace, ignore: this.row?.ignore }
+    const full: WantedContext = {
+      ...context,
+      service: this.id,
+      namespace: undefined,
+      ...(this.row === null ? {} : namespaceContext(this.row)),
+      ignore: this.row?.ignore,
+    }
     const before = this.unread
     this.unread = new Map()
     let changed = false

@@ -8,9 +8,10 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import { actingAs, clusterAs, unplacedAccount } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
-import { allOf, type Gate } from './gates.ts'
+import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import { type Leave, leaveOf } from './ignore.ts'
 import type { PlanView } from './plan.ts'
@@ -65,6 +66,10 @@ export interface TurnDeps {
   revisionRead(): void
   /** What scales objects of ours. */
   autoscalers: Autoscalers
+  /** Keys of services of which something failed that another object is the cause of. */
+  lacking: Set<string>
+  /** An object changed: what failed because of it is tried at once. */
+  causeChanged(key: string, isHealthy: boolean): void
   /** Watches follow the kinds of all inventories. */
   followKinds(): void
   /** Stopping, or another agent has the claim: nothing more is begun. */
@@ -77,12 +82,26 @@ export interface TurnDeps {
   flushReports(): void
 }
 
+/** IM1: the cluster as the service may change it. */
+export function serviceCluster(model: ServiceModel, { cluster, kinds }: TurnDeps): Cluster {
+  const lookup = kinds.find('', 'v1', 'ServiceAccount')
+  return clusterAs(cluster, actingAs(model.sync(), model.row?.namespace), lookup.kind === 'served' ? lookup.resource : null)
+}
+
+/** IM2 */
+export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAccount(actingAs(model.sync(), model.row?.namespace))
+
 /** Gates of a service, in the order in which a person would want to hear of them. */
-const gatesOf = (model: ServiceModel, deps: TurnDeps): Gate => allOf([changeGate(model, deps)])
+function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
+  const trouble = accountTrouble(model)
+  return trouble === null ? allOf([changeGate(model, deps)]) : () => trouble
+}
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
   const { kinds, watches, owners } = deps
   return {
+    recreates: model.recreates,
+    protect: model.row?.protect === true,
     id: model.id,
     clusterId: deps.clusterId,
     sync: model.sync(),

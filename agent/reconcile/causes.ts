@@ -1,0 +1,44 @@
+// Which failures may be over because an object changed that this agent watches: they are tried at once, without waiting for their backoff. Pure.
+import { type ObjectRef, parseRefKey } from '../../shared/kube/object.ts'
+import type { ApiFailure } from '../cluster/cluster.ts'
+import type { Account } from './acting.ts'
+
+type Lack = ApiFailure['kind']
+
+/** Failures that some object of the cluster is the cause of. */
+const CAUSED: ReadonlySet<Lack> = new Set(['forbidden', 'namespace_missing', 'namespace_terminating', 'webhook'])
+export const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
+
+/** What failed: with which answer, about which object, asked as whom. */
+export interface Lacking {
+  kind: Lack
+  ref: ObjectRef
+  account: Account | null
+}
+
+const RBAC = 'rbac.authorization.k8s.io'
+const ADMISSION = 'admissionregistration.k8s.io'
+const WORKLOADS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet'])
+
+/** RC19: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
+export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) => boolean) | null {
+  const cause = parseRefKey(key)
+  if (cause === null) return null
+  const { group, kind, namespace, name } = cause
+  const inside = ({ ref }: Lacking) => namespace === '' || ref.namespace === namespace
+  if (group === RBAC) return (lacking) => lacking.kind === 'forbidden' && lacking.account !== null && inside(lacking)
+  if (group === ADMISSION) return ({ kind: lack }) => lack === 'forbidden' || lack === 'webhook'
+  if (group === 'apps' && WORKLOADS.has(kind) && isHealthy) return ({ kind: lack }) => lack === 'webhook'
+  if (group !== '') return null
+  switch (kind) {
+    case 'Namespace':
+      return ({ kind: lack, ref }) => (lack === 'namespace_missing' || lack === 'namespace_terminating') && ref.namespace === name
+    case 'ServiceAccount':
+      return ({ kind: lack, account }) => lack === 'forbidden' && account?.namespace === namespace && account.name === name
+    case 'ResourceQuota':
+    case 'LimitRange':
+      return (lacking) => lacking.kind === 'forbidden' && inside(lacking)
+    default:
+      return null
+  }
+}
