@@ -19,6 +19,7 @@ import { KINDS, kindHelp } from './kinds.ts'
 import { addLocalCommands, type LocalCommands } from './local-commands.ts'
 import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, rotateServerKey } from './server-key.ts'
+import { sync } from './sync.ts'
 import { type OwnVersion, version } from './version.ts'
 
 export interface CliDeps {
@@ -154,6 +155,35 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .addOption(output())
     .addHelpText('before', examples('skerry confirm', 'skerry confirm k7f2qx'))
     .action((id, options) => confirm(context, id, options))
+
+  program
+    .command('sync')
+    .description('what waits in a service with sync.mode manual, object by object; asks, and lets exactly that be applied')
+    .argument('<service>', 'name, or service/name')
+    .addOption(projectOption())
+    .option('--cluster <name>', 'only in this cluster; may be repeated', collect, [] as string[])
+    .option('-l, --selector <labels>', 'only in clusters that have these labels: ring=canary')
+    .option('--dry-run', 'show the plan and do nothing')
+    .option('-y, --yes', 'do not ask')
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples(
+        'skerry sync web --dry-run',
+        'skerry sync web',
+        'skerry sync web --cluster ship-7 --cluster ship-8',
+        'skerry sync web -l ring=canary --yes',
+      ),
+    )
+    .addHelpText(
+      'after',
+      `
+The plan compares, in each cluster, what was synced there last with what it shall have now: names and numbers, no values.
+The yes is for exactly the revision that was shown: if Git goes on meanwhile, nothing is done and the exit code is 1.
+Drift is corrected to what is applied while a revision waits; nothing of it is pruned before.
+Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what was typed makes no sense.`,
+    )
+    .action((service, options, command) => sync(context, service, inProject(options, isGiven(command))))
 
   program
     .command('history')

@@ -181,6 +181,7 @@ const MEANING: Record<string, string> = {
   remove_service: 'The service is removed from these clusters',
   leave_targets: 'The service leaves these clusters',
   prune: 'These objects are deleted',
+  sync: 'The revision may be applied in these clusters',
 }
 
 const INSTEAD: Record<string, string> = {
