@@ -101,7 +101,7 @@ export function describeProblem(problem: Problem): { reason: string; message: st
   }
 }
 
-/** HE6: nothing of the kind is changed or deleted meanwhile, so whoever reads it wants to know why. */
+/** RC5: nothing of the kind is changed or deleted meanwhile, so whoever reads it wants to know why. */
 function unknownText(failure: ApiFailure | undefined): string {
   const unknown = 'what the cluster holds of this kind is not known at the moment'
   if (failure === undefined) return `${unknown}; it is looked at again by itself`

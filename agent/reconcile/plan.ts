@@ -147,7 +147,8 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   }
   const { resource } = lookup
   const live = view.view(resource, key)
-  if (live.kind === 'unknown' || entry === undefined) return problem({ kind: 'unknown' })
+  if (live.kind === 'unknown') return problem(live)
+  if (entry === undefined) return problem({ kind: 'unknown' })
   if (live.kind === 'present' && live.live.deleting !== null) {
     return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; it is made again when it is gone` })
   }
@@ -238,7 +239,7 @@ function judgeFirstContact(
 }
 
 /** Within this cluster the inventory says who owns an object, and it was asked before: a mark of another service of ours is a left-over. */
-const isAdoptable = ({ clusterId }: PlanView, owner: Owner): boolean =>
+export const isAdoptable = ({ clusterId }: PlanView, owner: Owner): boolean =>
   owner.kind === 'none' || (owner.kind === 'service' && owner.clusterId === clusterId)
 
 export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { owner }: LiveObject): boolean =>
@@ -256,7 +257,7 @@ function judgeDrift(view: PlanView, key: string, correct: Verdict): Verdict {
 }
 
 /** RC11: nothing is sent into a namespace of ours that is not Active; its event ends the wait. Namespaces of others are just tried. */
-function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
+export function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
   if (ref.namespace === '') return null
   const key = ownNamespaceKey(ref)
   const namespace = view.wanted.get(key)

@@ -14,7 +14,7 @@ export type Problem =
   /** For another object of ours, or for its own deletion. An event of `on` ends it. */
   | { kind: 'waiting'; on: string; message: string }
   /** The picture of its kind is not whole. */
-  | { kind: 'unknown' }
+  | { kind: 'unknown'; failure?: ApiFailure }
   /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
   | { kind: 'failed'; failure: ApiFailure; attempt: number; retryAtMs: number | null; sent: string | null }
   /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */

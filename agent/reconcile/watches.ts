@@ -8,12 +8,12 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { ApiResource, Cluster, WatchEvent } from '../cluster/cluster.ts'
+import type { ApiFailure, ApiResource, Cluster, WatchEvent } from '../cluster/cluster.ts'
 import { isNewer, isRelevantChange, type LiveObject, liveObjectOf } from './live-object.ts'
 import { sameOthers } from './other-fields.ts'
 
 /** `unknown`: its watch has no full picture (not started, not synced, failed): nothing may be concluded. */
-export type LiveView = { kind: 'unknown' } | { kind: 'absent' } | { kind: 'present'; live: LiveObject }
+export type LiveView = { kind: 'unknown'; /** What its watch was answered. */ failure?: ApiFailure } | { kind: 'absent' } | { kind: 'present'; live: LiveObject }
 const UNKNOWN: LiveView = { kind: 'unknown' }
 const ABSENT: LiveView = { kind: 'absent' }
 
@@ -42,6 +42,8 @@ interface Watch {
   resource: ApiResource
   objects: Map<string, LiveObject>
   synced: boolean
+  /** Why it is not; null: it is, or was not answered yet. */
+  failure: ApiFailure | null
   stop: AbortController
   /** Keys met since the last `reset`; null outside a list. */
   listed: Set<string> | null
@@ -72,7 +74,8 @@ export class Watches {
 
   view(resource: ApiResource, key: string): LiveView {
     const watch = this.#watches.get(resourceKey(resource))
-    if (watch === undefined || !watch.synced) return UNKNOWN
+    if (watch === undefined) return UNKNOWN
+    if (!watch.synced) return watch.failure === null ? UNKNOWN : { kind: 'unknown', failure: watch.failure }
     const live = watch.objects.get(key)
     return live === undefined ? ABSENT : { kind: 'present', live }
   }
@@ -107,7 +110,7 @@ export class Watches {
   }
 
   #start(key: string, resource: ApiResource): void {
-    const watch: Watch = { resource, objects: new Map(), synced: false, stop: new AbortController(), listed: null }
+    const watch: Watch = { resource, objects: new Map(), synced: false, failure: null, stop: new AbortController(), listed: null }
     this.#watches.set(key, watch)
     void this.#run(watch)
   }
@@ -148,13 +151,20 @@ export class Watches {
         void this.#finishList(watch)
         return
       case 'failed':
-        if (!watch.synced) return // the adapter tells the log, once for an outage
-        watch.synced = false
-        this.#deps.sink.turned(watch.resource)
+        this.#fail(watch, event.failure)
         return
       default:
         exhaustive(event)
     }
+  }
+
+  /** The adapter tells the log, once for an outage; a person is told again when the reason is another. */
+  #fail(watch: Watch, failure: ApiFailure): void {
+    const isKnown = !watch.synced && watch.failure?.kind === failure.kind && watch.failure.status === failure.status
+    if (isKnown) return
+    watch.synced = false
+    watch.failure = failure
+    this.#deps.sink.turned(watch.resource)
   }
 
   #put(watch: Watch, object: K8sObject): void {
@@ -184,6 +194,7 @@ export class Watches {
     }
     if (watch.stop.signal.aborted || this.#deps.signal.aborted) return
     watch.synced = true
+    watch.failure = null
     sink.turned(watch.resource)
   }
 
