@@ -1,12 +1,12 @@
 // What is kept of a live object: enough to judge it, never the document itself. Four thousand of these are two megabytes.
 import { deletionText } from '../../shared/kube/deletion.ts'
 import { otherOwner } from '../../shared/kube/foreign-owners.ts'
-import { HEALTHY, type Health, healthOf } from '../../shared/kube/health.ts'
+import { HEALTHY, type Health, type HealthOptions, healthOf } from '../../shared/kube/health.ts'
 import { allowsPrune, keepMark } from '../../shared/kube/keep-marks.ts'
 import { parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
-import { type OtherFields, otherFieldsOf } from './other-fields.ts'
 import { type LiveRun, liveRunOf } from './hook-run.ts'
+import { type OtherFields, otherFieldsOf } from './other-fields.ts'
 import { ownedHash } from './owned-fields.ts'
 import { workloadImages } from './workload-images.ts'
 
@@ -61,9 +61,10 @@ function serviceOwner({ clusterId, project, service }: { clusterId: string; proj
 }
 
 /** `nowMs` is for the few health rules that wait a moment before they judge. */
-export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
+export function liveObjectOf(object: K8sObject, nowMs: number, optionsOf?: (owner: Owner) => HealthOptions | undefined): LiveObject {
   const otherMark = otherOwner(object.metadata, refOf(object))
-  const health = healthOf(object, nowMs)
+  const owner = ownerOf(object)
+  const health = healthOf(object, nowMs, optionsOf?.(owner))
   const run = liveRunOf(object, health)
   const others = otherFieldsOf(object)
   return {
@@ -74,7 +75,7 @@ export function liveObjectOf(object: K8sObject, nowMs: number): LiveObject {
     deleting: deletionText(object),
     keep: keepMark(object.metadata.annotations),
     ...(allowsPrune(object.metadata.annotations) ? { pruneAllowed: true } : {}),
-    owner: ownerOf(object),
+    owner,
     ...(otherMark === null ? {} : { otherMark }),
     ...(others === null ? {} : { others }),
     ...(run === undefined ? {} : { run }),

@@ -7,6 +7,7 @@ import type { HealthWord, ObjectStatus, PruneRefusal, ServiceStatus, SyncWord } 
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../cluster/cluster.ts'
 import type { ServiceProgress, ServiceState } from '../state/agent-state.ts'
+import type { PhaseWords } from './phases.ts'
 import type { Problem } from './situation.ts'
 import type { LiveView } from './watches.ts'
 
@@ -115,6 +116,8 @@ export interface ServiceFacts {
     | { kind: 'incomplete'; why: string }
     | { kind: 'unclaimed' }
   objects: ReadonlyArray<{ ref: ObjectRef; status: ObjectStatus /** Named by the revision: counted. */; desired: boolean }>
+  /** Which hook or wave holds something back; absent: none. */
+  phase?: PhaseWords | null
   /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
   leaving: { count: number; why: string } | null
   refusal: PruneRefusal | null
@@ -131,10 +134,9 @@ const SYNC_ORDER: readonly SyncWord[] = ['Synced', 'Unknown', 'OutOfSync']
 
 export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | null, nowMs: number): ServiceStatus {
   const counted = facts.objects.filter(({ desired }) => desired)
-  const health = worst(
-    HEALTH_ORDER,
-    facts.objects.map(({ status }) => status.health),
-  )
+  const ofObjects = facts.objects.map(({ status }) => status.health)
+  // HK3: a hook that failed may have left no object.
+  const health = worst(HEALTH_ORDER, facts.phase?.failed ? [...ofObjects, 'Degraded'] : ofObjects)
   const objectsSync = worst(
     SYNC_ORDER,
     facts.objects.map(({ status }) => status.sync),
@@ -178,10 +180,14 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
     }
   }
   if (facts.held) return { sync: 'OutOfSync', reason: facts.held.reason, message: facts.held.message }
+  const { phase } = facts
+  if (phase?.holdsBack) return { sync: sync === 'Unknown' ? 'Unknown' : 'OutOfSync', reason: phase.reason, message: phase.message }
   const wrong = worstFirst(facts, sync, health)
   if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
+  if (phase?.failed) return { sync, reason: phase.reason, message: phase.message }
   if (leaving !== null) return { sync: 'OutOfSync', reason: 'PrunePending', message: leaving.why }
+  if (phase) return { sync, reason: phase.reason, message: phase.message }
   if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }
   return { sync, reason: 'Synced', message: '' }
 }

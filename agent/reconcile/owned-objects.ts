@@ -173,7 +173,8 @@ export class OwnedObjects implements WatchSink {
     }
     for (const model of this.#models.values()) {
       add(model.wanted.values(), (...args) => kinds.find(...args))
-      add(model.hooks.specs.values(), (...args) => kinds.find(...args))
+      const { specs, farewell } = model.hooks
+      add((model.row?.removal === undefined ? specs : farewell).values(), (...args) => kinds.findAny(...args))
       add(model.inventory.values(), (...args) => kinds.findAny(...args))
     }
     follow(resources)

@@ -3,6 +3,7 @@ import { otherOwner } from '../../shared/kube/foreign-owners.ts'
 import { allowsPrune, keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../shared/kube/object.ts'
 import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../shared/kube/order.ts'
+import { waveOfDocument } from '../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
 import type { LiveObject } from './live-object.ts'
 import { isOurs, note, type PlanView, problem, type Step, type Verdict } from './plan.ts'
@@ -58,8 +59,21 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
     else pending.push(entry.ref)
   }
   const open = [...doomed.map(({ ref }) => ref), ...pending]
-  const steps = nextToGo(quiet, doomed, [...pending, ...handedOver])
+  const isInWave = lastWave(view, open)
+  const steps = nextToGo(
+    quiet,
+    doomed.filter(({ ref }) => isInWave(ref)),
+    [...pending.filter(isInWave), ...handedOver],
+  )
   return { doomed: open.sort(comparePrune), allowed, steps, problems, awaitsTaker: handedOver.length > 0 }
+}
+
+/** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave. */
+function lastWave(view: PlanView, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
+  const waveOf = (ref: ObjectRef) => waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
+  let last = Number.NEGATIVE_INFINITY
+  for (const ref of open) last = Math.max(last, waveOf(ref))
+  return (ref) => waveOf(ref) === last
 }
 
 function lazily<T>(make: () => T): () => T {

@@ -4,6 +4,7 @@ import { judgeHandover } from './handover.ts'
 import { isApart, isKeptAsMade } from './left-alone.ts'
 import { namespaceThatGoes } from './own-namespace.ts'
 import { guardPrune } from './prune-guard.ts'
+import { pruneHold } from './phases.ts'
 import { type PruneOptions, planPrune } from './prune-plan.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
@@ -51,6 +52,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
       older ??
       accountTrouble(model)?.message ??
       removalWait(model, deps) ??
+      orderHold(model) ??
       (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
@@ -58,10 +60,14 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen)
   }
   if (model.leaving().length === 0) {
-    model.pruneWhy = null
+    model.pruneWhy = model.hooks.farewellWhy
     model.refusal = null
   }
 }
+
+/** OR5, HK10. */
+const orderHold = ({ hooks, row }: ServiceModel): string | null =>
+  row?.removal === undefined ? pruneHold(hooks.position) : row.removal.policy === 'prune' ? hooks.farewellWhy : null
 
 /** Null: go. Else why nothing is deleted now. */
 function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeof guardPrune>[0]['prune']): string | null {

@@ -8,6 +8,7 @@ import { leftAlone } from './left-alone.ts'
 import { leftText } from './left-text.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
 import { revisionGate, wakeDependents } from './revision-gate.ts'
+import { phaseWords } from './phases.ts'
 import type { ServiceModel } from './service-model.ts'
 import { othersIn } from './shaping.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
@@ -115,9 +116,12 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
   const desired = [...model.wanted.keys(), ...model.unread.keys()]
-  const isApplied = desired.every((key) => !model.problems.has(key)) && model.dirty.size === 0
+  const { position } = model.hooks
+  const isApplied = desired.every((key) => !model.problems.has(key)) && model.dirty.size === 0 && position?.applied !== false
   if (!isApplied) return
-  const isHealthy = desired.every((key) => ['Healthy', 'Suspended', undefined].includes(model.statuses.get(key)?.health))
+  // HK3: post-sync hooks are part of being healthy.
+  const isPast = position === null || position.phase === 'done'
+  const isHealthy = isPast && desired.every((key) => ['Healthy', 'Suspended', undefined].includes(model.statuses.get(key)?.health))
   const applied = progress.applied?.digest === row.digest ? progress.applied : point
   const healthy = isHealthy && progress.healthy?.digest !== row.digest ? point : progress.healthy
   if (applied === progress.applied && healthy === progress.healthy) return
@@ -157,11 +161,12 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
   return {
     revision:
       reading.kind === 'complete'
-        ? { kind: 'complete', commit: reading.row.commit, digest: reading.row.digest, count: reading.row.count }
+        ? { kind: 'complete', commit: reading.row.commit, digest: reading.row.digest, count: reading.row.count - model.hooks.count() }
         : reading.kind === 'incomplete'
           ? { kind: 'incomplete', why: reading.why }
           : { kind: 'unclaimed' },
     objects,
+    phase: phaseWords(model.hooks.position),
     leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy },
     refusal: model.refusal,
     held: model.held,

@@ -12,13 +12,14 @@ import { Autoscalers } from './autoscalers.ts'
 import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
 import { Dependents } from './dependents.ts'
+import { HealthChoices } from './health-choices.ts'
 import { OwnedObjects } from './owned-objects.ts'
+import { farewellRounds, phaseRounds } from './phase-rounds.ts'
 import { pruneRounds } from './prune-rounds.ts'
 import { publish, touchOverdue } from './publish.ts'
 import { recallInventory } from './recall.ts'
 import { RequestGate } from './request-gate.ts'
 import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
-import { applyRounds } from './rounds.ts'
 import { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
 import type { TurnDeps } from './turn-deps.ts'
@@ -77,6 +78,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       }
       await discoverFirst(deps, turnDeps.kinds, signal)
       if (signal.aborted) return
+      await turnDeps.healthChoices.load(deps.state)
       owned.load()
       const { agentId: agent, incarnation } = deps.identity
       const onChange = (claim: ClaimState) => {
@@ -100,8 +102,10 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything
-    await applyRounds(model, deps)
+    await phaseRounds(model, deps) // OR3: phases, waves, stages
+    await farewellRounds(model, deps, 'pre-delete')
     await pruneRounds(model, deps) // PR1: past the guard, after health
+    if (model.row?.removal !== undefined && (await farewellRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
   } while (model.revisionPending && !deps.isHalted()) // RC14
   finishRemoval(model, deps)
   const objects = model.touched.size
@@ -114,6 +118,7 @@ function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   if (model.inventory.size > 0) return
   const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
   if (order !== undefined && model.recalledOrderMs !== order.atMs) return
+  if (order !== undefined && model.row?.restored !== true && model.hooks.awaitsFarewell(order)) return // HK10
   if (order !== undefined && model.removedOrderMs !== order.atMs) {
     model.removedOrderMs = order.atMs
     const message = `${model.key} was removed (${order.policy})`
@@ -167,7 +172,9 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     signal,
     changed: (targets) => owned.rescaled(targets),
   })
-  const watches = new Watches({ cluster, clock, random, log, signal, sink: owned })
+  const healthChoices = new HealthChoices()
+  const healthOptions = healthChoices.of.bind(healthChoices)
+  const watches = new Watches({ cluster, clock, random, log, signal, sink: owned, healthOptions })
   const turnDeps: TurnDeps = {
     replica,
     state,
@@ -187,6 +194,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     dependents: new Dependents(),
     modelOf: (key) => owned.known(key),
     autoscalers,
+    healthChoices,
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
     wakeWhenRead: (model) => owned.wakeWhenRead(model),

@@ -10,7 +10,9 @@ import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'
 import { planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
 
-export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
+/** True: something was sent, so that others may have their turn. */
+export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<boolean> {
+  let sent = false
   while (model.dirty.size > 0 && !isInterrupted(model, deps)) {
     const keys = [...model.dirty]
     model.dirty.clear()
@@ -18,8 +20,10 @@ export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<
     absorb(model, deps, plan.problems)
     for (const [key, contest] of plan.contests) model.contests.set(key, contest)
     for (const key of plan.later) model.dirty.add(key)
+    sent ||= plan.steps.length > 0
     await carryOut(model, deps, plan.steps)
   }
+  return sent
 }
 
 /** RC14: a newer revision pre-empts at the next object. */

@@ -183,6 +183,12 @@ export class ServiceModel {
     for (const { onlyIfAbsent, wave = 0 } of this.wanted.values()) if (!onlyIfAbsent) waves.add(wave)
     for (const { wave } of this.unread.values()) waves.add(wave)
     this.hooks.hasWaves = waves.size > 1
+    // What was well before this start is not put in order again; what comes back later is.
+    if (this.row?.digest !== row.digest) {
+      const { applied, healthy } = this.progress
+      const wasWell = this.row === null && applied?.digest === row.digest && healthy?.digest === row.digest
+      this.hooks.finished = wasWell ? row.digest : null
+    }
     for (const key of this.#specs.keys()) this.problems.delete(key)
     this.hooks.skipped = this.#skipped
     this.hooks.take(this.#specs)

@@ -13,7 +13,9 @@ import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
+import type { HealthChoices } from './health-choices.ts'
 import { type Leave, leaveOf } from './ignore.ts'
+import { orderGate } from './phases.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
 import { changeGate } from './revision-gate.ts'
@@ -64,6 +66,8 @@ export interface TurnDeps {
   isCurrent(): boolean
   /** A service has read its rows. */
   revisionRead(): void
+  /** How services want the health of their objects told. */
+  healthChoices: HealthChoices
   /** What scales objects of ours. */
   autoscalers: Autoscalers
   /** Keys of services of which something failed that another object is the cause of. */
@@ -94,7 +98,7 @@ export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAc
 /** Gates of a service, in the order in which a person would want to hear of them. */
 function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
   const trouble = accountTrouble(model)
-  return trouble === null ? allOf([changeGate(model, deps)]) : () => trouble
+  return trouble === null ? allOf([changeGate(model, deps), orderGate(model.hooks.position, model.inventory)]) : () => trouble
 }
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
