@@ -80,6 +80,7 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['relabelled', 'changes', (store) => store.applyResource(service('web'), { labels: { a: 'b' }, spec: '{"a":1}', nowMs: 2 })],
     ['unchanged', 'idle', (store) => store.applyResource(service('web'), { labels: { a: 'b' }, spec: '{"a":1}', nowMs: 3 })],
     ['conflict', 'idle', (store) => store.applyResource(service('web'), { labels: {}, spec: '{}', ifVersion: 999, nowMs: 3 })],
+    ['a circle', 'idle', (store) => write(store, service('web'), '{"dependsOn":[{"name":"web"}]}')],
   ],
   markDeleting: [
     written,

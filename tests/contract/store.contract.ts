@@ -22,11 +22,78 @@ export function storeContract(name: string, create: () => Promise<Store>): void 
     const harness: StoreHarness = { store: () => store }
 
     describe('resources', () => resourceContract(harness))
+    describe('dependencies', () => dependencyContract(harness))
     describe('sources', () => sourceContract(harness))
     describe('desired', () => desiredContract(harness))
     describe('clusters and agents', () => agentContract(harness))
     describe('status and events', () => statusContract(harness))
     describe('people', () => peopleContract(harness))
+  })
+}
+
+const dependsOn = (...names: string[]) =>
+  JSON.stringify({
+    dependsOn: names.map((text) => (text.includes('/') ? { project: text.split('/')[0], name: text.split('/')[1] } : { name: text })),
+  })
+
+/** TG15: each write looks at what is committed when it is. */
+function dependencyContract({ store }: StoreHarness): void {
+  test.each([
+    ['itself', [], ['a', 'a'], ['default/a', 'default/a'], 0],
+    ['one that depends on it', [['b', 'a']], ['a', 'b'], ['default/a', 'default/b', 'default/a'], 0],
+    ['itself, its own project named', [], ['a', 'default/a'], ['default/a', 'default/a'], 0],
+    [
+      'a long way, over projects',
+      [
+        ['b', 'net/c'],
+        ['net/c', 'd'],
+        ['net/d', 'default/a'],
+      ],
+      ['a', 'x', 'b'],
+      ['default/a', 'default/b', 'net/c', 'net/d', 'default/a'],
+      1,
+    ],
+    [
+      'the shortest of two',
+      [
+        ['b', 'c', 'a'],
+        ['c', 'a'],
+      ],
+      ['a', 'c', 'b'],
+      ['default/a', 'default/c', 'default/a'],
+      0,
+    ],
+  ] as const)('TG15 a service that depends on %s is refused, and nothing is written', async (_, before, [from, ...to], cycle, entry) => {
+    const key = (text: string) => service(text.split('/').at(-1) ?? '', text.includes('/') ? text.split('/')[0] : undefined)
+    for (const [name, ...others] of before) expect(await write(store(), key(name), dependsOn(...others))).toMatchObject({ kind: 'created' })
+    expect(await write(store(), key(from), dependsOn(...to))).toEqual({ kind: 'cycle', cycle: [...cycle], entry })
+    expect(await store().getResource(key(from))).toBeNull()
+  })
+
+  test('TG15 what does not exist, a diamond, and the same name in another project are no circle', async () => {
+    expect(await write(store(), service('a'), dependsOn('b', 'c', 'none'))).toMatchObject({ kind: 'created' })
+    for (const name of ['b', 'c']) expect(await write(store(), service(name), dependsOn('d'))).toMatchObject({ kind: 'created' })
+    expect(await write(store(), service('d'), dependsOn('other/a'))).toMatchObject({ kind: 'created' })
+    expect(await write(store(), service('a', 'other'))).toMatchObject({ kind: 'created' })
+  })
+
+  test('TG15 of two writes at once that close a circle together, one is refused', async () => {
+    const kinds = (await Promise.all([write(store(), service('a'), dependsOn('b')), write(store(), service('b'), dependsOn('a'))])).map(
+      ({ kind }) => kind,
+    )
+    expect(kinds.sort()).toEqual(['created', 'cycle'])
+  })
+
+  test('TG15 what closes no circle any more is taken', async () => {
+    await write(store(), service('b'), dependsOn('a'))
+    await write(store(), service('a'), '{}')
+    await store().deleteResource(service('b'))
+    await write(store(), service('a'), dependsOn('b'))
+    expect(await write(store(), service('a'), dependsOn('b'))).toMatchObject({ kind: 'unchanged' })
+    expect(await write(store(), service('b'), dependsOn())).toMatchObject({ kind: 'created' })
+    expect(await write(store(), service('b'), dependsOn('a'))).toMatchObject({ kind: 'cycle' })
+    expect(await write(store(), service('a'), dependsOn())).toMatchObject({ kind: 'configured' })
+    expect(await write(store(), service('b'), dependsOn('a'))).toMatchObject({ kind: 'configured' })
   })
 }
 
