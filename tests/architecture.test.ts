@@ -155,6 +155,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/fleet/sync-actions.ts': 'reads what the plan of a sync is made of, and writes a yes down',
   'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
   'server/fleet/restore-actions.ts': 'reads what the plan is made of, and carries out a yes',
+  'agent/reconcile/health-choices.ts': 'compiles the health rules of services, whose library is loaded for the first one',
   'agent/reconcile/claim-keeper.ts': 'keeps the claim object through the port',
   'agent/reconcile/recall.ts': 'looks for marked objects through the port, once',
   'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',

@@ -12,7 +12,9 @@ import { Autoscalers } from './autoscalers.ts'
 import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
 import { Dependents } from './dependents.ts'
+import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts'
 import { HealthChoices } from './health-choices.ts'
+import { Holds } from './hold.ts'
 import { OwnedObjects } from './owned-objects.ts'
 import { farewellRounds, phaseRounds } from './phase-rounds.ts'
 import { pruneRounds } from './prune-rounds.ts'
@@ -22,6 +24,7 @@ import { RequestGate } from './request-gate.ts'
 import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
 import { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
+import { type ServiceWindows, TimeGates, type WindowSource } from './time-gates.ts'
 import type { TurnDeps } from './turn-deps.ts'
 import { Watches } from './watches.ts'
 import { WorkQueue } from './work-queue.ts'
@@ -37,6 +40,8 @@ export interface ReconcilerDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** Windows of services; absent: none. */
+  windowsOf?: WindowSource
   /** PR7: since this process started the server confirmed the replica, or brought a newer one. Absent: nobody could have set it back. */
   isCurrent?(): boolean
   /** Told of every change of the claim. */
@@ -52,12 +57,15 @@ export interface Reconciler {
   revisionsChanged(services: readonly ServiceId[]): void
   /** `isCurrent` is true from now on. */
   becameCurrent(): void
+  /** What a person at the site asks for. */
+  order(order: EdgeOrder): EdgeAnswer
   /** Runs until the signal aborts, and lets begun requests finish. */
   run(signal: AbortSignal): Promise<void>
 }
 
 /** Services that have their turn at the same time; requests are bounded by the gate. */
 const TURNS_MAX = 4
+const NO_WINDOWS: ServiceWindows = { windows: [] }
 const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
 /** Objects of a turn after which there is memory to give back. */
 const LARGE_TURN_OBJECTS = 500
@@ -67,11 +75,16 @@ const BROKEN_TURN_WAIT_MS = 30_000
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
   let wakeAll: () => void = () => {}
+  let carryOut: (order: EdgeOrder) => EdgeAnswer = () => ({
+    kind: 'refused',
+    message: 'the agent does not enforce yet; ask again when it does',
+  })
   return {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
+    order: (order) => carryOut(order),
     run: async (signal) => {
-      const { owned, turnDeps, queue } = assemble(deps, signal)
+      const { owned, turnDeps, queue, holds } = assemble(deps, signal)
       wakeServices = (services) => owned.revisionsChanged(services)
       wakeAll = () => {
         for (const id of deps.replica.services()) queue.wake(serviceKey(id))
@@ -80,6 +93,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (signal.aborted) return
       await turnDeps.healthChoices.load(deps.state)
       owned.load()
+      const services = () => [...new Map([...deps.state.services(), ...deps.replica.services()].map((id) => [serviceKey(id), id])).values()]
+      carryOut = (order) => carryOutOrder(order, { holds, turn: turnDeps, modelOf: (key) => owned.known(key), services })
       const { agentId: agent, incarnation } = deps.identity
       const onChange = (claim: ClaimState) => {
         // CM4: once held, only another agent's claim takes it away.
@@ -94,7 +109,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 
 /** One turn; how many objects it had something to say of. */
 async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<number> {
-  touchOverdue(model, deps.clock.nowMs())
+  const beganMs = deps.clock.nowMs()
+  model.hold = deps.times.hold(model.id, beganMs)
+  touchOverdue(model, beganMs)
   model.markGated()
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
@@ -127,6 +144,7 @@ function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   }
   if (order === undefined && model.reading.kind !== 'absent') return
   deps.state.forgetService(model.id)
+  deps.forgetHold(model.id)
   model.progress = { applied: null, healthy: null }
 }
 
@@ -175,7 +193,10 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const healthChoices = new HealthChoices()
   const healthOptions = healthChoices.of.bind(healthChoices)
   const watches = new Watches({ cluster, clock, random, log, signal, sink: owned, healthOptions })
+  const holds = new Holds(state)
   const turnDeps: TurnDeps = {
+    times: new TimeGates(holds, deps.windowsOf ?? (() => NO_WINDOWS)),
+    forgetHold: (id) => holds.forget(id),
     replica,
     state,
     cluster,
@@ -236,5 +257,5 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
       }
     },
   })
-  return { owned, turnDeps, queue }
+  return { owned, turnDeps, queue, holds }
 }

@@ -31,6 +31,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
+      await deps.healthChoices.follow(model, deps)
       deps.dependents.set(model.key, dependencyKeys(model.id.project, row.dependsOn))
       markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {

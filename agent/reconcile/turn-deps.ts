@@ -22,6 +22,7 @@ import { changeGate } from './revision-gate.ts'
 import type { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { othersIn } from './shaping.ts'
+import type { TimeGates } from './time-gates.ts'
 import type { Wanted } from './wanted.ts'
 import type { Watches } from './watches.ts'
 
@@ -33,6 +34,9 @@ export interface StatusUpdate {
 }
 
 export interface TurnDeps {
+  /** Holds and windows. */
+  times: TimeGates
+  forgetHold(id: ServiceId): void
   replica: Replica
   state: AgentState
   cluster: Cluster
@@ -98,7 +102,9 @@ export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAc
 /** Gates of a service, in the order in which a person would want to hear of them. */
 function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
   const trouble = accountTrouble(model)
-  return trouble === null ? allOf([changeGate(model, deps), orderGate(model.hooks.position, model.inventory)]) : () => trouble
+  return trouble === null
+    ? allOf([deps.times.gate(model.id, deps.clock.nowMs()), changeGate(model, deps), orderGate(model.hooks.position, model.inventory)])
+    : () => trouble
 }
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {

@@ -1,5 +1,7 @@
 // What the cluster holds of ours, kept up to date by one watch for each resource that we own something of. It says that something changed and
 // never judges; a pass reads from here and fetches nothing.
+
+import type { Health, HealthOptions } from '../../shared/kube/health.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
@@ -9,11 +11,14 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster, WatchEvent } from '../cluster/cluster.ts'
-import { isNewer, isRelevantChange, type LiveObject, liveObjectOf } from './live-object.ts'
+import { isNewer, isRelevantChange, type LiveObject, liveObjectOf, type Owner } from './live-object.ts'
 import { sameOthers } from './other-fields.ts'
 
 /** `unknown`: its watch has no full picture (not started, not synced, failed): nothing may be concluded. */
-export type LiveView = { kind: 'unknown'; /** What its watch was answered. */ failure?: ApiFailure } | { kind: 'absent' } | { kind: 'present'; live: LiveObject }
+export type LiveView =
+  | { kind: 'unknown' /** What its watch was answered. */; failure?: ApiFailure }
+  | { kind: 'absent' }
+  | { kind: 'present'; live: LiveObject }
 const UNKNOWN: LiveView = { kind: 'unknown' }
 const ABSENT: LiveView = { kind: 'absent' }
 
@@ -36,6 +41,8 @@ export interface WatchesDeps {
   log: Logger
   sink: WatchSink
   signal: AbortSignal
+  /** How the owner of an object wants its health told. */
+  healthOptions?(owner: Owner): HealthOptions | undefined
 }
 
 interface Watch {
@@ -49,6 +56,11 @@ interface Watch {
   listed: Set<string> | null
 }
 
+const JUDGED_ANEW: Health = {
+  word: 'Progressing',
+  reason: 'JudgedAnew',
+  message: 'its health is looked at again by the new choice of its service',
+}
 const GET_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
 
 export const resourceKey = ({ group, version, kind }: { group: string; version: string; kind: string }): string =>
@@ -90,7 +102,7 @@ export class Watches {
   /** What we were answered ourselves is known before its event comes, so that the event is no news. */
   accept(resource: ApiResource, object: K8sObject): LiveObject {
     const watch = this.#watches.get(resourceKey(resource))
-    const live = liveObjectOf(object, this.#deps.clock.nowMs())
+    const live = this.#liveOf(object)
     const key = refKey(refOf(object))
     const known = watch?.objects.get(key)
     if (known === undefined || isNewer(live.resourceVersion, known.resourceVersion)) watch?.objects.set(key, live)
@@ -102,6 +114,21 @@ export class Watches {
     const objects = this.#watches.get(resourceKey(resource))?.objects
     const live = objects?.get(key)
     if (live !== undefined && live.deleting === null) objects?.set(key, { ...live, deleting: text })
+  }
+
+  /** HE9: nobody may call it healthy by the old choice; the answer says what it is by the new one. False: it is not there, and what comes later is judged by the new choice. */
+  judgeAgain(resource: ApiResource, key: string, ref: ObjectRef): boolean {
+    const watch = this.#watches.get(resourceKey(resource))
+    const live = watch?.objects.get(key)
+    if (watch === undefined || live === undefined) return false
+    watch.objects.set(key, { ...live, health: JUDGED_ANEW })
+    void this.#confirmGone(watch, ref)
+    return true
+  }
+
+  #liveOf(object: K8sObject): LiveObject {
+    const { clock, healthOptions } = this.#deps
+    return liveObjectOf(object, clock.nowMs(), healthOptions)
   }
 
   /** The API server confirmed that it is gone. */
@@ -172,7 +199,7 @@ export class Watches {
     const known = watch.objects.get(key)
     // Also an older object of the same name is old news: resource versions count all objects of a resource.
     if (known !== undefined && !isNewer(object.metadata.resourceVersion ?? '', known.resourceVersion)) return
-    const live = liveObjectOf(object, this.#deps.clock.nowMs())
+    const live = this.#liveOf(object)
     watch.objects.set(key, live)
     if (!watch.synced) return
     const { sink } = this.#deps
@@ -214,7 +241,7 @@ export class Watches {
         return
       }
       if (answer.kind === 'found') {
-        const live = liveObjectOf(answer.object, clock.nowMs())
+        const live = this.#liveOf(answer.object)
         watch.objects.set(key, live)
         if (watch.synced) sink.changed(key, live, answer.object)
         return

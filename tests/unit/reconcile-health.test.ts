@@ -1,0 +1,131 @@
+import { afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { loadCel } from '../../shared/adapters/cel.ts'
+import type { HealthRule } from '../../shared/model/resources.ts'
+import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
+import { configMap, configMapKey, configMapRef, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
+
+beforeAll(async () => void (await loadCel()))
+let clock: VirtualClock
+let cluster: FakeCluster
+let kit: ReconcileKit
+let dir: string
+const begin = () => createReconcileKit({ cluster, clock, statePath: join(dir, 'agent.sqlite') })
+beforeEach(() => {
+  dir = tempDir()
+  clock = createVirtualClock()
+  cluster = createFakeCluster({ clock })
+  kit = begin()
+})
+afterEach(async () => {
+  await kit.stop()
+  kit.state.close()
+})
+
+const READY: HealthRule = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  current: "data.state == 'ready'",
+  failed: "data.state == 'broken'",
+}
+const health = (name = 'a') => kit.object(configMapKey(name))?.health
+const gets = () => cluster.requests.filter(({ verb }) => verb === 'get').length
+
+test('HE6 a service’s rule tells the health of its objects, at each of their changes', async () => {
+  kit.start()
+  kit.desire([configMap('a', { state: 'new' })], { health: [READY] })
+  await clock.settle()
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', reason: 'HealthRuleNotMet' })
+  kit.desire([configMap('a', { state: 'ready' })], { health: [READY] })
+  await clock.settle()
+  expect(health()).toBe('Healthy')
+  kit.desire([configMap('a', { state: 'broken' })], { health: [READY] })
+  await clock.settle()
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Degraded', reason: 'HealthRuleFailed' })
+})
+
+test('HE6 a rule is for the objects of its own service', async () => {
+  const other = { project: 'web', service: 'other' }
+  kit.start()
+  kit.desire([configMap('a', { state: 'new' })], { health: [READY] })
+  kit.desire([configMap('b', { state: 'new' })], {}, other)
+  await clock.settle()
+  expect([health(), kit.object(configMapKey('b'), other)?.health]).toEqual(['Progressing', 'Healthy'])
+})
+
+test('HE9 another choice looks at each object that it concerns once, and at no other', async () => {
+  kit.start()
+  const objects = [configMap('a', { state: 'new' }), configMap('b', { state: 'ready' })]
+  kit.desire(objects)
+  await clock.settle()
+  expect([health('a'), health('b')]).toEqual(['Healthy', 'Healthy'])
+  const before = gets()
+  kit.desire(objects, { health: [READY], commit: 'second' })
+  await clock.settle()
+  expect([health('a'), health('b')]).toEqual(['Progressing', 'Healthy'])
+  expect(gets() - before).toBe(2)
+  kit.desire(objects, { health: [{ ...READY, apiVersion: 'apps/v1', kind: 'Deployment' }], commit: 'third' })
+  await clock.settle()
+  expect([health('a'), health('b')]).toEqual(['Healthy', 'Healthy'])
+  expect(gets() - before).toBe(4)
+  kit.desire(objects, { health: [{ ...READY, apiVersion: 'apps/v1', kind: 'Deployment', current: 'true' }], commit: 'fourth' })
+  await clock.settle()
+  expect(gets() - before).toBe(4)
+})
+
+test('HE9 a revision is not healthy by the old choice', async () => {
+  kit.start()
+  kit.desire([configMap('a', { state: 'new' })])
+  await clock.settle()
+  cluster.fail(({ verb }) => (verb === 'get' ? { kind: 'server_error', status: 500, reason: '', message: 'no' } : null))
+  kit.desire([configMap('a', { state: 'new' })], { health: [READY], commit: 'second' })
+  await clock.settle()
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', reason: 'JudgedAnew' })
+  cluster.fail(() => null)
+  await clock.advance(60_000)
+  expect(kit.object(configMapKey('a'))).toMatchObject({ reason: 'HealthRuleNotMet' })
+})
+
+test('HE9 a restart knows the choice before its watches begin: nothing is fetched and nothing is reported', async () => {
+  kit.start()
+  kit.desire([configMap('a', { state: 'new' })], { health: [READY] })
+  await clock.settle()
+  await kit.stop()
+  const since = kit.object(configMapKey('a'))?.sinceMs
+  kit.state.close()
+  const row = [...kit.replica.reads]
+  kit = begin()
+  for (const [key, read] of row) kit.replica.reads.set(key, read)
+  const before = gets()
+  await clock.advance(5_000)
+  kit.start()
+  await clock.settle()
+  expect(gets()).toBe(before)
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', sinceMs: since ?? -1 })
+})
+
+test('HE6 a rule that this agent cannot read never makes anything healthy, and says so', async () => {
+  kit.start()
+  kit.desire([configMap('a')], { health: [{ ...READY, current: 'fromTheFuture(data)' }] })
+  await clock.settle()
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', reason: 'HealthRuleError' })
+  expect(kit.object(configMapKey('a'))?.message).toContain('this agent may be too old')
+})
+
+test('HE5 sync.waitForAddress of a service makes its load balancers wait, also those that are there already', async () => {
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'lb', namespace: 'default' }, spec: { type: 'LoadBalancer' } }
+  const ref = { ...configMapRef('lb'), kind: 'Service' }
+  const key = '/Service/default/lb'
+  kit.start()
+  kit.desire([service])
+  await clock.settle()
+  expect(kit.object(key)?.health).toBe('Healthy')
+  kit.desire([service], { sync: { waitForAddress: true }, commit: 'second' })
+  await clock.settle()
+  expect(kit.object(key)).toMatchObject({ health: 'Progressing', reason: 'NoAddress' })
+  cluster.setStatus(ref, { loadBalancer: { ingress: [{ ip: '10.0.0.1' }] } })
+  await clock.settle()
+  expect(kit.object(key)?.health).toBe('Healthy')
+})
