@@ -6,6 +6,7 @@ import {
   configMap,
   countIn,
   each,
+  enforcing,
   makeNamespace,
   type ReconcileSite,
   serviceDocument,
@@ -79,7 +80,7 @@ async function coldStarts(site: ReconcileSite): Promise<Record<string, number>> 
   await agent.kill()
   const quiet = cluster.auditMark()
   await agent.start()
-  await until('the agent enforces', async () => (await agent.status()).enforcement.state === 'enforcing')
+  await enforcing(agent)
   await Bun.sleep(SETTLE_MS)
   const writes = site.writes(quiet).length
   await fleet.killServer()
@@ -149,7 +150,7 @@ async function foreignObjects(site: ReconcileSite): Promise<Record<string, numbe
   await site.kube.applyAll(documents, CONCURRENCY)
   await site.agent.kill()
   await site.agent.start()
-  await until('the agent enforces', async () => (await site.agent.status()).enforcement.state === 'enforcing')
+  await enforcing(site.agent)
   await Bun.sleep(2 * SETTLE_MS)
   return { agent_rss_foreign_mb: residentMb(site.agent.pid()) }
 }

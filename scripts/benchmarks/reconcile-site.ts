@@ -47,7 +47,7 @@ export async function startReconcileSite(
   const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
   const git = await createGitServer({ dir: gitDir })
   const cluster = await startKubeCluster({ name, controllers, kwok, audit, controllerQps })
-  const fleet = await createLocalFleet({ programs: 'dist' })
+  const fleet = await createLocalFleet({ programs: process.env['SKERRY_PROGRAMS'] === 'source' ? 'source' : 'dist' })
   const stop = async () => {
     await fleet.stop()
     await cluster.stop()
@@ -61,7 +61,7 @@ export async function startReconcileSite(
     await fleet.run(['apply', '-f', '-'], { stdin: repository })
     const { token } = JSON.parse(await fleet.run(['join-token', 'create', '-o', 'json'])) as { token: string }
     const agent = await fleet.addAgent({ name, cluster, joinToken: token })
-    await until('the agent enforces', async () => (await agent.status()).enforcement.state === 'enforcing')
+    await enforcing(agent)
     const answered = (event: AuditEvent) => event.stage === 'ResponseComplete' && event.verb !== 'watch'
     return {
       fleet,
@@ -87,10 +87,22 @@ export async function startReconcileSite(
   }
 }
 
+export const enforcing = (agent: LocalAgent): Promise<void> =>
+  until('the agent enforces', async () => (await agent.status()).enforcement.state === 'enforcing', 30_000).catch((error: Error) => {
+    throw new Error(`${error.message}; its log ends with\n${agent.log().split('\n').slice(-10).join('\n')}`, { cause: error.cause })
+  })
+
+/** What cannot be asked yet (a process that is just starting) is asked again. */
 export async function until(what: string, check: () => Promise<boolean>, timeoutMs = 120_000, everyMs = 50): Promise<void> {
   const deadline = performance.now() + timeoutMs
-  while (!(await check())) {
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1_000} s`)
+  let last: unknown = 'not yet'
+  const holds = () =>
+    check().catch((error: unknown) => {
+      last = error
+      return false
+    })
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${timeoutMs / 1_000} s`, { cause: last })
     await Bun.sleep(everyMs)
   }
 }
