@@ -8,8 +8,9 @@ import type { ReplicaFile } from './replica-file.ts'
 export function readService(file: Pick<ReplicaFile, 'doc' | 'rows'>, service: ServiceId): ServiceRead {
   const doc = file.doc(serviceRowId(service))
   if (doc === null) return { kind: 'absent' }
-  const row = parseServiceRow(doc)
-  if (row === null) return { kind: 'incomplete', why: 'this version cannot read the service row: upgrade the agent' }
+  const read = parseServiceRow(doc)
+  if (typeof read === 'string') return { kind: 'incomplete', why: `this version cannot read ${read}: upgrade the agent` }
+  const row = read
   const prefix = objectRowPrefix(service)
   const objects = file.rows(prefix, `${prefix.slice(0, -1)}0`)
   const why = incompleteness(row, objects)
@@ -23,12 +24,15 @@ function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: st
   return setDigest(objects) === row.digest ? null : 'its objects differ from its digest'
 }
 
-function parseServiceRow(doc: string): ServiceRow | null {
+/** A text: what of it cannot be read, by name. */
+function parseServiceRow(doc: string): ServiceRow | string {
   try {
     const parsed = serviceRowSchema.safeParse(JSON.parse(doc))
-    return parsed.success ? parsed.data : null
+    if (parsed.success) return parsed.data
+    const members = [...new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? '')))].filter((member) => member !== '').sort()
+    return members.length === 0 ? 'the service row' : `${members.join(', ')} of the service row`
   } catch {
-    return null
+    return 'the service row'
   }
 }
 

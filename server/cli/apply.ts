@@ -26,7 +26,7 @@ export async function apply(
     .catch((error: unknown) => {
       throw placed(
         error,
-        read.map(({ place }) => place),
+        read.map(({ placeOf }) => placeOf),
       )
     })
   if (options.output === 'json' || options.output === 'yaml') {
@@ -42,13 +42,14 @@ const resultName = ({ kind, project, name }: Result): string =>
   `${kind.toLowerCase()}/${name}${project === '' || project === 'default' ? '' : ` (project ${project})`}`
 
 /** The server counts resources; people count lines. */
-function placed(error: unknown, places: readonly string[]): unknown {
+function placed(error: unknown, places: ReadonlyArray<(path: string) => string>): unknown {
   if (!(error instanceof AppError) || error.data.problems === undefined) return error
   const problems = error.data.problems.map((problem) => {
     const match = /^resources\[(\d+)\]\.?(.*)$/.exec(problem.path)
-    const place = match === null ? undefined : places[Number(match[1])]
-    if (place === undefined || match === null) return problem
-    return { path: place, message: match[2] === '' ? problem.message : `${match[2]}: ${problem.message}` }
+    const placeOf = match === null ? undefined : places[Number(match[1])]
+    if (placeOf === undefined || match === null) return problem
+    const [, , path = ''] = match
+    return { path: placeOf(path), message: path === '' ? problem.message : `${path}: ${problem.message}` }
   })
   return new AppError(error.code, { ...error.data, problems }, { cause: error })
 }

@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
-import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { explainIssues, pathSegments, withoutReadOnly } from '../../shared/model/explain.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 
@@ -52,8 +52,8 @@ async function filesIn(folder: string, recursive: boolean): Promise<string[]> {
 export interface ReadResource {
   resource: Applicable
   document: unknown
-  /** `file:line` of the document. */
-  place: string
+  /** `file:line` of a field, by its path as problems have it; of the document for ''. */
+  placeOf(path: string): string
 }
 
 /** Everything that the files hold, or everything that is wrong with them. */
@@ -70,7 +70,8 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
         const input = withoutReadOnly(document)
         const checked = applicableSchema.safeParse(input)
         const first = document === value ? line : parsed.lineOf(document)
-        if (checked.success) read.push({ resource: checked.data, document: input, place: `${name}:${first}` })
+        const placeOf = (path: string) => `${name}:${lineOfField(document, pathSegments(path), first, lines, parsed.lineOf)}`
+        if (checked.success) read.push({ resource: checked.data, document: input, placeOf })
         else {
           const found = explainIssues(applicableSchema, input, checked.error).map(({ path, segments, message }) => {
             const at = lineOfField(document, segments, first, lines, parsed.lineOf)
@@ -103,6 +104,7 @@ function lineOfField(
   for (const [depth, segment] of segments.entries()) {
     const child = typeof node === 'object' && node !== null ? (node as Record<PropertyKey, unknown>)[segment] : undefined
     const isLast = depth === segments.length - 1
+    if (isLast && typeof segment === 'number' && typeof child === 'object' && child !== null) return lineOf(child)
     if (typeof child !== 'object' || child === null || isLast) {
       const exists = typeof node === 'object' && node !== null && Object.hasOwn(node, segment)
       return exists && typeof segment === 'string' ? (keyLine(lines, line, segment) ?? line) : line

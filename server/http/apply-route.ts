@@ -9,6 +9,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import { healthProblems } from './health-problems.ts'
 import { jsonSchema } from './resource-routes.ts'
 import { keyOf, keyText, plannedAction, refusal, writeResource } from './write-resource.ts'
 
@@ -70,6 +71,8 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     const refused = await refusal(deps, item.resource, item.held)
     if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
   }
+  for (const [index, resource] of resources.entries())
+    for (const { path, message } of await healthProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {

@@ -1,7 +1,7 @@
 // Errors as answers (RFC 9457). Nothing of the input is repeated: paths and expectations only.
 import type { ZodError, ZodType } from 'zod'
 import { explainIssues } from '../../shared/model/explain.ts'
-import { AppError, ERRORS, problemBody } from '../../shared/protocol/error.ts'
+import { AppError, ERRORS, type Problem, problemBody } from '../../shared/protocol/error.ts'
 
 export function problemResponse(error: AppError): Response {
   const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
@@ -13,12 +13,11 @@ export function problemResponse(error: AppError): Response {
 
 export function invalidInput(schema: ZodType, input: unknown, error: ZodError, doing: string, prefix = ''): AppError {
   const problems = explainIssues(schema, input, error).map(({ path, message }) => ({ path: prefix + path, message }))
-  return new AppError('invalid_resource', {
-    doing,
-    detail: `${problems.length} field${problems.length === 1 ? ' is' : 's are'} wrong`,
-    problems,
-  })
+  return wrongFields(problems, doing)
 }
+
+export const wrongFields = (problems: Problem[], doing: string): AppError =>
+  new AppError('invalid_resource', { doing, detail: `${problems.length} field${problems.length === 1 ? ' is' : 's are'} wrong`, problems })
 
 /** `list`: the command that shows the names. */
 export const notFound = (what: string, list: string): AppError =>

@@ -17,7 +17,8 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
-import { invalidInput } from './problem.ts'
+import { healthProblems } from './health-problems.ts'
+import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { keyNotFound, keyText, refusal, writeResource } from './write-resource.ts'
 
@@ -65,6 +66,8 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
+    const problems = await healthProblems(resource)
+    if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     const { action, changed } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion: ifMatch(request) })

@@ -8,7 +8,7 @@ import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
-import { notFound } from './problem.ts'
+import { notFound, wrongFields } from './problem.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']
 
@@ -79,8 +79,7 @@ export async function writeResource(
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
-  if (result.kind === 'cycle')
-    throw new AppError('invalid_resource', { doing: `write ${keyText(key)}`, detail: '1 field is wrong', problems: [cycleProblem(result)] })
+  if (result.kind === 'cycle') throw wrongFields([cycleProblem(result)], `write ${keyText(key)}`)
   const revoked = revocation(resource, held)
   if (revoked !== null)
     await store.appendEvents([

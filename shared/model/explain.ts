@@ -40,6 +40,12 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text
 }
 
+/** What `pathText` made the text of. */
+export const pathSegments = (text: string): PropertyKey[] =>
+  [...text.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([^.[\]]+)/g)].map(([, index, quoted, word]) =>
+    index !== undefined ? Number(index) : quoted !== undefined ? String(JSON.parse(`"${quoted}"`)) : (word ?? ''),
+  )
+
 function messageOf(issue: z.core.$ZodIssue, input: unknown): string {
   const { message } = issue
   if (issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined) return `is required: expected ${issue.expected}`

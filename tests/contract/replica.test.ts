@@ -138,7 +138,7 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
   const cases: Array<[string | null, ReadonlyMap<string, string>, string]> = [
     [serviceDoc(objectRows(WEB, { a: '1', b: '1' })), objects, '1 of 2 objects'],
     [serviceDoc(objectRows(WEB, { a: '2' })), objects, 'its objects differ from its digest'],
-    ['{"digest":7}', objects, 'this version cannot read the service row: upgrade the agent'],
+    ['{"digest":7}', objects, 'this version cannot read commit, count, digest, sync of the service row: upgrade the agent'],
     ['not JSON', objects, 'this version cannot read the service row: upgrade the agent'],
     [removal(), objects, 'a removal order with 1 objects'],
   ]

@@ -248,7 +248,7 @@ hint: Mend the fields that are named and send it again; nothing was changed.
     const path = file('twice.yaml', `${FLEET}---\n${FLEET}`)
     const twice = await cli(`apply -f ${path}`)
     expect(twice.code).toBe(1)
-    expect(twice.err).toContain(`  ${path}:15: metadata.name: repository apps in project default is in resources[0] already\n`)
+    expect(twice.err).toContain(`  ${path}:17: metadata.name: repository apps in project default is in resources[0] already\n`)
   })
 
   test('CL4 no file, no resource', async () => {
