@@ -1,5 +1,6 @@
 // What is said about an object and a service: words, a reason that tools match on, a message for people that names the cause and what to do next.
 // Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is reported twice.
+import { stuckAdvice } from '../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, refText } from '../../shared/kube/object.ts'
 import { compareRefs } from '../../shared/kube/order.ts'
@@ -7,6 +8,7 @@ import type { HealthWord, ObjectStatus, PruneRefusal, ServiceStatus, SyncWord } 
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../cluster/cluster.ts'
 import type { ServiceProgress, ServiceState } from '../state/agent-state.ts'
+import type { Hold } from './hold.ts'
 import type { PhaseWords } from './phases.ts'
 import type { Problem } from './situation.ts'
 import type { LiveView } from './watches.ts'
@@ -22,16 +24,18 @@ export interface ObjectFacts {
   deadlineMs: number | null
   /** Fields that are left to others, in words. */
   left?: string
+  /** For advice on a deletion that does not end. */
+  kind?: string
 }
 
 /** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
 export function objectStatus(
-  { view, problem, progressingSinceMs, deadlineMs, left = '' }: ObjectFacts,
+  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '' }: ObjectFacts,
   previous: ObjectStatus | null,
   nowMs: number,
 ): ObjectStatus {
   const health = healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
-  const said = problem === null ? null : describeProblem(problem)
+  const said = stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem))
   const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
   const message = (said?.message ?? [health.message, left].filter((text) => text !== '').join('; ')).slice(0, MESSAGE_CHARS_MAX)
@@ -39,6 +43,22 @@ export function objectStatus(
   const images = view.kind === 'present' ? view.live.images : null
   const status = { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
   return images === null ? status : { ...status, images }
+}
+
+/** PR9: an object of ours that is going, and does not go. */
+function stuckDeletion(
+  view: LiveView,
+  problem: Problem | null,
+  health: Health,
+  deadlineMs: number | null,
+  kind: string,
+): { reason: string; message: string } | null {
+  if (view.kind !== 'present' || view.live.deleting === null || problem?.kind !== 'waiting' || health.word !== 'Degraded') return null
+  const minutes = Math.round((deadlineMs ?? 0) / 60_000)
+  return {
+    reason: 'DeletionStuck',
+    message: `${view.live.deleting}, for more than ${minutes} min: ${stuckAdvice(kind, view.live.deleting)}`,
+  }
 }
 
 function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number | null, nowMs: number): Health {
@@ -119,7 +139,9 @@ export interface ServiceFacts {
   /** Which hook or wave holds something back; absent: none. */
   phase?: PhaseWords | null
   /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
-  leaving: { count: number; why: string } | null
+  leaving: { count: number; why: string; overdue?: boolean } | null
+  /** A person's hold, in words. */
+  hold?: { text: string; hold: Hold } | null
   refusal: PruneRefusal | null
   /** The revision as a whole has not begun, and why. */
   held?: { reason: string; message: string } | null
@@ -155,6 +177,7 @@ export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | nul
     objectCount: facts.revision.kind === 'complete' ? facts.revision.count : counted.length,
     healthyCount: counted.filter(({ status }) => status.health === 'Healthy').length,
     ...(facts.refusal === null ? {} : { refusal: facts.refusal }),
+    ...(facts.hold ? { held: facts.hold.hold } : {}),
     ...(facts.removal.kind === 'done' ? { removed: true, removedOrderMs: facts.removal.orderMs } : {}),
   }
 }
@@ -172,6 +195,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (revision.kind === 'incomplete') {
     return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
   }
+  if (facts.hold) return { sync, reason: 'Held', message: facts.hold.text }
   if (refusal !== null) {
     return {
       sync: 'OutOfSync',
@@ -186,7 +210,8 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
   if (phase?.failed) return { sync, reason: phase.reason, message: phase.message }
-  if (leaving !== null) return { sync: 'OutOfSync', reason: 'PrunePending', message: leaving.why }
+  if (leaving !== null)
+    return { sync: 'OutOfSync', reason: leaving.overdue === true ? 'PruneOverdue' : 'PrunePending', message: leaving.why }
   if (phase) return { sync, reason: phase.reason, message: phase.message }
   if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }
   return { sync, reason: 'Synced', message: '' }

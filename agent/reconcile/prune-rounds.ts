@@ -1,17 +1,16 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
-import { refText, versionOf } from '../../shared/kube/object.ts'
+import { type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { confirmedAtSite } from './edge-orders.ts'
 import { judgeHandover } from './handover.ts'
-import { isApart, isKeptAsMade } from './left-alone.ts'
 import { namespaceThatGoes } from './own-namespace.ts'
-import { guardPrune } from './prune-guard.ts'
 import { pruneHold } from './phases.ts'
-import { type PruneOptions, planPrune } from './prune-plan.ts'
+import { guardPrune } from './prune-guard.ts'
+import { type PruneOptions, type PrunePlan, planPrune } from './prune-plan.ts'
+import { firstNotReady, overdueAtMs, waitText } from './prune-wait.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
-import { isInForce, othersIn } from './shaping.ts'
 import { accountTrouble, planView, type TurnDeps } from './turn-deps.ts'
-import type { LiveView } from './watches.ts'
 
 /** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
 const MAYBE_OLDER =
@@ -22,6 +21,7 @@ const MAYBE_OLDER =
 export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<void> {
   const { row } = model
   model.pruneWhy = null
+  model.pruneOverdue = false
   if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
   const handovers = new Map(row.handover?.map((handover) => [handover.object, handover]))
   const options: PruneOptions = {
@@ -47,13 +47,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     const plan = planPrune(planView(model, deps), leaving, options)
     if (plan.awaitsTaker) deps.wakeWhenRead(model)
     absorb(model, deps, plan.problems)
-    const older = deps.isCurrent() || plan.doomed.length === 0 ? null : MAYBE_OLDER
-    const held =
-      older ??
-      accountTrouble(model)?.message ??
-      removalWait(model, deps) ??
-      orderHold(model) ??
-      (row.removal === undefined || row.restored === true ? holdPrune(model, deps, plan.doomed) : null)
+    const held = whyHeld(model, deps, plan)
     model.pruneWhy = held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
@@ -69,11 +63,23 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
 const orderHold = ({ hooks, row }: ServiceModel): string | null =>
   row?.removal === undefined ? pruneHold(hooks.position) : row.removal.policy === 'prune' ? hooks.farewellWhy : null
 
-/** Null: go. Else why nothing is deleted now. */
-function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeof guardPrune>[0]['prune']): string | null {
+/** Null: go. Else why nothing is deleted now; what needs no delete goes on. */
+function whyHeld(model: ServiceModel, deps: TurnDeps, { doomed, allowed }: PrunePlan): string | null {
+  const { row } = model
+  const shut = deps.times.shut(model.id, deps.clock.nowMs())
+  if (shut !== null) return shut.message
+  const wait = accountTrouble(model)?.message ?? removalWait(model, deps) ?? orderHold(model)
+  if (wait !== null) return wait
+  const held = row !== null && (row.removal === undefined || row.restored === true) ? holdPrune(model, deps, doomed, allowed) : null
+  if (held !== null) return held
+  // Who confirmed it here has looked at the list of what this agent holds now.
+  return deps.isCurrent() || doomed.length === 0 || model.confirmedHere === row?.digest ? null : MAYBE_OLDER
+}
+
+function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectRef[], allowed: ReadonlySet<string>): string | null {
   const { row } = model
   if (row === null || doomed.length === 0) return null
-  const { sync, digest, count, pruneConfirmed, protect, restored = false } = row
+  const { sync, digest, count, protect, restored = false } = row
   const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
   if (!sync.prune && row.removal === undefined) {
     model.refusal = null
@@ -91,7 +97,8 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeo
     desiredCount: count,
     ownedCount,
     digest,
-    pruneConfirmed,
+    pruneConfirmed: row.pruneConfirmed === digest ? digest : (confirmedAtSite(model, deps) ?? undefined),
+    allowed,
     protect,
     maxPrunePercent: sync.maxPrunePercent,
     restored,
@@ -102,26 +109,11 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: Parameters<typeo
   model.refusal = refusal
   if (refusal !== null) return refusal.why
   const waitsFor = firstNotReady(model, deps)
-  return waitsFor === null ? null : `to be pruned when ${waitsFor} (sync.pruneWhen is ${sync.pruneWhen}): ${names}`
-}
-
-/** The first object, in order, that keeps a prune waiting. */
-function firstNotReady(model: ServiceModel, deps: TurnDeps): string | null {
-  const { pruneWhen } = model.sync()
-  for (const { ref, problem } of model.unread.values()) if (problem !== null) return `${refText(ref)} is applied`
-  const view = planView(model, deps)
-  for (const wanted of model.wanted.values()) {
-    const { key, ref, apiVersion } = wanted
-    const applied = model.inventory.get(key)?.appliedDoc ?? null
-    if (isApart(wanted, applied)) continue
-    const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
-    const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
-    if (model.problems.has(key) || (!isKeptAsMade(wanted) && !isInForce(wanted, view.leave(wanted), othersIn(live), applied)))
-      return `${refText(ref)} is applied`
-    if (pruneWhen === 'applied') continue
-    if (live.kind !== 'present' || !['Healthy', 'Suspended'].includes(live.live.health.word)) return `${refText(ref)} is healthy`
-  }
-  return null
+  if (waitsFor === null) return null
+  const overdueMs = overdueAtMs(model, sync.healthDeadline, deps.clock.nowMs())
+  model.pruneOverdue = overdueMs === null
+  if (overdueMs !== null) deps.wakeAt(model.key, overdueMs)
+  return waitText(waitsFor, names, sync.pruneWhen, overdueMs === null ? sync.healthDeadline : null)
 }
 
 function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {

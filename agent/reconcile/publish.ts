@@ -4,11 +4,12 @@ import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { holdText } from './hold.ts'
 import { leftAlone } from './left-alone.ts'
 import { leftText } from './left-text.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
-import { revisionGate, wakeDependents } from './revision-gate.ts'
 import { phaseWords } from './phases.ts'
+import { revisionGate, wakeDependents } from './revision-gate.ts'
 import type { ServiceModel } from './service-model.ts'
 import { othersIn } from './shaping.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
@@ -30,6 +31,8 @@ export function publish(model: ServiceModel, deps: TurnDeps): void {
   deps.flushReports()
   wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
+  const opensAtMs = deps.times.opensAtMs(model.id, nowMs)
+  if (opensAtMs !== null) deps.wakeAt(model.key, opensAtMs)
 }
 
 /** Health deadlines that have passed change what is said about their objects. */
@@ -60,13 +63,14 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
   const view = viewOf(model, deps, key)
   const progressing = view.kind === 'present' && view.live.health.word === 'Progressing'
   if (!progressing) model.progressingSinceMs.delete(key)
-  else if (!model.progressingSinceMs.has(key))
-    model.progressingSinceMs.set(key, previous?.health === 'Progressing' ? previous.sinceMs : nowMs)
+  else if (!model.progressingSinceMs.has(key) || beginsToGo(view, previous))
+    model.progressingSinceMs.set(key, previous?.health === 'Progressing' && !beginsToGo(view, previous) ? previous.sinceMs : nowMs)
   const facts = {
     view,
     problem: model.problems.get(key) ?? null,
     progressingSinceMs: model.progressingSinceMs.get(key) ?? null,
-    deadlineMs: hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
+    kind: ref.kind,
+    deadlineMs: isGoing(view) || hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
   }
   const left = leftOf(model, deps, key, view)
   const status = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
@@ -83,6 +87,12 @@ function leftOf(model: ServiceModel, { autoscalers }: TurnDeps, key: string, vie
   const applied = model.inventory.get(key)?.appliedDoc ?? null
   return leftText({ applied, autoscalers: scaled, additions: additions ? { others } : null })
 }
+
+const isGoing = (view: LiveView): boolean => view.kind === 'present' && view.live.deleting !== null
+
+/** What it was before it was deleted does not count as time of its deletion. */
+const beginsToGo = (view: LiveView, previous: ObjectStatus | null): boolean =>
+  isGoing(view) && previous !== null && !['Deleting', 'Waiting', 'DeletionStuck'].includes(previous.reason)
 
 function lastObject({ state }: TurnDeps, statusKey: string): ObjectStatus | null {
   const parsed = objectStatusSchema.safeParse(state.lastReported('object', statusKey))
@@ -111,7 +121,7 @@ function viewOf(model: ServiceModel, { kinds, watches }: TurnDeps, key: string):
 /** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
 function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   const { row, progress } = model
-  model.held = revisionGate(model, deps)
+  model.held = revisionGate(model, deps, false)
   if (model.held !== null) return
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
@@ -167,7 +177,8 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
           : { kind: 'unclaimed' },
     objects,
     phase: phaseWords(model.hooks.position),
-    leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy },
+    leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy, overdue: model.pruneOverdue },
+    hold: model.hold === null ? null : { text: holdText(model.hold), hold: model.hold },
     refusal: model.refusal,
     held: model.held,
     received: model.received,

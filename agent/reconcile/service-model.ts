@@ -14,6 +14,7 @@ import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/age
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
+import type { Hold } from './hold.ts'
 import { HookBook, type HookSpec } from './hooks.ts'
 import { heldLeaveFacts } from './ignore.ts'
 import { namespaceContext } from './own-namespace.ts'
@@ -67,6 +68,12 @@ export class ServiceModel {
   status: ServiceStatus | null = null
   refusal: PruneRefusal | null = null
   pruneWhy: string | null = null
+  /** The prune waits for longer than `sync.healthDeadline`. */
+  pruneOverdue = false
+  /** The digest whose prune a person confirmed at the site since this process began. */
+  confirmedHere: string | null = null
+  /** A person's word at the site that nothing is changed for now. */
+  hold: Hold | null = null
   /** `atMs` of the removal order that was carried out, and of the one for which every kind was looked at. */
   removedOrderMs: number | null = null
   recalledOrderMs: number | null = null

@@ -66,6 +66,8 @@ export const serviceStatusSchema = z.object({
   healthyCount: z.number().int().nonnegative(),
   /** Objects that need a person's yes before they are pruned. */
   refusal: pruneRefusalSchema.optional(),
+  /** A person at the site said that nothing is changed for now. */
+  held: z.object({ by: z.string().max(256), why: z.string().max(1_024), sinceMs: ms, untilMs: ms.optional() }).optional(),
   /** A removal order was carried out: nothing of this service is left in the cluster (policy prune), or it was let go (orphan). */
   removed: z.boolean().optional(),
   /** `atMs` of the removal order that `removed` is the answer to: an answer to an older order is no answer to this one. */

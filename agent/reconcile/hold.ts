@@ -1,0 +1,67 @@
+// A person's word at the site that nothing is to be changed for now: who said so, why, until when. It is kept with the agent's state, so that it outlives a restart, and
+// works with no network. It shuts what a window shuts: new documents, prunes and the correction of what people change by hand; what is deleted is put back.
+import { z } from 'zod'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import { type Closed, closed } from './gates.ts'
+
+export const holdSchema = z.object({
+  by: z.string().max(256),
+  why: z.string().max(1_024),
+  sinceMs: z.number().int(),
+  /** Absent: until somebody lifts it. */
+  untilMs: z.number().int().optional(),
+})
+export type Hold = z.infer<typeof holdSchema>
+
+/** Names hold no star: facts that belong to no service but to all. */
+const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }
+const FACT = 'hold/site'
+
+export class Holds {
+  readonly #state: Pick<AgentState, 'facts' | 'setFacts'>
+  readonly #known = new Map<string, Hold | null>()
+
+  constructor(state: Pick<AgentState, 'facts' | 'setFacts'>) {
+    this.#state = state
+  }
+
+  /** Of the service or of the whole cluster; of both, the one that lasts longer. */
+  of(id: ServiceId, nowMs: number): Hold | null {
+    const holds = [this.#read(id), this.#read(WHOLE_CLUSTER)].filter((hold) => hold !== null && nowMs < endOf(hold))
+    return holds.sort((a, b) => endOf(b ?? null) - endOf(a ?? null))[0] ?? null
+  }
+
+  /** `id` null: the whole cluster. `hold` null: lifted. */
+  set(id: ServiceId | null, hold: Hold | null): void {
+    const owner = id ?? WHOLE_CLUSTER
+    this.#state.setFacts(owner, new Map([[FACT, hold]]))
+    this.#known.set(serviceKey(owner), hold)
+  }
+
+  /** The service is gone, its facts with it. */
+  forget(id: ServiceId): void {
+    this.#known.delete(serviceKey(id))
+  }
+
+  #read(id: ServiceId): Hold | null {
+    const key = serviceKey(id)
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const read = holdSchema.safeParse(this.#state.facts(id, FACT).get(FACT)).data ?? null
+    this.#known.set(key, read)
+    return read
+  }
+}
+
+const endOf = (hold: Hold | null): number => hold?.untilMs ?? Number.POSITIVE_INFINITY
+
+const minuteText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16)}Z`
+
+/** The same text for as long as the hold is the same. */
+export function holdText({ by, why, sinceMs, untilMs }: Hold): string {
+  const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
+  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold\` lets it go on`
+}
+
+export const heldGate = (hold: Hold): Closed => closed('Held', holdText(hold))
