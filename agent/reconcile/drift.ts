@@ -83,12 +83,11 @@ export function itemText(item: unknown, key: string | undefined): string {
   return typeof name === 'string' ? JSON.stringify({ name }) : '*'
 }
 
-/** The latest of those who hold a lost path now; when nobody does (it was removed), the latest who wrote at all. */
+/** The latest of those who hold a lost path now; when nobody does (it was removed), the latest who wrote at all. Who only writes status removed nothing. */
 function rivalOf(others: readonly ManagedFieldsEntry[], lost: readonly Lost[]): string {
   const holding = others.filter(({ fieldsV1 }) => lost.some(({ keys }) => keys.length > 0 && ownsPath(fieldsV1, keys)))
-  const [latest] = [...(holding.length > 0 ? holding : others)].sort(
-    (a, b) => compareText(b.time ?? '', a.time ?? '') || compareText(a.manager ?? '', b.manager ?? ''),
-  )
+  const suspects = holding.length > 0 ? holding : others.filter(({ subresource = '' }) => subresource !== 'status')
+  const [latest] = [...suspects].sort((a, b) => compareText(b.time ?? '', a.time ?? '') || compareText(a.manager ?? '', b.manager ?? ''))
   if (latest === undefined) return ''
   return latest.subresource ? `${latest.manager} (${latest.subresource})` : (latest.manager ?? '')
 }

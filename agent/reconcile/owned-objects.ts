@@ -260,7 +260,9 @@ export class OwnedObjects implements WatchSink {
     const isDrift = entry !== undefined && entry.appliedDoc !== null && entry.ownedHash !== (live?.ownedHash ?? null)
     if (isDrift && entry.appliedDoc && !(live !== null && object !== null && this.#settle(model, key, entry, live, object))) {
       const note = object === null ? { paths: [], manager: '' } : describeDrift(JSON.parse(entry.appliedDoc) as K8sObject, object)
-      model.notes.set(key, { ...note, atMs: this.#deps.clock.nowMs() })
+      // While fields are taken over on the way to the correction, the object says no more than that something is different.
+      const knowsMore = note.paths.length > 0 || note.manager !== '' || !model.notes.has(key)
+      if (knowsMore) model.notes.set(key, { ...note, atMs: this.#deps.clock.nowMs() })
     }
     model.mark(key)
     model.markWaiting(key)

@@ -15,13 +15,15 @@ const SERVER_METADATA = [
   'deletionTimestamp',
 ] as const
 
-/** RC1: status, server-set metadata and nulls leave, a Secret's stringData becomes data. The input is not touched. */
+/** RC1: status, server-set metadata and nulls leave, a Secret's stringData becomes data, the rules of an aggregated ClusterRole leave. The input is not touched. */
 export function cleanObject(object: K8sObject): K8sObject {
   const { status: _status, ...rest } = withoutNulls(object) as K8sObject
   const metadata: Record<string, unknown> = { ...rest.metadata }
   for (const field of SERVER_METADATA) delete metadata[field]
   const cleaned = { ...rest, metadata } as K8sObject
-  return cleaned.kind === 'Secret' && groupOf(cleaned.apiVersion) === '' ? encodeStringData(cleaned) : cleaned
+  if (cleaned.kind === 'Secret' && groupOf(cleaned.apiVersion) === '') return encodeStringData(cleaned)
+  if (cleaned.kind === 'ClusterRole' && cleaned['aggregationRule'] !== undefined) return withoutRules(cleaned)
+  return cleaned
 }
 
 /** RC2: the label that watches select by, and the annotation that says whose object this is, in which cluster, and under which name. */
@@ -41,6 +43,11 @@ function withoutNulls(value: unknown): unknown {
     if (member !== null && member !== undefined) result[key] = withoutNulls(member)
   }
   return result
+}
+
+/** A controller writes the rules of an aggregated role: whoever applies `rules: []` as well would fight with it for ever. */
+function withoutRules({ rules: _rules, ...role }: K8sObject): K8sObject {
+  return role as K8sObject
 }
 
 /** Applied as stringData we would own `f:stringData` alone: keys removed from Git would stay, and edits of `data` would be nobody's drift. */

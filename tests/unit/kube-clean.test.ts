@@ -7,6 +7,9 @@ const configMap = (extra: Record<string, unknown> = {}, metadata: Record<string,
 const secret = (extra: Record<string, unknown>): K8sObject =>
   ({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'web' }, ...extra }) as K8sObject
 
+const clusterRole = (fields: object): K8sObject =>
+  ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'a' }, ...fields }) as K8sObject
+
 describe('RC1 a document is cleaned before it is sent', () => {
   test.each([
     ['status leaves', configMap({ status: { phase: 'x' } }), configMap()],
@@ -24,6 +27,12 @@ describe('RC1 a document is cleaned before it is sent', () => {
       secret({ data: { a: 'eA==', b: 'eQ==' }, stringData: { a: 'z' } }),
       secret({ data: { a: 'eg==', b: 'eQ==' } }),
     ],
+    [
+      'rules of an aggregated ClusterRole are a controller’s',
+      clusterRole({ aggregationRule: {}, rules: [] }),
+      clusterRole({ aggregationRule: {} }),
+    ],
+    ['rules of any other ClusterRole stay', clusterRole({ rules: [] }), clusterRole({ rules: [] })],
     ['stringData of another kind is left alone', configMap({ stringData: { a: 'x' } }), configMap({ stringData: { a: 'x' } })],
   ])('RC1 %s', (_, input, expected) => {
     const before = JSON.stringify(input)

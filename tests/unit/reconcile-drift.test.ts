@@ -117,6 +117,15 @@ describe('DR2 a drift names paths and rival', () => {
       'kubectl-label',
     ],
     [
+      'a label removed, and only a controller’s status beside us: that was not it',
+      live({
+        own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:app')),
+        others: [update('kube-controller-manager', { 'f:status': {} }, '2026-01-03T00:00:00Z', 'status')],
+      }),
+      ['.metadata.labels.app'],
+      '',
+    ],
+    [
       'a label with a slash in its name',
       live({ own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:skerry.dev/service')) }),
       ['.metadata.labels["skerry.dev/service"]'],
