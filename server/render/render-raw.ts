@@ -130,6 +130,12 @@ const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/
 const API_VERSION = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[a-z][a-z0-9]{0,62}$/
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
+/** Charts leave `annotations:` and `labels:` empty where they have none; kubectl takes it for what it is. */
+const withoutNulls = (metadata: unknown): unknown =>
+  typeof metadata === 'object' && metadata !== null
+    ? Object.fromEntries(Object.entries(metadata).filter(([, member]) => member !== null))
+    : metadata
+
 function readObject(value: unknown, place: string, { found, problems }: Collected): void {
   const refuse = (message: string) => problems.push({ path: place, message })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -155,7 +161,7 @@ function readObject(value: unknown, place: string, { found, problems }: Collecte
       refuse(`metadata.namespace ${JSON.stringify(namespace)} cannot be a namespace`)
   }
   if (problems.length > before) return
-  const parsed = k8sObjectSchema.safeParse(value)
+  const parsed = k8sObjectSchema.safeParse({ ...value, metadata: withoutNulls(metadata) })
   if (parsed.success) found.push({ object: parsed.data, place })
   else for (const issue of parsed.error.issues) refuse(`${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
 }

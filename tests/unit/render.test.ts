@@ -68,6 +68,15 @@ describe('what is read', () => {
   })
 })
 
+test('RN7 members of metadata that a chart left empty are as if left out', () => {
+  const empty = render({
+    'a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: web\n  labels:\n  annotations: null\ndata: {}\n',
+  })
+  const without = render({ 'a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: web }\ndata: {}\n' })
+  expect(empty).toEqual(without)
+  expect(empty.kind).toBe('rendered')
+})
+
 describe('namespaces', () => {
   test('RN4 a namespaced object without a namespace anywhere is an error with the remedy', () => {
     const result = renderRaw({
