@@ -7,8 +7,8 @@ import { manualGate } from './manual-gate.ts'
 import type { ServiceModel } from './service-model.ts'
 import type { TurnDeps } from './turn-deps.ts'
 
-/** DE3, SM1. Null: it may, or it has begun already. */
-export function revisionGate(model: ServiceModel, deps: TurnDeps): Closed | null {
+/** DE3, SM1. Null: it may, or it has begun already. `begins`: who asks begins it, if it may. */
+export function revisionGate(model: ServiceModel, deps: TurnDeps, begins = true): Closed | null {
   const { row, progress, key } = model
   if (row === null || row.removal !== undefined) return null
   if (model.begunDigest === row.digest || progress.applied?.digest === row.digest) return null
@@ -16,7 +16,7 @@ export function revisionGate(model: ServiceModel, deps: TurnDeps): Closed | null
   if (blocked === null) deps.dependents.waitsNoMore(key)
   else deps.dependents.waits(key, 'ready', blocked.on)
   const shut = manualGate(model.id, row) ?? blocked?.gate ?? null
-  if (shut === null) model.begunDigest = row.digest
+  if (shut === null && begins) model.begunDigest = row.digest
   return shut
 }
 

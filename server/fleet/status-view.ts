@@ -6,6 +6,7 @@ import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, 
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/records.ts'
+import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
@@ -131,8 +132,9 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
   }
   if (isFine(status))
     return { ...last, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
+  const step = nextStep(status.reason, { project: desired.project, service: desired.service, cluster: cluster.name })
   const told = status.message === '' ? `${status.healthyCount} of ${status.objectCount} objects are healthy` : status.message
-  return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? details }
+  return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
 }
 
 const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)
@@ -310,6 +312,9 @@ export function objectView({ cluster, liveness, id, ref, status, drift }: Object
   const place = ref.namespace === '' ? '' : ` -n ${ref.namespace}`
   const kind = ref.group === '' ? ref.kind : `${ref.kind}.${ref.group}`
   const away = absence(cluster.name, liveness)
-  const next = isFine(status) ? '' : (away?.next ?? `In the cluster: \`kubectl describe ${kind.toLowerCase()} ${ref.name}${place}\`.`)
+  const step = nextStep(status.reason, { ...id, cluster: cluster.name })
+  const next = isFine(status)
+    ? ''
+    : (away?.next ?? step ?? `In the cluster: \`kubectl describe ${kind.toLowerCase()} ${ref.name}${place}\`.`)
   return { ...id, cluster: cluster.name, liveness, ...ref, ...status, next, drift }
 }
