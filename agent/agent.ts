@@ -8,8 +8,10 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
+import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import type { ClaimState } from './reconcile/claim-keeper.ts'
-import { createReconciler, type Reconciler } from './reconcile/reconcile-loop.ts'
+import type { KubeEvents } from './reconcile/kube-event.ts'
+import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
@@ -32,11 +34,16 @@ export interface AgentOptions {
   metered?: boolean
   /** Budget a day of the link to the server; 0 is none. */
   dailyBytes?: number
+  /** Kubernetes Events on users’ objects; absent: none. */
+  kubeEvents?: KubeEvents
+  /** Last log lines of failing containers that are read; 0, or absent: none. */
+  podLogLines?: number
   version: string
 }
 
 export interface AgentDeps {
   cluster: Cluster
+  logs?: PodLogs
   fetcher: Fetcher
   clock: Clock
   random: Random
@@ -186,9 +193,18 @@ class RunningAgent implements Agent {
         this.#unreachable = message
         this.#reportCluster()
       },
+      ...this.#told(),
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     await this.#reconciler.run(signal)
+  }
+
+  #told(): Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'> {
+    const { kubeEvents, podLogLines = 0 } = this.#options
+    const { logs } = this.#deps
+    const lines = Math.min(podLogLines, LOG_LINES_MAX)
+    const podLogs = lines > 0 && logs !== undefined ? { podLogs: { logTail: logs.logTail.bind(logs), lines } } : {}
+    return { ...(kubeEvents === undefined ? {} : { kubeEvents }), ...podLogs }
   }
 
   /** RP4: it recovers by itself. */

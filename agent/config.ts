@@ -35,6 +35,18 @@ export const RUN_OPTIONS = {
     placeholder: 'BYTES',
     help: 'Budget a day (UTC) for the server link; once spent, polls are longest and reports hourly. 0: none. Default with --metered 1000000.',
   },
+  kubeEvents: {
+    type: 'text',
+    placeholder: 'WHICH',
+    help: 'Kubernetes Events on users’ objects: none, problems (what went wrong and what was put back), all (applied and pruned besides).',
+    default: 'problems',
+    choices: ['none', 'problems', 'all'],
+  },
+  podLogs: {
+    type: 'integer',
+    placeholder: 'LINES',
+    help: 'Last log lines of a failing container that go into the status of its workload, and so to the server; up to 20. Logs may hold secrets.',
+  },
   probes: { type: 'address', help: 'Serves /healthz and /readyz there; off without it.' },
   logLevel: {
     type: 'text',

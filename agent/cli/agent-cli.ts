@@ -18,6 +18,7 @@ import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
 import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
+import type { KubeEvents } from '../reconcile/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
@@ -96,6 +97,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const read = readOptions(RUN_OPTIONS, flags, io.env)
   if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
+  const { kubeEvents, podLogs } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const fetcher = createServerLink({ serverUrl: server, caFile: serverCa === undefined ? null : resolve(serverCa), env: io.env, log })
@@ -120,9 +122,11 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       waitSeconds: wait ?? null,
       metered,
       dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
+      kubeEvents: kubeEvents as KubeEvents,
+      podLogLines: podLogs ?? 0,
       version: VERSION,
     },
-    { cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory: () => Bun.gc(true) },
+    { cluster, logs: cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory: () => Bun.gc(true) },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {

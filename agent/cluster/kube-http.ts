@@ -28,6 +28,8 @@ export interface KubeRequest {
   /** Whom the request is made as, instead of the credentials' own user. */
   as?: string | undefined
   signal?: AbortSignal
+  /** The body of a good answer is text, not JSON. */
+  plain?: true
 }
 
 /** `answer`: success only; everything else is a failure, with the body it came with. */
@@ -97,7 +99,8 @@ export function createKubeHttp(
         try {
           const response = await sendAuthorized({ ...request, signal: deadline.signal }, ACCESS_AGE_MAX_MS)
           if (!response.ok) return { kind: 'failed', ...(await refused(response, request.plural)) }
-          return { kind: 'answer', status: response.status, body: parseJson(await response.text()) }
+          const text = await response.text()
+          return { kind: 'answer', status: response.status, body: request.plain ? text : parseJson(text) }
         } catch (error) {
           return { kind: 'failed', failure: noAnswer(error), body: undefined }
         } finally {

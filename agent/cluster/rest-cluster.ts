@@ -13,6 +13,7 @@ import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
 import { createKubeHttp, type KubeAnswer, type KubeHttp } from './kube-http.ts'
 import { watchResource } from './kube-watch.ts'
+import { type PodLogs, readPodLog } from './pod-logs.ts'
 import { asObject } from './watch-stream.ts'
 
 /** Owner of what Skerry patches outside an apply, so that such a patch never mixes with the fields that Git owns. */
@@ -26,7 +27,7 @@ export interface RestClusterDeps {
   userAgent: string
 }
 
-export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & { close(): void } {
+export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & PodLogs & { close(): void } {
   const http = createKubeHttp(credentials, deps)
 
   async function patch(
@@ -65,6 +66,7 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
 
     delete: (resource, ref, uid, options) => deleteObject(http, { resource, ref, uid, ...options }),
     watch: (resource, options) => watchResource({ http, ...deps }, resource, options),
+    logTail: (pod, options) => readPodLog(http, pod, options),
     close: () => http.close(),
   }
 }

@@ -1,5 +1,5 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
-import { type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { confirmedAtSite } from './edge-orders.ts'
 import { judgeHandover } from './handover.ts'
 import { namespaceThatGoes } from './own-namespace.ts'
@@ -104,7 +104,9 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
     restored,
   })
   if (refusal !== null && JSON.stringify(refusal) !== JSON.stringify(model.refusal)) {
-    deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key })
+    const [first] = doomed
+    const object = first === undefined ? {} : { object: refKey(first) }
+    deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key, ...object })
   }
   model.refusal = refusal
   if (refusal !== null) return refusal.why

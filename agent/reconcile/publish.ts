@@ -73,7 +73,8 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     deadlineMs: isGoing(view) || hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
   }
   const left = leftOf(model, deps, key, view)
-  const status = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
+  const bare = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
+  const status = deps.explainer.say(model, key, bare, previous)
   model.statuses.set(key, status)
   return [{ kind: 'object', key: statusKey, doc: status }]
 }

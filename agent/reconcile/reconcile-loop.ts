@@ -6,6 +6,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
+import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { Autoscalers } from './autoscalers.ts'
@@ -13,14 +14,17 @@ import type { ClaimState } from './claim-keeper.ts'
 import { keepClaim } from './claim-keeper.ts'
 import { Dependents } from './dependents.ts'
 import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts'
+import { Explainer } from './explainer.ts'
 import { HealthChoices } from './health-choices.ts'
 import { Holds } from './hold.ts'
+import type { KubeEvents } from './kube-event.ts'
+import { KubeEventWriter, tellKubernetes } from './kube-events.ts'
 import { OwnedObjects } from './owned-objects.ts'
 import { farewellRounds, phaseRounds } from './phase-rounds.ts'
 import { pruneRounds } from './prune-rounds.ts'
 import { publish, touchOverdue } from './publish.ts'
 import { recallInventory } from './recall.ts'
-import { RequestGate } from './request-gate.ts'
+import { REQUESTS_MAX, RequestGate } from './request-gate.ts'
 import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
 import { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
@@ -48,6 +52,10 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** Null: discovery answers. Else why nothing can begin. */
   onUnreachable(message: string | null): void
+  /** Absent: no log is read (HE8). */
+  podLogs?: PodLogs & { lines: number }
+  /** Kubernetes Events on users' objects; absent: none. */
+  kubeEvents?: KubeEvents
   /** A turn said something new of this many objects. */
   onLargeTurn?(objects: number): void
 }
@@ -125,6 +133,7 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
     if (model.row?.removal !== undefined && (await farewellRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
   } while (model.revisionPending && !deps.isHalted()) // RC14
   finishRemoval(model, deps)
+  deps.explainer.look(model, deps) // HE8
   const objects = model.touched.size
   publish(model, deps)
   return objects
@@ -194,6 +203,16 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const healthOptions = healthChoices.of.bind(healthChoices)
   const watches = new Watches({ cluster, clock, random, log, signal, sink: owned, healthOptions })
   const holds = new Holds(state)
+  const gate = new RequestGate({ clock, signal })
+  const kubeEvents = new KubeEventWriter({
+    mode: deps.kubeEvents ?? 'none',
+    cluster,
+    clock,
+    log,
+    signal,
+    agent: deps.identity.agentId,
+    isStrained: () => gate.limit() < REQUESTS_MAX / 2,
+  })
   const turnDeps: TurnDeps = {
     times: new TimeGates(holds, deps.windowsOf ?? (() => NO_WINDOWS)),
     forgetHold: (id) => holds.forget(id),
@@ -203,7 +222,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     clusterId: deps.identity.clusterId,
     kinds,
     watches,
-    gate: new RequestGate({ clock, signal }),
+    gate,
     lacking: owned.lacking,
     causeChanged: (key, isHealthy) => owned.causeChanged(key, isHealthy),
     clock,
@@ -216,6 +235,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     modelOf: (key) => owned.known(key),
     autoscalers,
     healthChoices,
+    explainer: new Explainer({ logs: deps.podLogs ?? null }),
     revisionsSeen: () => owned.revisionsSeen(),
     waitsForOthers: (model) => owned.waitsForOthers(model),
     wakeWhenRead: (model) => owned.wakeWhenRead(model),
@@ -227,7 +247,9 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     isHalted: () => signal.aborted || !queue.isOpen(),
     wake: (key) => queue.wake(key),
     wakeAt: (key, atMs) => queue.wakeAt(key, atMs),
+    emitOnObject: (event) => tellKubernetes(event, owned, kubeEvents),
     emit: (event) => {
+      tellKubernetes(event, owned, kubeEvents)
       const atMs = clock.nowMs()
       eventCount += 1
       reports.push({ kind: 'event', key: `${String(atMs).padStart(13, '0')}-${eventCount}`, doc: { atMs, ...event } })

@@ -107,6 +107,15 @@ export class Recorder {
     }
     model.contacts.delete(key)
     model.touched.add(key)
+    if (why === 'new' || why === 'changed') {
+      this.#deps.emitOnObject({
+        type: 'Normal',
+        reason: 'Applied',
+        message: `${refText(ref)} was applied`,
+        service: model.key,
+        object: key,
+      })
+    }
     if (why === 'changed') model.progressingSinceMs.delete(key)
     if (why === 'drift') {
       this.drift(key, 'healed')

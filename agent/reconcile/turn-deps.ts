@@ -11,6 +11,7 @@ import type { AgentState } from '../state/agent-state.ts'
 import { actingAs, clusterAs, unplacedAccount } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
+import type { Explainer } from './explainer.ts'
 import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
@@ -70,6 +71,8 @@ export interface TurnDeps {
   isCurrent(): boolean
   /** A service has read its rows. */
   revisionRead(): void
+  /** Says why workloads are not well. */
+  explainer: Explainer
   /** How services want the health of their objects told. */
   healthChoices: HealthChoices
   /** What scales objects of ours. */
@@ -85,6 +88,8 @@ export interface TurnDeps {
   wake(serviceKey: string): void
   wakeAt(serviceKey: string, atMs: number): void
   emit(event: Omit<EventStatus, 'atMs'>): void
+  /** Only as a Kubernetes Event on the object, where those are wanted (KE2): too many for the server to hear of. */
+  emitOnObject(event: Omit<EventStatus, 'atMs'>): void
   /** Goes into the agent's state at the end of the turn, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
   flushReports(): void

@@ -1,0 +1,30 @@
+// The last lines of a container's log: a port of its own, because few may read logs and nothing depends on it.
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import type { ApiFailure, ApiResource } from './cluster.ts'
+import { objectPath } from './discovery.ts'
+import type { KubeHttp } from './kube-http.ts'
+
+const LOG_BYTES_MAX = 16_384
+/** More says no more, and a status has little room. */
+export const LOG_LINES_MAX = 20
+const PODS: ApiResource = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true, verbs: [] }
+
+export type LogResult = { kind: 'log'; text: string } | { kind: 'failed'; failure: ApiFailure }
+
+export interface PodLogs {
+  /** `previous`: of the run that ended before the one that is on. */
+  logTail(pod: ObjectRef, options: { container: string; previous: boolean; lines: number }): Promise<LogResult>
+}
+
+export async function readPodLog(
+  http: KubeHttp,
+  { namespace, name }: ObjectRef,
+  { container, previous, lines }: { container: string; previous: boolean; lines: number },
+): Promise<LogResult> {
+  const query = new URLSearchParams({ container, tailLines: String(lines), limitBytes: String(LOG_BYTES_MAX) })
+  if (previous) query.set('previous', 'true')
+  const path = `${objectPath(PODS, namespace, name)}/log?${query}`
+  const answer = await http.request({ method: 'GET', path, plural: 'pods', accept: '*/*', plain: true })
+  if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure }
+  return { kind: 'log', text: typeof answer.body === 'string' ? answer.body : '' }
+}
