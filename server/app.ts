@@ -13,6 +13,7 @@ import { ADMIN_API, createAuth } from './http/auth.ts'
 import { withLimitedBody } from './http/body.ts'
 import { changeRoutes } from './http/change-routes.ts'
 import { countRoutes } from './http/count-routes.ts'
+import { dependencyRoutes } from './http/dependency-routes.ts'
 import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
@@ -90,6 +91,7 @@ function createElysia(deps: AppDeps) {
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
     .use(syncRoutes(admin))
+    .use(dependencyRoutes(admin))
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(historyRoutes(admin))

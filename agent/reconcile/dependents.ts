@@ -43,6 +43,11 @@ export class Dependents {
     return [...(this.#dependents.get(key) ?? NONE)]
   }
 
+  /** It depends on none, and none on it. */
+  isAlone(key: string): boolean {
+    return !this.#dependents.has(key) && !this.#dependencies.has(key)
+  }
+
   waits(key: string, kind: WaitKind, on: readonly string[]): void {
     this.#waits.set(key, { kind, on: new Set(on) })
   }

@@ -50,6 +50,7 @@ export function removalWait(model: ServiceModel, deps: TurnDeps): string | null 
 
 /** After each turn: who waited for what this service is now. */
 export function wakeDependents(model: ServiceModel, deps: TurnDeps): void {
+  if (deps.dependents.isAlone(model.key)) return
   const state = stateOf(model, deps)
   const text = state.kind === 'unready' ? state.words : state.kind
   const said = { ready: state.kind === 'ready', leaving: isLeaving(model), text }

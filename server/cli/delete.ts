@@ -1,4 +1,6 @@
 // delete: shows exactly what goes, asks, and tells what follows.
+
+import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   clusterViewSchema,
   type DeleteAnswer,
@@ -16,6 +18,7 @@ import type { Context } from './context.ts'
 import { answersText, confirmationText } from './describe.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
+import { namesOf } from './service-facts.ts'
 
 export async function remove(
   context: Context,
@@ -59,8 +62,9 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
   if (kind === 'services') {
     const service = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
     const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
+    const { neededBy } = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
     const end = service.spec.deletionPolicy === 'prune' ? 'Its objects are DELETED' : 'Its objects are let go and stay'
-    return `Service ${name} of project ${project} is removed. ${end} in these clusters:\n${placementLines(placements, (view) => view.cluster)}`
+    return `Service ${name} of project ${project} is removed. ${end} in these clusters:\n${placementLines(placements, (view) => view.cluster)}${dependentsText(neededBy)}`
   }
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
@@ -71,6 +75,12 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     throw new AppError('not_found', { detail: `there is no join token ${name}`, remedy: '`skerry join-token list` shows them.' })
   return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
 }
+
+/** DE4: nothing waits for them. */
+const dependentsText = (services: DependenciesView['neededBy']): string =>
+  services.length === 0
+    ? ''
+    : `These depend on it. They stay as they are, and begin no new revision without it: ${plainText(namesOf(services))}\n`
 
 function placementLines(placements: readonly PlacementView[], nameOf: (view: PlacementView) => string): string {
   if (placements.length === 0) return '  (none)\n'

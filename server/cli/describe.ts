@@ -1,4 +1,6 @@
 // describe: one thing with everything around it, in the order in which a person on call needs it.
+
+import { dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   type ClusterView,
   type ConfirmationView,
@@ -20,6 +22,7 @@ import { ageText, type Column, labelsText, plainText, renderTable } from './colu
 import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { optionFacts } from './service-facts.ts'
 import { eventColumns, objectColumns, placementColumns } from './tables.ts'
 
 const EVENTS_SHOWN = 10
@@ -57,10 +60,11 @@ export async function describe(
     case 'services': {
       const view = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
       const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
+      const dependencies = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
       const objects = await client.list('/objects', objectViewSchema, { project, service: name })
       const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
       return void write(
-        facts(serviceFacts(view, nowMs)),
+        facts([...serviceFacts(view, nowMs), ...optionFacts(view.spec, dependencies)]),
         problems(view.status.problems),
         section('Clusters', placementColumns(nowMs, false), placements),
         section(

@@ -1,0 +1,68 @@
+// What a service waits for, and who waits for it.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
+import { type ClusterId, nameSchema, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/sync.ts'
+import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import { dependencyView } from '../fleet/dependency-view.ts'
+import type { Store } from '../store/store.ts'
+import type { AdminDeps } from './deps.ts'
+import { keyNotFound } from './write-resource.ts'
+
+export function dependencyRoutes({ store }: Pick<AdminDeps, 'store'>) {
+  return new Elysia({ tags: ['services'] }).get(
+    '/projects/:project/services/:name/dependencies',
+    ({ params: { project, name } }) => readDependencies(store, { project, service: name }),
+    {
+      params: z.object({ project: nameSchema, name: nameSchema }),
+      response: dependenciesViewSchema,
+      detail: { summary: 'The services that a service waits for, how far they are in its clusters, and who waits for it' },
+    },
+  )
+}
+
+async function readDependencies(store: Store, id: ServiceId): Promise<DependenciesView> {
+  const key = { kind: 'Service', project: id.project, name: id.service } as const
+  const held = await store.getResource(key)
+  if (held === null) throw keyNotFound(key)
+  const keys = dependencyKeys(id.project, serviceSpecSchema.parse(JSON.parse(held.spec)).dependsOn)
+  const clusters = keys.length === 0 ? new Map<ClusterId, string>() : await clustersOf(store, id)
+  const dependsOn: DependenciesView['dependsOn'] = []
+  for (const dependency of keys) {
+    const of = parseServiceKey(dependency)
+    const exists = (await store.getResource({ kind: 'Service', project: of.project, name: of.service })) !== null
+    const reports = new Map<ClusterId, ServiceStatus>()
+    for (const { clusterId, doc } of await store.listStatus({ kind: 'service', key: dependency })) {
+      const status = serviceStatusSchema.safeParse(doc).data
+      if (status !== undefined) reports.set(clusterId, status)
+    }
+    dependsOn.push(dependencyView({ ...of, exists, clusters, desired: await store.desiredOfService(of), reports }))
+  }
+  return { dependsOn, neededBy: await dependentsOf(store, id) }
+}
+
+async function clustersOf(store: Store, id: ServiceId): Promise<Map<ClusterId, string>> {
+  const names = new Map((await store.listClusters()).map(({ clusterId, name }) => [clusterId, name]))
+  const placed = (await store.desiredOfService(id)).filter(({ doc }) => doc !== null && doc.removal === undefined)
+  return new Map(placed.map(({ clusterId }) => [clusterId, names.get(clusterId) ?? clusterId]))
+}
+
+/** Sorted. Services that are being deleted count: they are still there. */
+async function dependentsOf(store: Store, id: ServiceId): Promise<DependenciesView['neededBy']> {
+  const own = serviceKey(id)
+  const found: ServiceId[] = []
+  let after: string | undefined
+  do {
+    const page = await store.listResources('Service', { limit: LIST_LIMIT_MAX, ...(after === undefined ? {} : { after }) })
+    for (const { project, name, spec } of page.items) {
+      if (!spec.includes('"dependsOn"')) continue // most name none: parsing all of them would be the whole cost
+      const { dependsOn = [] } = serviceSpecSchema.parse(JSON.parse(spec))
+      if (dependsOn.some((dependency) => dependencyKey(project, dependency) === own)) found.push({ project, service: name })
+    }
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return found
+}
