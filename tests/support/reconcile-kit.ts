@@ -2,7 +2,8 @@
 
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import type { ClaimState } from '../../agent/reconcile/claim-keeper.ts'
-import { createReconciler, type Reconciler } from '../../agent/reconcile/reconcile-loop.ts'
+import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../agent/reconcile/reconcile-loop.ts'
+import type { WindowSource } from '../../agent/reconcile/time-gates.ts'
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -67,7 +68,10 @@ export interface KitOptions {
   place?: string | null
   seed?: number
   isCurrent?: () => boolean
+  windowsOf?: WindowSource
   log?: Logger
+  /** Whether it writes Kubernetes Events and reads logs. */
+  told?: Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'>
 }
 
 export function createReconcileKit({
@@ -79,7 +83,9 @@ export function createReconcileKit({
   place = null,
   seed = 1,
   isCurrent = () => true,
+  windowsOf,
   log = silentLogger,
+  told = {},
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
   const state = openAgentState(statePath)
@@ -94,12 +100,14 @@ export function createReconcileKit({
       cluster,
       identity: { clusterId: CLUSTER_ID, agentId, incarnation },
       isCurrent,
+      ...(windowsOf === undefined ? {} : { windowsOf }),
       clock,
       place,
       random,
       log,
       onClaim: (claim) => void claims.push(claim),
       onUnreachable: () => {},
+      ...told,
     })
   const kit: ReconcileKit = {
     replica,
