@@ -36,6 +36,7 @@ export const BUILT_IN: readonly ApiResource[] = [
   kind('', 'v1', 'Namespace', 'namespaces', false),
   kind('', 'v1', 'Node', 'nodes', false),
   kind('', 'v1', 'ConfigMap', 'configmaps'),
+  kind('', 'v1', 'Event', 'events'),
   kind('', 'v1', 'Secret', 'secrets'),
   kind('', 'v1', 'Service', 'services'),
   kind('', 'v1', 'ServiceAccount', 'serviceaccounts'),
