@@ -146,7 +146,7 @@ async function changeOne(site: ReconcileSite): Promise<Record<string, number>> {
   const times: number[] = []
   const counts: number[] = []
   for (let n = 0; n < CHANGES; n++) {
-    const name = appName(n * 7)
+    const name = appName((n * 7) % APPS)
     await site.commit({ [`${name}/app.yaml`]: manifest(name, 'apps', String(n + 1)) })
     let stop = () => {}
     const seen = new Promise<number>((resolve) => {
