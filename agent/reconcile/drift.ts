@@ -2,7 +2,7 @@
 // only: a value (it may be a Secret's) never leaves this file.
 import type { K8sObject, ManagedFieldsEntry } from '../../shared/kube/object.ts'
 import { compareText } from '../../shared/kube/order.ts'
-import { childNode, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry, ownsPath } from './owned-fields.ts'
+import { childNode, childOf, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry, ownsPath, under } from './owned-fields.ts'
 
 export interface DriftNote {
   /** `.spec.replicas`, sorted. Empty: the paths are all ours still, a value under them changed. */
@@ -27,19 +27,35 @@ export function describeDrift(applied: K8sObject, live: K8sObject): DriftNote {
   const lost: Lost[] = []
   const { apiVersion: _apiVersion, kind: _kind, ...rest } = applied
   const { name: _name, namespace: _namespace, ...metadata } = applied.metadata
-  collectLost({ ...rest, metadata }, ownEntry(live)?.fieldsV1 ?? NOTHING, guides, { text: '', keys: [] }, lost)
+  const root = { value: { ...rest, metadata }, live, own: ownEntry(live)?.fieldsV1 ?? NOTHING, guides }
+  collectLost(root, { text: '', keys: [] }, lost)
   const paths = [...new Set(lost.map(({ text }) => text))].sort(compareText).slice(0, PATHS_MAX)
   return { paths, manager: rivalOf(others, lost) }
 }
 
-function collectLost(value: unknown, own: FieldsNode | undefined, guides: readonly FieldsNode[], at: Lost, lost: Lost[]): void {
+/** One place in the applied document: what was sent there, what is there now, who owns it. */
+interface Place {
+  value: unknown
+  live: unknown
+  own: FieldsNode | undefined
+  guides: readonly FieldsNode[]
+}
+
+const isMapValue = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+function collectLost(place: Place, at: Lost, lost: Lost[]): void {
+  const { value, own, guides } = place
   if (Array.isArray(value)) {
-    collectLostItems(value, own, guides, at, lost)
+    collectLostItems(value, place, at, lost)
     return
   }
-  const isMap = value !== null && typeof value === 'object'
-  // An empty node owns all that is under it: an atomic map, or a plain value.
-  if (own !== undefined && (!isMap || Object.keys(own).length === 0)) return
+  const isMap = isMapValue(value)
+  // What was sent empty is often not there, and never was ours.
+  if (isMap && own === undefined && Object.keys(value).length === 0) return
+  if (own !== undefined && !isMap) return
+  // An empty node owns all that is under it (an atomic map), or a map from which all was taken.
+  const isWhole = own !== undefined && Object.keys(own).length === 0
   if (!isMap || (own === undefined && guides.length === 0)) {
     lost.push(at)
     return
@@ -47,12 +63,20 @@ function collectLost(value: unknown, own: FieldsNode | undefined, guides: readon
   for (const [name, member] of Object.entries(value)) {
     const key = `f:${name}`
     const next = { text: `${at.text}${fieldText(name)}`, keys: [...at.keys, key] }
-    collectLost(member, childNode(own, key), under(guides, key), next, lost)
+    const below = { value: member, live: childOf(place.live, key), own: childNode(own, key), guides: under(guides, key) }
+    if (isWhole && below.live !== undefined && below.guides.length === 0) continue
+    collectLost(below, next, lost)
   }
 }
 
-function collectLostItems(items: unknown[], own: FieldsNode | undefined, guides: readonly FieldsNode[], at: Lost, lost: Lost[]): void {
-  if (own !== undefined && Object.keys(own).length === 0) return
+function collectLostItems(items: unknown[], { own, live, guides }: Place, at: Lost, lost: Lost[]): void {
+  if (own === undefined && items.length === 0) return
+  if (own !== undefined && Object.keys(own).length === 0) {
+    // Atomic, and ours; or a list from which items were taken.
+    const left = Array.isArray(live) ? live.length : 0
+    if (left < items.length) lost.push(at)
+    return
+  }
   const known = [own ?? {}, ...guides].flatMap((node) => Object.keys(node).filter((key) => key !== '.'))
   // Nobody owns items one by one: the list is atomic, or gone as a whole.
   if (known.length === 0) {
@@ -63,16 +87,15 @@ function collectLostItems(items: unknown[], own: FieldsNode | undefined, guides:
     const key = known.find((candidate) => standsFor(candidate, item))
     const text = `${at.text}[${itemText(item, key)}]`
     if (key === undefined) lost.push({ text, keys: at.keys })
-    else collectLost(item, childNode(own, key), under(guides, key), { text, keys: [...at.keys, key] }, lost)
+    else {
+      const below = { value: item, live: childOf(live, key), own: childNode(own, key), guides: under(guides, key) }
+      collectLost(below, { text, keys: [...at.keys, key] }, lost)
+    }
   }
 }
 
 const standsFor = (key: string, item: unknown): boolean =>
   key.startsWith('k:') ? hasKeyFields(item, key.slice(2)) : key === `v:${JSON.stringify(item)}`
-
-function under(guides: readonly FieldsNode[], key: string): FieldsNode[] {
-  return guides.map((guide) => childNode(guide, key)).filter((node) => node !== undefined)
-}
 
 export const fieldText = (name: string): string => (/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
 

@@ -4,8 +4,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../cluster/rest-cluster.ts'
-import type { FieldsNode } from './owned-fields.ts'
-import { isOwnEntry } from './owned-fields.ts'
+import { childNode, childOf, type FieldsNode, isLeaf, isOwnEntry, ownsInside } from './owned-fields.ts'
 
 /** One managedFields entry that is not ours, without its status. */
 export interface OtherFields {
@@ -21,18 +20,39 @@ const SHARED_MAX = 2_000
 const shared = new Map<string, readonly OtherFields[]>()
 
 /** Null: nobody else owns anything but status. */
-export function otherFieldsOf({ metadata }: K8sObject): readonly OtherFields[] | null {
-  const entries = metadata.managedFields
+export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null {
+  const entries = object.metadata.managedFields
   if (entries === undefined || entries.length < 2) if (entries?.[0] === undefined || isOwnEntry(entries[0])) return null
+  const own = entries?.find(isOwnEntry)?.fieldsV1
   const found: OtherFields[] = []
   for (const entry of entries ?? []) {
     const { manager = '', operation = '', subresource = '', fieldsV1 } = entry
     if (fieldsV1 === undefined || isOwnEntry(entry) || (manager === MARKS_MANAGER && subresource === '')) continue
-    const { 'f:status': _status, ...fields } = fieldsV1
-    if (Object.keys(fields).length > 0) found.push({ manager, operation, subresource, fields: canonicalJson(fields) })
+    const { 'f:status': _status, ...rest } = fieldsV1
+    const fields = withoutBare(rest, own, object)
+    if (fields !== null) found.push({ manager, operation, subresource, fields: canonicalJson(fields) })
   }
   return found.length === 0 ? null : oneCopy(found)
 }
+
+/** Without what only says that a map or list is there (`f:securityContext: {}`, a default): a leaf means a whole value from here on. */
+function withoutBare(node: FieldsNode, own: FieldsNode | undefined, value: unknown): FieldsNode | null {
+  const result: FieldsNode = {}
+  for (const key of Object.keys(node)) {
+    const child = childNode(node, key)
+    const member = childOf(value, key)
+    const ours = childNode(own, key)
+    if (child === undefined) continue
+    if (key === '.' || !isLeaf(child)) {
+      const kept = key === '.' ? child : withoutBare(child, ours, member)
+      if (kept !== null) result[key] = kept
+    } else if (!isBare(member, ours)) result[key] = child
+  }
+  return ownsInside(result) ? result : null
+}
+
+const isBare = (value: unknown, ours: FieldsNode | undefined): boolean =>
+  value !== null && typeof value === 'object' && (Object.keys(value).length === 0 || (ours !== undefined && ownsInside(ours)))
 
 /** A full table is begun anew: then some are held twice, and nothing else is different. */
 function oneCopy(found: readonly OtherFields[]): readonly OtherFields[] {

@@ -18,21 +18,53 @@ export const ownEntry = (object: K8sObject): ManagedFieldsEntry | null => object
  *  nothing. Short: it is held for every object. */
 export function ownedHash(object: K8sObject): string {
   const owned = ownEntry(object)?.fieldsV1
-  return owned === undefined ? '' : sha256Hex(canonicalJson(project(object, owned))).slice(0, 32)
+  if (owned === undefined) return ''
+  const path: string[] = []
+  const others = () =>
+    (object.metadata.managedFields ?? []).flatMap((entry) => (isOwnEntry(entry) ? [] : (nodeAt(entry.fieldsV1, path) ?? [])))
+  return sha256Hex(canonicalJson(project(object, owned, path, others))).slice(0, 32)
 }
 
-/** The value cut down to the owned paths. */
-function project(value: unknown, node: FieldsNode): unknown {
+/** The value cut down to the owned paths. `path` is where it stands, as keys; `others` are the nodes there of those who are not us. */
+function project(value: unknown, node: FieldsNode, path: string[], others: () => FieldsNode[]): unknown {
   const keys = Object.keys(node)
-  if (keys.length === 0) return value ?? null
+  if (keys.length === 0) return value !== null && typeof value === 'object' ? withoutTheirs(value, others()) : (value ?? null)
   const result: Record<string, unknown> = {}
   for (const key of keys) {
     const child = node[key]
     if (key === '.' || !isNode(child)) continue
     const member = childOf(value, key)
-    result[key] = member === undefined ? null : project(member, child)
+    path.push(key)
+    result[key] = member === undefined ? null : project(member, child, path, others)
+    path.pop()
   }
   return result
+}
+
+/** An empty node is a whole value (an atomic map or list), but also a map that we applied empty: what others put into it is theirs. */
+function withoutTheirs(value: unknown, theirs: readonly FieldsNode[]): unknown {
+  if (theirs.every((node) => Object.keys(node).length === 0)) return value
+  if (Array.isArray(value)) {
+    const keys = new Set(theirs.flatMap((node) => Object.keys(node)).map((key) => childOf(value, key)))
+    return value.filter((item) => !keys.has(item))
+  }
+  if (!isNode(value)) return value
+  const result: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value)) {
+    const nodes = theirs.map((node) => childNode(node, `f:${name}`)).filter((node) => node !== undefined)
+    const left =
+      nodes.length === 0 ? member : nodes.some((node) => Object.keys(node).length === 0) ? undefined : withoutTheirs(member, nodes)
+    if (left !== undefined && (nodes.length === 0 || !isEmpty(left))) result[name] = left
+  }
+  return result
+}
+
+const isEmpty = (value: unknown): boolean => value !== null && typeof value === 'object' && Object.keys(value).length === 0
+
+function nodeAt(fields: FieldsNode | undefined, path: readonly string[]): FieldsNode | undefined {
+  let node = fields
+  for (const key of path) node = childNode(node, key)
+  return node
 }
 
 /** The member of a map or list that one fieldsV1 key stands for. */
@@ -69,6 +101,15 @@ export function childNode(node: FieldsNode | undefined, key: string): FieldsNode
   const child = node?.[key]
   return isNode(child) ? child : undefined
 }
+
+/** The nodes under `key` of those that have one. */
+export const under = (nodes: readonly FieldsNode[], key: string): FieldsNode[] =>
+  nodes.map((node) => childNode(node, key)).filter((node) => node !== undefined)
+
+/** A whole value, or that a map or list is there. */
+export const isLeaf = (node: FieldsNode): boolean => Object.keys(node).length === 0
+/** Does it own anything inside, and not only that the thing is there? */
+export const ownsInside = (node: FieldsNode): boolean => Object.keys(node).some((key) => key !== '.')
 
 /** Does this entry own anything at `path` (fieldsV1 keys from the root)? */
 export function ownsPath(fields: FieldsNode | undefined, path: readonly string[]): boolean {

@@ -6,7 +6,7 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import type { Leave } from './ignore.ts'
 import { EACH } from './ignore.ts'
 import { type OtherFields, treesOf } from './other-fields.ts'
-import { childNode, childOf, type FieldsNode, hasKeyFields, ownEntry, ownedHash } from './owned-fields.ts'
+import { childNode, childOf, type FieldsNode, hasKeyFields, isLeaf, ownEntry, ownedHash, under } from './owned-fields.ts'
 
 export interface LeftOut {
   /** As in fieldsV1. */
@@ -62,15 +62,14 @@ export function shapeDoc(wanted: string, leave: Leave, others: readonly OtherFie
   return { doc: left.length === 0 ? wanted : canonicalJson(shaped), left }
 }
 
-const isWhole = (node: FieldsNode): boolean => Object.keys(node).length === 0
 const isMap = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)
 
 function keep(value: unknown, at: At): unknown {
   const isTheirs =
-    (at.named.some(isWhole) && at.keys.length > 0) ||
+    (at.named.some(isLeaf) && at.keys.length > 0) ||
     (at.ruled && at.applied === ABSENT) ||
     // One value for its owner: a rule that points into it can only mean all of it.
-    ((at.ruled || at.rules.length > 0) && at.any.some(isWhole) && at.keys.length > 0)
+    ((at.ruled || at.rules.length > 0) && at.any.some(isLeaf) && at.keys.length > 0)
   if (isTheirs) return leaveOut(value, at)
   if (at.rules.length === 0 && !at.ruled && at.named.length === 0) return value
   if (Array.isArray(value)) return keepItems(value, at)
@@ -114,14 +113,12 @@ function keepItems(items: readonly unknown[], at: At): unknown {
   return kept.length === 0 && items.length > 0 ? LEFT : kept
 }
 
-const isGivenUp = ({ ruled, applied, any, named }: At): boolean =>
-  (ruled && (applied === ABSENT || any.some(isWhole))) || named.some(isWhole)
+const isGivenUp = ({ ruled, applied, any, named }: At): boolean => (ruled && (applied === ABSENT || any.some(isLeaf))) || named.some(isLeaf)
 
 function below(at: At, key: string, names: readonly string[], applied: unknown): At {
   const rules = at.rules.flatMap(([first, ...rest]) => (first !== undefined && names.includes(first) ? [rest] : []))
-  const under = (nodes: readonly FieldsNode[]) => nodes.map((node) => childNode(node, key)).filter((node) => node !== undefined)
   const ruled = at.ruled || rules.some((rest) => rest.length === 0)
-  return { keys: [...at.keys, key], rules, ruled, any: under(at.any), named: under(at.named), applied, left: at.left }
+  return { keys: [...at.keys, key], rules, ruled, any: under(at.any, key), named: under(at.named, key), applied, left: at.left }
 }
 
 const standsFor = (key: string, item: unknown): boolean =>

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { additionsText } from '../../agent/reconcile/additions.ts'
+import { describeDrift } from '../../agent/reconcile/drift.ts'
 import { EACH, heldLeaveFacts, type Leave, leaveFacts, leaveOf } from '../../agent/reconcile/ignore.ts'
 import { leftText } from '../../agent/reconcile/left-text.ts'
 import { type OtherFields, otherFieldsOf, sameOthers } from '../../agent/reconcile/other-fields.ts'
@@ -283,5 +284,43 @@ describe('DR10, DR11 what a status says', () => {
     expect(additionsText(doc({}), [many])).toBe('added by others, and left to them: .data (tuner)')
     expect(additionsText(doc({ data: { x: '' } }), [many])).toContain(' and 2 more')
     expect(additionsText(doc({}), null)).toBe('')
+  })
+})
+
+describe('DR1 an empty node: the whole value, or only that it is there', () => {
+  const live = (body: Fields, own: Fields, theirs?: Fields) =>
+    ({
+      ...HEAD,
+      ...body,
+      metadata: {
+        ...HEAD.metadata,
+        managedFields: [
+          { manager: 'skerry', operation: 'Apply', fieldsV1: own },
+          ...(theirs === undefined ? [] : [{ manager: 'operator', operation: 'Update', fieldsV1: theirs }]),
+        ],
+      },
+    }) as K8sObject
+  test.each<[string, Fields, Fields, Fields | undefined, boolean]>([
+    ['spec: {} that its operator fills in is as it was', { spec: { x: 1 } }, { 'f:spec': {} }, { 'f:spec': { 'f:x': {} } }, true],
+    ['spec: {} that is another value without anybody inside is not', { spec: { x: 1 } }, { 'f:spec': {} }, undefined, false],
+    ['spec: {} that is somebody else’s now is not', { spec: { x: 1 } }, {}, { 'f:spec': { 'f:x': {} } }, false],
+  ])('%s', (_, body, own, theirs, same) => {
+    const before = ownedHash(live({ spec: {} }, { 'f:spec': {} }))
+    expect(ownedHash(live(body, own, theirs)) === before).toBe(same)
+  })
+
+  test('a default that another owns as an empty map is no claim to what is in it', () => {
+    const context = { 'f:spec': { 'f:securityContext': {} } }
+    const inside = { 'f:spec': { 'f:securityContext': { 'f:runAsUser': {} } } }
+    expect(otherFieldsOf(live({ spec: { securityContext: { runAsUser: 1 } } }, inside, context))).toBeNull()
+    expect(otherFieldsOf(live({ spec: { securityContext: {} } }, {}, context))).toBeNull()
+    expect(otherFieldsOf(live({ spec: { securityContext: { a: 1 } } }, {}, context))).toHaveLength(1)
+  })
+
+  test('DR2 what another holds inside is named', () => {
+    const body = { spec: { deep: { list: [{ a: 2 }] } } }
+    const object = live(body, { 'f:spec': { 'f:deep': {} } }, { 'f:spec': { 'f:deep': { 'f:list': {} } } })
+    const applied = { ...HEAD, metadata: { name: 'n' }, spec: { deep: { list: [{ a: 1 }] } } } as K8sObject
+    expect(describeDrift(applied, object)).toEqual({ paths: ['.spec.deep.list'], manager: 'operator' })
   })
 })
