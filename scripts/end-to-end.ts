@@ -18,6 +18,7 @@ export const WITH_SERVER: readonly string[] = [
   'large-page',
   'offline',
   'read-only-root',
+  'services',
   'two-clusters',
 ]
 
