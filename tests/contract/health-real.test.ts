@@ -1,0 +1,234 @@
+// Health, explanations and Kubernetes Events on a real API server with its controllers, scheduler and nodes.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
+import type { PodLogs } from '../../agent/cluster/pod-logs.ts'
+import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import type { HealthRule } from '../../shared/model/resources.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+
+const AGENT = 'health-agent'
+const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: AGENT }
+let server: KubeCluster
+let kit: ReconcileKit
+let logs: PodLogs
+let close = () => {}
+beforeAll(async () => {
+  server = await startKubeCluster({ name: 'health' })
+  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
+  const cluster = createRestCluster(credentials, deps)
+  logs = cluster
+  kit = createReconcileKit({ cluster, clock: systemClock, told: { kubeEvents: 'problems' } })
+  kit.start()
+  close = () => cluster.close()
+}, CLUSTER_START_TIMEOUT_MS)
+afterAll(async () => {
+  await kit?.stop()
+  close()
+  await server?.stop()
+})
+
+const serviceOf = (service: string) => ({ project: 'web', service })
+const requests = (since: number, verbs?: readonly string[]) =>
+  server
+    .auditLines({ userAgent: AGENT, since, ...(verbs === undefined ? {} : { verbs }) })
+    .filter(({ stage }) => stage === 'ResponseComplete')
+const json = async <T>(args: readonly string[]): Promise<T> => JSON.parse(await server.kubectl([...args, '-o', 'json'])) as T
+
+const workload = (name: string, podSpec: Record<string, unknown>): K8sObject =>
+  ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: {
+      replicas: 1,
+      progressDeadlineSeconds: 1,
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'app', image: 'app:1' }], ...podSpec } },
+    },
+  }) as unknown as K8sObject
+
+test('HE8 a Deployment whose Pod finds no node says so in the scheduler’s words, and asks once', async () => {
+  const mark = server.auditMark()
+  const id = serviceOf('explained')
+  kit.desire([workload('lost', { nodeSelector: { nobody: 'has-this' } })], { namespace: 'explained' }, id)
+  const status = await eventually('the explanation', async () => {
+    const found = kit.object('apps/Deployment/explained/lost', id)
+    return found?.message.includes('Unschedulable') ? found : undefined
+  })
+  expect(status).toMatchObject({ health: 'Degraded', reason: 'ProgressDeadlineExceeded' })
+  expect(status.message).toMatch(
+    /; Pod explained\/lost-[a-z0-9]+-[a-z0-9]+: Unschedulable: 0\/2 nodes are available: .*node\(s\) didn't match/,
+  )
+  expect(kit.service(id)?.message).toContain('Unschedulable')
+  await Bun.sleep(2_000)
+  const asked = requests(mark).filter(({ requestURI }) => requestURI.includes('/pods'))
+  expect(asked).toHaveLength(1)
+}, 60_000)
+
+test('HE8 what is well is asked nothing', async () => {
+  const mark = server.auditMark()
+  const id = serviceOf('well')
+  kit.desire([workload('fine', {})], { namespace: 'well' }, id)
+  await eventually('a healthy service', async () => kit.service(id)?.health === 'Healthy')
+  expect(requests(mark).filter(({ requestURI }) => requestURI.includes('/pods'))).toEqual([])
+}, 60_000)
+
+interface Events {
+  items: Array<{ reason: string; count: number; message: string; involvedObject: { uid: string } }>
+}
+
+test('KE3 kubectl shows what was put back, once with a count that grows', async () => {
+  const id = serviceOf('told')
+  kit.desire(
+    [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { n: '1' } } as unknown as K8sObject],
+    { namespace: 'told' },
+    id,
+  )
+  await eventually('the object', async () => kit.service(id)?.sync === 'Synced')
+  const drift = async (count: number) => {
+    await server.kubectl([
+      'patch',
+      'configmap',
+      'a',
+      '-n',
+      'told',
+      '--type=merge',
+      '--field-manager=somebody',
+      '-p',
+      JSON.stringify({ data: { n: `x${count}` } }),
+    ])
+    return eventually(`count ${count}`, async () => {
+      const { items } = await json<Events>(['get', 'events', '-n', 'told'])
+      return items.length === 1 && items[0]?.count === count ? items[0] : undefined
+    })
+  }
+  await drift(1)
+  const event = await drift(2)
+  expect(event).toMatchObject({
+    reason: 'DriftHealed',
+    message: expect.stringContaining('(.data.n) was put back after a change by somebody (commit '),
+  })
+  const { metadata } = await json<K8sObject>(['get', 'configmap', 'a', '-n', 'told'])
+  expect(event.involvedObject.uid).toBe(metadata.uid ?? '')
+  expect(await server.kubectl(['describe', 'configmap', 'a', '-n', 'told'])).toContain('DriftHealed')
+  expect(await server.kubectl(['get', 'events', '-n', 'told'])).toMatch(/Normal\s+DriftHealed\s+configmap\/a\s/)
+}, 60_000)
+
+test('KE3 an Event about what has no namespace is taken, too', async () => {
+  const id = serviceOf('wide')
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: 'wide:reader' },
+    rules: [],
+  } as unknown as K8sObject
+  kit.desire([role], {}, id)
+  await eventually('the role', async () => kit.service(id)?.sync === 'Synced')
+  const rules = [{ verbs: ['get'], apiGroups: [''], resources: ['pods'] }]
+  await server.kubectl(['patch', 'clusterrole', 'wide:reader', '--type=merge', '-p', JSON.stringify({ rules })])
+  await eventually('the event', async () => (await server.kubectl(['get', 'events', '-n', 'default'])).includes('clusterrole/wide:reader'))
+}, 60_000)
+
+test('KE2 a refusal by the API server is an Event of the object that it refused', async () => {
+  const id = serviceOf('refused')
+  const bad = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'bad' },
+    spec: { ports: [{ port: 99_999_999 }] },
+  } as unknown as K8sObject
+  kit.desire([bad], { namespace: 'refused' }, id)
+  await eventually(
+    'the event',
+    async () => (await server.kubectl(['get', 'events', '-n', 'refused'])).match(/Warning\s+Failed\s+service\/bad/) !== null,
+  )
+}, 60_000)
+
+const BOATS = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'boats.harbour.example' },
+  spec: {
+    group: 'harbour.example',
+    scope: 'Namespaced',
+    names: { plural: 'boats', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+} as unknown as K8sObject
+
+test('HE6 HE9 a service’s rule tells the health of custom resources; another rule looks at each of them once', async () => {
+  const id = serviceOf('harbour')
+  const boats = ['a', 'b'].map(
+    (name) => ({ apiVersion: 'harbour.example/v1', kind: 'Boat', metadata: { name }, spec: { seats: 2 } }) as unknown as K8sObject,
+  )
+  const rule: HealthRule = {
+    apiVersion: 'harbour.example/v1',
+    kind: 'Boat',
+    current: "status.state == 'Afloat' && status.seats + 0 == spec.seats",
+    inProgress: '!has(status.state)',
+    failed: "status.?state.orValue('') == 'Sunk'",
+  }
+  const health = (name: string) => kit.object(`harbour.example/Boat/harbour/${name}`, id)
+  const setStatus = (name: string, status: Record<string, unknown>) =>
+    server.kubectl(['patch', 'boats', name, '-n', 'harbour', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })])
+  kit.desire([BOATS, ...boats], { namespace: 'harbour', health: [rule] }, id)
+  await eventually('boats', async () => health('a')?.reason === 'HealthRuleInProgress' && health('b')?.reason === 'HealthRuleInProgress')
+  await setStatus('a', { state: 'Afloat', seats: 2 })
+  await setStatus('b', { state: 'Sunk' })
+  await eventually('both words', async () => health('a')?.health === 'Healthy' && health('b')?.health === 'Degraded')
+  const mark = server.auditMark()
+  const { current, apiVersion, kind } = rule
+  kit.desire([BOATS, ...boats], { namespace: 'harbour', health: [{ apiVersion, kind, current }], commit: 'second' }, id)
+  await eventually('the new rule', async () => health('b')?.reason === 'HealthRuleNotMet' && health('a')?.health === 'Healthy')
+  expect(
+    requests(mark, ['get', 'list', 'patch', 'create', 'update']).filter(({ requestURI }) => requestURI.includes('/boats')),
+  ).toHaveLength(2)
+}, 60_000)
+
+test('HE8 KE1 idle asks nothing and writes nothing, with a workload that stays Degraded', async () => {
+  await Bun.sleep(1_000)
+  const mark = server.auditMark()
+  await Bun.sleep(5_000)
+  expect(requests(mark).filter(({ verb }) => verb !== 'watch')).toEqual([])
+}, 20_000)
+
+test('HE8 a log that cannot be had is a failure with the API server’s reason', async () => {
+  const pod = { group: '', kind: 'Pod', namespace: 'default', name: 'nobody' }
+  const options = { container: 'app', previous: false, lines: 5 }
+  expect(await logs.logTail(pod, options)).toMatchObject({ kind: 'failed', failure: { kind: 'not_found' } })
+})
+
+test('HE8 a log is read by its last lines, as text', async () => {
+  const asked: string[] = []
+  const listener = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: (request) => {
+      asked.push(request.url.slice(request.url.indexOf('/api')))
+      return new Response('{"level":"error"}\nlast\n')
+    },
+  })
+  const read = async () => ({ tls: { insecure: false }, authorization: null })
+  const client = createRestCluster({ source: 'test', server: `http://127.0.0.1:${listener.port}`, read }, deps)
+  const pod = { group: '', kind: 'Pod', namespace: 'shop', name: 'web-0' }
+  expect(await client.logTail(pod, { container: 'app', previous: true, lines: 5 })).toEqual({
+    kind: 'log',
+    text: '{"level":"error"}\nlast\n',
+  })
+  expect(asked).toEqual(['/api/v1/namespaces/shop/pods/web-0/log?container=app&tailLines=5&limitBytes=16384&previous=true'])
+  client.close()
+  await listener.stop(true)
+})
