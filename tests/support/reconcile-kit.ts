@@ -46,7 +46,7 @@ export interface ReconcileKit {
   claims: ClaimState[]
   /** A complete revision of these objects; the digest comes back. */
   desire(objects: readonly K8sObject[], options?: RowOptions, id?: ServiceId): string
-  remove(policy: RemovalOrder['policy'], id?: ServiceId, atMs?: number): void
+  remove(policy: RemovalOrder['policy'], id?: ServiceId, atMs?: number, options?: RowOptions): void
   /** The row goes, as after a confirmed removal. */
   dropRow(id?: ServiceId): void
   service(id?: ServiceId): ServiceStatus | null
@@ -122,9 +122,9 @@ export function createReconcileKit({
       kit.reconciler.revisionsChanged([id])
       return digest
     },
-    remove(policy, id = SHOP, atMs = 0) {
+    remove(policy, id = SHOP, atMs = 0, { sync = {}, ...options } = {}) {
       const removal = { policy, by: 'test', atMs, why: 'test' }
-      const row = serviceRowSchema.parse({ commit: 'c', digest: setDigest([]), count: 0, sync: {}, removal })
+      const row = serviceRowSchema.parse({ commit: 'c', digest: setDigest([]), count: 0, ...options, sync, removal })
       replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: new Map() } })
       kit.reconciler.revisionsChanged([id])
     },
