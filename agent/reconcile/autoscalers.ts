@@ -44,6 +44,8 @@ interface Stream {
   synced: boolean
   /** Target by autoscaler, both keys. */
   targets: Map<string, string>
+  /** The other way round: names, sorted. */
+  names: Map<string, string[]>
   listed: Set<string> | null
 }
 
@@ -69,7 +71,7 @@ export class Autoscalers {
       if (stream !== undefined) continue
       const resource = versions.map((version) => this.#deps.find(group, version, kind)).find((found) => found.kind === 'served')
       if (resource?.kind !== 'served') continue
-      const started = { part, kind, target, stop: new AbortController(), synced: false, targets: new Map(), listed: null }
+      const started = { part, kind, target, stop: new AbortController(), synced: false, targets: new Map(), names: new Map(), listed: null }
       this.#streams.set(part, started)
       void this.#run(started, resource.resource)
     }
@@ -80,8 +82,8 @@ export class Autoscalers {
     const found: Autoscaler[] = []
     for (const part of this.#wanted) {
       const stream = this.#streams.get(part)
-      const names = stream === undefined ? [] : namesFor(stream, key)
-      if (names.length > 0) found.push({ part, name: names.join(', ') })
+      const names = stream?.names.get(key)
+      if (names !== undefined) found.push({ part, name: names.join(', ') })
       else if (part === 'replicas' && stream !== undefined && !stream.synced && others?.some(isScaler)) {
         found.push({ part, name: 'an autoscaler' })
       }
@@ -138,17 +140,18 @@ export class Autoscalers {
     if (before === target) return
     if (target === null) stream.targets.delete(key)
     else stream.targets.set(key, target)
+    const name = `${stream.kind} ${key.slice(key.lastIndexOf('/') + 1)}`
+    if (before !== null) {
+      const left = stream.names.get(before)?.filter((other) => other !== name) ?? []
+      if (left.length === 0) stream.names.delete(before)
+      else stream.names.set(before, left)
+    }
+    if (target !== null) stream.names.set(target, [...(stream.names.get(target) ?? []), name].sort())
     if (stream.synced) this.#deps.changed([before, target].filter((changed) => changed !== null))
   }
 }
 
 const isScaler = ({ manager, subresource }: OtherFields): boolean => subresource === 'scale' && SCALERS.has(manager)
-
-function namesFor({ targets, kind }: Stream, key: string): string[] {
-  const names: string[] = []
-  for (const [autoscaler, target] of targets) if (target === key) names.push(`${kind} ${autoscaler.slice(autoscaler.lastIndexOf('/') + 1)}`)
-  return names.sort()
-}
 
 /** In its own namespace. */
 function targetOf(object: K8sObject, member: string): string | null {

@@ -21,7 +21,7 @@ export interface LeaveFacts extends Leave {
   scaled: readonly Scaled[]
 }
 
-const SCALED_PATHS: Record<Scaled, readonly string[][]> = {
+export const SCALED_PATHS: Record<Scaled, readonly string[][]> = {
   replicas: [['spec', 'replicas']],
   resources: [
     ['spec', 'template', 'spec', 'containers', EACH, 'resources'],

@@ -1,10 +1,12 @@
 // What a status says besides: which fields an autoscaler has, and what others added. Names and paths, never a value.
-import type { K8sObject } from '../../shared/kube/object.ts'
 import { additionsText } from './additions.ts'
 import type { Autoscaler } from './autoscalers.ts'
+import { SCALED_PATHS, type Scaled } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
+import { shapeDoc } from './shape.ts'
 
 export interface LeftFacts {
+  wanted: string
   /** The document in force; null: nothing was applied. */
   applied: string | null
   autoscalers: readonly Autoscaler[]
@@ -13,15 +15,13 @@ export interface LeftFacts {
 }
 
 /** DR10, DR11. */
-export function leftText({ applied, autoscalers, additions }: LeftFacts): string {
+export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts): string {
   if (applied === null || (autoscalers.length === 0 && additions === null)) return ''
-  const said = autoscalers.flatMap(({ part, name }) => (isYielded(part, applied) ? [`${part} are left to ${name}`] : []))
+  const said = autoscalers.flatMap(({ part, name }) => (isYielded(part, wanted, applied) ? [`${part} are left to ${name}`] : []))
   const added = additions === null ? '' : additionsText(applied, additions.others)
   return [...said, ...(added === '' ? [] : [added])].join('; ')
 }
 
-function isYielded(part: Autoscaler['part'], applied: string): boolean {
-  if (part === 'resources') return true
-  const spec = (JSON.parse(applied) as K8sObject)['spec']
-  return spec === null || typeof spec !== 'object' || !Object.hasOwn(spec, 'replicas')
-}
+/** Named by Git, and not in what is in force. */
+const isYielded = (part: Scaled, wanted: string, applied: string): boolean =>
+  wanted !== applied && shapeDoc(wanted, { paths: SCALED_PATHS[part], managers: [] }, null, applied).left.length > 0

@@ -86,7 +86,7 @@ function leftOf(model: ServiceModel, { autoscalers }: TurnDeps, key: string, vie
   const others = othersIn(view)
   const scaled = wanted.leave === undefined ? [] : autoscalers.of(key, others).filter(({ part }) => wanted.leave?.scaled.includes(part))
   const applied = model.inventory.get(key)?.appliedDoc ?? null
-  return leftText({ applied, autoscalers: scaled, additions: additions ? { others } : null })
+  return leftText({ wanted: wanted.sent, applied, autoscalers: scaled, additions: additions ? { others } : null })
 }
 
 const isGoing = (view: LiveView): boolean => view.kind === 'present' && view.live.deleting !== null

@@ -89,6 +89,55 @@ describe('DR10 autoscalers', () => {
     expect(site.kit.drift(WEB_KEY)?.manager).toBe('kubectl (scale)')
   })
 
+  test('of two autoscalers of one workload each is named, and one that goes leaves the other', async () => {
+    const site = await start([web(2)])
+    addAutoscaler(site)
+    const second = { ...HPA, name: 'zwei' }
+    site.cluster.editAs('somebody', second, (object) => Object.assign(object, site.cluster.object(HPA), { metadata: object.metadata }))
+    await site.settle()
+    scale(site, 'kube-controller-manager', 7)
+    await site.settle()
+    expect(message(site)).toContain('replicas are left to HorizontalPodAutoscaler auto, HorizontalPodAutoscaler zwei')
+    site.cluster.deleteAs('somebody', HPA)
+    await site.settle()
+    expect(message(site)).toContain('replicas are left to HorizontalPodAutoscaler zwei')
+    expect(specOf(site.cluster.object(WEB)).replicas).toBe(7)
+  })
+
+  test('resources of containers are left to a VerticalPodAutoscaler, the rest of them is not', async () => {
+    const site = setup()
+    const names = { kind: 'VerticalPodAutoscaler', plural: 'verticalpodautoscalers', singular: 'v', listKind: 'VList' }
+    const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }]
+    const definition = { group: 'autoscaling.k8s.io', kind: 'CustomResourceDefinition' }
+    site.cluster.editAs(
+      'somebody',
+      { group: 'apiextensions.k8s.io', kind: definition.kind, namespace: '', name: `${names.plural}.autoscaling.k8s.io` },
+      (object) => Object.assign(object, { spec: { group: definition.group, names, scope: 'Namespaced', versions } }),
+    )
+    await site.settle()
+    site.cluster.editAs('somebody', { group: definition.group, kind: names.kind, namespace: 'default', name: 'v' }, (object) =>
+      Object.assign(object, { spec: { targetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } } }),
+    )
+    const object = web(2)
+    Object.assign(specOf(object).template.spec.containers[0] ?? {}, { resources: { requests: { cpu: '1' } } })
+    site.kit.desire([object])
+    await site.run()
+    const recommend = (container: Record<string, unknown>) =>
+      site.cluster.editAs('vpa-updater', WEB, (live) => Object.assign(specOf(live).template.spec.containers[0] ?? {}, container))
+    recommend({ resources: { requests: { cpu: '2' } } })
+    await site.settle()
+    expect(specOf(site.cluster.object(WEB)).template.spec.containers).toEqual([
+      { name: 'web', image: 'web:1', resources: { requests: { cpu: '2' } } },
+    ] as never)
+    expect([site.kit.drift(WEB_KEY), message(site)]).toEqual([
+      null,
+      expect.stringContaining('resources are left to VerticalPodAutoscaler v'),
+    ])
+    recommend({ image: 'web:9' })
+    await site.settle()
+    expect(specOf(site.cluster.object(WEB)).template.spec.containers[0]?.image).toBe('web:1')
+  })
+
   test('autoscalers are watched only while a manifest names replicas, by one stream', async () => {
     const site = await start([configMap('a')])
     const watched = () => site.cluster.requests.filter(({ verb, kind }) => verb === 'watch' && kind === HPA.kind).length
