@@ -40,13 +40,20 @@ export type Rule = (look: Look) => Health
 
 export function lookAt(object: K8sObject, nowMs: number, waitForAddress: boolean): Look {
   const status = fields(object['status'])
-  const conditions = conditionsIn(status['conditions'], nowMs)
+  // Read when a rule asks: most objects have none, and each event of each object comes through here.
+  let parsed: readonly Condition[] | null = null
+  const conditions = () => {
+    parsed ??= conditionsIn(status['conditions'], nowMs)
+    return parsed
+  }
   return {
     spec: fields(object['spec']),
     status,
     annotations: fields(object.metadata.annotations),
-    conditions,
-    condition: (type) => conditions.find((entry) => entry.type === type),
+    get conditions() {
+      return conditions()
+    },
+    condition: (type) => conditions().find((entry) => entry.type === type),
     nowMs,
     waitForAddress,
   }
