@@ -263,10 +263,10 @@ describe('what is kept of other owners', () => {
 describe('DR10, DR11 what a status says', () => {
   const hpa = [{ part: 'replicas' as const, name: 'HorizontalPodAutoscaler web' }]
   test('replicas that were given up', () => {
-    expect(leftText({ applied: doc({ spec: {} }), autoscalers: hpa, additions: null })).toBe(
-      'replicas are left to HorizontalPodAutoscaler web',
-    )
-    expect(leftText({ applied: doc({ spec: { replicas: 1 } }), autoscalers: hpa, additions: null })).toBe('')
+    const wanted = doc({ spec: { replicas: 1, x: 1 } })
+    const text = (applied: Fields) => leftText({ wanted, applied: doc({ spec: applied }), autoscalers: hpa, additions: null })
+    expect(text({ x: 1 })).toBe('replicas are left to HorizontalPodAutoscaler web')
+    expect([text({ replicas: 1, x: 1 }), text({ replicas: 1, x: 2 })]).toEqual(['', ''])
   })
   test('additions: topmost paths, sorted, counted, without values and without what the cluster adds itself', () => {
     const others = [
