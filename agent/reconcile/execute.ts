@@ -7,6 +7,7 @@ import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import type { ApiFailure, Cluster } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
 import { takeOver } from './client-side.ts'
+import type { FirstContacts } from './first-contacts.ts'
 import { ownerOf } from './live-object.ts'
 import { otherFieldsOf } from './other-fields.ts'
 import { isOwnEntry } from './owned-fields.ts'
@@ -30,6 +31,8 @@ export type StepResult =
 export interface ExecuteDeps {
   cluster: Cluster
   gate: RequestGate
+  /** Of all services together. */
+  firstContacts: FirstContacts
   signal: AbortSignal
   /** True: begin nothing more; what is on its way is finished (a newer revision came). */
   isPreempted(): boolean
@@ -101,7 +104,7 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
 /** Up to this many single GETs cost less than a list of a namespace that may be full of other people's objects. */
 const INSPECT_GETS_MAX = 3
 
-async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps): Promise<StepResult> {
+async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, signal }: ExecuteDeps): Promise<StepResult> {
   const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent' }]))
   if (step.refs.length > INSPECT_GETS_MAX) {
     const { namespace } = step.ref
@@ -112,7 +115,9 @@ async function inspect(step: StepOf<'inspect'>, { cluster, signal }: ExecuteDeps
     })
     return failure === null ? { kind: 'inspected', step, contacts } : { kind: 'failed', step, failure }
   }
-  for (const ref of step.refs) {
+  const asked = await firstContacts.maybeThere(step.resource, step.refs)
+  if (asked.kind === 'failed') return { kind: 'failed', step, failure: asked.failure }
+  for (const ref of asked.refs) {
     const answer = await cluster.get(step.resource, ref)
     if (answer.kind === 'failed') return { kind: 'failed', step, failure: answer.failure }
     if (answer.kind === 'found') contacts.set(refKey(ref), contactOf(answer.object))

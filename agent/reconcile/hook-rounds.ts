@@ -176,6 +176,7 @@ async function carryOut(work: HookWork, steps: readonly Step[]): Promise<void> {
   await execute(steps, {
     cluster: deps.cluster,
     gate: deps.gate,
+    firstContacts: deps.firstContacts,
     signal: deps.signal,
     isPreempted: () => isInterrupted(model, deps),
     onResult: (result) => take(work, recorder, result),

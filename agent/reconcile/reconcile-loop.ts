@@ -15,6 +15,7 @@ import { keepClaim } from './claim-keeper.ts'
 import { Dependents } from './dependents.ts'
 import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts'
 import { Explainer } from './explainer.ts'
+import { FirstContacts } from './first-contacts.ts'
 import { HealthChoices } from './health-choices.ts'
 import { Holds } from './hold.ts'
 import type { KubeEvents } from './kube-event.ts'
@@ -71,8 +72,8 @@ export interface Reconciler {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Services that have their turn at the same time; requests are bounded by the gate. */
-const TURNS_MAX = 4
+/** Services that have their turn at the same time: as many as there may be requests, since a small service has one at a time. */
+const TURNS_MAX = REQUESTS_MAX
 const NO_WINDOWS: ServiceWindows = { windows: [] }
 const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
 /** Objects of a turn after which there is memory to give back. */
@@ -223,6 +224,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     kinds,
     watches,
     gate,
+    firstContacts: new FirstContacts({ cluster, clock, signal }),
     lacking: owned.lacking,
     causeChanged: (key, isHealthy) => owned.causeChanged(key, isHealthy),
     clock,

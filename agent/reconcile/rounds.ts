@@ -43,6 +43,7 @@ export async function carryOut(
   await execute(steps, {
     cluster: serviceCluster(model, deps),
     gate: deps.gate,
+    firstContacts: deps.firstContacts,
     signal: deps.signal,
     isPreempted,
     onResult: (result) => {

@@ -12,6 +12,7 @@ import { actingAs, clusterAs, unplacedAccount } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import type { Explainer } from './explainer.ts'
+import type { FirstContacts } from './first-contacts.ts'
 import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
@@ -45,6 +46,7 @@ export interface TurnDeps {
   kinds: ServedKinds
   watches: Watches
   gate: RequestGate
+  firstContacts: FirstContacts
   clock: Clock
   random: Random
   log: Logger

@@ -1,5 +1,6 @@
 // Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
+import { REQUESTS_MAX } from '../../agent/reconcile/request-gate.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
@@ -25,7 +26,7 @@ describe('an object that moves between services', () => {
     ['while the agent was down', true],
   ])('RC3 in one commit of more services than have their turns at once, %s, it is not deleted', async (_, restart) => {
     const { cluster, kit, run, clock } = setup()
-    const names = ['a', 'b', 'c', 'd', 'e', 'z']
+    const names = ['a', ...Array.from({ length: REQUESTS_MAX }, (_, n) => `m${n}`), 'z']
     for (const name of names) kit.desire([configMap(`own-${name}`), ...(name === 'a' ? [moved] : [])], {}, service(name))
     await run()
     const uid = cluster.object(configMapRef('moved'))?.metadata.uid
