@@ -20,7 +20,7 @@ const RBAC = 'rbac.authorization.k8s.io'
 const ADMISSION = 'admissionregistration.k8s.io'
 const WORKLOADS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet'])
 
-/** RC19: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
+/** RC22: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
 export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) => boolean) | null {
   const cause = parseRefKey(key)
   if (cause === null) return null

@@ -261,7 +261,7 @@ export class OwnedObjects implements WatchSink {
     if (isDrift && entry.appliedDoc && !(live !== null && object !== null && this.#settle(model, key, entry, live, object))) {
       const note = object === null ? { paths: [], manager: '' } : describeDrift(JSON.parse(entry.appliedDoc) as K8sObject, object)
       // While fields are taken over on the way to the correction, the object says no more than that something is different.
-      const knowsMore = note.paths.length > 0 || note.manager !== '' || !model.notes.has(key)
+      const knowsMore = note.paths.length > 0 || (model.notes.get(key)?.paths.length ?? 0) === 0
       if (knowsMore) model.notes.set(key, { ...note, atMs: this.#deps.clock.nowMs() })
     }
     model.mark(key)
@@ -294,7 +294,7 @@ export class OwnedObjects implements WatchSink {
     return model ?? null
   }
 
-  /** RC19 */
+  /** RC22 */
   causeChanged(key: string, isHealthy: boolean): void {
     if (this.lacking.size === 0) return
     const isEnded = endedBy(key, isHealthy)
