@@ -63,19 +63,20 @@ function stuckDeletion(
 
 function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number | null, nowMs: number): Health {
   if (view.kind === 'unknown') return { word: 'Unknown', reason: 'NotWatched', message: unknownText(view.failure) }
-  if (view.kind === 'absent') return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster' }
+  if (view.kind === 'absent')
+    return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster; it is made as soon as nothing stands in its way' }
   const { health } = view.live
   return sinceMs === null || deadlineMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
 }
 
 /** What comes next, in the words of somebody who has to act. */
 const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
-  unreachable: { reason: 'Unreachable', next: 'it is tried again' },
-  throttled: { reason: 'Throttled', next: 'it is tried again' },
-  server_error: { reason: 'ServerError', next: 'it is tried again' },
+  unreachable: { reason: 'Unreachable', next: 'check that the API server runs and that the agent can reach it; it is tried again' },
+  throttled: { reason: 'Throttled', next: 'the API server has too much to do; it is tried again' },
+  server_error: { reason: 'ServerError', next: 'look at the API server’s own log if this stays; it is tried again' },
   unauthorized: { reason: 'Unauthorized', next: 'check the credentials of the agent; it is tried again' },
   forbidden: { reason: 'Forbidden', next: 'allow it by RBAC, quota or admission; it is tried again' },
-  not_found: { reason: 'NotFound', next: 'it is tried again' },
+  not_found: { reason: 'NotFound', next: 'bring its API back (a CRD, an APIService), or take it out of Git; it is tried again' },
   namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; it is tried again' },
   namespace_terminating: { reason: 'NamespaceTerminating', next: 'it is tried again when the namespace is gone' },
   conflict: { reason: 'Conflict', next: 'let the other manager go, or set sync.force; it is tried again' },
@@ -115,7 +116,7 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'drifted':
       return {
         reason: 'Drifted',
-        message: `${problem.rival || 'somebody'} changed ${problem.paths.join(', ') || 'it'}; sync.drift does not correct it`,
+        message: `${problem.rival || 'somebody'} changed ${problem.paths.join(', ') || 'it'}; put it back, commit it, or set sync.drift to correct`,
       }
     default:
       return exhaustive(problem)
@@ -126,7 +127,15 @@ export function describeProblem(problem: Problem): { reason: string; message: st
 function unknownText(failure: ApiFailure | undefined): string {
   const unknown = 'what the cluster holds of this kind is not known at the moment'
   if (failure === undefined) return `${unknown}; it is looked at again by itself`
-  return `${unknown}: ${failure.message}; ${failure.kind === 'not_found' ? 'serve this kind again (its CRD or APIService), or take it out of Git; it is tried again' : NEXT[failure.kind].next}`
+  return `${unknown}: ${failure.message}; ${nextForKind(failure)}`
+}
+
+function nextForKind({ kind, message }: ApiFailure): string {
+  if (kind === 'not_found') return 'serve this kind again (its CRD or APIService), or take it out of Git; it is tried again'
+  // All that a watch is told of objects that cannot be converted.
+  if (message.includes('storage is (re)initializing'))
+    return 'if it lasts, the conversion webhook of its CRD (spec.conversion) gives no answer; it is tried again'
+  return NEXT[kind].next
 }
 
 export interface ServiceFacts {

@@ -59,7 +59,7 @@ function ruleOf(group: string, kind: string): Rule | null {
 /** HE2: past its deadline, Progressing is Degraded. */
 export function pastDeadline(health: Health, sinceMs: number, deadlineMs: number, nowMs: number): Health {
   if (health.word !== 'Progressing' || nowMs - sinceMs < deadlineMs) return health
-  const message = `${health.message}; not healthy within ${Math.round(deadlineMs / 1000)} s`.replace(/^; /, '')
+  const message = `${health.message}; not healthy within ${Math.round(deadlineMs / 1000)} s (sync.healthDeadline)`.replace(/^; /, '')
   return degraded('DeadlineExceeded', message)
 }
 
