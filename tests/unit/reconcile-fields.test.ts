@@ -4,8 +4,8 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
-import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
+import { denied, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapKey, configMapRef, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -204,6 +204,22 @@ describe('DR9 rules', () => {
     site.cluster.applyAs('tuner', configMap('a', { tuned: '2' }))
     await site.settle()
     expect([data(site), writes(site.cluster)]).toEqual([{ tuned: '2', b: '1' }, []])
+  })
+
+  test('RC8 a shaped document that was refused is sent again when its time has come, and then nothing is wrong any more', async () => {
+    const site = await start([configMap('a', { tuned: '1', b: '1' })], { ignore })
+    tune(site, '2')
+    await site.settle()
+    site.cluster.fail(({ verb, ref }) => (verb === 'apply' && ref?.name === 'a' ? denied : null))
+    site.kit.desire([configMap('a', { tuned: '1', b: '2' })], { ignore })
+    await site.settle()
+    writes(site.cluster)
+    site.kit.reconciler.revisionsChanged([SHOP])
+    await site.settle()
+    expect([writes(site.cluster), site.kit.object(configMapKey('a'))?.reason]).toEqual([[], 'Forbidden'])
+    site.cluster.fail(() => null)
+    await site.clock.advance(5_000)
+    expect([data(site), site.kit.object(configMapKey('a'))?.sync]).toEqual([{ tuned: '2', b: '2' }, 'Synced'])
   })
 
   test('PR6 what is left to others keeps no prune waiting', async () => {
