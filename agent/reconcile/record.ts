@@ -173,8 +173,12 @@ export class Recorder {
     model.contacts.delete(key)
     model.touched.add(key)
     if (isCaused(failure.kind)) this.#deps.lacking.add(model.key)
-    if (failure.kind === 'immutable' && model.wanted.get(key)?.options !== undefined) model.dirty.add(key)
-    else if (terminal && model.wanted.get(key)?.sent === sent) refuseRecreate(model, state, key, failure.message)
+    const wanted = model.wanted.get(key)
+    if (step.kind === 'apply' && wanted?.sent === sent) {
+      if (terminal && failure.kind !== 'immutable') refuseRecreate(model, state, key, failure.message)
+      // Looked at again at once: it may be made again, or else what was there before comes back (DR6).
+      if (wanted.options !== undefined && (terminal || model.recreates.has(key))) model.dirty.add(key)
+    }
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       this.#emit('Warning', 'Failed', `${refText(ref)}: ${describeProblem(problem).message}`, key)
     }
