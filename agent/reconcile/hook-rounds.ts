@@ -110,7 +110,7 @@ function begun({ model, deps }: HookWork, { spec, phase, runId, ref }: Look): vo
   if (taken.length > 0) return
   model.inventory.set(key, { ref, apiVersion: spec.apiVersion, uid: null, appliedDoc: null, ownedHash: null, digest: null })
   deps.owners.set(key, model.id)
-  deps.followKinds()
+  deps.followKinds(model)
 }
 
 /** Null: its kind is not served at the moment. */
@@ -292,7 +292,7 @@ function forgetObject({ model, deps }: HookWork, key: string): void {
   const owner = deps.owners.get(key)
   if (owner !== undefined && serviceKey(owner) === model.key) deps.owners.delete(key)
   model.forget(key)
-  deps.followKinds()
+  deps.followKinds(model)
 }
 
 export function save({ model, deps }: Pick<HookWork, 'model' | 'deps'>): void {

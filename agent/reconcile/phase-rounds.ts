@@ -188,7 +188,7 @@ export async function farewellRounds(model: ServiceModel, deps: TurnDeps, phase:
   const mayBegin = deps.replica.verified() && deps.isCurrent() && removalWait(model, deps) === null
   if (!mayBegin || (row?.restored === true && row.pruneConfirmed !== row.digest)) return true
   const work: HookWork = { model, deps, digest: `removal-${order.atMs}` }
-  deps.followKinds()
+  deps.followKinds(model)
   for (;;) {
     const facts = {
       specs: [...hooks.farewell.values()],

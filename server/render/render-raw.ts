@@ -2,7 +2,9 @@
 // whatever order they come, and nothing half-good leaves here.
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
-import { groupOf, type K8sObject, k8sObjectSchema, refOf, refText } from '../../shared/kube/object.ts'
+import { rowRefOf } from '../../shared/kube/generated-name.ts'
+import { groupOf, type K8sObject, k8sObjectSchema, refText } from '../../shared/kube/object.ts'
+import { orderOf } from '../../shared/kube/waves.ts'
 import { objectRowId } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
@@ -152,8 +154,7 @@ function readObject(value: unknown, place: string, { found, problems }: Collecte
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) refuse(`${what} has no metadata`)
   else {
     const { name, generateName, namespace } = metadata as Record<string, unknown>
-    if (name === undefined && generateName !== undefined)
-      refuse(`${what} has generateName: give it a name, or each pass would make another one`)
+    if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata as Record<string, unknown>, what, refuse)
     else if (name === undefined || name === null || name === '') refuse(`${what} has no metadata.name`)
     else if (typeof name !== 'string') refuse(`metadata.name ${JSON.stringify(name)} is no text; quote it`)
     else if (!isPathSegment(name)) refuse(`metadata.name ${JSON.stringify(name)} cannot be a name in Kubernetes`)
@@ -164,6 +165,15 @@ function readObject(value: unknown, place: string, { found, problems }: Collecte
   const parsed = k8sObjectSchema.safeParse({ ...value, metadata: withoutNulls(metadata) })
   if (parsed.success) found.push({ object: parsed.data, place })
   else for (const issue of parsed.error.issues) refuse(`${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
+}
+
+/** HK9: each run of a hook has an object of its own; of anything else each pass would make another one. */
+function checkGenerated(generateName: unknown, metadata: Record<string, unknown>, what: string, refuse: (message: string) => void): void {
+  const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])
+  if (!parsed.success || orderOf(parsed.data).kind !== 'hook')
+    refuse(`${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
+  else if (typeof generateName !== 'string' || !isPathSegment(`${generateName}0`))
+    refuse(`metadata.generateName ${JSON.stringify(generateName)} cannot begin a name in Kubernetes`)
 }
 
 /** What Kubernetes takes as a name of any kind; some kinds take less, which the API server says. */
@@ -178,12 +188,13 @@ function toRows(input: RenderInput, found: readonly Found[], scopes: DeclaredSco
       problems.push({ path: place, message })
       continue
     }
-    const id = objectRowId(input, refOf(placed))
+    const ref = rowRefOf(placed)
+    const id = objectRowId(input, ref)
     const doc = canonicalJson(placed)
     const first = rows.get(id)
-    if (first !== undefined) problems.push({ path: place, message: `${refText(refOf(placed))} is also in ${first.place}` })
+    if (first !== undefined) problems.push({ path: place, message: `${refText(ref)} is also in ${first.place}` })
     if (Buffer.byteLength(doc) > ROW_DOC_BYTES_MAX)
-      problems.push({ path: place, message: `${refText(refOf(placed))} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB` })
+      problems.push({ path: place, message: `${refText(ref)} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB` })
     if (Buffer.byteLength(id) > ROW_ID_BYTES_MAX) problems.push({ path: place, message: 'kind, namespace and name together are too long' })
     if (first === undefined) rows.set(id, { doc, place })
   }

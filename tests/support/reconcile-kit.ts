@@ -8,7 +8,8 @@ import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
-import { type K8sObject, refOf } from '../../shared/kube/object.ts'
+import { rowRefOf } from '../../shared/kube/generated-name.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
 import { objectRowId, type RemovalOrder, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus, EventStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
@@ -115,7 +116,7 @@ export function createReconcileKit({
     claims,
     reconciler: create(),
     desire(objects, { sync = {}, ...options } = {}, id = SHOP) {
-      const rows = new Map(objects.map((object) => [objectRowId(id, refOf(object)), canonicalJson(object)]))
+      const rows = new Map(objects.map((object) => [objectRowId(id, rowRefOf(object)), canonicalJson(object)]))
       const digest = setDigest(rows)
       const row = serviceRowSchema.parse({ commit: `commit-${digest.slice(0, 6)}`, digest, count: rows.size, ...options, sync })
       replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: rows } })
