@@ -1,7 +1,7 @@
 // Explains workloads that are not well by their Pods: read once when a workload becomes Degraded or is late, and again when it changed, at most once a minute. It never holds up a turn, it
 // never polls: what it found wakes the service, whose turn says it.
 import { hasHealthDeadline } from '../../shared/kube/health.ts'
-import { type K8sObject, versionOf } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../shared/model/status.ts'
 import { listOnce } from '../cluster/list-once.ts'
@@ -48,7 +48,7 @@ export class Explainer {
     const nowMs = deps.clock.nowMs()
     const lateMs = durationMs(model.sync().healthDeadline) / 2
     for (const [key, sinceMs] of model.progressingSinceMs) {
-      const ref = model.wanted.get(key)?.ref
+      const ref = named(model, key)?.ref
       if (ref === undefined || !isWorkload(ref) || !hasHealthDeadline(ref.group, ref.kind)) continue
       if (nowMs - sinceMs >= lateMs) {
         if (!this.#known.has(`${model.key}/${key}`)) model.touched.add(key)
@@ -76,7 +76,7 @@ export class Explainer {
 
   #consider(model: ServiceModel, deps: TurnDeps, key: string, nowMs: number): void {
     const id = `${model.key}/${key}`
-    const wanted = model.wanted.get(key)
+    const wanted = named(model, key)
     if (wanted === undefined || !isWorkload(wanted.ref)) {
       this.#known.delete(id)
       return
@@ -122,7 +122,7 @@ export class Explainer {
 
   async #ask(model: ServiceModel, deps: TurnDeps, key: string): Promise<string> {
     const { cluster, kinds, gate } = deps
-    const wanted = model.wanted.get(key)
+    const wanted = named(model, key)
     const pods = kinds.find('', 'v1', 'Pod')
     if (wanted === undefined || pods.kind !== 'served') return ''
     const lookup = kinds.find(wanted.ref.group, versionOf(wanted.apiVersion), wanted.ref.kind)
@@ -175,10 +175,14 @@ export class Explainer {
   }
 }
 
+/** Hooks are in the inventory only. */
+const named = (model: ServiceModel, key: string): { ref: ObjectRef; apiVersion: string } | undefined =>
+  model.wanted.get(key) ?? model.inventory.get(key)
+
 function isUnwell(model: ServiceModel, key: string, word: string, nowMs: number): boolean {
   if (word === 'Degraded') return true
   const sinceMs = model.progressingSinceMs.get(key)
-  const ref = model.wanted.get(key)?.ref
+  const ref = named(model, key)?.ref
   if (word !== 'Progressing' || sinceMs === undefined || ref === undefined || !hasHealthDeadline(ref.group, ref.kind)) return false
   return nowMs - sinceMs >= durationMs(model.sync().healthDeadline) / 2
 }

@@ -144,3 +144,25 @@ test('HE8 log lines are read only where the agent was told to', async () => {
   expect(asked).toEqual([{ name: 'web-1-a', container: 'app', previous: false, lines: 5 }])
   expect(status()?.message).toBe(`${MESSAGE}; last log lines: starting | panic: no database`)
 })
+
+test('HE8 a hook that failed is explained by its Pod', async () => {
+  const { cluster, kit, settle, run } = setup()
+  const job = {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'migrate', namespace: 'default', annotations: { 'skerry.dev/hook': 'pre-sync' } },
+    spec: { selector: { matchLabels: { job: 'migrate' } }, template: { spec: { containers: [{ name: 'app', image: 'x' }] } } },
+  } as unknown as K8sObject
+  kit.desire([job, deployment])
+  await run()
+  const ref: ObjectRef = { group: 'batch', kind: 'Job', namespace: 'default', name: 'migrate' }
+  const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'migrate', uid: cluster.object(ref)?.metadata.uid ?? '' }
+  cluster.editAs('job-controller', podRef('migrate-a'), (pod) =>
+    Object.assign(pod.metadata, { labels: { job: 'migrate' }, ownerReferences: [owner] }),
+  )
+  cluster.setStatus(podRef('migrate-a'), { containerStatuses: [{ name: 'app', state: { terminated: { exitCode: 3, reason: 'Error' } } }] })
+  cluster.setStatus(ref, { conditions: [{ type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded', message: 'too often' }] })
+  await settle()
+  const status = kit.object('batch/Job/default/migrate')
+  expect(status).toMatchObject({ health: 'Degraded', message: expect.stringContaining('container app exited with code 3') })
+})
