@@ -27,6 +27,7 @@ import { publish, touchOverdue } from './publish.ts'
 import { recallInventory } from './recall.ts'
 import { REQUESTS_MAX, RequestGate } from './request-gate.ts'
 import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
+import { revisionGate } from './revision-gate.ts'
 import { ServedKinds } from './served-kinds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { type ServiceWindows, TimeGates, type WindowSource } from './time-gates.ts'
@@ -121,9 +122,9 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
   const beganMs = deps.clock.nowMs()
   model.hold = deps.times.hold(model.id, beganMs)
   touchOverdue(model, beganMs)
-  model.markGated()
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
+    model.markGated(deps.times.shut(model.id, deps.clock.nowMs()) ?? revisionGate(model, deps, false))
     await retryWhatIsDue(model, deps)
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
@@ -191,6 +192,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     signal,
     wake: (key) => queue.wake(key),
     follow: (resources) => watches.follow(resources),
+    live: () => watches.all(),
     autoscalers: () => autoscalers,
   })
   const autoscalers = new Autoscalers({
@@ -245,7 +247,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     uidsInForce: () => owned.uidsInForce(),
     revisionRead: () => owned.revisionRead(),
     isCurrent: () => deps.isCurrent?.() ?? true,
-    followKinds: () => owned.followKinds(),
+    followKinds: (model) => owned.followKinds(model),
+    strays: (model) => owned.strays.of(model.key),
     isHalted: () => signal.aborted || !queue.isOpen(),
     wake: (key) => queue.wake(key),
     wakeAt: (key, atMs) => queue.wakeAt(key, atMs),

@@ -118,9 +118,13 @@ export class ServiceModel {
     for (const key of this.unread.keys()) this.touched.add(key)
   }
 
-  /** A gate opens by time, by other services, by a person: each turn asks again. */
-  markGated(): void {
-    for (const [key, problem] of this.problems) if (problem.kind === 'gated' && !isOrderReason(problem.reason)) this.dirty.add(key)
+  /** A gate opens by time, by other services, by a person: each turn asks again. `shut`: what would be answered for the service as a whole; who was told that already
+   *  is not asked again, or each event of a service of four thousand objects that waits would cost four thousand. */
+  markGated(shut: Closed | null): void {
+    for (const [key, problem] of this.problems) {
+      if (problem.kind !== 'gated' || isOrderReason(problem.reason)) continue
+      if (problem.reason !== shut?.reason || problem.message !== shut.message) this.dirty.add(key)
+    }
   }
 
   /** Objects that wait for `key`. */
