@@ -169,7 +169,7 @@ function owned({ model, deps }: HookWork, { ref }: Look, owner: string): Step[] 
   return []
 }
 
-async function carryOut(work: HookWork, steps: readonly Step[]): Promise<void> {
+async function carryOut(work: HookWork, steps: readonly Step[], isLast = false): Promise<void> {
   const { model, deps } = work
   if (steps.length === 0) return
   const recorder = new Recorder(model, deps)
@@ -179,18 +179,18 @@ async function carryOut(work: HookWork, steps: readonly Step[]): Promise<void> {
     firstContacts: deps.firstContacts,
     signal: deps.signal,
     isPreempted: () => isInterrupted(model, deps),
-    onResult: (result) => take(work, recorder, result),
+    onResult: (result) => take(work, recorder, result, isLast),
   })
   recorder.flush()
   save(work)
 }
 
-function take(work: HookWork, recorder: Recorder, result: StepResult): void {
+function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: boolean): void {
   const { model, deps } = work
   if (result.kind === 'gone') {
     if (result.step.kind === 'delete') deps.watches.drop(result.step.resource, result.step.key)
     // The next run has its name.
-    if (!isNamedNow(work, result.step.key)) forgetObject(work, result.step.key)
+    if (isLast || !isNamedNow(work, result.step.key)) forgetObject(work, result.step.key)
     return
   }
   recorder.take(result)
@@ -210,10 +210,7 @@ function take(work: HookWork, recorder: Recorder, result: StepResult): void {
 const isForGood = ({ model }: HookWork, kind: ApiFailure['kind']): boolean =>
   TERMINAL_FAILURES.has(kind) || (model.row?.removal !== undefined && (kind === 'namespace_missing' || kind === 'namespace_terminating'))
 
-const isNamedNow = ({ model }: HookWork, key: string): boolean => {
-  for (const { run } of model.hooks.runs()) if (run.outcome === 'running' && run.uid === null && refKey(run.ref) === key) return true
-  return model.hooks.specs.has(key) || model.hooks.farewell.has(key)
-}
+const isNamedNow = ({ model }: HookWork, key: string): boolean => model.hooks.specs.has(key) || model.hooks.farewell.has(key)
 
 function endRunsOf({ model, deps }: HookWork, objectKey: string, end: HookEnd): void {
   for (const { phase, key, run } of [...model.hooks.runs()]) {
@@ -278,7 +275,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid })
   }
   save(work)
-  await carryOut(work, steps)
+  await carryOut(work, steps, true)
 }
 
 const isWaiting = (problem: Problem | undefined, nowMs: number): boolean =>

@@ -12,19 +12,21 @@ import { actingAs } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import { endedBy, isCaused, type Lacking } from './causes.ts'
 import { describeDrift } from './drift.ts'
+import { FollowedKinds } from './followed-kinds.ts'
 import type { Taker } from './handover.ts'
 import { endOf } from './hook-run.ts'
 import { HOOK_FACTS } from './hooks.ts'
-import { type Leave, leaveOf, type Scaled } from './ignore.ts'
+import { type Leave, leaveOf } from './ignore.ts'
 import type { LiveObject } from './live-object.ts'
 import type { OtherFields } from './other-fields.ts'
 import { readRecreates } from './recreate.ts'
-import { type KindLookup, learnKind, type ServedKinds } from './served-kinds.ts'
+import { learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
 import { settleShape } from './shape.ts'
 import { takeFor } from './shaping.ts'
+import { Owners, Strays } from './strays.ts'
 import type { Wanted } from './wanted.ts'
-import { resourceKey, type WatchSink } from './watches.ts'
+import type { WatchSink } from './watches.ts'
 
 export interface OwnedObjectsDeps {
   state: AgentState
@@ -37,13 +39,16 @@ export interface OwnedObjectsDeps {
   signal: AbortSignal
   wake(serviceKey: string): void
   follow(resources: ReadonlyMap<string, ApiResource>): void
+  /** Everything that the watches hold. */
+  live(): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
   autoscalers(): Autoscalers
 }
 
 const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
 export class OwnedObjects implements WatchSink {
   /** Keyed by refKey. */
-  readonly owners = new Map<string, ServiceId>()
+  readonly owners = new Owners()
+  readonly strays: Strays
   /** Keys of services of which something failed that another object may be the cause of. */
   readonly lacking = new Set<string>()
   readonly #deps: OwnedObjectsDeps
@@ -52,8 +57,13 @@ export class OwnedObjects implements WatchSink {
   readonly #waiting = new Set<string>()
   #revisionsSeen = 0
 
+  readonly #followed: FollowedKinds
+
   constructor(deps: OwnedObjectsDeps) {
     this.#deps = deps
+    const { kinds, follow, clusterId } = deps
+    this.#followed = new FollowedKinds({ kinds, follow, followScaled: (parts) => deps.autoscalers().follow(parts) })
+    this.strays = new Strays({ owners: this.owners, clusterId, all: () => deps.live() })
   }
 
   /** Everything that replica or inventory know is looked at once. */
@@ -154,38 +164,10 @@ export class OwnedObjects implements WatchSink {
     this.#waiting.clear()
   }
 
-  followKinds(): void {
-    const { kinds, follow } = this.#deps
-    const resources = new Map<string, ApiResource>()
-    const add = (
-      named: Iterable<{ ref: ObjectRef; apiVersion: string }>,
-      find: (group: string, version: string, kind: string) => KindLookup,
-    ) => {
-      const seen = new Map<string, Set<string>>()
-      for (const { ref, apiVersion } of named) {
-        const kindsSeen = seen.get(apiVersion)
-        if (kindsSeen?.has(ref.kind)) continue
-        if (kindsSeen === undefined) seen.set(apiVersion, new Set([ref.kind]))
-        else kindsSeen.add(ref.kind)
-        const lookup = find(ref.group, versionOf(apiVersion), ref.kind)
-        if (lookup.kind === 'served') resources.set(resourceKey(lookup.resource), lookup.resource)
-      }
-    }
-    for (const model of this.#models.values()) {
-      add(model.wanted.values(), (...args) => kinds.find(...args))
-      const { specs, farewell } = model.hooks
-      add((model.row?.removal === undefined ? specs : farewell).values(), (...args) => kinds.findAny(...args))
-      add(model.inventory.values(), (...args) => kinds.findAny(...args))
-    }
-    follow(resources)
-    this.#followScaled()
-  }
-
-  #followScaled(): void {
-    const parts = new Set<Scaled>()
-    for (const { wanted } of this.#models.values())
-      for (const { leave } of wanted.values()) for (const part of leave?.scaled ?? []) parts.add(part)
-    this.#deps.autoscalers().follow(parts)
+  /** Without a service: discovery may say something else of any. */
+  followKinds(model?: ServiceModel): void {
+    if (model === undefined) this.#followed.updateAll(this.#models.values())
+    else this.#followed.update(model)
   }
 
   /** DR10: an autoscaler came, went, or targets another; null: any may have. */
@@ -275,14 +257,28 @@ export class OwnedObjects implements WatchSink {
   }
 
   turned(resource: ApiResource): void {
+    const concerns = ({ ref, apiVersion }: { ref: ObjectRef; apiVersion: string }) =>
+      ref.kind === resource.kind && ref.group === resource.group && groupOf(apiVersion) === resource.group
     for (const model of this.#models.values()) {
-      for (const [key, { ref, apiVersion }] of [...model.wanted, ...model.inventory]) {
-        if (ref.kind !== resource.kind || ref.group !== resource.group || groupOf(apiVersion) !== resource.group) continue
-        model.mark(key)
+      let isConcerned = false
+      for (const named of [model.wanted, model.inventory]) {
+        for (const [key, object] of named) {
+          if (!concerns(object)) continue
+          isConcerned = true
+          model.mark(key)
+        }
       }
-      // Also who wants nothing of the kind: what carries its marks may be there from an earlier life (IV3).
+      const { specs, farewell } = model.hooks
+      isConcerned ||= [...specs.values(), ...farewell.values()].some(concerns)
+      if (isConcerned) this.#deps.wake(model.key)
+    }
+    // Also who wants nothing of the kind: what carries its marks may be there from an earlier life (IV3).
+    this.strays.maybeNew()
+    for (const key of this.strays.services()) {
+      const model = this.#models.get(key)
+      if (model === undefined) continue
       model.narrow = true
-      this.#deps.wake(model.key)
+      this.#deps.wake(key)
     }
   }
 
@@ -290,6 +286,7 @@ export class OwnedObjects implements WatchSink {
   #claimant(live: LiveObject | null): ServiceModel | null {
     if (live?.owner.kind !== 'service' || live.owner.clusterId !== this.#deps.clusterId) return null
     const model = this.#models.get(serviceKey(live.owner))
+    this.strays.maybeNew()
     if (model !== undefined) model.narrow = true
     return model ?? null
   }

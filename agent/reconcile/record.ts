@@ -75,7 +75,7 @@ export class Recorder {
     this.#gone = []
     if (gone.length === 0) return
     for (const ref of gone) this.#release(refKey(ref))
-    this.#deps.followKinds()
+    this.#deps.followKinds(this.#model)
   }
 
   /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
@@ -124,6 +124,8 @@ export class Recorder {
       const by = note?.manager ? ` after a change by ${note.manager}` : ''
       this.#emit('Normal', 'DriftHealed', `${refText(ref)}${what} was put back${by}`, key)
     }
+    // An apply to an object without managedFields makes an entry `before-first-apply` of all that was there: it is taken over like any other tool's.
+    if (live.others !== undefined && why !== 'takeover') model.mark(key)
     if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
     model.notes.delete(key)
     if (key.startsWith(namespaceKey(''))) model.markWaiting(key)

@@ -98,7 +98,7 @@ export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
     }
   }
   adoptMarked(model, deps)
-  deps.followKinds()
+  deps.followKinds(model)
 }
 
 /** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between
@@ -106,7 +106,7 @@ export function widenInventory(model: ServiceModel, deps: TurnDeps): void {
 function adoptMarked(model: ServiceModel, deps: TurnDeps): void {
   if (model.reading.kind !== 'complete') return
   const view = { id: model.id, clusterId: deps.clusterId }
-  for (const { key, apiVersion, live } of deps.watches.all()) {
+  for (const { key, apiVersion, live } of deps.strays(model)) {
     if (deps.owners.has(key) || !isOurs(view, live)) continue
     const ref = parseRefKey(key)
     if (ref === null) continue

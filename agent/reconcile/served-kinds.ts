@@ -18,6 +18,7 @@ export class ServedKinds {
   #byKind = new Map<string, ApiResource[]>()
   #staleGroups: ReadonlySet<string> = new Set()
   #known = false
+  #generation = 0
   #running: Promise<void> | null = null
 
   constructor(cluster: Cluster) {
@@ -50,6 +51,11 @@ export class ServedKinds {
     return false
   }
 
+  /** Another one: what is served may be another. */
+  generation(): number {
+    return this.#generation
+  }
+
   known(): boolean {
     return this.#known
   }
@@ -78,6 +84,7 @@ export class ServedKinds {
       else list.push(resource)
     }
     this.#byKind = byKind
+    this.#generation += 1
     this.#staleGroups = stale
     this.#known = true
   }

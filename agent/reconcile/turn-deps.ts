@@ -17,6 +17,7 @@ import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
 import { type Leave, leaveOf } from './ignore.ts'
+import type { LiveObject } from './live-object.ts'
 import { orderGate } from './phases.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
@@ -83,8 +84,10 @@ export interface TurnDeps {
   lacking: Set<string>
   /** An object changed: what failed because of it is tried at once. */
   causeChanged(key: string, isHealthy: boolean): void
-  /** Watches follow the kinds of all inventories. */
-  followKinds(): void
+  /** Watches follow the kinds of all inventories; `model`: only this service's have changed. */
+  followKinds(model?: ServiceModel): void
+  /** IV3: live objects that carry the service's mark and were in no inventory. */
+  strays(model: ServiceModel): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
   /** Stopping, or another agent has the claim: nothing more is begun. */
   isHalted(): boolean
   wake(serviceKey: string): void
