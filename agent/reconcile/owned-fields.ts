@@ -21,21 +21,25 @@ export function ownedHash(object: K8sObject): string {
   if (owned === undefined) return ''
   const path: string[] = []
   const others = () =>
-    (object.metadata.managedFields ?? []).flatMap((entry) => (isOwnEntry(entry) ? [] : (nodeAt(entry.fieldsV1, path) ?? [])))
+    (object.metadata.managedFields ?? [])
+      .map((entry) => (isOwnEntry(entry) ? undefined : nodeAt(entry.fieldsV1, path)))
+      .filter((node) => node !== undefined)
   return sha256Hex(canonicalJson(project(object, owned, path, others))).slice(0, 32)
 }
 
 /** The value cut down to the owned paths. `path` is where it stands, as keys; `others` are the nodes there of those who are not us. */
 function project(value: unknown, node: FieldsNode, path: string[], others: () => FieldsNode[]): unknown {
   const keys = Object.keys(node)
-  if (keys.length === 0) return value !== null && typeof value === 'object' ? withoutTheirs(value, others()) : (value ?? null)
+  if (keys.length === 0) return value !== null && typeof value === 'object' ? withoutTheirs(value, others()) : value
   const result: Record<string, unknown> = {}
   for (const key of keys) {
     const child = node[key]
     if (key === '.' || !isNode(child)) continue
     const member = childOf(value, key)
+    // An empty map or list that we sent and the API server does not keep (`data: {}`) is nothing of ours: who fills it takes nothing away.
+    if (member === undefined) continue
     path.push(key)
-    result[key] = member === undefined ? null : project(member, child, path, others)
+    result[key] = project(member, child, path, others)
     path.pop()
   }
   return result

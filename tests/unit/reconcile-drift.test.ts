@@ -98,6 +98,48 @@ describe('DR1 the hash of what we own', () => {
   test('DR1 nothing owned is the empty hash', () => expect(ownedHash(live({ own: null }))).toBe(''))
 })
 
+describe('DR1 what was sent empty', () => {
+  const thing = (spec: unknown, own: Fields, theirs?: Fields): K8sObject =>
+    ({
+      apiVersion: 'example.com/v1',
+      kind: 'Thing',
+      metadata: {
+        name: 'a',
+        managedFields: [
+          { manager: 'skerry', operation: 'Apply', fieldsV1: { 'f:spec': own } },
+          ...(theirs === undefined ? [] : [update('operator', { 'f:spec': theirs })]),
+        ],
+      },
+      spec,
+    }) as K8sObject
+  const EMPTY = { 'f:map': {}, 'f:list': {} }
+  const before = ownedHash(thing({ map: {}, list: [] }, EMPTY))
+  const THEIRS = {
+    'f:map': { '.': {}, 'f:a': {}, 'f:deep': { '.': {}, 'f:b': {} } },
+    'f:list': { 'k:{"name":"x"}': { '.': {}, 'f:name': {} } },
+  }
+  test.each([
+    ['others fill it', thing({ map: { a: 1, deep: { b: 2 } }, list: [{ name: 'x' }] }, EMPTY, THEIRS), 'same'],
+    ['what nobody else owns came into it', thing({ map: { a: 1, deep: { b: 2 }, c: 3 }, list: [{ name: 'x' }] }, EMPTY, THEIRS), 'changed'],
+    ['others took the map itself', thing({ map: { a: 1 }, list: [] }, { 'f:list': {} }, { 'f:map': {} }), 'changed'],
+    ['it is gone', thing({ list: [] }, { 'f:list': {} }), 'changed'],
+  ] as const)('DR1 %s: %s', (_, object, expected) => expect(ownedHash(object) === before ? 'same' : 'changed').toBe(expected))
+  test('DR1 what the API server does not keep is nothing of ours', () => {
+    const kept = ownedHash(thing({ a: 1 }, { 'f:a': {}, 'f:data': {} }))
+    expect(ownedHash(thing({ a: 1, data: { x: 1 } }, { 'f:a': {} }, { 'f:data': { '.': {}, 'f:x': {} } }))).toBe(kept)
+  })
+  test('DR2 a map from which all was taken names what was taken', () => {
+    const sent = {
+      apiVersion: 'example.com/v1',
+      kind: 'Thing',
+      metadata: { name: 'a' },
+      spec: { deep: { list: [{ a: 1 }], b: 1 }, none: {} },
+    }
+    const live = thing({ deep: { list: [{ a: 2 }] } }, { 'f:deep': {} }, { 'f:deep': { 'f:list': {} } })
+    expect(describeDrift(sent as K8sObject, live)).toEqual({ paths: ['.spec.deep.b', '.spec.deep.list'], manager: 'operator' })
+  })
+})
+
 describe('DR2 a drift names paths and rival', () => {
   test.each([
     ['kubectl scale', SCALED, ['.spec.replicas'], 'kubectl (scale)'],
