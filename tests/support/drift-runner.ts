@@ -43,20 +43,18 @@ function watchOver(cluster: Cluster): Watched {
       seen.set(refKey(refOf(event.object)), event.object.metadata.resourceVersion ?? '')
     if (event.kind === 'removed') seen.set(refKey(refOf(event.object)), '')
   }
+  // What met a newer state of the object changed nothing, and is asked again.
+  const noted = async <R extends { kind: string; failure?: { kind: string } }>(write: Write, request: Promise<R>): Promise<R> => {
+    writes.push(write)
+    const answer = await request
+    if (answer.failure?.kind === 'conflict') writes.splice(writes.indexOf(write), 1)
+    return answer
+  }
   const wrapped: Cluster = {
     ...cluster,
-    apply: (resource, object, options) => {
-      writes.push({ verb: 'apply', ref: refOf(object) })
-      return cluster.apply(resource, object, options)
-    },
-    delete: (resource, ref, ...rest) => {
-      writes.push({ verb: 'delete', ref })
-      return cluster.delete(resource, ref, ...rest)
-    },
-    mergePatch: (resource, ref, ...rest) => {
-      writes.push({ verb: 'patch', ref })
-      return cluster.mergePatch(resource, ref, ...rest)
-    },
+    apply: (resource, object, options) => noted({ verb: 'apply', ref: refOf(object) }, cluster.apply(resource, object, options)),
+    delete: (resource, ref, ...rest) => noted({ verb: 'delete', ref }, cluster.delete(resource, ref, ...rest)),
+    mergePatch: (resource, ref, ...rest) => noted({ verb: 'patch', ref }, cluster.mergePatch(resource, ref, ...rest)),
     async *watch(resource, options) {
       for await (const event of cluster.watch(resource, options)) {
         await held
@@ -92,6 +90,8 @@ export interface DriftAgent {
   restart(services: readonly string[]): Promise<string[]>
   /** Of all cases together, by the API server's own log; the claim is not counted. */
   loggedWrites(): number
+  /** Has work left that it cannot do, and says so. */
+  isStuck(ns: string): boolean
   countedWrites(): number
   stop(): Promise<void>
 }
@@ -123,13 +123,16 @@ export async function startDriftAgent(server: KubeCluster): Promise<DriftAgent> 
       for (const ns of services) await quiet(agent, ns)
       return watched.writes.slice(from).filter(isCounted).map(textOf)
     },
+    isStuck: (ns) => kit.service(idOf(ns))?.sync !== 'Synced',
     countedWrites: () => watched.writes.filter(isCounted).length,
     loggedWrites: () =>
       server
         .auditLines({ userAgent: USER_AGENT, verbs: ['create', 'update', 'patch', 'delete'] })
         .filter(
-          ({ stage, objectRef }) =>
-            stage === 'ResponseComplete' && !isClaimOrEvent(objectRef?.resource, objectRef?.namespace, objectRef?.name),
+          ({ stage, objectRef, responseStatus }) =>
+            stage === 'ResponseComplete' &&
+            responseStatus?.code !== 409 &&
+            !isClaimOrEvent(objectRef?.resource, objectRef?.namespace, objectRef?.name),
         ).length,
     async stop() {
       await kit.stop()
@@ -193,7 +196,6 @@ async function runCase(agent: Agent, one: DriftCase, ns: string): Promise<Outcom
 async function play(agent: Agent, one: DriftCase, ns: string, outcome: Outcome): Promise<void> {
   const { kit, watched } = agent
   const id = idOf(ns)
-  await agent.server.kubectl(['create', 'namespace', ns])
   const desire = (manifest: string, options: RowOptions | undefined) => {
     const objects = render(manifest, ns)
     kit.desire(objects, { namespace: ns, ...options }, id)
