@@ -23,13 +23,16 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
   model.pruneWhy = null
   model.pruneOverdue = false
   if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
-  const handovers = new Map(row.handover?.map((handover) => [handover.object, handover]))
+  const handovers = Map.groupBy(row.handover ?? [], ({ object }) => object)
   const options: PruneOptions = {
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     uidsInForce: deps.uidsInForce,
     handover: (key) => {
-      const handover = handovers.get(key)
-      return handover === undefined ? null : judgeHandover(handover, deps.taker(handover))
+      for (const handover of handovers.get(key) ?? []) {
+        const waits = judgeHandover(handover, deps.taker(handover))
+        if (waits !== null) return waits
+      }
+      return null
     },
     namespaceGoes: namespaceThatGoes({ id: model.id, row, clusterId: deps.clusterId, inventory: model.inventory, owners: deps.owners }),
     removal: row.removal !== undefined,

@@ -1,0 +1,60 @@
+// Ways to delete what nobody meant to be deleted, each a change of source text that a real mistake could make. The text is replaced while it is loaded, nothing on the disk changes.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const PRUNE_MUTATIONS = {
+  'a hand-over is not waited for': {
+    file: 'agent/reconcile/prune-rounds.ts',
+    from: '        if (waits !== null) return waits\n',
+    to: "        if (waits === 'never') return waits\n",
+  },
+  'the taker’s old revision counts as its answer': {
+    file: 'agent/reconcile/handover.ts',
+    from: "taker.kind === 'read' && taker.digest === after",
+    to: "taker.kind === 'read' && taker.digest === 'never'",
+  },
+  'the guard’s refusal is not heeded': {
+    file: 'agent/reconcile/prune-rounds.ts',
+    from: '  if (refusal !== null) return refusal.why\n',
+    to: "  if (refusal?.why === 'never') return refusal.why\n",
+  },
+  'keep marks are not read': {
+    file: 'agent/reconcile/prune-plan.ts',
+    from: 'orphan || isKept(live, applied, ref, removal)',
+    to: "orphan || (isKept(live, applied, ref, removal) && ref.name === 'never')",
+  },
+  'an older disk is believed': {
+    file: 'agent/reconcile/prune-rounds.ts',
+    from: 'return deps.isCurrent() || ',
+    to: 'return model !== null || ',
+  },
+  'health is not waited for': {
+    file: 'agent/reconcile/prune-wait.ts',
+    from: "    if (pruneWhen === 'applied') continue\n",
+    to: "    if (pruneWhen !== 'never') continue\n",
+  },
+  'an object of the same name is taken for ours': {
+    file: 'agent/reconcile/prune-plan.ts',
+    from: 'const appliedByUs = appliedDoc !== null && uid === live.uid\n',
+    to: 'const appliedByUs = appliedDoc !== null || uid === live.uid\n',
+  },
+  'what another service names is pruned': {
+    file: 'agent/reconcile/prune-rounds.ts',
+    from: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0',
+    to: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 99',
+  },
+} as const
+export type PruneMutation = keyof typeof PRUNE_MUTATIONS
+
+const name = process.env['SKERRY_PRUNE_MUTATION'] as PruneMutation | undefined
+if (name !== undefined && name in PRUNE_MUTATIONS) {
+  const { file, from, to } = PRUNE_MUTATIONS[name]
+  const path = join(import.meta.dir, '../..', file)
+  const contents = readFileSync(path, 'utf8')
+  if (contents.split(from).length !== 2) throw new Error(`${file} no longer holds this text exactly once: ${from}`)
+  const filter = new RegExp(`${file.replaceAll('.', '\\.')}$`)
+  Bun.plugin({
+    name: 'mutation',
+    setup: (build) => void build.onLoad({ filter }, () => ({ contents: contents.replace(from, () => to), loader: 'ts' })),
+  })
+}

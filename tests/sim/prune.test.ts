@@ -1,0 +1,48 @@
+// Random lives of a site in which much is pruned: nothing is deleted that nobody meant to be deleted. `scripts/sim --prune --histories 10000` plays many more.
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { PRUNE_MUTATIONS, type PruneMutation } from './prune-mutations.ts'
+
+const ROOT = join(import.meta.dir, '../..')
+
+async function play(histories: number, mutation: PruneMutation | null) {
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      '--preload',
+      join(import.meta.dir, 'prune-mutations.ts'),
+      join(ROOT, 'scripts/prune-sim.ts'),
+      '--part',
+      '--first',
+      '--histories',
+      String(histories),
+    ],
+    { env: { ...process.env, SKERRY_PRUNE_MUTATION: mutation ?? '' }, stdout: 'pipe', stderr: 'pipe' },
+  )
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  await child.exited
+  if (out === '') throw new Error(err)
+  return JSON.parse(out) as {
+    deletes: number
+    let_go: number
+    crashes: number
+    rows_with_handover: number
+    broken: Array<{ seed: number; what: string }>
+  }
+}
+
+test('PR1, PR2, PR3, PR6, PR7, PR8, IV4, RV1 in random lives nothing is deleted that nobody meant to be deleted', async () => {
+  const sum = await play(200, null)
+  expect(sum.broken).toEqual([])
+  expect(sum.deletes).toBeGreaterThan(500)
+  for (const often of [sum.let_go, sum.crashes, sum.rows_with_handover]) expect(often).toBeGreaterThan(50)
+}, 120_000)
+
+test.each(Object.keys(PRUNE_MUTATIONS) as PruneMutation[])(
+  'PR1, PR8 it is found when %s',
+  async (name) => {
+    const { broken } = await play(300, name)
+    expect(broken.filter(({ what }) => what.includes('was deleted'))).not.toEqual([])
+  },
+  120_000,
+)
