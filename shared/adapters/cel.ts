@@ -9,8 +9,11 @@ type Library = typeof import('@marcbachmann/cel-js')
 /** Elements that the macros of one evaluation may visit; nested ones count for each round of the outer one. */
 export const CEL_ELEMENTS_MAX = 2_000
 /** Longest text that `matches` looks at, and how many elements one look counts for. */
-export const CEL_MATCH_CHARS_MAX = 256
+export const CEL_MATCH_CHARS_MAX = 128
 const MATCH_COST = 100
+/** Each may double the ways that are tried. */
+const CHOICES_MAX = 12
+const CHOICES_BESIDE_REPEATS_MAX = 3
 const LIMITS = { maxAstNodes: 400, maxDepth: 32, maxListElements: 100, maxMapEntries: 100, maxCallArguments: 8 }
 
 /** Their first argument names a variable. */
@@ -85,10 +88,26 @@ function checkPattern(args: unknown, op: string): void {
   const bare = first.args.replace(/\\[^0-9]/g, 'x').replace(/\[\^?\]?[^\]]*\]/g, 'x')
   if (/\\[0-9]|\(\?(?!:)/.test(bare)) throw new Refused('patterns have no back references and no (?…) groups but (?:…)')
   if (/\)[*+?{]/.test(bare)) throw new Refused('a group of a pattern is not repeated; repeat single characters or classes')
-  const repeats = bare.replaceAll('(?:', '(').match(/[*+{]/g)?.length ?? 0
-  const most = bare.startsWith('^') && !bare.includes('|') ? 3 : 2
-  if (repeats > most)
-    throw new Refused(`a pattern has at most ${most} of * + {n,m} (3 if it begins with ^ and has no |); use several, or ==, startsWith, in`)
+  const flat = bare.replaceAll('(?:', '(')
+  const repeats = flat.match(/[*+{]/g)?.length ?? 0
+  const choices = flat.replace(/([*+}])\?/g, '$1').match(/[?|]/g)?.length ?? 0
+  const mostRepeats = flat.startsWith('^') && !flat.includes('|') ? 3 : 2
+  if (repeats > mostRepeats) {
+    throw new Refused(
+      `a pattern has at most ${mostRepeats} of * + {n,m} (3 if it begins with ^ and has no |); use several, or ==, startsWith, in`,
+    )
+  }
+  const mostChoices = repeats === 0 ? CHOICES_MAX : CHOICES_BESIDE_REPEATS_MAX
+  if (choices > mostChoices) {
+    throw new Refused(
+      `a pattern has at most ${CHOICES_MAX} of ? and |, or ${CHOICES_BESIDE_REPEATS_MAX} beside * + {n,m}; use several, or in`,
+    )
+  }
+  try {
+    new RegExp(first.args)
+  } catch (error) {
+    throw new Refused(`its pattern is none: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 const rewritten = (text: string, wraps: readonly Wrap[]): string =>
