@@ -18,6 +18,8 @@ clusterContract(
           kind === 'ConfigMap' && metadata.namespace === namespace && metadata.labels?.['denied'] !== undefined ? message : null,
         ),
       applyAs: async (manager, object) => void cluster.applyAs(manager, object),
+      permit: async (user, namespace) =>
+        cluster.permit((asked, { ref }) => asked === user && ref?.kind === 'ConfigMap' && ref.namespace === namespace),
       stop: async () => {},
     }
   },

@@ -1,6 +1,6 @@
 // What a write to an API server answers, and whose fields it leaves: apply, delete, patch.
 import { describe, expect, test } from 'bun:test'
-import { refOf } from '../../shared/kube/object.ts'
+import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 import { bare, type ContractKit, configMap, deployment, LABELS } from '../support/contract-kit.ts'
 import { until, WatchProbe } from '../support/watch-probe.ts'
 
@@ -128,6 +128,39 @@ export function deleteCases(kit: ContractKit): void {
       expect((await get(object)).kind).toBe('absent')
       expect(await remove(uid)).toEqual({ kind: 'gone' })
       expect(uidOf((await applied(object)).object)).not.toBe(uid)
+    })
+
+    test('KA16 with what it owns first: the garbage collector holds it', async () => {
+      const object = configMap(await namespace(), 'a', {})
+      const { object: stored } = await applied(object)
+      const answer = await harness().cluster.delete(resource('ConfigMap'), refOf(object), uidOf(stored), { foreground: true })
+      expect(answer).toEqual({ kind: 'deleting', finalizers: ['foregroundDeletion'] })
+    })
+
+    test('KA30 a write as a ServiceAccount has its rights and no others', async () => {
+      const [mine, theirs] = [await namespace(), await namespace()]
+      const as = `system:serviceaccount:${mine}:deployer`
+      const { cluster } = harness()
+      const send = (object: K8sObject) => cluster.apply(resource(object.kind), object, { force: true, as })
+      const own = configMap(mine, 'a', {})
+      expect(await send(own)).toMatchObject({ kind: 'failed', failure: { kind: 'forbidden', status: 403 } })
+      await harness().permit(as, mine)
+      const stored = await until('the right is known', async () => {
+        const result = await send(own)
+        return result.kind === 'applied' && result.object
+      })
+      const message = `User "${as}" cannot patch resource "configmaps" in API group "" in the namespace "${theirs}"`
+      expect(await send(configMap(theirs, 'a', {}))).toMatchObject({
+        kind: 'failed',
+        failure: { kind: 'forbidden', message: expect.stringContaining(message) },
+      })
+      expect((await send(deployment(mine, 'd'))).kind).toBe('failed')
+      const patched = await cluster.mergePatch(resource('ConfigMap'), refOf(own), { metadata: { labels: { l: '1' } } }, { as })
+      expect(patched).toMatchObject({ kind: 'applied' })
+      const other = (await applied(configMap(theirs, 'b', {}))).object
+      const refused = await cluster.delete(resource('ConfigMap'), refOf(other), uidOf(other), { as })
+      expect(refused).toMatchObject({ kind: 'failed', failure: { kind: 'forbidden' } })
+      expect(await cluster.delete(resource('ConfigMap'), refOf(own), uidOf(stored), { as })).toEqual({ kind: 'gone' })
     })
 
     test('KA17 finalizers hold it; an apply meanwhile succeeds and revives nothing', async () => {

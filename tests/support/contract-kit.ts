@@ -12,6 +12,8 @@ export interface ClusterHarness {
   applyAs(manager: string, object: K8sObject): Promise<void>
   /** From now on admission refuses every ConfigMap of this namespace that has the label `denied`. */
   deny(namespace: string, message: string): Promise<void>
+  /** From now on this user may do everything with ConfigMaps of this namespace, and nothing else. */
+  permit(user: string, namespace: string): Promise<void>
   stop(): Promise<void>
 }
 

@@ -77,6 +77,10 @@ export async function realHarness(options: KubeClusterOptions): Promise<ClusterH
     async deny(namespace, message) {
       await server.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(denialIn(namespace, message)) })
     },
+    async permit(user, namespace) {
+      await server.kubectl(['-n', namespace, 'create', 'role', 'permitted', '--verb=*', '--resource=configmaps'])
+      await server.kubectl(['-n', namespace, 'create', 'rolebinding', 'permitted', '--role=permitted', `--user=${user}`])
+    },
     stop,
   }
 }
