@@ -17,7 +17,7 @@ import { RETRY_BACKOFF } from './revision.ts'
 import { isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, type Problem } from './situation.ts'
-import { planView, type TurnDeps } from './turn-deps.ts'
+import { serviceCluster, planView, type TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
 /** What a turn does about hooks is done for one revision, or for one removal order. */
@@ -174,7 +174,7 @@ async function carryOut(work: HookWork, steps: readonly Step[], isLast = false):
   if (steps.length === 0) return
   const recorder = new Recorder(model, deps)
   await execute(steps, {
-    cluster: deps.cluster,
+    cluster: serviceCluster(model, deps),
     gate: deps.gate,
     firstContacts: deps.firstContacts,
     signal: deps.signal,
