@@ -99,6 +99,10 @@ const standsFor = (key: string, item: unknown): boolean =>
 
 export const fieldText = (name: string): string => (/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
 
+/** As `paths` of a drift name them. */
+export const pathText = (keys: readonly string[]): string =>
+  keys.map((key) => (key.startsWith('f:') ? fieldText(key.slice(2)) : `[${itemText(undefined, key)}]`)).join('')
+
 /** Key fields and members of sets (finalizers) are names, not contents. */
 export function itemText(item: unknown, key: string | undefined): string {
   if (key?.startsWith('k:')) return key.slice(2)

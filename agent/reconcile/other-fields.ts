@@ -1,6 +1,5 @@
 // Whose fields lie beside ours in a live object: kept with it as compact text, one copy for all objects that have the same, so that rules, yields and
 // take-overs can be judged at any time without the document. Most objects have none.
-import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../cluster/rest-cluster.ts'
@@ -16,7 +15,9 @@ export interface OtherFields {
 }
 
 const NOBODY: readonly OtherFields[] = []
-const SHARED_MAX = 2_000
+const SHARED_MAX = 500
+/** What is larger is seldom the same twice. */
+const SHARED_CHARS_MAX = 4_000
 const shared = new Map<string, readonly OtherFields[]>()
 
 /** Null: nobody else owns anything but status. */
@@ -30,7 +31,7 @@ export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null 
     if (fieldsV1 === undefined || isOwnEntry(entry) || (manager === MARKS_MANAGER && subresource === '')) continue
     const { 'f:status': _status, ...rest } = fieldsV1
     const fields = withoutBare(rest, own, object)
-    if (fields !== null) found.push({ manager, operation, subresource, fields: canonicalJson(fields) })
+    if (fields !== null) found.push({ manager, operation, subresource, fields: JSON.stringify(fields) })
   }
   return found.length === 0 ? null : oneCopy(found)
 }
@@ -57,6 +58,7 @@ const isBare = (value: unknown, ours: FieldsNode | undefined): boolean =>
 /** A full table is begun anew: then some are held twice, and nothing else is different. */
 function oneCopy(found: readonly OtherFields[]): readonly OtherFields[] {
   const name = JSON.stringify(found)
+  if (name.length > SHARED_CHARS_MAX) return found
   const known = shared.get(name)
   if (known !== undefined) return known
   if (shared.size >= SHARED_MAX) shared.clear()

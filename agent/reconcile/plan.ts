@@ -11,13 +11,13 @@ import type { Take } from './client-side.ts'
 import { type Contest, judgeContest, NO_CONTEST } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Gate } from './gates.ts'
-import { type LiveObject, type Owner, ownerText } from './live-object.ts'
 import type { Leave } from './ignore.ts'
+import { type LiveObject, type Owner, ownerText } from './live-object.ts'
 import type { OtherFields } from './other-fields.ts'
-import { isInForce, othersIn, shapedDoc, takeFor } from './shaping.ts'
-import type { KindLookup } from './served-kinds.ts'
 import { judgeAgain, refusedAgain } from './plan-again.ts'
 import type { Recreate } from './recreate.ts'
+import type { KindLookup } from './served-kinds.ts'
+import { isAllLeft, isInForce, othersIn, shapedDoc, takeFor } from './shaping.ts'
 import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import type { LiveView } from './watches.ts'
@@ -26,7 +26,17 @@ export type ApplyReason = 'new' | 'changed' | 'drift' | 'takeover'
 export type Step =
   /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
   | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
-  | { kind: 'apply'; key: string; ref: ObjectRef; resource: ApiResource; doc: string; why: ApplyReason; force: boolean; shaped?: Shaping; /** AO3 */ replace?: true }
+  | {
+      kind: 'apply'
+      key: string
+      ref: ObjectRef
+      resource: ApiResource
+      doc: string
+      why: ApplyReason
+      force: boolean
+      shaped?: Shaping /** AO3 */
+      replace?: true
+    }
   /** AO4: deleted to be made again. */
   | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
   | { kind: 'delete'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
@@ -172,10 +182,12 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
   if (isInForce(wanted, leave, others, appliedDoc)) {
     // Else what others have by now is given up, by one apply.
     const isShaped = appliedDoc === sent || isGone
-    if (!drifted && isShaped) return take === null || refused !== null ? FINE : judgeTake(view, wanted, step(sent, 'takeover'))
+    if (!drifted && isShaped && take === null) return FINE
     const shut = refused ?? view.gate(wanted, isGone ? 'restore' : 'correct')
-    if (shut !== null) return problem(shut)
-    return isShaped || view.sync.drift !== 'correct' ? judgeDrift(view, key, step(sent, 'drift')) : step(sent, 'changed')
+    if (shut !== null) return drifted || refused !== null ? problem(shut) : FINE
+    if (!drifted && isShaped) return view.sync.drift === 'correct' ? judgeDrift(view, key, step(sent, 'takeover')) : FINE
+    const isGivenUp = !isShaped && (!drifted || view.sync.drift === 'correct' || isAllLeft(view.notes.get(key), wanted, leave, others))
+    return isGivenUp ? step(sent, 'changed') : judgeDrift(view, key, step(sent, 'drift'))
   }
   const shut = refused ?? view.gate(wanted, 'change')
   if (shut !== null) {
@@ -185,13 +197,16 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
     const heal = judgeDrift(view, key, step(healed, 'drift', healed))
     return heal.kind === 'step' ? heal : problem(shut)
   }
-  if (appliedDoc !== null) return drifted && view.sync.drift === 'pause' && !view.recreates?.has(key) ? judgeDrift(view, key, FINE) : step(sent, 'changed')
+  if (appliedDoc !== null)
+    return drifted && view.sync.drift === 'pause' && !view.recreates?.has(key)
+      ? judgeDrift(view, key, FINE)
+      : judgeChange(view, key, leave, step(sent, 'changed'))
   return judgeFirstContact(view, wanted, live, resource)
 }
 
-/** TK1: a tool that applied the whole manifest is no change of a field of ours, but what it holds would outlive its removal from Git. */
-function judgeTake(view: PlanView, wanted: Wanted, step: Verdict): Verdict {
-  return view.sync.drift === 'correct' && view.gate(wanted, 'correct') === null ? judgeDrift(view, wanted.key, step) : FINE
+/** DR9: a manager that takes a field and lets go of it again, for ever, makes no work for ever (DR4). */
+function judgeChange(view: PlanView, key: string, leave: Leave | null, step: Verdict): Verdict {
+  return leave === null || leave.managers.length === 0 ? step : judgePatience(view, key, step)
 }
 
 function applyVerdict(
@@ -200,7 +215,16 @@ function applyVerdict(
   resource: ApiResource,
   { doc, why, of, take }: { doc: string; why: ApplyReason; of: string; take: Take | null },
 ): Verdict {
-  const step = { kind: 'apply', key, ref, resource, doc, why, force: view.sync.force, ...(options?.replace === true ? { replace: true as const } : {}) } as const
+  const step = {
+    kind: 'apply',
+    key,
+    ref,
+    resource,
+    doc,
+    why,
+    force: view.sync.force,
+    ...(options?.replace === true ? { replace: true as const } : {}),
+  } as const
   return { kind: 'step', step: doc === of && take === null ? step : { ...step, shaped: { of, take } } }
 }
 
@@ -214,12 +238,7 @@ function refusedBefore(view: PlanView, wanted: Wanted): Problem | null {
 }
 
 /** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
-function judgeFirstContact(
-  view: PlanView,
-  wanted: Wanted,
-  live: LiveView,
-  resource: ApiResource,
-): Verdict {
+function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource): Verdict {
   const { key, ref, onlyIfAbsent } = wanted
   const apply = (others: readonly OtherFields[] | null): Verdict => {
     const leave = view.leave(wanted)
@@ -248,12 +267,18 @@ export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { 
 /** DR5: the policy, and then the patience. */
 function judgeDrift(view: PlanView, key: string, correct: Verdict): Verdict {
   const note = view.notes.get(key) ?? { paths: [], manager: '' }
-  if (view.sync.drift !== 'correct') return problem({ kind: 'drifted', paths: note.paths, rival: note.manager })
+  return view.sync.drift === 'correct'
+    ? judgePatience(view, key, correct)
+    : problem({ kind: 'drifted', paths: note.paths, rival: note.manager })
+}
+
+/** DR4 */
+function judgePatience(view: PlanView, key: string, correct: Verdict): Verdict {
   // A correction that failed was none: its own backoff holds it.
   if (view.problems.get(key)?.kind === 'failed') return correct
   const { kind, contest } = judgeContest(view.contests.get(key) ?? NO_CONTEST, view.nowMs)
   if (kind === 'correct') return correct.kind === 'step' ? { ...correct, contest } : correct
-  return { kind: 'problem', problem: { kind: 'contested', rival: note.manager, untilMs: contest.untilMs }, contest }
+  return { kind: 'problem', problem: { kind: 'contested', rival: view.notes.get(key)?.manager ?? '', untilMs: contest.untilMs }, contest }
 }
 
 /** RC11: nothing is sent into a namespace of ours that is not Active; its event ends the wait. Namespaces of others are just tried. */

@@ -1,6 +1,7 @@
 // Where rules, autoscalers and take-overs meet the plan: which document goes out for a wanted object now, and whether the one in force is it.
 import type { SyncOptions } from '../../shared/model/resources.ts'
 import { type Take, type TakeMoment, toTake } from './client-side.ts'
+import { type DriftNote, pathText } from './drift.ts'
 import type { Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import { shapeDoc } from './shape.ts'
@@ -24,6 +25,18 @@ export const isInForce = (
   others: readonly OtherFields[] | null,
   applied: string | null,
 ): boolean => applied !== null && (applied === sent || (leave !== null && shapeDoc(sent, leave, others, applied).doc === applied))
+
+/** Did others take nothing but what is left to them? */
+export function isAllLeft(
+  note: DriftNote | undefined,
+  { sent }: Pick<Wanted, 'sent'>,
+  leave: Leave | null,
+  others: readonly OtherFields[] | null,
+): boolean {
+  if (note === undefined || note.paths.length === 0 || leave === null) return false
+  const left = new Set(shapeDoc(sent, leave, others, sent).left.map(({ keys }) => pathText(keys)))
+  return note.paths.every((path) => left.has(path))
+}
 
 /** TK1: null for almost every object. Without `sync.force` nothing is taken from anybody. */
 export function takeFor(

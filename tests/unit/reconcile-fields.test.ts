@@ -187,6 +187,40 @@ describe('DR9 rules', () => {
     expect(data(site)).toEqual({ tuned: '1', b: '1' })
   })
 
+  test('a rule ends a reported drift of what it names, without putting anything back', async () => {
+    const objects = [configMap('a', { tuned: '1', b: '1' })]
+    const site = await start(objects, { sync: { drift: 'report' } })
+    tune(site, '2')
+    await site.settle()
+    expect(site.kit.object(configMapKey('a'))?.reason).toBe('Drifted')
+    site.kit.desire(objects, { sync: { drift: 'report' }, ignore })
+    await site.settle()
+    expect([data(site), site.kit.object(configMapKey('a'))?.sync]).toEqual([{ tuned: '2', b: '1' }, 'Synced'])
+  })
+
+  test('what a rule does not name stays a reported drift, and is not put back', async () => {
+    const objects = [configMap('a', { tuned: '1', b: '1' })]
+    const site = await start(objects, { sync: { drift: 'report' } })
+    site.cluster.patchAs('tuner', configMapRef('a'), { data: { tuned: '2', b: '2' } })
+    await site.settle()
+    site.kit.desire(objects, { sync: { drift: 'report' }, ignore })
+    await site.settle()
+    expect([data(site), site.kit.object(configMapKey('a'))?.reason]).toEqual([{ tuned: '2', b: '2' }, 'Drifted'])
+  })
+
+  test('DR4 a manager that takes a field and drops it for ever is a rival like any other', async () => {
+    const site = await start([configMap('a', { tuned: '1', b: '1' })], { ignore: [{ kind: 'ConfigMap', managers: ['tuner'] }] })
+    writes(site.cluster)
+    for (let round = 0; round < 20; round += 1) {
+      tune(site, String(round))
+      await site.settle()
+      tune(site, null)
+      await site.settle()
+    }
+    expect(writes(site.cluster)).toHaveLength(5)
+    expect(site.kit.object(configMapKey('a'))?.reason).toBe('Contested')
+  })
+
   test('by annotation of the manifest', async () => {
     const object = configMap('a', { tuned: '1' })
     const site = await start([{ ...object, metadata: { ...object.metadata, annotations: { 'skerry.dev/ignore': '/data/tuned' } } }])
