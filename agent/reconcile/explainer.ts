@@ -4,6 +4,7 @@ import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type K8sObject, type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../shared/model/status.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import { listOnce } from '../cluster/list-once.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
 import { type Explanation, isWorkload, logText, PodFindings, podSelector } from './explain-workload.ts'
@@ -99,7 +100,11 @@ export class Explainer {
       }
     }
     this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null })
-    void this.#explain(model, deps, key).then((text) => {
+    const asking = this.#explain(model, deps, key).catch((error: unknown) => {
+      deps.log.error('workload could not be explained', { service: model.key, object: key, error: describeError(error) })
+      return ''
+    })
+    void asking.then((text) => {
       const asked = this.#known.get(id)
       if (asked === undefined || deps.signal.aborted) return
       this.#known.set(id, { ...asked, text })

@@ -166,3 +166,17 @@ test('HE8 a hook that failed is explained by its Pod', async () => {
   const status = kit.object('batch/Job/default/migrate')
   expect(status).toMatchObject({ health: 'Degraded', message: expect.stringContaining('container app exited with code 3') })
 })
+
+test('HE8 a cluster that breaks while it is asked ends nothing', async () => {
+  const { say, cluster, status, settle, kit } = await site()
+  const watch = cluster.watch.bind(cluster)
+  cluster.watch = (resource, options) => {
+    if (resource.kind === 'Pod') throw new Error('broken')
+    return watch(resource, options)
+  }
+  await say(LATE)
+  expect(status()).toMatchObject({ health: 'Degraded', message: 'too late' })
+  kit.desire([])
+  await settle()
+  expect(kit.service()?.reason).toBe('PruneRefused')
+})
