@@ -341,14 +341,17 @@ data: { a: "MQ==" }`,
     'a token Secret that a controller fills',
     `
 apiVersion: v1
-kind: ServiceAccount
-metadata: { name: robot }
----
-apiVersion: v1
 kind: Secret
 metadata: { name: robot-token, annotations: { kubernetes.io/service-account.name: robot } }
 type: kubernetes.io/service-account-token`,
-    ['ServiceAccount/robot', 'Secret/robot-token'],
+    ['Secret/robot-token'],
+    // The token controller deletes a Secret whose account it does not know yet.
+    {
+      async before({ kubectl }) {
+        await kubectl(['create', 'serviceaccount', 'robot'])
+        await Bun.sleep(1_000)
+      },
+    },
   ),
   touched(
     'a Pod into which admission puts tolerations, a volume and limits',

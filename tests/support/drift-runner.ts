@@ -6,6 +6,7 @@ import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { isNewer } from '../../agent/reconcile/live-object.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
+import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
@@ -58,7 +59,8 @@ function watchOver(cluster: Cluster): Watched {
     async *watch(resource, options) {
       for await (const event of cluster.watch(resource, options)) {
         await held
-        note(event)
+        // Lists for one question go the same way and tell the agent's picture nothing.
+        if (options.labelSelector === SERVICE_LABEL) note(event)
         yield event
       }
     },
@@ -255,7 +257,7 @@ async function told(agent: Agent, objects: readonly K8sObject[], ns: string): Pr
       const live = await read(agent, object)
       const seen = agent.watched.seen.get(key)
       if (seen === undefined) return true // never applied: nothing is watched
-      if (live === null || live.metadata.labels?.['skerry.dev/service'] === undefined) return seen === ''
+      if (live === null || live.metadata.labels?.[SERVICE_LABEL] === undefined) return seen === ''
       const { resourceVersion = '' } = live.metadata
       return seen === resourceVersion || isNewer(seen, resourceVersion)
     })
