@@ -9,8 +9,7 @@ export type Handover = NonNullable<ServiceRow['handover']>[number]
 export type Taker =
   /** No row, or none that was read: nothing can be said. */
   | { kind: 'unread' }
-  | { kind: 'leaving' }
-  /** Its complete revision does not name the object. */
+  /** Its complete revision does not name the object, or it is being removed. */
   | { kind: 'read'; digest: string }
 
 /** PR8: null: the taker does not want it (any more), so that it is judged as any other. Else why it is kept. What the taker wants is let go to it before anybody asks here. */

@@ -8,7 +8,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState, InventoryEntry } from '../state/agent-state.ts'
-import { actingAs } from './acting.ts'
+import { actingOf, recallActing } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import { endedBy, isCaused, type Lacking } from './causes.ts'
 import { describeDrift } from './drift.ts'
@@ -80,6 +80,7 @@ export class OwnedObjects implements WatchSink {
     if (known !== undefined) return known
     const { state } = this.#deps
     const model = new ServiceModel(id, state.inventory(id), state.serviceState(id), state.facts(id, HOOK_FACTS))
+    recallActing(model, state)
     for (const [objectKey, note] of readRecreates(state, id)) model.recreates.set(objectKey, note)
     for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
     this.#models.set(key, model)
@@ -143,7 +144,7 @@ export class OwnedObjects implements WatchSink {
   taker(id: ServiceId): Taker {
     const model = this.#models.get(serviceKey(id))
     if (model === undefined || model.revisionPending || model.reading.kind !== 'complete') return { kind: 'unread' }
-    return model.reading.row.removal === undefined ? { kind: 'read', digest: model.reading.row.digest } : { kind: 'leaving' }
+    return { kind: 'read', digest: model.reading.row.digest }
   }
 
   uidsInForce(): ReadonlySet<string> {
@@ -304,7 +305,7 @@ export class OwnedObjects implements WatchSink {
 
   /** False: nothing is left of it that another object could be the cause of. */
   #retryCaused(model: ServiceModel, isEnded: (lacking: Lacking) => boolean): boolean {
-    const acting = actingAs(model.sync(), model.row?.namespace)
+    const acting = actingOf(model)
     const account = acting.kind === 'account' ? acting.account : null
     let left = false
     for (const [key, problem] of model.problems) {

@@ -20,8 +20,8 @@ export const PRUNE_MUTATIONS = {
   },
   'keep marks are not read': {
     file: 'agent/reconcile/prune-plan.ts',
-    from: 'orphan || isKept(live, applied, ref, removal)',
-    to: "orphan || (isKept(live, applied, ref, removal) && ref.name === 'never')",
+    from: 'isKept(live, applied, ref, removal))',
+    to: "isKept(live, applied, ref, removal) && ref.name === 'never')",
   },
   'an older disk is believed': {
     file: 'agent/reconcile/prune-rounds.ts',

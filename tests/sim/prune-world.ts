@@ -157,7 +157,8 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
     if (other === key || !entry.revision || entry.revision.row.removal !== undefined || replica.get(other) === undefined) continue
     if (entry.revision.objects.has(objectRowId(entry.id, refOfName(name)))) return `${other} names it`
   }
-  if (isWantedSince(world, name, held.commit)) return 'it moved: since the commit that its service is at, some service has wanted it'
+  if (isWantedSince(world, name, droppedAt(world, key, name, held.commit)))
+    return 'it moved: since the commit that its service is at, some service has wanted it'
   const annotations = object.metadata.annotations
   if (keepsFrom(isRemoval ? 'removal' : 'prune', keepMark(annotations))) return 'a keep mark is on it'
   if (otherOwner(object.metadata, refOfName(name)) !== null) return 'another tool’s mark is on it'
@@ -170,6 +171,15 @@ const leaves = (held: LogEntry | 'incomplete' | undefined, name: string, world: 
   held.revision !== null &&
   !held.revision.objects.has(objectRowId(held.id, refOfName(name))) &&
   world.commits.length > 0
+
+/** The commit by which the service lost it: what people meant then is what counts. */
+function droppedAt(world: PruneWorld, key: string, name: string, commit: number): number {
+  for (let at = commit; at > 0; at -= 1) {
+    const before = world.commits[at - 1]?.get(key)
+    if (before !== undefined && before !== 'remove' && before.has(name)) return at
+  }
+  return commit
+}
 
 function isWantedSince(world: PruneWorld, name: string, commit: number): boolean {
   for (let at = commit; at < world.commits.length; at += 1) if (!world.namesAt(at).has(name)) return false
