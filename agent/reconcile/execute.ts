@@ -6,7 +6,6 @@ import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import type { ApiFailure, Cluster } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
-import { takeOver } from './client-side.ts'
 import type { FirstContacts } from './first-contacts.ts'
 import { ownerOf } from './live-object.ts'
 import { otherFieldsOf } from './other-fields.ts'
@@ -16,6 +15,7 @@ import { takesPodsAlong } from './recreate.ts'
 import { takeAll } from './replace.ts'
 import { CALM, type Load, type RequestGate } from './request-gate.ts'
 import type { Contact } from './situation.ts'
+import { takeOver } from './take-over.ts'
 
 export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
 export type StepResult =
