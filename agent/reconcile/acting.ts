@@ -1,6 +1,10 @@
 // As whom a service's writes are made: the agent, or the ServiceAccount that `sync.serviceAccount` names. Watches, looks and the claim stay the agent's own.
+import { z } from 'zod'
+import type { ServiceRow } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
 import type { SyncOptions } from '../../shared/model/resources.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
+import type { AgentState } from '../state/agent-state.ts'
 import { type Closed, closed } from './gates.ts'
 
 export interface Account {
@@ -33,7 +37,8 @@ export const userOf = ({ namespace, name }: Account): string => `system:servicea
 /** IM1, IM3: the same cluster, in which every write is the account's. `accounts`: the resource by which an account is looked for that may nothing; it is looked
  *  for once. */
 export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResource | null): Cluster {
-  if (acting.kind !== 'account') return cluster
+  if (acting.kind === 'agent') return cluster
+  if (acting.kind === 'unplaced') return refusing(cluster, acting)
   const { account } = acting
   const as = userOf(account)
   let looked: Promise<boolean> | null = null
@@ -71,4 +76,50 @@ function advice({ message }: ApiFailure, { namespace, name }: Account, isMissing
     return `let the agent act as it (verb impersonate on serviceaccounts), or leave out sync.serviceAccount`
   if (isMissing) return `${account} does not exist: make it, with its rights, in another service or by hand`
   return message.includes(userOf({ namespace, name })) ? `give ${account} that right` : `this was asked as ${account}`
+}
+
+/** IM2: also for whoever did not ask a gate. */
+function refusing(cluster: Cluster, acting: ActingAs): Cluster {
+  const message = unplacedAccount(acting)?.message ?? ''
+  const refused = async () =>
+    ({ kind: 'failed', failure: { kind: 'forbidden', status: 0, reason: 'ServiceAccountUnplaced', message } }) as const
+  return {
+    info: () => cluster.info(),
+    discover: () => cluster.discover(),
+    get: (resource, ref) => cluster.get(resource, ref),
+    watch: (resource, options) => cluster.watch(resource, options),
+    apply: refused,
+    delete: refused,
+    mergePatch: refused,
+  }
+}
+
+const FACT = 'acting/account'
+const factSchema = z.object({ serviceAccount: z.string(), namespace: z.string().optional() })
+
+interface Acted {
+  readonly id: ServiceId
+  readonly row: ServiceRow | null
+  /** As the last complete revision said, for the time before one is read. */
+  actedAs: ActingAs | null
+}
+
+export const actingOf = ({ row, actedAs }: Pick<Acted, 'row' | 'actedAs'>): ActingAs =>
+  row === null ? (actedAs ?? AGENT) : actingAs(row.sync, row.namespace)
+
+/** IM1: what was applied is healed as the same account, also after a restart before any revision can be read. */
+export function recallActing(model: Acted, state: AgentState): void {
+  const parsed = factSchema.safeParse(state.facts(model.id, FACT).get(FACT))
+  model.actedAs = parsed.success ? actingAs(parsed.data, parsed.data.namespace) : AGENT
+}
+
+export function rememberActing(model: Acted, state: AgentState): void {
+  if (model.row === null) return
+  const acting = actingOf(model)
+  if (JSON.stringify(acting) === JSON.stringify(model.actedAs)) return
+  const { serviceAccount } = model.row.sync
+  const { namespace } = model.row
+  const fact = serviceAccount === undefined ? null : { serviceAccount, ...(namespace === undefined ? {} : { namespace }) }
+  state.setFacts(model.id, new Map([[FACT, fact]]))
+  model.actedAs = acting
 }

@@ -17,7 +17,7 @@ import { RETRY_BACKOFF } from './revision.ts'
 import { isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, type Problem } from './situation.ts'
-import { serviceCluster, planView, type TurnDeps } from './turn-deps.ts'
+import { planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
 /** What a turn does about hooks is done for one revision, or for one removal order. */

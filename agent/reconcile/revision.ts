@@ -3,6 +3,7 @@ import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts
 import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { rememberActing } from './acting.ts'
 import { isOurs } from './plan.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
@@ -31,6 +32,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
+      rememberActing(model, deps.state)
       await deps.healthChoices.follow(model, deps)
       deps.dependents.set(model.key, dependencyKeys(model.id.project, row.dependsOn))
       markRead(model, deps)

@@ -11,6 +11,7 @@ import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resource
 import type { ObjectStatus, PruneRefusal, ServiceStatus } from '../../shared/model/status.ts'
 import type { DesiredRevision } from '../replica/replica.ts'
 import type { InventoryEntry, ServiceProgress, ServiceState } from '../state/agent-state.ts'
+import type { ActingAs } from './acting.ts'
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
@@ -62,6 +63,8 @@ export class ServiceModel {
   readonly notes = new Map<string, TimedNote>()
   readonly statuses = new Map<string, ObjectStatus>()
   readonly progressingSinceMs = new Map<string, number>()
+  /** IM1 */
+  actedAs: ActingAs | null = null
   /** Deleted to be made again, and not there yet. */
   readonly recreates = new Map<string, Recreate>()
   readonly hooks: HookBook

@@ -8,7 +8,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { actingAs, clusterAs, unplacedAccount } from './acting.ts'
+import { actingOf, clusterAs, unplacedAccount } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import type { Explainer } from './explainer.ts'
@@ -103,11 +103,11 @@ export interface TurnDeps {
 /** IM1: the cluster as the service may change it. */
 export function serviceCluster(model: ServiceModel, { cluster, kinds }: TurnDeps): Cluster {
   const lookup = kinds.find('', 'v1', 'ServiceAccount')
-  return clusterAs(cluster, actingAs(model.sync(), model.row?.namespace), lookup.kind === 'served' ? lookup.resource : null)
+  return clusterAs(cluster, actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
 }
 
 /** IM2 */
-export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAccount(actingAs(model.sync(), model.row?.namespace))
+export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAccount(actingOf(model))
 
 /** Gates of a service, in the order in which a person would want to hear of them. */
 function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {

@@ -92,6 +92,34 @@ describe('IM1 as whom a service writes', () => {
   })
 })
 
+describe('IM1 IM2 nothing is written as anybody else', () => {
+  test('IM2 a hook of a service whose account has no place is not run as the agent', async () => {
+    const { cluster, kit, run } = setup()
+    const hook = configMap('hook')
+    const annotations = { 'skerry.dev/hook': 'pre-sync' }
+    kit.desire([{ ...hook, metadata: { ...hook.metadata, annotations } }, configMap('a')], { sync: { serviceAccount: 'deployer' } })
+    await run()
+    expect(writes(cluster)).toEqual([])
+  })
+
+  test('IM1 before any revision can be read, drift is healed as the account of the last one', async () => {
+    const { cluster, kit, settle, run } = setup()
+    cluster.permit(() => true)
+    kit.desire([configMap('a')], { namespace: 'default', sync: { serviceAccount: 'deployer' } })
+    await run()
+    await kit.stop()
+    kit.replica.reads.set('web/shop', { kind: 'incomplete', why: 'a row is missing' })
+    kit.start()
+    await settle()
+    cluster.requests.splice(0)
+    cluster.deleteAs('somebody', configMapRef('a'))
+    await settle()
+    expect(cluster.object(configMapRef('a'))).not.toBeNull()
+    const applies = cluster.requests.filter(({ verb, ref }) => verb === 'apply' && ref?.name === 'a')
+    expect(applies.map(({ as }) => as)).toEqual(['system:serviceaccount:default:deployer'])
+  })
+})
+
 describe('RC22 what ends a failure', () => {
   const lacking = (kind: Lacking['kind'], namespace = 'shop', named: string | null = 'deployer'): Lacking => ({
     kind,
