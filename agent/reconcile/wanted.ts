@@ -101,7 +101,8 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
 /** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null
-  if (namespace === undefined) return 'sync.enforceNamespace keeps objects to the namespace of the service, which has none: set spec.namespace'
+  if (namespace === undefined)
+    return 'sync.enforceNamespace keeps objects to the namespace of the service, which has none: set spec.namespace'
   if (named === undefined || named === namespace) return null
   return `it names the namespace ${named}, and sync.enforceNamespace keeps this service to ${namespace}: move it, or turn that off`
 }
