@@ -163,6 +163,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',
   'agent/reconcile/rounds.ts': 'plans and carries out until nothing is left to do',
   'agent/reconcile/autoscalers.ts': 'follows the streams of autoscalers, through the port',
+  'agent/reconcile/acting.ts': 'the port as another user, with why that one may not',
+  'agent/reconcile/replace.ts': 'a look and a patch of managedFields, through the port',
   'agent/reconcile/take-over.ts': 'a look and a patch of managedFields, through the port',
   'agent/reconcile/served-kinds.ts': 'asks discovery what is served, through the port',
   'agent/reconcile/request-gate.ts': 'how many requests are in flight',
