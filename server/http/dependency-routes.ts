@@ -1,13 +1,13 @@
 // What a service waits for, and who waits for it.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
-import { type ClusterId, nameSchema, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { dependencyKeys } from '../../shared/model/dependencies.ts'
+import { type ClusterId, nameSchema, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/sync.ts'
-import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { dependencyView } from '../fleet/dependency-view.ts'
+import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { keyNotFound } from './write-resource.ts'
@@ -41,28 +41,11 @@ async function readDependencies(store: Store, id: ServiceId): Promise<Dependenci
     }
     dependsOn.push(dependencyView({ ...of, exists, clusters, desired: await store.desiredOfService(of), reports }))
   }
-  return { dependsOn, neededBy: await dependentsOf(store, id) }
+  return { dependsOn, neededBy: await readDependents(store, id) }
 }
 
 async function clustersOf(store: Store, id: ServiceId): Promise<Map<ClusterId, string>> {
   const names = new Map((await store.listClusters()).map(({ clusterId, name }) => [clusterId, name]))
   const placed = (await store.desiredOfService(id)).filter(({ doc }) => doc !== null && doc.removal === undefined)
   return new Map(placed.map(({ clusterId }) => [clusterId, names.get(clusterId) ?? clusterId]))
-}
-
-/** Sorted. Services that are being deleted count: they are still there. */
-async function dependentsOf(store: Store, id: ServiceId): Promise<DependenciesView['neededBy']> {
-  const own = serviceKey(id)
-  const found: ServiceId[] = []
-  let after: string | undefined
-  do {
-    const page = await store.listResources('Service', { limit: LIST_LIMIT_MAX, ...(after === undefined ? {} : { after }) })
-    for (const { project, name, spec } of page.items) {
-      if (!spec.includes('"dependsOn"')) continue // most name none: parsing all of them would be the whole cost
-      const { dependsOn = [] } = serviceSpecSchema.parse(JSON.parse(spec))
-      if (dependsOn.some((dependency) => dependencyKey(project, dependency) === own)) found.push({ project, service: name })
-    }
-    after = page.next ?? undefined
-  } while (after !== undefined)
-  return found
 }

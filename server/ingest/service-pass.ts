@@ -10,10 +10,12 @@ import { createPace } from '../../shared/runtime/pace.ts'
 import { publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import { nameList } from '../fleet/placements-summary.ts'
 import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { RenderState, StoredResource } from '../store/records.ts'
+import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
 
@@ -148,7 +150,9 @@ async function carryOut(
   const nowMs = clock.nowMs()
   const events = await publishPlanned(deps, id, plan.publishes, rendering, nowMs)
   for (const planned of plan.open) {
-    const opened = await store.openConfirmation({ ...planned, createdMs: nowMs })
+    const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
+    const why = `${planned.why}${dependentsText(dependents)}`
+    const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
     const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
     events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
   }
@@ -167,6 +171,11 @@ async function carryOut(
     await pace()
   }
 }
+
+const DEPENDENTS = '; what depends on it stays and begins no new revision without it: '
+/** DE4 */
+const dependentsText = (services: readonly ServiceId[]): string =>
+  services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`
 
 /** A removal from ten thousand clusters is as many events. */
 const EVENTS_A_TIME = 200

@@ -1,8 +1,10 @@
 // Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one together, the second sees the first.
 import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Dependency, dependencySchema } from '../../shared/model/resources.ts'
 import type { ResourceKey } from './records.ts'
+import type { Store } from './store.ts'
 import type { ReadDb } from './store-db.ts'
 
 export interface DependencyCycle {
@@ -53,5 +55,23 @@ async function readDependencies(trx: ReadDb, keys: readonly string[]): Promise<M
         dependsOnOf(spec).map((dependency) => dependencyKey(project, dependency)),
       )
   }
+  return found
+}
+
+const PAGE_ROWS = 500
+
+/** Services whose `dependsOn` names this one, sorted; those that are being deleted too: they are still there. */
+export async function readDependents(store: Pick<Store, 'listResources'>, id: ServiceId): Promise<ServiceId[]> {
+  const own = serviceKey(id)
+  const found: ServiceId[] = []
+  let after: string | undefined
+  do {
+    const page = await store.listResources('Service', { limit: PAGE_ROWS, ...(after === undefined ? {} : { after }) })
+    for (const { project, name, spec } of page.items) {
+      if (!spec.includes('"dependsOn"')) continue // most name none: parsing all of them would be the whole cost
+      if (dependsOnOf(spec).some((dependency) => dependencyKey(project, dependency) === own)) found.push({ project, service: name })
+    }
+    after = page.next ?? undefined
+  } while (after !== undefined)
   return found
 }

@@ -256,6 +256,16 @@ describe('targets', () => {
     expect(await kit.store.listConfirmations()).toEqual([])
   })
 
+  test('DE4 TG4 the question names the services that depend on it, and they stay', async () => {
+    await kit.service({ protect: true })
+    await kit.service({ dependsOn: [{ name: 'shop' }] }, 'till')
+    const outcome = await kit.actions.deleteService(SHOP, 'ada')
+    expect(outcome).toMatchObject({
+      kind: 'waiting',
+      confirmation: { why: expect.stringMatching(/; what depends on it stays and begins no new revision without it: default\/till$/) },
+    })
+  })
+
   test('TG14 a deletion that waits is taken back by applying the service again; a yes that comes later is for nothing', async () => {
     await kit.service({ protect: true })
     await kit.actions.deleteService(SHOP, 'ada')
