@@ -3,7 +3,7 @@
 // What client-go calls csaupgrade, for more tools.
 
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
-import type { K8sObject, ManagedFieldsEntry, ObjectRef } from '../../shared/kube/object.ts'
+import type { K8sObject, ManagedFieldsEntry } from '../../shared/kube/object.ts'
 import type { Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import type { FieldsNode } from './owned-fields.ts'

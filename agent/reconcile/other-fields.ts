@@ -1,6 +1,5 @@
 // Whose fields lie beside ours in a live object: kept with it as compact text, one copy for all objects that have the same, so that rules, yields and
 // take-overs can be judged at any time without the document. Most objects have none.
-import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../cluster/rest-cluster.ts'
 import { childNode, childOf, type FieldsNode, isLeaf, isOwnEntry, ownsInside } from './owned-fields.ts'
@@ -77,6 +76,3 @@ export interface FieldTree {
 
 export const treesOf = (others: readonly OtherFields[] | null): FieldTree[] =>
   (others ?? NOBODY).map(({ manager, subresource, fields }) => ({ manager, subresource, fields: JSON.parse(fields) as FieldsNode }))
-
-/** A field manager of Skerry itself. */
-export const isOurName = (manager: string): boolean => manager === FIELD_MANAGER || manager === MARKS_MANAGER
