@@ -69,18 +69,17 @@ const rebalance: Rule = (look) => {
   return now.type === 'NotReady' ? degraded(now.reason || 'NotReady', now.message) : progressing(now.type, now.message)
 }
 
-/** Available is True, Degraded or False; Reconciled is False when the spec cannot be carried out. */
-const prometheus: Rule = unlessSpec('paused', (look) => {
-  const available = look.condition('Available')
-  if (available?.status === 'Degraded') return degraded(available.reason || 'Degraded', available.message)
-  return unlessFalse(['Reconciled'], isTrue('Available'))(look)
-})
+/** Available is True, Degraded (some Pods are not ready, as in every roll-out) or False; Reconciled is False when the spec cannot be carried out. */
+const prometheus: Rule = unlessSpec('paused', unlessFalse(['Reconciled'], isTrue('Available')))
 
 const cnpgCluster: Rule = (look) => {
   if (look.annotations['cnpg.io/hibernation'] === 'on') return suspended('the annotation cnpg.io/hibernation is on')
   const phase = text(look.status['phase'])
   if (/unrecoverable|failed|invalid|not enough disk space/i.test(phase))
     return degraded(reasonOf(phase).slice(0, 60), text(look.status['phaseReason']) || phase)
+  if (phase === 'Waiting for user action') return suspended(text(look.status['phaseReason']) || phase)
+  // Before 1.17 there was no such condition.
+  if (look.condition('Ready') === undefined && phase === 'Cluster in healthy state') return HEALTHY
   const ready = isTrue('Ready')(look)
   return ready.word === 'Healthy' || phase === '' ? ready : progressing(ready.reason, text(look.status['phaseReason']) || phase)
 }
