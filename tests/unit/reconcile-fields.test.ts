@@ -89,6 +89,23 @@ describe('DR10 autoscalers', () => {
     expect(site.kit.drift(WEB_KEY)?.manager).toBe('kubectl (scale)')
   })
 
+  test('an autoscaler of the same revision: each object is written once', async () => {
+    const scaler = {
+      apiVersion: 'autoscaling/v2',
+      kind: HPA.kind,
+      metadata: { name: HPA.name, namespace: 'default' },
+      spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' }, minReplicas: 3, maxReplicas: 9 },
+    } as K8sObject
+    const site = await start([web(2), scaler])
+    scale(site, 'kube-controller-manager', 3)
+    await site.settle()
+    expect(writes(site.cluster)).toEqual(['apply Deployment web', 'apply HorizontalPodAutoscaler auto'])
+    expect([site.kit.service()?.sync, specOf(site.cluster.object(WEB)).replicas]).toEqual(['Synced', 3])
+    site.kit.desire([web(2)], { sync: { pruneWhen: 'applied' } })
+    await site.settle()
+    expect([site.cluster.object(HPA), specOf(site.cluster.object(WEB)).replicas]).toEqual([null, 2])
+  })
+
   test('of two autoscalers of one workload each is named, and one that goes leaves the other', async () => {
     const site = await start([web(2)])
     addAutoscaler(site)
