@@ -1,0 +1,180 @@
+// Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready or do not, TTLs that delete.
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
+import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
+import { annotated, hooked, POLICY, waved } from '../support/hook-fixtures.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+
+const USER_AGENT = 'skerry-agent/test'
+const NAMESPACE = 'ordered'
+let server: KubeCluster
+let cluster: ReturnType<typeof createRestCluster>
+const kits: ReconcileKit[] = []
+
+beforeAll(async () => {
+  server = await startKubeCluster({ name: 'waves' })
+  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
+  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
+  cluster = createRestCluster(credentials, deps)
+}, CLUSTER_START_TIMEOUT_MS)
+afterEach(async () => {
+  for (const kit of kits.splice(0)) {
+    if (kit.service()?.removed !== true) kit.remove('prune')
+    await eventually('all removed', async () => kit.service()?.removed === true, 60_000)
+    await kit.stop()
+  }
+}, 90_000)
+afterAll(async () => {
+  cluster?.close()
+  await server?.stop()
+})
+
+function start(): ReconcileKit {
+  const kit = createReconcileKit({ cluster, clock: systemClock })
+  kits.push(kit)
+  kit.start()
+  return kit
+}
+const until = (kit: ReconcileKit, what: string, check: (status: NonNullable<ReturnType<ReconcileKit['service']>>) => boolean) =>
+  eventually(
+    what,
+    async () => {
+      const status = kit.service()
+      if (status !== null && check(status)) return true
+      throw new Error(JSON.stringify(status))
+    },
+    60_000,
+  )
+const settled = (kit: ReconcileKit, digest: string) =>
+  until(kit, 'synced and healthy', ({ sync, health, healthy }) => sync === 'Synced' && health === 'Healthy' && healthy?.digest === digest)
+const desire = (kit: ReconcileKit, objects: readonly K8sObject[], sync = {}) => kit.desire(objects, { namespace: NAMESPACE, sync })
+
+const pod = { restartPolicy: 'Never', terminationGracePeriodSeconds: 0, containers: [{ name: 'a', image: 'a:1' }] }
+const NOWHERE = { nodeSelector: { nowhere: 'true' } }
+const job = (name: string, spec: Record<string, unknown> = {}, podSpec = {}): K8sObject =>
+  ({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name, namespace: NAMESPACE },
+    spec: { backoffLimit: 0, ...spec, template: { spec: { ...pod, ...podSpec } } },
+  }) as unknown as K8sObject
+/** Its Pod fits on no node, and its time is soon over. */
+const failingJob = (name: string): K8sObject => job(name, { activeDeadlineSeconds: 1 }, NOWHERE)
+const deployment = (name: string, podSpec = {}, spec: Record<string, unknown> = {}): K8sObject =>
+  ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: NAMESPACE },
+    spec: {
+      replicas: 2,
+      ...spec,
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: { ...pod, restartPolicy: 'Always', ...podSpec } },
+    },
+  }) as unknown as K8sObject
+const settings = (name: string, data: Record<string, string> = { v: '1' }): K8sObject => configMap(name, data, NAMESPACE)
+const get = async (...what: string[]) =>
+  (await server.kubectl(['-n', NAMESPACE, 'get', ...what, '--ignore-not-found', '-o', 'name'])).trim()
+const field = (path: string, ...what: string[]) => server.kubectl(['-n', NAMESPACE, 'get', ...what, '-o', `jsonpath=${path}`])
+
+/** Names of what the agent applied, in order. */
+const applied = async (mark: number): Promise<string[]> =>
+  (await server.auditLines({ since: mark, userAgent: USER_AGENT, verbs: WRITE_VERBS })).flatMap(({ verb, objectRef }) =>
+    verb === 'patch' && objectRef?.namespace === NAMESPACE && objectRef.resource !== 'namespaces' ? [objectRef.name ?? ''] : [],
+  )
+
+test('OR3, OR4, HK2, HK3 pre-sync Job, three waves, post-sync Job; a second life writes nothing, a new revision runs both again', async () => {
+  const kit = start()
+  const mark = server.auditMark()
+  const objects = (v: string) => [
+    hooked(job('migrate'), 'pre-sync'),
+    waved(deployment('db'), -1),
+    deployment('web'),
+    waved(settings('last', { v }), 2),
+    hooked(job('smoke'), 'post-sync', { [POLICY]: 'hook-succeeded' }),
+  ]
+  const startedMs = performance.now()
+  await settled(kit, desire(kit, objects('1')))
+  process.stdout.write(`  two hooks and three waves after ${Math.round(performance.now() - startedMs)} ms\n`)
+  expect(await applied(mark)).toEqual(['migrate', 'db', 'web', 'last', 'smoke'])
+  expect([await get('job', 'migrate'), await get('job', 'smoke')]).toEqual(['job.batch/migrate', ''])
+  const uid = await field('{.metadata.uid}', 'job', 'migrate')
+  await kit.stop()
+  const second = server.auditMark()
+  kit.start()
+  await eventually('claim held', async () => kit.claims.at(-1)?.kind === 'held')
+  await Bun.sleep(1_500)
+  expect(await applied(second)).toEqual([])
+  await settled(kit, desire(kit, objects('2')))
+  expect(await applied(second)).toEqual(['migrate', 'last', 'smoke'])
+  expect(await field('{.metadata.uid}', 'job', 'migrate')).not.toBe(uid)
+}, 120_000)
+
+test('HK4 a failing pre-sync Job keeps the old documents in force and runs sync-fail; a fix goes on', async () => {
+  const kit = start()
+  await settled(kit, desire(kit, [settings('a')]))
+  const rescue = hooked(job('rescue'), 'sync-fail')
+  desire(kit, [hooked(failingJob('migrate'), 'pre-sync'), rescue, settings('a', { v: '2' })])
+  await until(kit, 'hook failed', ({ reason, health }) => reason === 'HookFailed' && health === 'Degraded')
+  expect(kit.service()?.message).toContain('the pre-sync hook Job ordered/migrate failed at ')
+  await eventually('rescue ran', async () => (await field('{.status.succeeded}', 'job', 'rescue')) === '1')
+  expect(await field('{.data.v}', 'configmap', 'a')).toBe('1')
+  await settled(kit, desire(kit, [hooked(job('migrate'), 'pre-sync'), rescue, settings('a', { v: '2' })]))
+  expect(await field('{.data.v}', 'configmap', 'a')).toBe('2')
+}, 120_000)
+
+test('OR4 a rollout that fails stops the waves after it, and they go on when it is corrected', async () => {
+  const kit = start()
+  const stuck = deployment('web', NOWHERE, { progressDeadlineSeconds: 2 })
+  desire(kit, [stuck, waved(settings('last'), 1)])
+  await until(kit, 'degraded', ({ health, reason }) => health === 'Degraded' && reason === 'WaitingForWave')
+  expect(kit.object('/ConfigMap/ordered/last')?.message).toContain('wave 0: Deployment ordered/web, which is not healthy since ')
+  expect(await get('configmap', 'last')).toBe('')
+  await settled(kit, desire(kit, [deployment('web'), waved(settings('last'), 1)]))
+}, 120_000)
+
+test('HK7, HK8, HK9 TTL, generateName and a hook that leaves Git', async () => {
+  const kit = start()
+  const { name: _, ...metadata } = job('x').metadata
+  const generated = hooked({ ...job('x'), metadata: { ...metadata, generateName: 'run-' } } as K8sObject, 'pre-sync')
+  const short = hooked(job('short', { ttlSecondsAfterFinished: 0 }), 'pre-sync')
+  await settled(kit, desire(kit, [generated, short, settings('a')]))
+  await eventually('taken by its TTL', async () => (await get('job', 'short')) === '')
+  const first = await get('job')
+  expect(first).toMatch(/^job\.batch\/run-[0-9a-f]{10}$/)
+  const mark = server.auditMark()
+  await Bun.sleep(1_000)
+  expect(await applied(mark)).toEqual([])
+  await settled(kit, desire(kit, [generated, settings('a', { v: '2' })]))
+  const second = await get('job')
+  expect(second).toMatch(/^job\.batch\/run-[0-9a-f]{10}$/)
+  expect(second).not.toBe(first)
+  await settled(kit, desire(kit, [settings('a', { v: '2' })]))
+  await eventually('no hook is left', async () => (await get('job')) === '')
+}, 120_000)
+
+test('HK5 a newer revision does not wait for a hook that hangs', async () => {
+  const kit = start()
+  desire(kit, [hooked(job('migrate', {}, NOWHERE), 'pre-sync'), settings('a')])
+  await until(kit, 'waits', ({ reason }) => reason === 'WaitingForHook')
+  await eventually('its Job is there', async () => (await get('job', 'migrate')) !== '')
+  await settled(kit, desire(kit, [hooked(job('migrate'), 'pre-sync'), settings('a', { v: '2' })]))
+}, 120_000)
+
+test('HK10, OR5 a removal runs its hooks around the prune, waves backwards', async () => {
+  const kit = start()
+  const helm = (name: string, phase: string) => annotated(job(name), { 'helm.sh/hook': phase })
+  const mark = server.auditMark()
+  await settled(kit, desire(kit, [helm('first', 'pre-delete'), helm('last', 'post-delete'), settings('a'), waved(settings('b'), 1)]))
+  kit.remove('prune')
+  await until(kit, 'removed', ({ removed }) => removed === true)
+  const lines = await server.auditLines({ since: mark, userAgent: USER_AGENT, verbs: WRITE_VERBS })
+  const writes = lines.flatMap(({ verb, objectRef }) => (objectRef?.namespace === NAMESPACE ? [`${verb} ${objectRef.name}`] : []))
+  expect(writes.slice(0, 7)).toEqual(['patch a', 'patch b', 'patch first', 'delete b', 'delete a', 'patch last', 'delete first'])
+  expect(await get('job')).toBe('')
+}, 120_000)
