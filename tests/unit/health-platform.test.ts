@@ -123,11 +123,12 @@ const ROWS: Row[] = [
   {
     kinds: ['Alertmanager', 'Prometheus', 'PrometheusAgent', 'ThanosRuler'].map((kind) => `monitoring.coreos.com/v1/${kind}`),
     Healthy: [says('Available:True', 'Reconciled:True')],
-    Progressing: [nothing, says('Available:False:NoPodReady', 'Reconciled:True')],
-    Degraded: [
+    Progressing: [
+      nothing,
+      says('Available:False:NoPodReady', 'Reconciled:True'),
       says('Available:Degraded:SomePodsNotReady', 'Reconciled:True'),
-      says('Available:True', 'Reconciled:False:ReconciliationFailed'),
     ],
+    Degraded: [says('Available:True', 'Reconciled:False:ReconciliationFailed')],
     Suspended: [paused],
   },
   {
@@ -138,10 +139,10 @@ const ROWS: Row[] = [
   },
   {
     kinds: ['postgresql.cnpg.io/v1/Cluster'],
-    Healthy: [{ status: { phase: 'Cluster in healthy state', ...conditions('Ready:True') } }],
+    Healthy: [{ status: { phase: 'Cluster in healthy state', ...conditions('Ready:True') } }, phase('Cluster in healthy state')],
     Progressing: [nothing, { status: { phase: 'Setting up primary', ...conditions('Ready:False:ClusterIsNotReady') } }],
-    Degraded: [{ status: { phase: 'Cluster is unrecoverable and needs manual intervention', ...conditions('Ready:False') } }],
-    Suspended: [{ metadata: { annotations: { 'cnpg.io/hibernation': 'on' } } }],
+    Degraded: [{ status: { phase: 'Cluster is in an unrecoverable state, needs manual intervention', ...conditions('Ready:False') } }],
+    Suspended: [{ metadata: { annotations: { 'cnpg.io/hibernation': 'on' } } }, phase('Waiting for user action')],
   },
   {
     kinds: ['postgresql.cnpg.io/v1/Database'],
