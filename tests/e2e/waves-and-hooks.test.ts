@@ -175,6 +175,7 @@ test('HK10, OR5 a removal runs its hooks around the prune, waves backwards', asy
   await until(kit, 'removed', ({ removed }) => removed === true)
   const lines = await server.auditLines({ since: mark, userAgent: USER_AGENT, verbs: WRITE_VERBS })
   const writes = lines.flatMap(({ verb, objectRef }) => (objectRef?.namespace === NAMESPACE ? [`${verb} ${objectRef.name}`] : []))
-  expect(writes.slice(0, 7)).toEqual(['patch a', 'patch b', 'patch first', 'delete b', 'delete a', 'patch last', 'delete first'])
+  expect(writes.slice(0, 6)).toEqual(['patch a', 'patch b', 'patch first', 'delete b', 'delete a', 'patch last'])
+  expect(writes.slice(6).sort()).toEqual(['delete first', 'delete last'])
   expect(await get('job')).toBe('')
 }, 120_000)
