@@ -157,7 +157,8 @@ describe('IM1 writes as a ServiceAccount', () => {
     await server.kubectl(['-n', space, 'create', 'rolebinding', 'writer', '--role=writer', `--group=system:serviceaccounts:${space}`])
     await until('it is applied', () => said(here)?.sync === 'Synced', 60_000)
     expect(said(there)?.message).toContain(`User "system:serviceaccount:${space}:deployer" cannot`)
-    expect(said(there)?.message).toContain(`give the ServiceAccount ${space}/deployer of sync.serviceAccount that right`)
+    const advice = `give the ServiceAccount ${space}/deployer of sync.serviceAccount that right`
+    await until('the account is known to exist', () => said(there)?.message.includes(advice) === true, 60_000)
     const writes = server.auditLines({ userAgent: AGENT, verbs: WRITE_VERBS }).filter(({ objectRef }) => objectRef?.name === 'here')
     expect(writes.length).toBeGreaterThan(0)
     expect(new Set(writes.map((event) => (event as { impersonatedUser?: { username?: string } }).impersonatedUser?.username))).toEqual(
@@ -182,6 +183,42 @@ describe('NS1 NS2 namespaces', () => {
     await until('it is gone', async () => (await live(ref)) === null, 60_000)
     await until('the service is', () => kit.service()?.reason === 'Removed')
   }, 120_000)
+})
+
+describe('RC20 a namespace that cannot go', () => {
+  test('a dead APIService that holds its deletion is said; when it is away, the namespace and all in it come back', async () => {
+    const space = start()
+    const inside = configMap('inside', { a: '1' }, space)
+    const ref = { group: '', kind: 'Namespace', namespace: '', name: space }
+    await synced(kit.desire([inside], { namespace: space }))
+    const uid = (await live(ref))?.metadata.uid
+    const dead = {
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: 'APIService',
+      metadata: { name: 'v1.dead.example' },
+      spec: {
+        group: 'dead.example',
+        version: 'v1',
+        groupPriorityMinimum: 100,
+        versionPriority: 1,
+        insecureSkipTLSVerify: true,
+        service: { name: 'none', namespace: 'default' },
+      },
+    }
+    await server.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(dead) })
+    await until('the group is stale', async () => (await cluster.discover()).staleGroups.includes('dead.example'), 30_000)
+    await server.kubectl(['delete', 'namespace', space, '--wait=false'])
+    const words = () => [kit.object(refKey(ref))?.message, said(inside)?.message].map((message) => message ?? '')
+    await until(
+      'it is said what holds it',
+      () => words().every((message) => /[Dd]iscovery failed/.test(message) && message.includes('dead.example')),
+      60_000,
+    )
+    expect(said(inside)).toMatchObject({ sync: 'OutOfSync', reason: 'Waiting' })
+    await server.kubectl(['delete', 'apiservice', 'v1.dead.example'])
+    await until('another namespace is there', async () => ![undefined, uid].includes((await live(ref))?.metadata.uid), 90_000)
+    await until('what was in it, too', async () => (await live(refOf(inside))) !== null && kit.service()?.sync === 'Synced', 30_000)
+  }, 240_000)
 })
 
 describe('RC21 huge objects', () => {

@@ -349,3 +349,12 @@ describe('RC20 an object that is being deleted', () => {
     expect(cluster.object(A)?.metadata.deletionTimestamp).toBeUndefined()
   })
 })
+
+test('KA14 with sync.force off a conflict names the other manager and the field, and nothing is changed', async () => {
+  const { cluster, kit, run } = setup()
+  cluster.applyAs('somebody', { ...configMap('a', { v: 'theirs' }) })
+  kit.desire([configMap('a', { v: '1' })], { sync: { force: false } })
+  await run()
+  expect(dataOf(cluster.object(A))).toBe('theirs')
+  expect(kit.object(KEY)).toMatchObject({ reason: 'Conflict', message: expect.stringContaining('conflict with "somebody": .data.v') })
+})
