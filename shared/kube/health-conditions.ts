@@ -2,6 +2,7 @@
 import {
   at,
   type Condition,
+  conditionsIn,
   count,
   degraded,
   HEALTHY,
@@ -159,12 +160,14 @@ export const replicasReady: Rule = ({ spec, status }) => {
 
 /** Each of a list of conditions in the status (parents of a route, ancestors of a policy). */
 export const conditionLists = (look: Look, name: string): Condition[][] =>
-  list(look.status[name]).map(({ conditions }) =>
-    list(conditions).map((entry) => ({
-      type: text(entry['type']),
-      status: text(entry['status']),
-      reason: text(entry['reason']),
-      message: text(entry['message']),
-      atMs: look.nowMs,
-    })),
-  )
+  list(look.status[name]).map(({ conditions }) => conditionsIn(conditions, look.nowMs))
+
+/** For kinds whose API promises that each condition names the generation that it was made for: an older one says nothing of this spec. */
+export function whenSeen(types: readonly string[], rule: Rule): Rule {
+  return (look) => {
+    const { generation = 0 } = look
+    const old = look.conditions.find((entry) => types.includes(entry.type) && entry.generation !== null && entry.generation < generation)
+    if (old === undefined) return rule(look)
+    return progressing('GenerationNotObserved', `condition ${old.type} is of generation ${old.generation}, not of ${generation} yet`)
+  }
+}

@@ -25,11 +25,14 @@ export interface Condition {
   reason: string
   message: string
   atMs: number
+  /** Null: it does not say for which generation it holds. */
+  generation: number | null
 }
 export interface Look {
   spec: Fields
   status: Fields
   annotations: Fields
+  generation: number | undefined
   conditions: readonly Condition[]
   condition(type: string): Condition | undefined
   nowMs: number
@@ -50,6 +53,7 @@ export function lookAt(object: K8sObject, nowMs: number, waitForAddress: boolean
     spec: fields(object['spec']),
     status,
     annotations: fields(object.metadata.annotations),
+    generation: object.metadata.generation,
     get conditions() {
       return conditions()
     },
@@ -68,6 +72,7 @@ export const conditionsIn = (value: unknown, nowMs: number): Condition[] =>
       reason: text(entry['reason']),
       message: text(entry['message']),
       atMs: Number.isNaN(atMs) ? nowMs : atMs,
+      generation: typeof entry['observedGeneration'] === 'number' ? entry['observedGeneration'] : null,
     }
   })
 

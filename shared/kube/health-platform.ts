@@ -11,16 +11,17 @@ import {
   unlessSpec,
   unlessStopped,
   unlessTrue,
+  whenSeen,
 } from './health-conditions.ts'
 import { at, degraded, HEALTHY, progressing, type Rule, suspended, text } from './health-look.ts'
 
 /** Issuing is True while a certificate is made, and False with reason Failed when that was given up for now. */
-const certificate: Rule = (look) => {
+const certificate: Rule = whenSeen(['Ready'], (look) => {
   const issuing = look.condition('Issuing')
   if (issuing?.status === 'False' && issuing.reason === 'Failed') return degraded('Failed', issuing.message)
   if (issuing?.status === 'True') return progressing(issuing.reason || 'Issuing', issuing.message)
   return isTrue('Ready')(look)
-}
+})
 const certificateRequest = unlessTrue(['Denied', 'InvalidRequest'], isTrue('Ready', { failed: ['Failed', 'Denied'] }))
 const issuer = isTrue('Ready', { falseIs: 'Degraded' })
 const acme = byPhase({ at: ['state'], message: ['reason'], healthy: ['valid', 'ready'], degraded: ['invalid', 'expired', 'errored'] })
@@ -28,13 +29,13 @@ const acme = byPhase({ at: ['state'], message: ['reason'], healthy: ['valid', 'r
 const keda: Rule = unlessStopped('Paused', isTrue('Ready', { falseIs: 'Degraded' }))
 
 /** HE5: a gateway without an address is programmed as far as an edge cluster can. */
-const gateway: Rule = (look) => {
-  const accepted = isTrue('Accepted', { falseIs: 'Degraded', patient: ['Pending'] })(look)
+const gateway: Rule = whenSeen(['Accepted', 'Programmed'], (look) => {
+  const accepted = isTrue('Accepted', { falseIs: 'Degraded', patient: ['Pending', 'NotReconciled'] })(look)
   if (accepted.word !== 'Healthy') return accepted
   const programmed = look.condition('Programmed')
   if (!look.waitForAddress && programmed?.status === 'False' && programmed.reason === 'AddressNotAssigned') return HEALTHY
   return isTrue('Programmed', { failed: ['Invalid', 'NoResources', 'AddressNotUsable'] })(look)
-}
+})
 
 /** Every parent that has looked must accept it. */
 const attached =
@@ -42,6 +43,10 @@ const attached =
   (look) => {
     const owners = name === 'parents' ? conditionLists(look, 'parents') : conditionLists(look, 'ancestors')
     if (owners.length === 0) return progressing('NotReported', 'no gateway has looked at it yet; check its parentRefs if this stays')
+    const { generation = 0 } = look
+    if (owners.flat().some((entry) => entry.type === 'Accepted' && entry.generation !== null && entry.generation < generation)) {
+      return progressing('GenerationNotObserved', `not every gateway has looked at generation ${generation} yet`)
+    }
     for (const conditions of owners) {
       const refused = conditions.find(({ type, status }) => (type === 'Accepted' || type === 'ResolvedRefs') && status === 'False')
       if (refused !== undefined) return degraded(refused.reason || refused.type, refused.message)
@@ -178,7 +183,10 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'gateway.networking.k8s.io/BackendTLSPolicy': attached('ancestors'),
   'gateway.networking.k8s.io/GRPCRoute': attached('parents'),
   'gateway.networking.k8s.io/Gateway': gateway,
-  'gateway.networking.k8s.io/GatewayClass': isTrue('Accepted', { falseIs: 'Degraded', patient: ['Waiting', 'Pending'] }),
+  'gateway.networking.k8s.io/GatewayClass': whenSeen(
+    ['Accepted'],
+    isTrue('Accepted', { falseIs: 'Degraded', patient: ['Waiting', 'Pending'] }),
+  ),
   'gateway.networking.k8s.io/HTTPRoute': attached('parents'),
   'gateway.networking.k8s.io/TCPRoute': attached('parents'),
   'gateway.networking.k8s.io/TLSRoute': attached('parents'),

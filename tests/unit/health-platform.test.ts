@@ -298,6 +298,25 @@ const ROWS: Row[] = [
 
 testHealthTable(ROWS, PLATFORM_RULES, ['apps.kruise.io/CloneSet', 'karpenter.sh/NodeClaim', 'postgresql.cnpg.io/ScheduledBackup'])
 
+test('HE4 where an API promises that conditions name their generation, one of an older generation says nothing', () => {
+  const seen = (type: string, observedGeneration: number) => ({ type, status: 'True', observedGeneration })
+  const at = (kind: string, generation: number, status: Part) =>
+    healthOf(objectOf(kind, { metadata: { name: 'x', generation }, status }), 0)
+  const kinds = [
+    ['gateway.networking.k8s.io/v1/Gateway', (n: number) => ({ conditions: [seen('Accepted', 2), seen('Programmed', n)] })],
+    ['gateway.networking.k8s.io/v1/GatewayClass', (n: number) => ({ conditions: [seen('Accepted', n)] })],
+    [
+      'gateway.networking.k8s.io/v1/HTTPRoute',
+      (n: number) => ({ parents: [{ conditions: [seen('Accepted', 2)] }, { conditions: [seen('Accepted', n)] }] }),
+    ],
+    ['cert-manager.io/v1/Certificate', (n: number) => ({ conditions: [seen('Ready', n)] })],
+  ] as const
+  for (const [kind, status] of kinds) {
+    expect(at(kind, 2, status(1))).toMatchObject({ word: 'Progressing', reason: 'GenerationNotObserved' })
+    expect(at(kind, 2, status(2)).word).toBe('Healthy')
+  }
+})
+
 test('HE4 a condition that a known kind never had is on the way, and one that a foreign kind never had is well', () => {
   expect(healthOf(objectOf('cert-manager.io/v1/Issuer', {}), 0).reason).toBe('NotReported')
   expect(healthOf(objectOf('nobody.example/v1/Thing', {}), 0).word).toBe('Healthy')
