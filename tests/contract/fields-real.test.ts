@@ -18,7 +18,7 @@ let server: KubeCluster
 let kit: ReconcileKit
 let close = () => {}
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'fields' })
+  server = await startKubeCluster({ name: 'fields', kwok: false })
   const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: AGENT }
   const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
   const cluster = createRestCluster(credentials, deps)
