@@ -36,7 +36,7 @@ interface Look {
   step: RunStep
 }
 
-export const viewOfHook = (view: PlanView, { apiVersion }: Pick<HookSpec, 'apiVersion'>, ref: ObjectRef): LiveView => {
+const viewOfHook = (view: PlanView, { apiVersion }: Pick<HookSpec, 'apiVersion'>, ref: ObjectRef): LiveView => {
   const lookup = view.findAny(ref.group, versionOf(apiVersion), ref.kind)
   if (lookup.kind === 'served') return view.view(lookup.resource, refKey(ref))
   return { kind: 'unknown' }

@@ -23,7 +23,7 @@ export interface WaveState {
   /** The first that failed, of those. */
   failed: Wait | null
 }
-export const CLEAR_WAVE: WaveState = Object.freeze({ unapplied: null, unhealthy: null, failed: null })
+const CLEAR_WAVE: WaveState = Object.freeze({ unapplied: null, unhealthy: null, failed: null })
 
 export interface HookState {
   outcome: HookRun['outcome'] | 'none'
@@ -40,7 +40,7 @@ export interface PhaseFacts {
   waitForHealth: boolean
 }
 
-export type Stand = 'pre-sync' | 'sync' | 'post-sync' | 'done'
+type Stand = 'pre-sync' | 'sync' | 'post-sync' | 'done'
 export interface Position {
   digest: string
   phase: Stand
@@ -152,9 +152,9 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
   return `it waits for ${what} to be ${lacks}, since ${timeText(sinceMs)}`
 }
 
-export const WAITING_FOR_WAVE = 'WaitingForWave'
-export const WAITING_FOR_HOOK = 'WaitingForHook'
-export const HOOK_FAILED = 'HookFailed'
+const WAITING_FOR_WAVE = 'WaitingForWave'
+const WAITING_FOR_HOOK = 'WaitingForHook'
+const HOOK_FAILED = 'HookFailed'
 /** Problems that only a move of the position ends. */
 export const isOrderReason = (reason: string): boolean => reason === WAITING_FOR_WAVE || reason === WAITING_FOR_HOOK
 
