@@ -252,6 +252,19 @@ describe('NS1 the namespace of a service', () => {
     expect(kit.service()?.reason).toBe('Removed')
   })
 
+  test('NS2 a Namespace of the manifests that says it is kept is kept', async () => {
+    const { cluster, kit, settle, run } = setup()
+    const annotations = { 'skerry.dev/prune': 'disabled', note: 'mine' }
+    kit.desire(
+      [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'mine', annotations } } as K8sObject],
+      options({ deleteNamespace: true }),
+    )
+    await run()
+    kit.remove('prune', undefined, 1, options({ deleteNamespace: true }))
+    await settle()
+    expect(cluster.object(namespaceRef('mine'))).not.toBeNull()
+  })
+
   test('NS2 a service that moves to another namespace lets the old one go', async () => {
     const { cluster, kit, settle, run } = setup()
     kit.desire([configMap('a', {}, 'mine')], options({ deleteNamespace: true }))

@@ -1,7 +1,8 @@
 // How annotations change the way one object is applied: Replace, Force, IfNotPresent, Ignore; on the fake API server, with a crash at each step of a recreate.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
-import { RECREATES_MAX } from '../../agent/reconcile/recreate.ts'
+import type { LiveObject } from '../../agent/reconcile/live-object.ts'
+import { documentId, RECREATES_MAX, type RecreateCase, whyNotAgain } from '../../agent/reconcile/recreate.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { requests, setup, stopAll, track, writes } from '../support/reconcile-fixtures.ts'
@@ -326,7 +327,9 @@ describe('RC20 an object that is being deleted', () => {
 
   test('one that begins to go while it is applied: the answer is yes, and it is not called applied', async () => {
     const { clock, cluster, kit, settle, run } = setup()
-    kit.desire([configMap('a', { v: '1' })])
+    // Whoever called it applied would now only report that it is gone.
+    const sync = { drift: 'report' } as const
+    kit.desire([configMap('a', { v: '1' })], { sync })
     await run()
     cluster.editAs('somebody', A, (object) => Object.assign(object.metadata, { finalizers: ['example.com/hold'] }))
     await settle()
@@ -339,7 +342,7 @@ describe('RC20 an object that is being deleted', () => {
       }
       return null
     })
-    kit.desire([configMap('a', { v: '2' })])
+    kit.desire([configMap('a', { v: '2' })], { sync })
     await settle()
     expect(kit.service()?.applied?.digest).not.toBe(kit.service()?.received?.digest)
     expect(kit.object(KEY)).toMatchObject({ reason: 'Waiting' })
@@ -357,4 +360,42 @@ test('KA14 with sync.force off a conflict names the other manager and the field,
   await run()
   expect(dataOf(cluster.object(A))).toBe('theirs')
   expect(kit.object(KEY)).toMatchObject({ reason: 'Conflict', message: expect.stringContaining('conflict with "somebody": .data.v') })
+})
+
+describe('AO5 what may be made again', () => {
+  const there = { uid: 'u2', keep: null } as LiveObject
+  const gone = { sent: documentId('doc'), uid: 'u1', count: RECREATES_MAX }
+  const claim = { group: '', kind: 'PersistentVolumeClaim', namespace: 'n', name: 'x' }
+  const set = { group: 'apps', kind: 'StatefulSet', namespace: 'n', name: 'x' }
+  test.each<[string, Partial<RecreateCase>, string | null]>([
+    ['AO4 our own word', {}, null],
+    ['AO4 another tool’s', { recreate: 'foreign' }, null],
+    ['AO4 nobody’s', { recreate: 'never' }, ''],
+    ['AO5 a claim by another tool’s word', { recreate: 'foreign', ref: claim }, 'annotate it with skerry.dev/sync-options: Force'],
+    ['AO5 a StatefulSet by another tool’s word', { recreate: 'foreign', ref: set }, 'annotate it with skerry.dev/sync-options: Force'],
+    ['AO5 a claim by ours', { ref: claim }, null],
+    ['AO5 not there, or not watched', { live: null, isOurs: false }, 'it is not ours yet'],
+    ['AO5 not ours', { isOurs: false }, 'it is not ours yet'],
+    ['AO5 of a protected service', { protect: true }, 'protected'],
+    ['AO5 kept', { live: { ...there, keep: 'helm.sh/resource-policy' } }, 'it carries helm.sh/resource-policy'],
+    ['AO5 one more than may go', { before: gone }, `it was deleted ${RECREATES_MAX} times`],
+    ['AO5 the last of those, asked for again', { before: { ...gone, uid: 'u2' } }, null],
+    ['AO5 one before the last', { before: { ...gone, count: RECREATES_MAX - 1 } }, null],
+    ['AO5 as many, for another document', { before: { ...gone, sent: 'other' } }, null],
+    ['AO5 refused before', { before: { ...gone, count: 1, refused: 'too long' } }, 'the new one was refused: too long'],
+    ['AO5 refused before, for another document', { before: { ...gone, sent: 'other', refused: 'too long' } }, null],
+  ])('%s', (_, change, expected) => {
+    const why = whyNotAgain({
+      ref: A,
+      recreate: 'own',
+      sent: 'doc',
+      live: there,
+      isOurs: true,
+      protect: false,
+      before: undefined,
+      ...change,
+    })
+    if (expected === null || expected === '') expect(why).toBe(expected)
+    else expect(why).toContain(expected)
+  })
 })
