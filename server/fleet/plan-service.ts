@@ -5,6 +5,7 @@ import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Confirmation, DesiredService } from '../store/records.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
+import type { Handover } from './handover.ts'
 import { lastAllowed } from './sync-plan.ts'
 import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
 
@@ -24,6 +25,8 @@ export interface PlanInput {
   removed: ReadonlyMap<ClusterId, number>
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
+  /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
+  handover?(held: ServiceRow, row: DesiredService, deed: 'revision' | 'removal'): Handover[]
   nowMs: number
 }
 
@@ -74,7 +77,10 @@ export function planService(input: PlanInput): ServicePlan {
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
   if (verdict.kind === 'go') {
     const orderedDoc = removalDocs(input, verdict)
-    for (const holder of leaving) plan.publishes.push(removalOrder(holder, orderedDoc(holder.doc)))
+    for (const holder of leaving) {
+      const handover = input.handover?.(holder.doc, holder.row, 'removal') ?? []
+      plan.publishes.push(removalOrder(holder, withHandover(orderedDoc(holder.doc), handover)))
+    }
   }
   for (const holder of holders)
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
@@ -253,14 +259,22 @@ interface Yes {
 }
 
 /** `settled`: it is what the cluster holds. */
-type WantedDocs = (held: ServiceRow | null, yes: Yes) => { doc: ServiceRow; settled: boolean }
+type WantedDocs = (held: ServiceRow | null, yes: Yes, handover: readonly Handover[]) => { doc: ServiceRow; settled: boolean }
+
+/** PR8: what one revision hands over goes with the next. */
+function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRow {
+  if (handover.length > 0) return { ...doc, handover: [...handover] }
+  if (doc.handover === undefined) return doc // shared by many clusters
+  const { handover: _, ...rest } = doc
+  return rest
+}
 
 function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string): WantedDocs {
-  const make = (said: Yes) => (held: ServiceRow | null) => {
+  const make = (said: Yes, handover: readonly Handover[]) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
     const yes = said.prune || before?.pruneConfirmed === digest
     const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
-    const doc: ServiceRow = {
+    const plain: ServiceRow = {
       commit: before?.digest === digest ? before.commit : commit,
       digest,
       count,
@@ -275,10 +289,14 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
     }
+    const doc = withHandover(plain, handover)
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
   }
-  const byYes = sharedBy((said: string) => sharedBy(make({ prune: said.includes('prune'), sync: said.includes('sync') })))
-  return (held, { prune, sync }) => byYes(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}`)(held)
+  const byYes = sharedBy((said: string) => {
+    const [yes = '', handover = '[]'] = said.split('\n')
+    return sharedBy(make({ prune: yes.includes('prune'), sync: yes.includes('sync') }, JSON.parse(handover) as Handover[]))
+  })
+  return (held, { prune, sync }, handover) => byYes(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}\n${canonicalJson(handover)}`)(held)
 }
 
 function place(
@@ -295,7 +313,13 @@ function place(
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
-  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) })
+  const isSame = held !== null && held.removal === undefined && held.digest === render.digest
+  const handover = isSame
+    ? (held.handover ?? [])
+    : row === undefined || held === null
+      ? []
+      : (input.handover?.(held, row, 'revision') ?? [])
+  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) }, handover)
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy) return
   const what = held === null ? 'placed' : held.removal === undefined && held.digest === render.digest ? 'settled' : 'updated'

@@ -13,10 +13,12 @@ import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
 import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
+import { targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
+import { findHandovers } from './find-handovers.ts'
 import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
 
 export interface ServicePassDeps {
@@ -102,13 +104,14 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
 const WARNINGS_TOLD_MAX = 10
 
 async function readPlanInput(
-  { store, clock }: ServicePassDeps,
+  deps: ServicePassDeps,
   id: ServiceId,
   service: StoredResource,
   spec: ServiceSpec,
   rendering: Rendering,
   { deletedBy }: ServicePassOptions,
 ): Promise<PlanInput> {
+  const { store, clock } = deps
   const [clusters, current, questions] = await Promise.all([
     store.listClusters(),
     store.desiredOfService(id),
@@ -122,11 +125,16 @@ async function readPlanInput(
     const status = serviceStatusSchema.safeParse(doc).data
     if (status?.removed === true && status.removedOrderMs !== undefined) removed.set(clusterId, status.removedOrderMs)
   }
+  const deleting = service.deletingMs !== null
+  const rendered = rendering.kind === 'good' && !deleting ? rendering : null
+  const targets = new Set(deleting ? [] : targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
+  const isFrozen = rendered === null && !deleting
   return {
     id,
     spec,
-    deleting: service.deletingMs !== null,
+    deleting,
     deletedBy,
+    ...(isFrozen ? {} : { handover: await findHandovers(deps, id, current, clusters, rendered, targets) }),
     render: rendering.kind === 'good' ? rendering : null,
     clusters,
     current,

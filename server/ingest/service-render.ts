@@ -1,7 +1,8 @@
 // What a service renders to now: the content of its folder at the commit that was read last. Asked again with nothing changed, it reads nothing.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
@@ -79,6 +80,24 @@ export class ServiceRenderer {
     const entry = this.entries.get(serviceKey(id))
     if (entry === undefined || this.unread.has(serviceKey(id)) || entry.path !== spec.source.path) return true
     return (await source.treeId(commit, entry.path).catch(() => undefined)) !== entry.treeId
+  }
+
+  /** Services whose last render names one of these objects, by key; of the renders that are kept. */
+  rendersNaming(objects: ReadonlySet<string>): Array<{ id: ServiceId; names(object: string): boolean }> {
+    if (objects.size === 0) return []
+    const found: Array<{ id: ServiceId; names(object: string): boolean }> = []
+    for (const [key, { result }] of this.entries) {
+      if (result.kind !== 'rendered') continue
+      const id = parseServiceKey(key)
+      const prefix = objectRowPrefix(id)
+      // Whichever is less to look at.
+      const isNaming =
+        result.objects.size < objects.size
+          ? [...result.objects.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
+          : [...objects].some((object) => result.objects.has(prefix + object))
+      if (isNaming) found.push({ id, names: (object) => result.objects.has(prefix + object) })
+    }
+    return found
   }
 
   forget(id: ServiceId): void {
