@@ -2,6 +2,7 @@
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { confirmedAtSite } from './edge-orders.ts'
 import { judgeHandover } from './handover.ts'
+import { forgetHealing, healLeaving } from './heal-leaving.ts'
 import { namespaceThatGoes } from './own-namespace.ts'
 import { pruneHold } from './phases.ts'
 import { guardPrune } from './prune-guard.ts'
@@ -47,11 +48,16 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
       break
     }
     const seen = deps.revisionsSeen()
-    const plan = planPrune(planView(model, deps), leaving, options)
+    // DE3: what waits is not in force yet.
+    const waits = revisionGate(model, deps, false)
+    const isOthers = (key: string) => options.wantedElsewhere(key) || handovers.has(key)
+    const open = waits === null ? leaving : await healLeaving(model, deps, leaving, isOthers)
+    if (waits === null) forgetHealing(model, leaving)
+    const plan = planPrune(planView(model, deps), open, options)
     if (plan.awaitsTaker) deps.wakeWhenRead(model)
     absorb(model, deps, plan.problems)
     const held = whyHeld(model, deps, plan)
-    model.pruneWhy = held ?? whyLeaving(model, leaving)
+    model.pruneWhy = waits?.message ?? held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen)

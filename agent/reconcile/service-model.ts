@@ -1,10 +1,7 @@
 // What the agent holds in memory of one service: the revision it is to be, the inventory it has, and what stands in the way. Filled from replica
 // and agent state, so that a restart with no network begins with all of it; nothing here is truth of its own.
-import { APPLY_PLAINLY } from '../../shared/kube/apply-options.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
-import { applyStage } from '../../shared/kube/order.ts'
-import { isHookDocument } from '../../shared/kube/waves.ts'
 import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resources.ts'
@@ -15,14 +12,14 @@ import type { ActingAs } from './acting.ts'
 import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
+import { heldWanted } from './held-wanted.ts'
 import type { Hold } from './hold.ts'
 import { HookBook, type HookSpec } from './hooks.ts'
-import { heldLeaveFacts } from './ignore.ts'
 import { namespaceContext } from './own-namespace.ts'
 import { isOrderReason } from './phases.ts'
 import type { Recreate } from './recreate.ts'
 import type { Contact, Problem } from './situation.ts'
-import { optionsOf, readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
+import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
 
 export interface TimedNote extends DriftNote {
   atMs: number
@@ -211,13 +208,9 @@ export class ServiceModel {
   /** Before any complete revision was read: what was applied stays in force. */
   holdApplied(): void {
     if (this.row !== null) return
-    for (const [key, { ref, apiVersion, appliedDoc }] of this.inventory) {
-      if (appliedDoc === null || isHookDocument(appliedDoc)) continue
-      const leave = heldLeaveFacts(appliedDoc, ref)
-      const wanted = { key, ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false }
-      const options = optionsOf(appliedDoc)
-      const held = options === APPLY_PLAINLY ? wanted : { ...wanted, options }
-      this.wanted.set(key, leave === null ? held : { ...held, leave })
+    for (const [key, entry] of this.inventory) {
+      const held = heldWanted(entry)
+      if (held !== null) this.wanted.set(key, held)
     }
     this.markAll()
   }

@@ -163,10 +163,47 @@ describe('a service that depends on another one', () => {
     cluster.editAs('kubectl', configMapRef('app'), (object) => void Object.assign(object, { data: { a: 'x' } }))
     cluster.deleteAs('kubectl', configMapRef('old'))
     await clock.settle()
-    // What the next revision no longer names goes with the next revision.
-    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+    // What the next revision drops is in force as well.
+    expect(writes(cluster).sort()).toEqual(['apply ConfigMap app', 'apply ConfigMap old'])
+    expect(cluster.object(configMapRef('old'))?.['data']).toEqual({ a: '1' })
     expect(cluster.object(configMapRef('app'))?.['data']).toEqual({ a: '1' })
     expect(kit.service(APP)).toMatchObject({ sync: 'OutOfSync', reason: 'BlockedBy', applied: before as object })
+  })
+
+  test('DE3 an object that moves to the service that is waited for is let go to it, and both go on', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const moved = configMap('moved')
+    kit.desire([configMap('app'), moved], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    const uid = cluster.object(configMapRef('moved'))?.metadata.uid
+    writes(cluster)
+    kit.desire([configMap('app', { a: '2' })], on('base'), APP)
+    kit.desire([configMap('base'), moved], {}, BASE)
+    await clock.advance(10_000)
+    expect(writes(cluster).filter((line) => line.startsWith('delete'))).toEqual([])
+    expect(cluster.object(configMapRef('moved'))?.metadata.uid).toBe(uid as string)
+    expect([APP, BASE].map((id) => kit.service(id)?.reason)).toEqual(['Synced', 'Synced'])
+  })
+
+  test('DE3 after a restart too what the waiting revision drops is put back', async () => {
+    const { cluster, kit, run, clock } = setup({ statePath: `${tempDir()}/state.db` })
+    kit.desire([configMap('app'), configMap('old')], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    kit.desire([deployment('base')], {}, BASE)
+    kit.desire([configMap('app')], on('base'), APP)
+    await clock.settle()
+    await kit.stop()
+    cluster.deleteAs('kubectl', configMapRef('old'))
+    writes(cluster)
+    kit.start()
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual(['apply ConfigMap old'])
+    await kit.stop()
+    kit.start()
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual([])
   })
 
   test('DE3 a revision that only drops objects drops none while it waits', async () => {
