@@ -33,8 +33,8 @@ async function live(dieAt: ReadonlySet<number>): Promise<{ places: string[]; liv
       const untilMs = clock.nowMs() + CHAPTER_MAX_MS
       for (let stepMs = 20; ; stepMs = Math.min(stepMs * 2, 60_000)) {
         await clock.advance(stepMs)
+        agent.checkInventory(await objects())
         if (!agent.isAlive()) {
-          agent.checkInventory(await objects())
           agent.revive()
           lives += 1
           continue

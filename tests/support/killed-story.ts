@@ -35,7 +35,6 @@ export async function tellStory(agent: MortalAgent, world: KilledWorld, namespac
   const reach = (what: string, held: Held, owned: { a: string[]; b: string[] }, alsoWhen: () => boolean = () => true) =>
     world.until(what, async () => {
       const live = await world.live()
-      agent.checkInventory(live)
       return (
         Bun.deepEquals(heldBy(live), held) &&
         Bun.deepEquals(agent.inventory(A), owned.a.sort()) &&
