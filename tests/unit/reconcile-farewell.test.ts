@@ -198,7 +198,7 @@ describe('a crash', () => {
     const failed: string[] = []
     for (let at = 1; at <= 14; at += 1) for (const when of ['before', 'after'] as const) failed.push(...(await killedAt(at, when)))
     expect(failed).toEqual([])
-  })
+  }, 60_000)
 })
 
 /** Dies at its nth request: what it had not written by then is lost, and nothing that it waits for ever comes. */

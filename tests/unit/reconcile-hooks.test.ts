@@ -213,6 +213,25 @@ describe('objects of hooks', () => {
     expect(kit.state.inventory(SHOP).map(({ ref }) => ref.name)).toEqual(['a'])
   })
 
+  test('HK7 one that ended and went while its service was busy is done', async () => {
+    const { cluster, kit, run, settle, clock } = setup()
+    const apply = cluster.apply.bind(cluster)
+    cluster.apply = async (resource, object, options) => {
+      if (object.metadata.name === 'slow') await clock.sleep(5_000)
+      return apply(resource, object, options)
+    }
+    kit.desire([hook('seed', 'sync'), configMap('slow')])
+    await run()
+    succeed(cluster, 'seed')
+    await settle()
+    cluster.deleteAs('ttl', jobRef('seed'))
+    await settle()
+    expect(cluster.object(configMapRef('slow'))).toBeNull()
+    await clock.advance(10_000)
+    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    expect(writes(cluster)).toEqual(['apply Job seed', 'apply ConfigMap slow'])
+  })
+
   test('HK7 drift of a hook is left alone while it runs, and a finished one does not come back', async () => {
     const { cluster, kit, run, settle } = setup()
     kit.desire([hook('before', 'pre-sync'), configMap('a')])
