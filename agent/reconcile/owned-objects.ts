@@ -4,6 +4,7 @@ import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../.
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
@@ -144,7 +145,8 @@ export class OwnedObjects implements WatchSink {
   taker(id: ServiceId): Taker {
     const model = this.#models.get(serviceKey(id))
     if (model === undefined || model.revisionPending || model.reading.kind !== 'complete') return { kind: 'unread' }
-    return { kind: 'read', digest: model.reading.row.digest }
+    const { digest, handover = [] } = model.reading.row
+    return { kind: 'read', digest, handover }
   }
 
   uidsInForce(): ReadonlySet<string> {
@@ -255,6 +257,15 @@ export class OwnedObjects implements WatchSink {
       const { kinds } = this.#deps
       void learnKind(kinds, key.slice(CRD_KEY.length), this.#deps).then(() => this.#kindsLearned())
     }
+  }
+
+  /** RC16: its CRD was deleted. Asked again after each attempt of the watch until discovery knows it, too. */
+  unserved(resource: ApiResource): void {
+    const told = () => {
+      this.followKinds()
+      this.turned(resource)
+    }
+    this.#deps.kinds.refresh().then(told, (error: unknown) => this.#deps.log.debug('discovery failed', { error: describeError(error) }))
   }
 
   turned(resource: ApiResource): void {

@@ -1,7 +1,7 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { confirmedAtSite } from './edge-orders.ts'
-import { judgeHandover } from './handover.ts'
+import { waitsForTakers } from './handover.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
 import { namespaceThatGoes } from './own-namespace.ts'
 import { pruneHold } from './phases.ts'
@@ -24,17 +24,11 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
   model.pruneWhy = null
   model.pruneOverdue = false
   if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
-  const handovers = Map.groupBy(row.handover ?? [], ({ object }) => object)
+  const handovers = new Set((row.handover ?? []).map(({ object }) => object))
   const options: PruneOptions = {
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     uidsInForce: deps.uidsInForce,
-    handover: (key) => {
-      for (const handover of handovers.get(key) ?? []) {
-        const waits = judgeHandover(handover, deps.taker(handover))
-        if (waits !== null) return waits
-      }
-      return null
-    },
+    handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
     namespaceGoes: namespaceThatGoes({ id: model.id, row, clusterId: deps.clusterId, inventory: model.inventory, owners: deps.owners }),
     removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 
 export const PRUNE_MUTATIONS = {
   'a hand-over is not waited for': {
-    file: 'agent/reconcile/prune-rounds.ts',
-    from: '        if (waits !== null) return waits\n',
-    to: "        if (waits === 'never') return waits\n",
+    file: 'agent/reconcile/handover.ts',
+    from: '    if (waits !== null) return waits\n',
+    to: "    if (waits === 'never') return waits\n",
   },
   'the taker’s old revision counts as its answer': {
     file: 'agent/reconcile/handover.ts',

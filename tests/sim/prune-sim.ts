@@ -223,6 +223,10 @@ export async function pruneHistory(seed: number, dir: string): Promise<PruneRepo
 async function end(play: Play): Promise<void> {
   const { world, clock, report } = play
   play.crashSoon(0)
+  for (const name of liveNames(play))
+    play.cluster.editAs('argocd', refOfName(name), ({ metadata }) =>
+      Reflect.deleteProperty(metadata.annotations ?? {}, 'argocd.argoproj.io/tracking-id'),
+    )
   const last = draftOf(world.commits.at(-1))
   // Nobody shares and nobody empties: who has an object first keeps it for as long as it wants it.
   const seen = new Set<string>()

@@ -1,14 +1,16 @@
 // What is handed over from one service to another: what the server writes, and what the agent makes of it.
 import { describe, expect, test } from 'bun:test'
-import { judgeHandover } from '../../agent/reconcile/handover.ts'
+import { judgeHandover, type Taker, waitsForTakers } from '../../agent/reconcile/handover.ts'
 import { type Gainer, handoversTo } from '../../server/fleet/handover.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
 
 const [X, Y] = ['/ConfigMap/web/x', '/ConfigMap/web/y']
+const id = (text: string) => text as ClusterId
 const gainer = (service: string, names: string[], rows: Array<[string, string, string[]]>, targets = ['c-1', 'c-2']): Gainer => ({
   id: { project: 'web', service },
   names: (object) => names.includes(object),
-  targets: new Set(targets),
-  rows: new Map(rows.map(([cluster, digest, held]) => [cluster, { digest, names: (object) => held.includes(object) }])),
+  targets: new Set(targets.map(id)),
+  rows: new Map(rows.map(([cluster, digest, held]) => [id(cluster), { digest, names: (object) => held.includes(object) }])),
 })
 
 describe('PR8 what the server writes', () => {
@@ -28,17 +30,31 @@ describe('PR8 what the server writes', () => {
       ],
     ],
   ])('PR8 %s', (_, gainers, expected) => {
-    expect(handoversTo([Y, X], gainers, 'c-1')).toEqual(expected as never)
-    expect(handoversTo([X, Y], [...gainers].reverse(), 'c-1')).toEqual(expected as never)
+    expect(handoversTo([Y, X], gainers, id('c-1'))).toEqual(expected as never)
+    expect(handoversTo([X, Y], [...gainers].reverse(), id('c-1'))).toEqual(expected as never)
   })
 })
 
 test.each([
   ['waits for a row', undefined, { kind: 'unread' }, true],
-  ['waits while the taker is where it was', 'd', { kind: 'read', digest: 'd' }, true],
-  ['a later revision of the taker does not want it', 'd', { kind: 'read', digest: 'e' }, false],
-  ['the taker’s revision counted already when it was written', undefined, { kind: 'read', digest: 'd' }, false],
+  ['waits while the taker is where it was', 'd', { kind: 'read', digest: 'd', handover: [] }, true],
+  ['a later revision of the taker does not want it', 'd', { kind: 'read', digest: 'e', handover: [] }, false],
+  ['the taker’s revision counted already when it was written', undefined, { kind: 'read', digest: 'd', handover: [] }, false],
 ] as const)('PR8 the agent: %s', (_, after, taker, waits) => {
   const handover = { object: X, project: 'web', service: 'z', ...(after === undefined ? {} : { after }) }
   expect(judgeHandover(handover, taker) !== null).toBe(waits)
+})
+
+describe('PR8 a taker that has handed it on before it had it', () => {
+  const to = (service: string, after?: string) => ({ object: X, project: 'web', service, ...(after === undefined ? {} : { after }) })
+  const takers = (known: Record<string, Taker>) => (id: { service: string }) => known[id.service] ?? ({ kind: 'unread' } as const)
+  const read = (digest: string, ...handover: Array<ReturnType<typeof to>>): Taker => ({ kind: 'read', digest, handover })
+  test.each<[string, Record<string, Taker>, boolean]>([
+    ['the last one is where it was', { b: read('b2', to('c', 'c1')), c: read('c1') }, true],
+    ['the last one has no row', { b: read('b2', to('c')) }, true],
+    ['the last one does not want it', { b: read('b2', to('c', 'c1')), c: read('c2') }, false],
+    ['it comes back to where it was', { b: read('b2', to('a', 'a1')), a: read('a1', to('b')) }, true],
+    ['a circle ends', { b: read('b2', to('c')), c: read('c2', to('b')) }, false],
+    ['one of another object does not count', { b: read('b2', { ...to('c'), object: Y }) }, false],
+  ])('PR8 %s', (_, known, waits) => expect(waitsForTakers(X, [to('b')], takers(known)) !== null).toBe(waits))
 })
