@@ -37,7 +37,7 @@ export interface BodyReading {
 export function giveBack(bytes: Uint8Array): void {
   const { buffer } = bytes
   // Small ones may lie in a pool with others.
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength) buffer.transfer(0)
+  if (buffer instanceof ArrayBuffer && !buffer.detached && buffer.byteLength === bytes.byteLength) buffer.transfer(0)
 }
 
 /** As it came, still compressed if it is. */
