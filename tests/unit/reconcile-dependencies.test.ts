@@ -264,7 +264,7 @@ describe('a service that depends on another one', () => {
     await kit.stop()
     kit.start()
     await clock.advance(1_000)
-    expect(kit.service(MIDDLE)).toEqual(before[1] as object)
+    expect(kit.service(MIDDLE)).toEqual(before[1] ?? null)
   })
 })
 

@@ -47,7 +47,7 @@ async function fleet(plan: SyncPlanView = PLAN) {
       onChanged: () => {},
       planSync: async (id, wanted) => {
         if (id.service !== 'web') return null
-        const cluster = (name: string) => ({ name, labels: { ship: name.slice(-1) } }) as Parameters<typeof wanted>[0]
+        const cluster = (name: string) => ({ name, labels: { ship: name.slice(-1) } }) as unknown as Parameters<typeof wanted>[0]
         asked.push(id.project)
         return { ...plan, clusters: plan.clusters.filter((item) => wanted(cluster(item.cluster))) }
       },
