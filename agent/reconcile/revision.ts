@@ -137,6 +137,7 @@ export async function retryWhatIsDue(model: ServiceModel, deps: TurnDeps): Promi
   }
   if (!askKinds) return
   await refreshKinds(deps)
+  deps.followKinds(model) // what is served again is watched again
   if (model.readAgain({ clusterId, find: kinds.find.bind(kinds) })) model.narrow = true
   for (const [key, unread] of model.unread) {
     const problem = model.problems.get(key)

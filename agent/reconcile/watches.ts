@@ -32,6 +32,8 @@ export interface WatchSink {
   minds(key: string, live: LiveObject): boolean
   /** The picture of this resource became whole, or was lost. */
   turned(resource: ApiResource): void
+  /** The API server says that it serves no such resource: what is known of its kinds is old. */
+  unserved(resource: ApiResource): void
 }
 
 export interface WatchesDeps {
@@ -187,6 +189,7 @@ export class Watches {
 
   /** The adapter tells the log, once for an outage; a person is told again when the reason is another. */
   #fail(watch: Watch, failure: ApiFailure): void {
+    if (failure.kind === 'not_found') this.#deps.sink.unserved(watch.resource)
     const isKnown = !watch.synced && watch.failure?.kind === failure.kind && watch.failure.status === failure.status
     if (isKnown) return
     watch.synced = false
