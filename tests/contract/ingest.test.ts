@@ -63,6 +63,33 @@ describe('commits', () => {
     expect(written).toEqual([to, from, from, to])
   })
 
+  test('PR8 what goes over to another service with one commit is named in the row of the one that loses it, also in a swap, until its next digest', async () => {
+    const files = {
+      'till/q.yaml': configMap('q', '1'),
+      'till/t.yaml': configMap('t', '1'),
+      'shop/p.yaml': configMap('p', '1'),
+      'shop/a.yaml': configMap('a', '1'),
+    }
+    await kit.push(files)
+    await kit.service({ namespace: 'one' })
+    await kit.service({ namespace: 'one' }, 'till')
+    const before = { shop: await kit.row(one), till: await kit.row(one, 'till') }
+    await kit.push({ 'shop/p.yaml': null, 'till/p.yaml': configMap('p', '1'), 'till/q.yaml': null, 'shop/q.yaml': configMap('q', '1') })
+    const after = { shop: await kit.row(one), till: await kit.row(one, 'till') }
+    // Whoever was first, or both that had their passes at once, name the other's old revision.
+    const [x, y] = [after.shop?.handover, after.till?.handover]
+    expect(x).toMatchObject([{ object: '/ConfigMap/one/p', project: 'default', service: 'till' }])
+    expect(y).toMatchObject([{ object: '/ConfigMap/one/q', project: 'default', service: 'shop' }])
+    expect([before.till?.digest, undefined]).toContain(x?.[0]?.after)
+    expect([before.shop?.digest, undefined]).toContain(y?.[0]?.after)
+    expect(x?.[0]?.after ?? y?.[0]?.after).toBeDefined()
+    await kit.pull(one)
+    await kit.service({ namespace: 'one' })
+    expect(await kit.pull(one)).toEqual([])
+    await kit.push({ 'shop/a.yaml': configMap('a', '2'), 'till/p.yaml': null })
+    expect((await kit.row(one))?.handover).toBeUndefined()
+  }, 30_000)
+
   test('IN7 commits that change nothing of a service write nothing for it', async () => {
     await kit.pull(one)
     const ordinals = await kit.store.clusterOrdinals()
