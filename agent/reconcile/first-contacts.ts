@@ -51,9 +51,10 @@ export class FirstContacts {
     const nowMs = clock.nowMs()
     const known = this.#places.get(key)
     if (known !== undefined && Math.abs(nowMs - known.sinceMs) < FRESH_MS) return known
-    const place: Place = { sinceMs: nowMs, asked: 0, names: null }
+    // A burst that goes on needs no twenty questions to be known for one.
+    const place: Place = { sinceMs: nowMs, asked: known?.names ? GETS_MAX : 0, names: null }
     this.#places.set(key, place)
-    void clock.sleep(FRESH_MS, this.#deps.signal).then(() => {
+    void clock.sleep(2 * FRESH_MS, this.#deps.signal).then(() => {
       if (this.#places.get(key) === place) this.#places.delete(key)
     })
     return place
