@@ -7,7 +7,7 @@ import { type ContractKit, configMap, crd, LABELS } from '../support/contract-ki
 import { until, WatchProbe } from '../support/watch-probe.ts'
 
 export function watchCases(kit: ContractKit): void {
-  const { harness, resource, applied, get, namespace, uidOf } = kit
+  const { harness, resource, applied, established, get, live, namespace, uidOf } = kit
   describe('watch', () => {
     test('KA21 reset, present and synced; then changed and removed', async () => {
       const space = await namespace()
@@ -63,6 +63,29 @@ export function watchCases(kit: ContractKit): void {
       await harness().patchAs('other', refOf(object), { metadata: { finalizers: null } })
       await watch.seen('removed:a')
       expect(watch.story()).toBe('reset synced changed:a changed:a removed:a')
+      await watch.stop()
+    })
+
+    test('KA25 a kind whose CRD is deleted: its objects are removed, it fails, and it goes on when the CRD is back', async () => {
+      const space = await namespace()
+      const definition = crd('leaving.example')
+      await applied(definition)
+      await established(definition)
+      const kind: ApiResource = { group: 'leaving.example', version: 'v1', kind: 'Boat', plural: 'boats', namespaced: true, verbs: [] }
+      const skiff = { apiVersion: 'leaving.example/v1', kind: 'Boat', metadata: { name: 'skiff', namespace: space, labels: LABELS } }
+      await until('Boat applied', async () => (await harness().cluster.apply(kind, skiff, { force: true })).kind === 'applied')
+      const watch = new WatchProbe(harness().cluster, kind)
+      await watch.seen('present:skiff')
+      await watch.seen('synced')
+      await harness().cluster.delete(resource('CustomResourceDefinition'), refOf(definition), uidOf(await live(definition)))
+      await watch.seen('removed:skiff')
+      await watch.seen('failed:not_found')
+      await until('the CRD is gone', async () => (await get(definition)).kind === 'absent')
+      const from = watch.events.length
+      await applied(definition)
+      await watch.seen('synced', from)
+      await until('Boat applied again', async () => (await harness().cluster.apply(kind, skiff, { force: true })).kind === 'applied')
+      await until('the new one', () => /(changed|present):skiff/.test(watch.story(from)))
       await watch.stop()
     })
 

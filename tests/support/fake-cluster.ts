@@ -131,6 +131,7 @@ export class FakeCluster implements Cluster {
           if (event !== null && 'object' in event) yield { ...event, object: versioned(event.object, resource) }
           if (epoch !== this.#watchEpoch) break
         }
+        if (!this.#objects.serves(resource)) break
         if (this.#log.after(position).length === 0 && epoch === this.#watchEpoch) await this.#log.next(signal)
       }
     }
