@@ -10,6 +10,7 @@ import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import type { ClaimState } from './reconcile/claim-keeper.ts'
+import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
 import type { KubeEvents } from './reconcile/kube-event.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
@@ -58,6 +59,8 @@ export interface Agent {
   /** Until the signal; begun requests are finished. */
   run(signal: AbortSignal): Promise<void>
   report(): AgentReport
+  /** Of a person at the site. */
+  order(order: EdgeOrder): EdgeAnswer
   close(): void
 }
 
@@ -165,6 +168,10 @@ class RunningAgent implements Agent {
     const parts = [learned, syncing(), this.#enforce(signal), this.#tendDisk(signal)].map((part) => part.catch(endAll))
     await Promise.allSettled(parts)
     await Promise.all(parts)
+  }
+
+  order(order: EdgeOrder): EdgeAnswer {
+    return this.#reconciler?.order(order) ?? { kind: 'refused', message: 'the agent does not enforce yet; ask again when it does' }
   }
 
   /** Begins as soon as there is an identity and a replica; a network is not needed. */

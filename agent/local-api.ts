@@ -1,6 +1,7 @@
-// What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. It takes no orders here yet.
+// What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. On the socket, which only who may read the folder can open, it takes the orders of a person at the site.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
 import { type AgentReport, agentReportSchema } from './report.ts'
 
 export const socketPath = (dataDir: string): string => join(dataDir, 'agent.sock')
@@ -10,7 +11,12 @@ export interface LocalApi {
 }
 
 /** `probes` without a port is off. Ready: the replica is verified and the claim is held. */
-export function serveLocalApi(dataDir: string, report: () => AgentReport, probes?: { hostname: string; port: number }): LocalApi {
+export interface LocalHandlers {
+  report(): AgentReport
+  order(order: EdgeOrder): EdgeAnswer
+}
+
+export function serveLocalApi(dataDir: string, { report, order }: LocalHandlers, probes?: { hostname: string; port: number }): LocalApi {
   const handle = (request: Request): Response => {
     const { pathname } = new URL(request.url)
     if (pathname === '/healthz') return new Response('ok\n')
@@ -24,7 +30,15 @@ export function serveLocalApi(dataDir: string, report: () => AgentReport, probes
   const servers = [
     Bun.serve({
       unix: socketPath(dataDir),
-      fetch: (request) => (new URL(request.url).pathname === '/report' ? Response.json(report()) : handle(request)),
+      fetch: async (request) => {
+        const { pathname } = new URL(request.url)
+        if (pathname === '/report') return Response.json(report())
+        if (pathname !== '/order' || request.method !== 'POST') return handle(request)
+        const read = edgeOrderSchema.safeParse(await request.json().catch(() => null))
+        return Response.json(
+          read.success ? order(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
+        )
+      },
     }),
   ]
   if (probes !== undefined)
@@ -42,6 +56,22 @@ export async function askRunningAgent(dataDir: string): Promise<AgentReport | nu
   try {
     const response = await fetch('http://agent/report', { unix: socketPath(dataDir), signal: AbortSignal.timeout(5_000) })
     return agentReportSchema.parse(await response.json())
+  } catch {
+    return null
+  }
+}
+
+/** What the agent that runs on this data folder makes of an order, or null when none does. */
+export async function orderRunningAgent(dataDir: string, order: EdgeOrder): Promise<EdgeAnswer | null> {
+  try {
+    const body = JSON.stringify(order)
+    const response = await fetch('http://agent/order', {
+      unix: socketPath(dataDir),
+      method: 'POST',
+      body,
+      signal: AbortSignal.timeout(5_000),
+    })
+    return edgeAnswerSchema.parse(await response.json())
   } catch {
     return null
   }

@@ -24,6 +24,7 @@ import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
+import { addEdgeCommands } from './edge-commands.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -76,6 +77,7 @@ function agentCommand(io: AgentIo): Command {
       const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
       io.out(formatted(format(), report, () => statusText(report, systemClock.nowMs())))
     })
+  addEdgeCommands(program, { out: io.out, clock: systemClock })
   program
     .command('version')
     .description('Version, commit and what it is made of.')
@@ -134,7 +136,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     stopping.abort()
   })
   const address = probes === undefined ? null : parseAddress(probes)
-  const local = serveLocalApi(folder.path, () => agent.report(), ...(address === null ? [] : [address]))
+  const local = serveLocalApi(folder.path, agent, ...(address === null ? [] : [address]))
   log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
   try {
     await agent.run(stopping.signal)

@@ -1,0 +1,105 @@
+// `skerry-agent hold | unhold | confirm`: what a person at the site asks of the running agent, with no network.
+import { userInfo } from 'node:os'
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { durationMs, durationSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { RUN_OPTIONS } from '../config.ts'
+import { askRunningAgent, orderRunningAgent } from '../local-api.ts'
+import type { EdgeOrder } from '../reconcile/edge-orders.ts'
+
+export interface EdgeIo {
+  out(text: string): void
+  clock: Clock
+}
+
+interface Flags {
+  data: string
+  by: string
+  all?: boolean
+}
+
+const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
+const byOption = () =>
+  new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userInfo().username, 'the user of this shell')
+
+export function addEdgeCommands(program: Command, io: EdgeIo): void {
+  program
+    .command('hold')
+    .description(
+      'Nothing of a service, or of the whole cluster, is changed or pruned until it is let go; what is deleted by hand is put back.',
+    )
+    .argument('[PROJECT/SERVICE]')
+    .option('--all', 'the whole cluster')
+    .requiredOption('--reason <TEXT>', 'why, shown wherever the service is')
+    .option('--for <DURATION>', 'let go by itself after, such as 8h')
+    .addOption(byOption())
+    .addOption(dataOption())
+    .action((name: string | undefined, flags: Flags & { reason: string; for?: string }) => {
+      const { by, reason: why, for: length } = flags
+      const until = length === undefined ? {} : { untilMs: io.clock.nowMs() + lengthMs(length) }
+      return order({ kind: 'hold', service: scopeOf(name, flags), by, why, ...until }, flags, io)
+    })
+  program
+    .command('unhold')
+    .description('Lets a service, or the whole cluster, go on.')
+    .argument('[PROJECT/SERVICE]')
+    .option('--all', 'the hold on the whole cluster')
+    .addOption(byOption())
+    .addOption(dataOption())
+    .action((name: string | undefined, flags: Flags) => order({ kind: 'unhold', service: scopeOf(name, flags), by: flags.by }, flags, io))
+  program
+    .command('confirm')
+    .description('Shows what a service would delete and waits for a yes; with --digest, says yes to exactly that.')
+    .argument('<PROJECT/SERVICE>')
+    .option('--digest <DIGEST>', 'of the list that was shown')
+    .addOption(byOption())
+    .addOption(dataOption())
+    .action((service: string, flags: Flags & { digest?: string }) =>
+      flags.digest === undefined
+        ? showList(service, flags, io)
+        : order({ kind: 'confirm', service, digest: flags.digest, by: flags.by }, flags, io),
+    )
+}
+
+function scopeOf(name: string | undefined, { all = false }: Flags): string | null {
+  if ((name === undefined) === !all)
+    throw new AppError('bad_options', { doing: 'read the arguments', detail: 'expected either PROJECT/SERVICE or --all' })
+  return name ?? null
+}
+
+function lengthMs(text: string): number {
+  if (!durationSchema.safeParse(text).success)
+    throw new AppError('bad_options', { doing: 'read --for', detail: 'expected a whole number with ms, s, m, h or d, such as 8h' })
+  return durationMs(text)
+}
+
+async function order(order: EdgeOrder, { data }: Flags, { out }: EdgeIo): Promise<void> {
+  const answer = await orderRunningAgent(resolve(data), order)
+  if (answer === null) throw notRunning(data)
+  if (answer.kind === 'refused') throw new AppError('bad_options', { doing: order.kind, detail: answer.message })
+  out(`${answer.message}\n`)
+}
+
+async function showList(service: string, { data }: Flags, { out }: EdgeIo): Promise<void> {
+  const report = await askRunningAgent(resolve(data))
+  if (report === null) throw notRunning(data)
+  const refusal = report.services.find(({ name }) => name === service)?.status?.refusal
+  if (refusal === undefined) {
+    out(`Nothing of ${service} waits for a confirmation.\n`)
+    return
+  }
+  const more = refusal.count > refusal.names.length ? `  and ${refusal.count - refusal.names.length} more\n` : ''
+  out(
+    `${service} would delete ${refusal.count} of ${refusal.ownedCount} objects: ${refusal.why}\n${refusal.names.map((name) => `  ${name}\n`).join('')}${more}` +
+      `To delete them: skerry-agent confirm ${service} --digest ${refusal.digest}\n`,
+  )
+}
+
+const notRunning = (data: string): AppError =>
+  new AppError('bad_options', {
+    doing: 'ask the agent',
+    detail: `no agent runs on ${resolve(data)}`,
+    remedy: 'Start it, or name its data folder with --data or SKERRY_DATA; of an agent in a pod, ask inside the pod.',
+  })
