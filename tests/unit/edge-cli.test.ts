@@ -1,0 +1,120 @@
+// What a person at the site asks of the running agent: commands, the local socket, and what comes back. No agent runs here; a socket in a folder answers as one would.
+import { afterEach, describe, expect, test } from 'bun:test'
+import { runAgentCli } from '../../agent/cli/agent-cli.ts'
+import { type LocalApi, orderRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
+import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
+import type { AgentReport } from '../../agent/report.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const refusal = {
+  digest: 'd'.repeat(64),
+  names: ['ConfigMap web/a', 'ConfigMap web/b'],
+  count: 8,
+  ownedCount: 9,
+  why: '8 of 9 objects are more than 50 %',
+}
+const status = {
+  sync: 'OutOfSync',
+  health: 'Healthy',
+  reason: 'PruneRefused',
+  message: '',
+  sinceMs: 1,
+  objectCount: 1,
+  healthyCount: 1,
+  refusal,
+} as const
+const report: AgentReport = {
+  running: true,
+  version: '1',
+  clusterId: null,
+  agentId: null,
+  incarnation: null,
+  link: null,
+  enforcement: { state: 'enforcing', message: '' },
+  replica: null,
+  disk: null,
+  outboxDepth: 0,
+  todayBytes: 0,
+  services: [
+    { name: 'web/shop', status },
+    { name: 'web/calm', status: null },
+  ],
+}
+
+let api: LocalApi | null = null
+afterEach(async () => {
+  await api?.stop()
+  api = null
+})
+
+function site(answer: EdgeAnswer = { kind: 'done', message: 'as you wish' }) {
+  const data = tempDir()
+  const orders: EdgeOrder[] = []
+  const order = (one: EdgeOrder) => {
+    orders.push(one)
+    return answer
+  }
+  api = serveLocalApi(data, { report: () => report, order })
+  const run = async (...args: string[]) => {
+    const said = { out: '', err: '' }
+    const hear = (where: 'out' | 'err') => (text: string) => {
+      said[where] += text
+    }
+    const io = { env: {}, out: hear('out'), err: hear('err'), onStop: () => {} }
+    const code = await runAgentCli(['bun', 'skerry-agent', ...args, '--data', data], io)
+    return { code, ...said }
+  }
+  return { data, orders, run }
+}
+
+describe('orders at the site', () => {
+  test('HO1 hold and unhold say what they ask for', async () => {
+    const { orders, run } = site()
+    expect(await run('hold', 'web/shop', '--reason', 'a repair', '--by', 'ola', '--for', '8h')).toEqual({
+      code: 0,
+      out: 'as you wish\n',
+      err: '',
+    })
+    await run('hold', '--all', '--reason', 'a storm', '--by', 'ola')
+    await run('unhold', 'web/shop', '--by', 'ola')
+    expect(orders).toEqual([
+      { kind: 'hold', service: 'web/shop', by: 'ola', why: 'a repair', untilMs: expect.any(Number) },
+      { kind: 'hold', service: null, by: 'ola', why: 'a storm' },
+      { kind: 'unhold', service: 'web/shop', by: 'ola' },
+    ])
+  })
+  test.each([
+    [['hold', '--reason', 'x']],
+    [['hold', 'web/shop', '--all', '--reason', 'x']],
+    [['hold', 'web/shop', '--reason', 'x', '--for', 'soon']],
+    [['unhold']],
+  ])('HO1 %p is asked of nobody', async (args) => {
+    const { orders, run } = site()
+    const { code, err } = await run(...args)
+    expect([code, orders]).toEqual([1, []])
+    expect(err).toContain('expected')
+  })
+
+  test('EC1 confirm shows the list first, and says yes to exactly that', async () => {
+    const { orders, run } = site()
+    const shown = await run('confirm', 'web/shop')
+    expect(shown.out).toBe(
+      `web/shop would delete 8 of 9 objects: 8 of 9 objects are more than 50 %\n  ConfigMap web/a\n  ConfigMap web/b\n  and 6 more\nTo delete them: skerry-agent confirm web/shop --digest ${refusal.digest}\n`,
+    )
+    expect((await run('confirm', 'web/calm')).out).toBe('Nothing of web/calm waits for a confirmation.\n')
+    expect(orders).toEqual([])
+    await run('confirm', 'web/shop', '--digest', refusal.digest, '--by', 'ola')
+    expect(orders).toEqual([{ kind: 'confirm', service: 'web/shop', digest: refusal.digest, by: 'ola' }])
+  })
+
+  test('EC1 what the agent refuses is a failure with its words, and so is no agent', async () => {
+    const { data, run } = site({ kind: 'refused', message: 'it has come to another revision since' })
+    const refused = await run('confirm', 'web/shop', '--digest', 'x')
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain('it has come to another revision since')
+    expect(await orderRunningAgent(data, { kind: 'unhold', service: 'no such name', by: '' })).toMatchObject({ kind: 'refused' })
+    await api?.stop()
+    api = null
+    expect((await run('unhold', '--all')).err).toContain('no agent runs on')
+  })
+})
