@@ -33,9 +33,11 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
       rememberActing(model, deps.state)
+      const seen = deps.revisionsSeen()
       await deps.healthChoices.follow(model, deps)
       deps.dependents.set(model.key, dependencyKeys(model.id.project, row.dependsOn))
-      markRead(model, deps)
+      // What came while its health rules were compiled is read next.
+      if (deps.revisionsSeen() === seen) markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps)
         model.readAgain(context)
