@@ -155,6 +155,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/fleet/sync-actions.ts': 'reads what the plan of a sync is made of, and writes a yes down',
   'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
   'server/fleet/restore-actions.ts': 'reads what the plan is made of, and carries out a yes',
+  'agent/reconcile/terminating.ts': 'reads the namespace that a write was refused for',
   'agent/reconcile/explainer.ts': 'reads Pods of workloads that are not well, beside the turns',
   'agent/reconcile/kube-events.ts': 'writes Kubernetes Events through the port',
   'agent/reconcile/health-choices.ts': 'compiles the health rules of services, whose library is loaded for the first one',

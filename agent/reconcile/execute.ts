@@ -16,6 +16,7 @@ import { takeAll } from './replace.ts'
 import { CALM, type Load, type RequestGate } from './request-gate.ts'
 import type { Contact } from './situation.ts'
 import { takeOver } from './take-over.ts'
+import { TerminatingNamespaces } from './terminating.ts'
 
 export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
 export type StepResult =
@@ -88,6 +89,7 @@ function loadOf(result: StepResult): Load {
 /** RC9: as many at once as the gate lets through. Resolves when all are done, or what had begun when it was pre-empted or stopped. */
 export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promise<void> {
   const { gate } = deps
+  const terminating = new TerminatingNamespaces(deps.cluster)
   let next = 0
   const worker = async () => {
     for (;;) {
@@ -95,7 +97,7 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
       if (step === undefined || deps.isPreempted() || deps.signal.aborted) return
       next += 1
       const executor = EXECUTORS[step.kind] as Executor<Step['kind']>
-      deps.onResult(await gate.run(() => executor(step, deps), loadOf))
+      deps.onResult(await terminating.explain(await gate.run(() => executor(step, deps), loadOf)))
     }
   }
   await Promise.all(Array.from({ length: Math.min(gate.limit(), steps.length) }, worker))

@@ -115,10 +115,12 @@ async function startAgent(
   const kit: ReconcileKit = createReconcileKit({ cluster, clock: systemClock, agentId: name, place: name, log })
   const timed = async (what: string, check: () => boolean): Promise<number> => {
     const startedMs = performance.now()
-    await until(what, check, WAIT_MS).catch((error: unknown) => {
-      throw new Error(
-        `${error instanceof Error ? error.message : error}; it says ${JSON.stringify(kit.service(id))} ${errors.slice(0, 3).join('\n')}`,
-      )
+    const checkUnbroken = () => {
+      if (errors.length > 0) throw new Error(`the agent is broken: ${errors[0]}`)
+      return check()
+    }
+    await until(what, checkUnbroken, WAIT_MS).catch((error: unknown) => {
+      throw new Error(`${error instanceof Error ? error.message : error}; it says ${JSON.stringify(kit.service(id))}`)
     })
     return Math.round(performance.now() - startedMs)
   }
