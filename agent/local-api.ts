@@ -16,12 +16,12 @@ export interface LocalHandlers {
   order(order: EdgeOrder): EdgeAnswer
 }
 
-export function serveLocalApi(dataDir: string, { report, order }: LocalHandlers, probes?: { hostname: string; port: number }): LocalApi {
+export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { hostname: string; port: number }): LocalApi {
   const handle = (request: Request): Response => {
     const { pathname } = new URL(request.url)
     if (pathname === '/healthz') return new Response('ok\n')
     if (pathname === '/readyz') {
-      const { enforcement } = report()
+      const { enforcement } = agent.report()
       return new Response(`${enforcement.state}\n`, { status: enforcement.state === 'enforcing' ? 200 : 503 })
     }
     return new Response('not found\n', { status: 404 })
@@ -32,11 +32,11 @@ export function serveLocalApi(dataDir: string, { report, order }: LocalHandlers,
       unix: socketPath(dataDir),
       fetch: async (request) => {
         const { pathname } = new URL(request.url)
-        if (pathname === '/report') return Response.json(report())
+        if (pathname === '/report') return Response.json(agent.report())
         if (pathname !== '/order' || request.method !== 'POST') return handle(request)
         const read = edgeOrderSchema.safeParse(await request.json().catch(() => null))
         return Response.json(
-          read.success ? order(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
+          read.success ? agent.order(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
         )
       },
     }),

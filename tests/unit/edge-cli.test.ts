@@ -50,11 +50,18 @@ afterEach(async () => {
 function site(answer: EdgeAnswer = { kind: 'done', message: 'as you wish' }) {
   const data = tempDir()
   const orders: EdgeOrder[] = []
-  const order = (one: EdgeOrder) => {
-    orders.push(one)
-    return answer
+  // As the real one: its methods are its own.
+  class Agent {
+    #orders = orders
+    report() {
+      return { ...report, outboxDepth: this.#orders.length }
+    }
+    order(one: EdgeOrder) {
+      this.#orders.push(one)
+      return answer
+    }
   }
-  api = serveLocalApi(data, { report: () => report, order })
+  api = serveLocalApi(data, new Agent())
   const run = async (...args: string[]) => {
     const said = { out: '', err: '' }
     const hear = (where: 'out' | 'err') => (text: string) => {
