@@ -5,6 +5,11 @@ import { createDataFolder, freePort, startChild, waitUntil } from './child-proce
 
 export interface Etcd {
   readonly url: string
+  /** It stays there and answers nobody, as on a disk that hangs. */
+  pause(): void
+  resume(): void
+  /** Forgets every revision before now, so that watches from there get 410. */
+  compact(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -31,5 +36,14 @@ export async function startEtcd(): Promise<Etcd> {
     await stop()
     throw error
   }
-  return { url, stop }
+  const ask = async (path: string, body: unknown) => {
+    const answer = await fetch(url + path, { method: 'POST', body: JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`etcd ${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as { header: { revision: string } }
+  }
+  const compact = async () => {
+    const { header } = await ask('/v3/kv/range', { key: btoa('nothing') })
+    await ask('/v3/kv/compaction', { revision: header.revision, physical: true })
+  }
+  return { url, pause: child.pause, resume: child.resume, compact, stop }
 }
