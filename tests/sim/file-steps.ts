@@ -130,6 +130,7 @@ async function powerLossAgent(run: Run): Promise<void> {
   const agent = run.world.pick(run.agents)
   if (!agent.running) return
   agent.kill()
+  agent.boot()
   agent.lose(`${agent.files.replica}-shm`)
   if (!cutLog(run, `${agent.files.replica}-wal`)) return
   agent.tamper()

@@ -117,6 +117,11 @@ export class SimAgent {
     this.#running?.life.end()
   }
 
+  /** Its machine starts anew. */
+  boot(): void {
+    this.#place = `${this.#dir} booted ${this.starts}`
+  }
+
   setClockBy(ms: number): void {
     this.#offsetMs += ms
     this.#running?.clock.setBy(ms)
