@@ -54,10 +54,11 @@ function stuckDeletion(
   kind: string,
 ): { reason: string; message: string } | null {
   if (view.kind !== 'present' || view.live.deleting === null || problem?.kind !== 'waiting' || health.word !== 'Degraded') return null
-  const minutes = Math.round((deadlineMs ?? 0) / 60_000)
+  const seconds = Math.round((deadlineMs ?? 0) / 1_000)
+  const length = seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`
   return {
     reason: 'DeletionStuck',
-    message: `${view.live.deleting}, for more than ${minutes} min: ${stuckAdvice(kind, view.live.deleting)}`,
+    message: `${view.live.deleting}, for more than ${length}: ${stuckAdvice(kind, view.live.deleting)}`,
   }
 }
 
