@@ -1,0 +1,177 @@
+// Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and what does not go.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
+import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+
+const TEST_MS = 90_000
+let server: KubeCluster
+let kit: ReconcileKit
+let close = () => {}
+beforeAll(async () => {
+  server = await startKubeCluster({ name: 'prune', nodes: 1 })
+  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: 'prune-agent' }
+  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
+  const cluster = createRestCluster(credentials, deps)
+  kit = createReconcileKit({ cluster, clock: systemClock })
+  kit.start()
+  close = () => cluster.close()
+}, CLUSTER_START_TIMEOUT_MS)
+afterAll(async () => {
+  await kit?.stop()
+  close()
+  await server?.stop()
+}, CLUSTER_START_TIMEOUT_MS)
+
+let count = 0
+let ns = ''
+let service: ServiceId = { project: 'web', service: 'n' }
+beforeEach(() => {
+  count += 1
+  ns = `prune-${count}`
+  service = { project: 'web', service: ns }
+})
+const configMap = (name: string): K8sObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, namespace: ns },
+  data: { a: '1' },
+})
+const withHostPort = (name: string): K8sObject => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name, namespace: ns },
+  spec: {
+    replicas: 1,
+    selector: { matchLabels: { app: name } },
+    template: {
+      metadata: { labels: { app: name } },
+      spec: { containers: [{ name: 'c', image: 'c:1', ports: [{ containerPort: 80, hostPort: 8_080 }] }] },
+    },
+  },
+})
+const names = async (kind: string) => (await server.kubectl(['-n', ns, 'get', kind, '-o', 'name'])).trim().split('\n')
+const row = (): string => `${kit.service(service)?.reason} ${kit.service(service)?.message}`
+
+test(
+  'PR6, PR11 a hostPort that the old one holds: both sides are named past the deadline, and pruneWhen: applied lets the new one in',
+  async () => {
+    const sync = { healthDeadline: '5s' } as const
+    kit.desire([withHostPort('old')], { namespace: ns, sync }, service)
+    await eventually('the old one runs', async () => kit.service(service)?.health === 'Healthy', TEST_MS)
+    kit.desire([withHostPort('new')], { namespace: ns, sync }, service)
+    await eventually('overdue', async () => kit.service(service)?.reason === 'PruneOverdue' || undefined, TEST_MS)
+    expect(row()).toContain(`Deployment ${ns}/new is not healthy 5s after its revision came`)
+    expect(row()).toContain(`kept until it is: Deployment ${ns}/old; if it needs what is kept (a hostPort`)
+    expect(await names('deployments')).toEqual(['deployment.apps/new', 'deployment.apps/old'])
+    kit.desire([withHostPort('new')], { namespace: ns, sync: { ...sync, pruneWhen: 'applied' } }, service)
+    await eventually(
+      'the new one runs',
+      async () => kit.service(service)?.reason === 'Synced' && kit.service(service)?.health === 'Healthy',
+      TEST_MS,
+    )
+    expect(await names('deployments')).toEqual(['deployment.apps/new'])
+  },
+  TEST_MS * 2,
+)
+
+test(
+  'PR9 a Namespace that cannot be finalized says what is left in it, and a finalizer is named',
+  async () => {
+    const sync = { healthDeadline: '5s' } as const
+    const other = `${ns}-other`
+    const annotations = { 'skerry.dev/prune': 'allowed' }
+    const namespace: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: other, annotations } }
+    kit.desire([configMap('keep'), configMap('stuck'), namespace], { namespace: ns, sync }, service)
+    await eventually('it is there', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
+    await server.kubectl([
+      '-n',
+      ns,
+      'patch',
+      'configmap',
+      'stuck',
+      '--type=merge',
+      '-p',
+      '{"metadata":{"finalizers":["example.com/hold"]}}',
+    ])
+    await server.kubectl(['-n', other, 'create', 'configmap', 'left'])
+    await server.kubectl([
+      '-n',
+      other,
+      'patch',
+      'configmap',
+      'left',
+      '--type=merge',
+      '-p',
+      '{"metadata":{"finalizers":["example.com/hold"]}}',
+    ])
+    kit.desire([configMap('keep'), configMap('stuck')], { namespace: ns, sync }, service)
+    const key = `/Namespace//${other}`
+    await eventually('the namespace is stuck', async () => kit.object(key, service)?.reason === 'DeletionStuck', TEST_MS)
+    expect(kit.object(key, service)?.health).toBe('Degraded')
+    // Its controller looks at it after 5 s only.
+    await eventually(
+      'it says what is left',
+      async () => kit.object(key, service)?.message.includes('example.com/hold in 1 resource instances'),
+      TEST_MS,
+    )
+    kit.desire([configMap('keep')], { namespace: ns, sync }, service)
+    const stuck = `/ConfigMap/${ns}/stuck`
+    await eventually('the object is stuck', async () => kit.object(stuck, service)?.reason === 'DeletionStuck', TEST_MS)
+    expect(kit.object(stuck, service)?.message).toContain('held by the finalizers example.com/hold')
+    for (const [where, name] of [
+      [ns, 'stuck'],
+      [other, 'left'],
+    ] as const)
+      await server.kubectl(['-n', where, 'patch', 'configmap', name, '--type=merge', '-p', '{"metadata":{"finalizers":null}}'])
+    await eventually('all is gone', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
+  },
+  TEST_MS * 2,
+)
+
+test(
+  'PR10 an object that is renamed from one API group to another is the same one, and stays',
+  async () => {
+    const common = { reason: 'Made', type: 'Normal', eventTime: '2026-01-01T00:00:00.000000Z', action: 'Make', reportingInstance: 'x' }
+    const target = { apiVersion: 'v1', kind: 'ConfigMap', name: 'keep', namespace: ns }
+    const metadata = { name: 'e', namespace: ns }
+    const core = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata,
+      ...common,
+      reportingComponent: 'example.com/x',
+      involvedObject: target,
+      message: 'm',
+    } as K8sObject
+    const group = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata,
+      ...common,
+      reportingController: 'example.com/x',
+      regarding: target,
+      note: 'm',
+    } as K8sObject
+    kit.desire([configMap('keep'), core], { namespace: ns }, service)
+    await eventually('it is there', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
+    const uid = async () => (await server.kubectl(['-n', ns, 'get', 'events.v1.', 'e', '-o', 'jsonpath={.metadata.uid}'])).trim()
+    const before = await uid()
+    kit.desire([configMap('keep'), group], { namespace: ns }, service)
+    await eventually(
+      'it is renamed',
+      async () => kit.object(`events.k8s.io/Event/${ns}/e`, service)?.sync === 'Synced' && kit.object(`/Event/${ns}/e`, service) === null,
+      30_000,
+    ).catch(() => {
+      throw new Error(`${row()} ${JSON.stringify(kit.object(`events.k8s.io/Event/${ns}/e`, service))}`)
+    })
+    expect(await uid()).toBe(before)
+  },
+  TEST_MS,
+)
