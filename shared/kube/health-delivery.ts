@@ -1,5 +1,5 @@
 // Health of well-known custom kinds that deliver, schedule or provision: Argo, Flux, Flagger, Tekton, Crossplane, Cluster API, operators of clouds. Each row names the field it reads and
-// where that is promised; "health.lua" is Argo CD's table of the same kinds, with which the words were compared.
+// where that is promised; the rows were written from what the types of those APIs say, and were not compared with another tool's table.
 import {
   allTrue,
   availableProgressingDegraded,
@@ -68,11 +68,11 @@ const azure: Rule = (look) => {
 }
 
 export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
-  // status.phase, spec.paused: argo-rollouts pkg/apis/rollouts/v1alpha1; health.lua.
+  // status.phase, spec.paused: argo-rollouts pkg/apis/rollouts/v1alpha1.
   'argoproj.io/Rollout': rollout,
   'argoproj.io/AnalysisRun': measured,
   'argoproj.io/Experiment': measured,
-  // status.phase: argo-workflows WorkflowPhase; health.lua.
+  // status.phase: argo-workflows WorkflowPhase.
   'argoproj.io/Workflow': unlessSpec('suspend', byPhase({ healthy: ['Succeeded'], degraded: ['Failed', 'Error'] })),
   'argoproj.io/CronWorkflow': unlessSpec(
     'suspend',
@@ -80,7 +80,7 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   ),
   // status.health.status: argo-cd HealthStatusCode.
   'argoproj.io/Application': application,
-  // conditions ErrorOccurred, ResourcesUpToDate: argo-cd ApplicationSetConditionType; health.lua.
+  // conditions ErrorOccurred, ResourcesUpToDate: argo-cd ApplicationSetConditionType.
   'argoproj.io/ApplicationSet': unlessTrue(['ErrorOccurred'], isTrue('ResourcesUpToDate')),
   // conditions: argo-events common Status; each of them is to be True.
   'argoproj.io/EventBus': allTrue,
@@ -122,7 +122,7 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'addons.cluster.x-k8s.io/ClusterResourceSet': isTrue('ResourcesApplied', {
     failed: ['ApplyFailed', 'RetrievingResourceFailed', 'WrongSecretType'],
   }),
-  // phases and conditions: operator-framework/api operators/v1alpha1; health.lua.
+  // phases and conditions: operator-framework/api operators/v1alpha1.
   'operators.coreos.com/CatalogSource': byPhase({
     at: ['connectionState', 'lastObservedState'],
     healthy: ['READY'],
@@ -175,7 +175,7 @@ const FAMILIES: ReadonlyArray<readonly [suffix: string, rule: Rule]> = [
   ['.upbound.io', crossplaneManaged],
   // conditions ACK.Terminal, ACK.ResourceSynced: aws-controllers-k8s/runtime.
   ['.services.k8s.aws', ack],
-  // condition Ready and its reasons: GoogleCloudPlatform/k8s-config-connector; health.lua.
+  // condition Ready and its reasons: GoogleCloudPlatform/k8s-config-connector.
   ['.cnrm.cloud.google.com', configConnector],
   // condition Ready with severity: azure-service-operator conditions.
   ['.azure.com', azure],

@@ -1,5 +1,5 @@
 // Health of well-known custom kinds that a platform is made of: certificates, secrets, gateways, databases, storage, machines. Each row names the field it reads and where that is
-// promised; "health.lua" is Argo CD's table of the same kinds, with which the words were compared.
+// promised; the rows were written from what the types of those APIs say, and were not compared with another tool's table.
 import {
   byPhase,
   conditionLists,
@@ -191,7 +191,7 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'gateway.networking.k8s.io/TCPRoute': attached('parents'),
   'gateway.networking.k8s.io/TLSRoute': attached('parents'),
   'gateway.networking.k8s.io/UDPRoute': attached('parents'),
-  // conditions Ready, NotReady, ReconciliationPaused; states of a rebalance: strimzi api; health.lua.
+  // conditions Ready, NotReady, ReconciliationPaused; states of a rebalance: strimzi api.
   'kafka.strimzi.io/Kafka': strimzi,
   'kafka.strimzi.io/KafkaBridge': strimzi,
   'kafka.strimzi.io/KafkaConnect': strimzi,
