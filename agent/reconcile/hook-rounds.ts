@@ -69,7 +69,11 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   const looks = specs.map((spec) => look(work, view, spec, phase))
   let changed = false
   for (const at of looks) if (at.step.kind === 'end' || at.step.kind === 'meet') changed = settle(work, at) || changed
-  const begin = looks.filter(({ step }) => step.kind === 'begin' || step.kind === 'clear').filter((at) => isDue(work, view, at))
+  // HO1, WI1: nothing is begun; what runs is seen to its end.
+  const isShut = isTimeShut(work)
+  const begin = looks
+    .filter(({ step }) => !isShut && (step.kind === 'begin' || step.kind === 'clear'))
+    .filter((at) => isDue(work, view, at))
   for (const at of begin) if (at.step.kind === 'begin') begun(work, at)
   save(work)
   if (begin.length === 0 || isInterrupted(model, deps)) return changed
@@ -82,6 +86,8 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   await carryOut(work, [...begin.flatMap((at) => clearing(view, at)), ...first.flatMap((at) => application(work, view, at))])
   return true
 }
+
+const isTimeShut = ({ model, deps }: HookWork): boolean => deps.times.shut(model.id, deps.clock.nowMs()) !== null
 
 /** A failure or refusal of before keeps its time; a namespace of ours comes first. */
 function isDue({ model, deps }: HookWork, view: PlanView, { spec, ref }: Look): boolean {
@@ -275,7 +281,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid })
   }
   save(work)
-  await carryOut(work, steps, true)
+  if (!isTimeShut(work)) await carryOut(work, steps, true)
 }
 
 const isWaiting = (problem: Problem | undefined, nowMs: number): boolean =>
