@@ -1,10 +1,12 @@
 // Where credentials come from: the pod's ServiceAccount, or a kubeconfig with all its plugins. The only importer of @kubernetes/client-node,
-// and of its KubeConfig alone: its HTTP ignores authority and certificates on Bun, and loading it costs 20 MB, so in-cluster agents do not.
+// and of its KubeConfig alone: its HTTP ignores authority and certificates on Bun, and loading it costs 20 MB, so it is loaded only where a kubeconfig
+// is more than certificates and tokens (plain-kubeconfig.ts).
 import { readFile } from 'node:fs/promises'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
+import { readPlainKubeconfig } from './plain-kubeconfig.ts'
 
 export const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** A credential plugin may ask a cloud, but a hanging one must not hang the agent. */
@@ -56,6 +58,32 @@ async function readText(path: string): Promise<string> {
 }
 
 async function fromKubeconfig(path: string, context: string | undefined, clock: Clock): Promise<KubeCredentials> {
+  const plain = readPlainKubeconfig(path, context)
+  if (plain === null) return byKubeConfig(path, context, clock)
+  const source = `context ${plain.name} of ${path}`
+  let full: KubeCredentials | null = null
+  return {
+    source,
+    server: plain.server.replace(/\/+$/, ''),
+    ...(plain.proxyUrl === undefined ? {} : { proxyUrl: plain.proxyUrl }),
+    async read(options) {
+      const now = readPlainKubeconfig(path, plain.name)
+      // Somebody changed it into what the library has to read, or broke it, which the library tells.
+      if (now === null) {
+        full ??= await byKubeConfig(path, plain.name, clock)
+        return full.read(options)
+      }
+      full = null
+      try {
+        return now.access()
+      } catch (cause) {
+        throw configError(`${source}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+      }
+    },
+  }
+}
+
+async function byKubeConfig(path: string, context: string | undefined, clock: Clock): Promise<KubeCredentials> {
   const { KubeConfig } = await import('@kubernetes/client-node')
   const load = () => {
     const config = new KubeConfig()

@@ -55,6 +55,31 @@ describe('kubeconfig', () => {
     expect((await credentials.read()).authorization).toBe('Bearer second')
   })
 
+  test.each([
+    ['token: t', { authorization: 'Bearer t' }],
+    ['tokenFile: token.txt, token: old', { authorization: 'Bearer from a file' }],
+    ['username: ann, password: secret', { authorization: `Basic ${base64('ann:secret')}` }],
+    ['token: t, as: eve', { authorization: 'Bearer t', impersonateUser: 'eve' }],
+  ])('KA9 who it is: %s', async (user, expected) => {
+    file('token.txt', 'from a file\n')
+    const path = config('who', { user, cluster: "tls-server-name: kube.local, proxy-url: 'http://proxy:1'" })
+    const credentials = await loadKubeCredentials({ kubeconfig: path, env: {} }, deps)
+    expect(credentials.proxyUrl).toBe('http://proxy:1')
+    expect(await credentials.read()).toEqual({ tls: { serverName: 'kube.local', insecure: false }, ...expected })
+  })
+
+  test('KA9 a token that became a plugin, or a file that broke, is read for what it is now', async () => {
+    const path = config('changing', { user: 'token: first' })
+    const credentials = await loadKubeCredentials({ kubeconfig: path, env: {} }, deps)
+    file('changing', '{')
+    await expect(credentials.read()).rejects.toMatchObject({ code: 'kube_config', message: expect.stringContaining('cannot read') })
+    const answer = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of a plugin"}}'
+    config('changing', {
+      user: `exec: {apiVersion: client.authentication.k8s.io/v1, command: echo, args: ['${answer}'], interactiveMode: Never}`,
+    })
+    expect((await credentials.read()).authorization).toBe('Bearer of a plugin')
+  })
+
   test('KA9 a plugin runs once until its token is refused, is told its API version, and its failure is told', async () => {
     const plugin = file(
       'plugin.sh',
