@@ -152,12 +152,15 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   if (revision.objects.has(objectRowId(held.id, refOfName(name)))) return 'its revision names it'
   const isRemoval = revision.row.removal !== undefined
   const digestKey = `${key} ${revision.row.digest}`
-  if (!current && !confirmedHere.has(digestKey)) return 'the replica may be an older one'
+  // A person looked at the very list.
+  const saidYes = confirmedHere.has(digestKey)
+  if (!current && !saidYes) return 'the replica may be an older one'
   for (const [other, entry] of scene.inForce) {
     if (other === key || !entry.revision || entry.revision.row.removal !== undefined || replica.get(other) === undefined) continue
+    if (saidYes && replica.get(other) === 'incomplete') continue
     if (entry.revision.objects.has(objectRowId(entry.id, refOfName(name)))) return `${other} names it`
   }
-  if (isWantedSince(world, name, droppedAt(world, key, name, held.commit)))
+  if (!saidYes && isWantedSince(world, name, droppedAt(world, key, name, held.commit)))
     return 'it moved: since the commit that its service is at, some service has wanted it'
   const annotations = object.metadata.annotations
   if (keepsFrom(isRemoval ? 'removal' : 'prune', keepMark(annotations))) return 'a keep mark is on it'
