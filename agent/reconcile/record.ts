@@ -1,7 +1,8 @@
 // Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
 // it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
 import { deletionText } from '../../shared/kube/deletion.ts'
-import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
+import { otherOwner, takeoverWarning } from '../../shared/kube/foreign-owners.ts'
+import { type K8sObject, type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
@@ -117,6 +118,7 @@ export class Recorder {
       })
     }
     if (why === 'changed') model.progressingSinceMs.delete(key)
+    if (why === 'new') this.#tellTakeover(step, object)
     if (why === 'drift') {
       this.drift(key, 'healed')
       const note = model.notes.get(key)
@@ -142,6 +144,13 @@ export class Recorder {
     model.problems.set(key, { kind: 'owned', owner: refText(ref), going: deletionText(object) ?? '', attempt, retryAtMs })
     model.contacts.delete(key)
     model.touched.add(key)
+  }
+
+  /** RC3: the other tool's mark stays, because its fields are not ours to delete; what that means is said once. */
+  #tellTakeover({ key, ref, doc }: StepOf<'apply'>, object: K8sObject): void {
+    const warning = takeoverWarning(object.metadata, ref)
+    if (warning === null || otherOwner((JSON.parse(doc) as K8sObject).metadata, ref) === otherOwner(object.metadata, ref)) return
+    this.#emit('Warning', 'TakenOver', `${refText(ref)} was taken over; ${warning}`, key)
   }
 
   #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
