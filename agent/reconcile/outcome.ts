@@ -86,7 +86,7 @@ const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
     next: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
   },
   invalid: { reason: 'Invalid', next: 'correct the manifest' },
-  webhook: { reason: 'WebhookUnavailable', next: 'it is tried again when the webhook answers' },
+  webhook: { reason: 'WebhookUnavailable', next: 'start the webhook’s backend, or take its configuration away; it is tried again' },
 }
 
 export function describeProblem(problem: Problem): { reason: string; message: string } {

@@ -141,7 +141,8 @@ function parse(doc: string): K8sObject | null {
 }
 
 export function unservedText(apiVersion: string, kind: string, lookup: Exclude<KindLookup, { kind: 'served' }>): string {
-  if (lookup.kind === 'stale') return `the API of ${apiVersion} does not answer; it is applied as soon as it does`
+  if (lookup.kind === 'stale')
+    return `the API of ${apiVersion} does not answer; start its server, or delete its APIService; it is applied as soon as it answers`
   const [preferred] = lookup.versions
   if (preferred === undefined)
     return `no API of this cluster serves ${kind} of ${apiVersion}; it is applied as soon as one does (a CRD, an operator)`

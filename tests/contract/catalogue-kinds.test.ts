@@ -117,7 +117,7 @@ test('KA11 RC5 RC23 an APIService without a backend: its kind is unknown and sai
   const agent = await site.agent('stale')
   agent.start()
   agent.desire([configMap('stale-a'), configMap('stale-d', { a: '1' }, 'dying'), boat('dead.example', 'ghost')])
-  await agent.says(/Boat default\/ghost: .*dead\.example.*/)
+  await agent.says(/Boat default\/ghost: the API of dead\.example\/v1 does not answer; start its server, or delete its APIService/)
   expect((await site.live('configmap', 'stale-d', 'dying'))?.['data']).toEqual({ a: '1' })
 
   // Somebody deletes a namespace of the service meanwhile: it hangs for as long as discovery is not whole.

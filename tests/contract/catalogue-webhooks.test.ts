@@ -88,7 +88,7 @@ test.each(['is down', 'hangs'] as const)(
     else await webhook.close()
     agent.desire([configMap(`${name}-a`, { a: '2' }), held(`${name}-s`, 'djI=')])
     await agent.says(
-      /Secret default\/.*-s: .*failed calling webhook "guard.example.com".*; it is tried again when the webhook answers/,
+      /Secret default\/.*-s: .*failed calling webhook "guard.example.com".*; start the webhook’s backend, or take its configuration away; it is tried again/,
       'WebhookUnavailable',
     )
     expect((await site.live('configmap', `${name}-a`))?.['data']).toEqual({ a: '2' })
@@ -156,7 +156,7 @@ test('RC5 IV5 a conversion webhook is dead: its kind is unknown and not absent, 
   await webhook.close()
   agent.desire([configMap('boats-a', { a: '2' }), boat('skiff', 4)])
   await agent.says(
-    /Boat default\/skiff: conversion webhook for sea.example.* failed.*; it is tried again when the webhook answers/,
+    /Boat default\/skiff: conversion webhook for sea.example.* failed.*; start the webhook’s backend, or take its configuration away; it is tried again/,
     'WebhookUnavailable',
   )
   // The API server's cache goes on, since nothing in it has to be converted; one that starts cannot fill it.

@@ -18,7 +18,7 @@ const FAILURES: Record<ApiFailure['kind'], string> = {
   conflict: 'let the other manager go, or set sync.force; it is tried again',
   immutable: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
   invalid: 'correct the manifest',
-  webhook: 'it is tried again when the webhook answers',
+  webhook: 'start the webhook’s backend, or take its configuration away; it is tried again',
 }
 const failure = (kind: ApiFailure['kind']): ApiFailure => ({ kind, status: 0, reason: 'Why', message: 'in the server’s words' })
 const failed = (kind: ApiFailure['kind']): Problem => ({ kind: 'failed', failure: failure(kind), attempt: 0, retryAtMs: null, sent: null })
@@ -34,7 +34,10 @@ test.each(Object.entries(FAILURES) as Array<[ApiFailure['kind'], string]>)('HE10
 const again = { attempt: 0, retryAtMs: 0 }
 const PROBLEMS: Record<Exclude<Problem['kind'], 'failed' | 'gated' | 'waiting' | 'unreadable'>, Array<[Problem, string]>> = {
   unserved: [
-    [{ kind: 'unserved', message: unservedText('a/v1', 'B', { kind: 'stale' }), ...again }, 'it is applied as soon as it does'],
+    [
+      { kind: 'unserved', message: unservedText('a/v1', 'B', { kind: 'stale' }), ...again },
+      'start its server, or delete its APIService; it is applied as soon as it answers',
+    ],
     [
       { kind: 'unserved', message: unservedText('a/v1', 'B', { kind: 'unserved', versions: [] }), ...again },
       'it is applied as soon as one does',
