@@ -63,7 +63,7 @@ export function carryOutOrder(order: EdgeOrder, deps: EdgeDeps): EdgeAnswer {
 function setHold(service: string | null, hold: Hold | null, by: string, { holds, turn, services }: EdgeDeps): EdgeAnswer {
   holds.set(service === null ? null : parseServiceKey(service), hold)
   const whole = service ?? 'the whole cluster'
-  const message = hold === null ? `${whole} goes on, by ${by}` : `${whole} is ${holdText(hold)}`
+  const message = hold === null ? `${whole} goes on, by ${by}` : `${whole} is ${holdText({ ...hold, scope: service ?? '--all' })}`
   turn.emit({ type: 'Normal', reason: hold === null ? 'Released' : 'Held', message, ...(service === null ? {} : { service }) })
   turn.flushReports()
   for (const key of service === null ? services().map(serviceKey) : [service]) turn.wake(key)
@@ -92,4 +92,11 @@ function confirm(
 /** The digest whose prune a person confirmed at the site, also before a restart. */
 export function confirmedAtSite({ id }: ServiceModel, { state }: Pick<TurnDeps, 'state'>): string | null {
   return confirmSchema.safeParse(state.facts(id, CONFIRM_FACT).get(CONFIRM_FACT)).data?.digest ?? null
+}
+
+/** EC1: of the list that was shown. The same revision may come back later with another list. */
+export function forgetConfirmation(model: ServiceModel, state: TurnDeps['state'], digest: string): void {
+  const confirmed = confirmedAtSite(model, { state })
+  if (model.confirmedHere !== digest) model.confirmedHere = null
+  if (confirmed !== null && confirmed !== digest) state.setFacts(model.id, new Map([[CONFIRM_FACT, null]]))
 }

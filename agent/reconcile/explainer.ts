@@ -25,6 +25,8 @@ interface Explained {
   atMs: number
   /** '': its Pods say nothing. Null: being asked. */
   text: string | null
+  /** What they said before they were asked. */
+  before: string
 }
 
 export interface ExplainerOptions {
@@ -70,9 +72,16 @@ export class Explainer {
   say(model: ServiceModel, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus {
     const explained = this.#known.get(`${model.key}/${key}`)
     if (explained === undefined || status.sync !== 'Synced' || explained.text === '') return status
-    if (explained.text !== null) return { ...status, message: `${status.message}; ${explained.text}` }
-    const stays = previous?.reason === status.reason && previous.message.startsWith(`${status.message}; `)
+    const said = status.message.replace(/\.$/, '')
+    if (explained.text !== null) return { ...status, message: `${said}; ${explained.text}` }
+    const stays = previous?.reason === status.reason && previous.message.startsWith(`${said}; `)
     return stays ? { ...status, message: previous.message } : status
+  }
+
+  /** What the Pods of a workload said last; '': nothing, or nobody asked. */
+  explanation(service: string, key: string): string {
+    const explained = this.#known.get(`${service}/${key}`)
+    return explained === undefined ? '' : (explained.text ?? explained.before)
   }
 
   #consider(model: ServiceModel, deps: TurnDeps, key: string, nowMs: number): void {
@@ -99,7 +108,7 @@ export class Explainer {
         return
       }
     }
-    this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null })
+    this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null, before: known?.text ?? '' })
     const asking = this.#explain(model, deps, key).catch((error: unknown) => {
       deps.log.error('workload could not be explained', { service: model.key, object: key, error: describeError(error) })
       return ''

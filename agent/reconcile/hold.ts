@@ -13,6 +13,8 @@ export const holdSchema = z.object({
   untilMs: z.number().int().optional(),
 })
 export type Hold = z.infer<typeof holdSchema>
+/** `scope`: what `skerry-agent unhold` is given to lift it. */
+export type ActiveHold = Hold & { scope: string }
 
 /** Names hold no star: facts that belong to no service but to all. */
 const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }
@@ -27,9 +29,12 @@ export class Holds {
   }
 
   /** Of the service or of the whole cluster; of both, the one that lasts longer. */
-  of(id: ServiceId, nowMs: number): Hold | null {
-    const holds = [this.#read(id), this.#read(WHOLE_CLUSTER)].filter((hold) => hold !== null && nowMs < endOf(hold))
-    return holds.sort((a, b) => endOf(b ?? null) - endOf(a ?? null))[0] ?? null
+  of(id: ServiceId, nowMs: number): ActiveHold | null {
+    const own = this.#read(id)
+    const whole = this.#read(WHOLE_CLUSTER)
+    const longer = own === null || endOf(whole) > endOf(own) ? whole : own
+    const hold = longer !== null && nowMs < endOf(longer) ? longer : null
+    return hold === null ? null : { ...hold, scope: hold === own ? serviceKey(id) : '--all' }
   }
 
   /** `id` null: the whole cluster. `hold` null: lifted. */
@@ -54,14 +59,14 @@ export class Holds {
   }
 }
 
-const endOf = (hold: Hold | null): number => hold?.untilMs ?? Number.POSITIVE_INFINITY
+const endOf = (hold: Hold | null): number => (hold === null ? Number.NEGATIVE_INFINITY : (hold.untilMs ?? Number.POSITIVE_INFINITY))
 
 const minuteText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16)}Z`
 
 /** The same text for as long as the hold is the same. */
-export function holdText({ by, why, sinceMs, untilMs }: Hold): string {
+export function holdText({ by, why, sinceMs, untilMs, scope }: ActiveHold): string {
   const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
-  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold\` lets it go on`
+  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` lets it go on`
 }
 
-export const heldGate = (hold: Hold): Closed => closed('Held', holdText(hold))
+export const heldGate = (hold: ActiveHold): Closed => closed('Held', holdText(hold))

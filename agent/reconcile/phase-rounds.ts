@@ -141,7 +141,7 @@ function unappliedOf(model: ServiceModel, deps: TurnDeps, { key, ref, sent }: Wa
   if (problem === undefined && !model.dirty.has(key)) return null
   const said = problem === undefined || problem.kind === 'gated' ? '' : describeProblem(problem).message
   const failed = problem?.kind === 'failed' && problem.retryAtMs === null ? said : null
-  return { ref, lacks: 'applied', sinceMs: sinceOf(model, deps, key), failed, detail: said }
+  return { ref, lacks: 'applied', sinceMs: sinceOf(model, deps, key), failed, detail: failed === null ? said : '' }
 }
 
 function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted, deadlineMs: number): Wait | null {
@@ -163,7 +163,8 @@ function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted
   if (word === 'Healthy' || word === 'Suspended') return null
   const sinceMs = model.progressingSinceMs.get(key)
   const isLate = word === 'Progressing' && sinceMs !== undefined && nowIsPast(deps, sinceMs + deadlineMs) && hasDeadline(ref)
-  return wait(word === 'Degraded' || isLate ? message || reason : null, message || reason)
+  const said = message || reason
+  return word === 'Degraded' || isLate ? wait(said, deps.explainer.explanation(model.key, key)) : wait(null, said)
 }
 
 const nowIsPast = ({ clock }: TurnDeps, atMs: number): boolean => clock.nowMs() >= atMs

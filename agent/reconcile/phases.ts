@@ -13,7 +13,7 @@ export interface Wait {
   sinceMs: number
   /** Why it will not get there by itself; null: it may. */
   failed: string | null
-  /** For the service's own row: what is known beyond that. */
+  /** For the service's own row: what is known beyond that; '' after a failure that says it all. */
   detail: string
 }
 
@@ -148,7 +148,7 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
     return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
   }
   if (failed !== null)
-    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed}; correct it in Git, this goes on when it is ${lacks}`
+    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; correct it in Git, this goes on when it is ${lacks}`
   return `it waits for ${what} to be ${lacks}, since ${timeText(sinceMs)}`
 }
 
@@ -186,15 +186,14 @@ export interface PhaseWords {
 /** For the service's own row: null when order holds nothing back. */
 export function phaseWords(position: Position | null): PhaseWords | null {
   if (position === null || position.waitsFor === null || position.phase === 'done') return null
-  const { phase, wave, waitsFor, applied, hookFailed } = position
+  const { phase, waitsFor, applied, hookFailed } = position
   // Everything is applied and something is not healthy: that speaks for itself.
   if (phase === 'sync' && applied) return null
-  const where = phase === 'sync' ? `sync, wave ${wave}` : phase
-  const detail = waitsFor.detail === '' || waitsFor.failed !== null ? '' : ` (${waitsFor.detail})`
+  const detail = waitsFor.detail === '' ? '' : ` (${waitsFor.detail})`
   const isHook = waitsFor.lacks === 'finished'
   return {
     reason: hookFailed ? HOOK_FAILED : isHook ? WAITING_FOR_HOOK : WAITING_FOR_WAVE,
-    message: `${where}: ${waitText(position)}${detail}`,
+    message: `${waitText(position)}${detail}`,
     holdsBack: phase !== 'post-sync',
     failed: hookFailed,
   }

@@ -4,7 +4,7 @@ import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
-import { holdText } from './hold.ts'
+import { holdSchema, holdText } from './hold.ts'
 import { leftAlone } from './left-alone.ts'
 import { leftText } from './left-text.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
@@ -179,7 +179,7 @@ function serviceFacts(model: ServiceModel): ServiceFacts | null {
     objects,
     phase: phaseWords(model.hooks.position),
     leaving: model.pruneWhy === null ? null : { count: model.leaving().length, why: model.pruneWhy, overdue: model.pruneOverdue },
-    hold: model.hold === null ? null : { text: holdText(model.hold), hold: model.hold },
+    hold: model.hold === null ? null : { text: holdText(model.hold), hold: holdSchema.parse(model.hold) },
     refusal: model.refusal,
     held: model.held,
     received: model.received,

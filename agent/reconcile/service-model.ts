@@ -13,7 +13,7 @@ import type { Contest } from './contest.ts'
 import type { DriftNote } from './drift.ts'
 import type { Closed } from './gates.ts'
 import { heldWanted } from './held-wanted.ts'
-import type { Hold } from './hold.ts'
+import type { ActiveHold } from './hold.ts'
 import { HookBook, type HookSpec } from './hooks.ts'
 import { namespaceContext } from './own-namespace.ts'
 import { isOrderReason } from './phases.ts'
@@ -73,7 +73,7 @@ export class ServiceModel {
   /** The digest whose prune a person confirmed at the site since this process began. */
   confirmedHere: string | null = null
   /** A person's word at the site that nothing is changed for now. */
-  hold: Hold | null = null
+  hold: ActiveHold | null = null
   /** `atMs` of the removal order that was carried out, and of the one for which every kind was looked at. */
   removedOrderMs: number | null = null
   recalledOrderMs: number | null = null

@@ -1,7 +1,7 @@
 // Holds and windows as gates of a service: what they shut now, and when that ends by itself.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Closed, closed, type Gate } from './gates.ts'
-import { type Hold, type Holds, heldGate } from './hold.ts'
+import { type ActiveHold, type Holds, heldGate } from './hold.ts'
 import { type ChangeWindow, judgeWindows, type WindowVerdict } from './windows.ts'
 
 /** What is corrected while changes are shut: what is gone is put back, what people changed stays as they left it. */
@@ -33,7 +33,7 @@ export class TimeGates {
     this.#windowsOf = windowsOf
   }
 
-  hold(id: ServiceId, nowMs: number): Hold | null {
+  hold(id: ServiceId, nowMs: number): ActiveHold | null {
     return this.#holds.of(id, nowMs)
   }
 

@@ -11,10 +11,11 @@ const STEPS: Readonly<Record<string, (place: Place) => string>> = {
     `Nothing, if the service that it waits for is on its way: it goes on by itself. Else mend that one; \`skerry describe service ${service} -p ${project}\` shows its dependencies.`,
   ManualSync: ({ project, service, cluster }) =>
     `\`skerry sync ${service} -p ${project} --cluster ${cluster}\` shows what it would change there and asks.`,
-  WaitingForWave: () => 'Nothing yet: it goes on by itself when the wave before is healthy.',
+  WaitingForWave: () =>
+    'Nothing, while the object that it waits for is on its way: it goes on by itself. If that one failed, correct it in Git.',
   WaitingForHook: () => 'Nothing yet: it goes on by itself when the hook has ended.',
   HookFailed: () => 'Look at the log of the hook in the cluster, correct it and commit: a new revision runs it again.',
-  Held: ({ cluster }) => `Nothing, if it is meant to be held; else \`skerry-agent unhold\` in ${cluster} lets it go on.`,
+  Held: ({ cluster }) => `Nothing, if it is meant to be held; else the command that the message names lets it go on, at ${cluster}.`,
   OutsideWindow: () => 'Nothing: it goes on by itself when its window opens.',
   RevisionIncomplete: () => 'Upgrade the agent if the message says so; else nothing: the rest of it is on its way.',
 }

@@ -124,7 +124,7 @@ describe('position', () => {
     expect(phaseWords(position([PRE], { pre: 'failed' }, { 0: NEW }))).toEqual({
       reason: 'HookFailed',
       message:
-        'pre-sync: the pre-sync hook Job default/pre failed at 1970-01-01T00:00:00Z: said; correct it and commit, a new revision runs it again',
+        'the pre-sync hook Job default/pre failed at 1970-01-01T00:00:00Z: said; correct it and commit, a new revision runs it again',
       holdsBack: true,
       failed: true,
     })

@@ -15,7 +15,7 @@ test('OR3, OR4 a wave waits for the health of the one before, and says for whom'
   expect(kit.object(configMapKey('last'))).toMatchObject({ sync: 'OutOfSync', reason: 'WaitingForWave' })
   expect(kit.object(configMapKey('last'))?.message).toMatch(/^it waits for wave -1: Deployment default\/db to be healthy, since 20/)
   expect(kit.service()).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'WaitingForWave' })
-  expect(kit.service()?.message).toStartWith('sync, wave -1: it waits for wave -1: Deployment default/db')
+  expect(kit.service()?.message).toStartWith('it waits for wave -1: Deployment default/db')
   expect(kit.service()?.applied).toBeUndefined()
   ready(cluster, 'db')
   await settle()
