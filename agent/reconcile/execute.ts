@@ -103,12 +103,14 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
   await Promise.all(Array.from({ length: Math.min(gate.limit(), steps.length) }, worker))
 }
 
-/** Up to this many single GETs cost less than a list of a namespace that may be full of other people's objects. */
-const INSPECT_GETS_MAX = 3
+/** More objects than this that are there already are looked at by one list: a service that comes from another tool. */
+const LOOKS_MAX = 20
 
 async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, signal }: ExecuteDeps): Promise<StepResult> {
   const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent' }]))
-  if (step.refs.length > INSPECT_GETS_MAX) {
+  const asked = await firstContacts.maybeThere(step.resource, step.refs)
+  if (asked.kind === 'failed') return { kind: 'failed', step, failure: asked.failure }
+  if (asked.refs.length > LOOKS_MAX) {
     const { namespace } = step.ref
     // Only what was asked for is kept.
     const failure = await listOnce(cluster, step.resource, { signal, ...(namespace === '' ? {} : { namespace }) }, (object, isThere) => {
@@ -117,8 +119,6 @@ async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, signal
     })
     return failure === null ? { kind: 'inspected', step, contacts } : { kind: 'failed', step, failure }
   }
-  const asked = await firstContacts.maybeThere(step.resource, step.refs)
-  if (asked.kind === 'failed') return { kind: 'failed', step, failure: asked.failure }
   for (const ref of asked.refs) {
     const answer = await cluster.get(step.resource, ref)
     if (answer.kind === 'failed') return { kind: 'failed', step, failure: answer.failure }

@@ -5,8 +5,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
 
-/** Questions about one kind in one namespace, within `FRESH_MS`, that are answered one by one. */
+/** Questions about one kind in one namespace, within `FRESH_MS`, that are answered one by one… */
 export const GETS_MAX = 20
+/** …and as many of one service at once: single GETs cost less than a list of a namespace that may be full of other people's objects. */
+const GETS_AT_ONCE_MAX = 3
 /** RC19: how old a list of names may be; who makes an object of that name by then is met by the apply itself. */
 export const FRESH_MS = 5_000
 
@@ -35,7 +37,7 @@ export class FirstContacts {
     if (first === undefined) return { kind: 'refs', refs }
     const place = this.#placeOf(resource, first.namespace)
     place.asked += refs.length
-    if (place.asked <= GETS_MAX) return { kind: 'refs', refs }
+    if (place.names === null && place.asked <= GETS_MAX && refs.length <= GETS_AT_ONCE_MAX) return { kind: 'refs', refs }
     place.names ??= this.#list(resource, first.namespace)
     const answer = await place.names
     if (answer.kind === 'failed') {
