@@ -118,13 +118,15 @@ function judgeLeaving(
   if (live.uid !== '' && uidsInForce().has(live.uid)) return forget
   const appliedByUs = appliedDoc !== null && uid === live.uid
   if (live.owner.kind === 'none' ? !appliedByUs : !isOurs(view, live) && !(live.owner.kind === 'other' && appliedByUs)) return forget
+  // Also what is on its way out already: nobody is asked about the rest because of it.
+  if (live.pruneAllowed === true) allowed.add(refKey(ref))
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
   const before = view.problems.get(key)
   if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
   const applied = appliedByUs ? marksOf(appliedDoc) : null
   if (orphan || (key !== namespaceGoes && isKept(live, applied, ref, removal)))
     return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
-  if (live.pruneAllowed === true || allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
+  if (allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
 }
 

@@ -4,6 +4,7 @@ import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { rememberActing } from './acting.ts'
+import { forgetConfirmation } from './edge-orders.ts'
 import { isOurs } from './plan.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
@@ -18,7 +19,7 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
   switch (read.kind) {
     case 'absent':
       model.reading = { kind: 'absent' }
-      deps.dependents.set(model.key, [])
+      dependsOn(model, deps, [])
       markRead(model, deps)
       return
     case 'incomplete':
@@ -33,9 +34,10 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       const context = { clusterId, find: kinds.find.bind(kinds) }
       model.take(read.revision, context)
       rememberActing(model, deps.state)
+      forgetConfirmation(model, deps.state, row.digest)
       const seen = deps.revisionsSeen()
       await deps.healthChoices.follow(model, deps)
-      deps.dependents.set(model.key, dependencyKeys(model.id.project, row.dependsOn))
+      dependsOn(model, deps, dependencyKeys(model.id.project, row.dependsOn))
       // What came while its health rules were compiled is read next.
       if (deps.revisionsSeen() === seen) markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
@@ -56,6 +58,11 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       })
     }
   }
+}
+
+/** DE4 */
+function dependsOn({ key }: ServiceModel, { dependents, wake }: TurnDeps, dependencies: readonly string[]): void {
+  for (const free of dependents.set(key, dependencies)) wake(free)
 }
 
 /** Not before it succeeded: while a revision is only half read, nobody prunes. */

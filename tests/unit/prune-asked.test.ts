@@ -1,0 +1,56 @@
+// What a person's yes and an annotation's word let be deleted, and how long they last.
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { namespace, namespaceRef, setup, stopAll } from '../support/reconcile-fixtures.ts'
+import { configMap } from '../support/reconcile-kit.ts'
+
+afterEach(stopAll)
+
+const MINUTE = 60_000
+const maps = (count: number) => Array.from({ length: count }, (_, i) => configMap(`m${i}`))
+const allowed = (object: K8sObject): K8sObject => ({
+  ...object,
+  metadata: { ...object.metadata, annotations: { 'skerry.dev/prune': 'allowed' } },
+})
+
+describe('a confirmation at the site', () => {
+  test.each([[false], [true]])(
+    'EC1 is of the list that was shown, not of a later one of the same revision (restart: %p)',
+    async (restarts) => {
+      const { kit, cluster, run, settle, clock } = setup()
+      const left = () => cluster.objects().filter(({ metadata }) => /^m\d+$/.test(metadata.name ?? '')).length
+      kit.desire(maps(8))
+      await run()
+      const digest = kit.desire(maps(1))
+      await settle()
+      kit.reconciler.order({ kind: 'confirm', service: 'web/shop', digest, by: 'ola' })
+      await settle()
+      expect(left()).toBe(1)
+      kit.desire(maps(30))
+      await settle()
+      if (restarts) {
+        await kit.stop()
+        kit.start()
+        await settle()
+      }
+      kit.desire(maps(1))
+      await clock.advance(MINUTE)
+      expect(left()).toBe(30)
+      expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+    },
+  )
+})
+
+describe('what an annotation allows', () => {
+  test('PR3 is not asked about while it goes', async () => {
+    const { kit, cluster, run, clock } = setup()
+    const held = (object: K8sObject) => ({ ...object, metadata: { ...object.metadata, finalizers: ['example.com/hold'] } })
+    kit.desire([allowed(held(namespace('one'))), configMap('a')])
+    await run()
+    kit.desire([configMap('a')])
+    await clock.advance(MINUTE)
+    expect(cluster.object(namespaceRef('one'))?.metadata.deletionTimestamp).toBeDefined()
+    expect(kit.service()?.reason).not.toBe('PruneRefused')
+    expect(kit.events().map(({ reason }) => reason)).not.toContain('PruneRefused')
+  })
+})
