@@ -18,10 +18,13 @@ export class Dependents {
   /** What was last told of a service on which others depend. */
   readonly #told = new Map<string, string>()
 
-  /** What `key` depends on now. */
-  set(key: string, dependencies: readonly string[]): void {
+  /** What `key` depends on now. Who waited for it to go, and has nothing to do with it any more, comes back: nobody else would tell. */
+  set(key: string, dependencies: readonly string[]): string[] {
     this.#waits.delete(key) // it looks again
+    const free: string[] = []
     for (const dependency of this.dependenciesOf(key)) {
+      const wait = this.#waits.get(dependency)
+      if (wait?.kind === 'gone' && wait.on.has(key) && !dependencies.includes(dependency)) free.push(dependency)
       const dependents = this.#dependents.get(dependency)
       dependents?.delete(key)
       if (dependents?.size !== 0) continue
@@ -35,6 +38,7 @@ export class Dependents {
       if (dependents === undefined) this.#dependents.set(dependency, new Set([key]))
       else dependents.add(key)
     }
+    return free
   }
 
   readonly dependenciesOf = (key: string): readonly string[] => this.#dependencies.get(key) ?? NONE
