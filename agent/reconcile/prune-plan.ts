@@ -1,6 +1,6 @@
 // What to do with objects that the revision no longer names. Pure; the guard looks at all of it before any step is carried out.
 import { otherOwner } from '../../shared/kube/foreign-owners.ts'
-import { allowsPrune, keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
+import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../shared/kube/object.ts'
 import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../shared/kube/order.ts'
 import { waveOfDocument } from '../../shared/kube/waves.ts'
@@ -124,8 +124,8 @@ function judgeLeaving(
   const before = view.problems.get(key)
   if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
   const applied = appliedByUs ? marksOf(appliedDoc) : null
-  if (orphan || (key !== namespaceGoes && isKept(live, applied, ref, removal)))
-    return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
+  const kept = key === namespaceGoes ? isKeptByOthers(live.keep) || hasOtherMark(live, applied, ref) : isKept(live, applied, ref, removal)
+  if (orphan || kept) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
   if (allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
 }
@@ -135,8 +135,10 @@ type Marks = Pick<K8sObject['metadata'], 'labels' | 'annotations'>
 const marksOf = (doc: string): Marks => (JSON.parse(doc) as K8sObject).metadata
 
 /** IV4: by what it says itself, by what the manifest said that was applied last, or because another tool has put its mark on it. */
-function isKept({ keep, otherMark }: LiveObject, applied: Marks | null, ref: ObjectRef, removal: boolean): boolean {
+function isKept(live: LiveObject, applied: Marks | null, ref: ObjectRef, removal: boolean): boolean {
   const deed = removal ? 'removal' : 'prune'
-  if (keepsFrom(deed, keep) || keepsFrom(deed, keepMark(applied?.annotations))) return true
-  return otherMark !== undefined && (applied === null || otherOwner(applied, ref) !== otherMark)
+  return keepsFrom(deed, live.keep) || keepsFrom(deed, keepMark(applied?.annotations)) || hasOtherMark(live, applied, ref)
 }
+
+const hasOtherMark = ({ otherMark }: LiveObject, applied: Marks | null, ref: ObjectRef): boolean =>
+  otherMark !== undefined && (applied === null || otherOwner(applied, ref) !== otherMark)

@@ -14,8 +14,8 @@ export const PRUNE_ANNOTATION = 'skerry.dev/prune'
 const hasOption = (option: string) => (value: string) => parseSyncOptions(value).has(option)
 const is = (wanted: string) => (value: string) => value === wanted
 
+/** Of others. */
 const KEEP_MARKS: ReadonlyArray<readonly [key: string, matches: (value: string) => boolean, deed?: Deed]> = [
-  [PRUNE_ANNOTATION, is('disabled')],
   [ARGO_OPTIONS, hasOption('prune=false')],
   [PLURAL_OPTIONS, hasOption('prune=false')],
   ['kustomize.toolkit.fluxcd.io/prune', is('disabled')],
@@ -26,18 +26,25 @@ const KEEP_MARKS: ReadonlyArray<readonly [key: string, matches: (value: string) 
   [PLURAL_OPTIONS, hasOption('delete=false'), 'removal'],
 ]
 
+const OURS_AND_MORE = `${PRUNE_ANNOTATION} and another annotation`
 /** One of the texts of the table, so that it costs no memory for each object. */
 const KEPT_IN_REMOVAL = ' (when the service is removed)'
 
 /** The key of the first annotation that keeps an object from being deleted, or null. Argo's `Delete=false` speaks of removals alone; see `keepsFrom`. */
 export function keepMark(annotations: Annotations | undefined): string | null {
   if (annotations === undefined) return null
+  const isOurs = annotations[PRUNE_ANNOTATION] === 'disabled'
   for (const [key, matches, deed] of KEEP_MARKS) {
     const value = annotations[key]
-    if (value !== undefined && matches(value)) return deed === 'removal' ? key + KEPT_IN_REMOVAL : key
+    if (value === undefined || !matches(value)) continue
+    if (isOurs) return OURS_AND_MORE
+    return deed === 'removal' ? key + KEPT_IN_REMOVAL : key
   }
-  return null
+  return isOurs ? PRUNE_ANNOTATION : null
 }
+
+/** The namespace that we make for a service says by itself that it is kept: is there anybody else's word? */
+export const isKeptByOthers = (mark: string | null): boolean => mark !== null && mark !== PRUNE_ANNOTATION
 
 export const keepsFrom = (deed: Deed, mark: string | null): boolean =>
   mark !== null && (deed === 'removal' || !mark.endsWith(KEPT_IN_REMOVAL))

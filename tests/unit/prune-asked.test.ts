@@ -41,6 +41,27 @@ describe('a confirmation at the site', () => {
   )
 })
 
+describe('the namespace of a service', () => {
+  test.each([
+    ['a keep mark', { 'helm.sh/resource-policy': 'keep' }],
+    ['a keep mark for removals', { 'argocd.argoproj.io/sync-options': 'Delete=false' }],
+    ['another tool’s mark', { 'argocd.argoproj.io/tracking-id': 'x:/Namespace:mine/mine' }],
+  ])('NS2 IV4 stays when %s is on it', async (_, annotations) => {
+    const { kit, cluster, run, settle } = setup()
+    const options = { namespace: 'mine', sync: { deleteNamespace: true } }
+    kit.desire([configMap('a', {}, 'mine')], options)
+    await run()
+    cluster.editAs('kubectl-annotate', namespaceRef('mine'), ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, ...annotations }
+    })
+    await settle()
+    kit.remove('prune', undefined, 1, options)
+    await settle()
+    expect(kit.service()?.reason).toBe('Removed')
+    expect(cluster.object(namespaceRef('mine'))).not.toBeNull()
+  })
+})
+
 describe('what an annotation allows', () => {
   test('PR3 is not asked about while it goes', async () => {
     const { kit, cluster, run, clock } = setup()
