@@ -72,7 +72,7 @@ function scopeOf(name: string | undefined, { all = false }: Flags): string | nul
 function lengthMs(text: string): number {
   if (!durationSchema.safeParse(text).success)
     throw new AppError('bad_options', { doing: 'read --for', detail: 'expected a whole number with ms, s, m, h or d, such as 8h' })
-  return durationMs(text)
+  return Math.min(durationMs(text), Number.MAX_SAFE_INTEGER / 2) // so that the agent can say what is wrong with more than that
 }
 
 async function order(order: EdgeOrder, { data }: Flags, { out }: EdgeIo): Promise<void> {

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'
-import { type Hold, type Holds, holdText } from './hold.ts'
+import { type Hold, type Holds, holdText, LAST_UNTIL_MS } from './hold.ts'
 import type { ServiceModel } from './service-model.ts'
 import type { TurnDeps } from './turn-deps.ts'
 
@@ -51,6 +51,8 @@ export function carryOutOrder(order: EdgeOrder, deps: EdgeDeps): EdgeAnswer {
       const { by: who, why, untilMs } = order
       const nowMs = deps.turn.clock.nowMs()
       if (untilMs !== undefined && untilMs <= nowMs) return { kind: 'refused', message: 'the hold would be over already' }
+      if (untilMs !== undefined && untilMs > LAST_UNTIL_MS)
+        return { kind: 'refused', message: 'no clock knows the end of that hold; without an end it lasts until somebody lifts it' }
       return setHold(order.service, { by: who, why, sinceMs: nowMs, ...(untilMs === undefined ? {} : { untilMs }) }, who, deps)
     }
     case 'unhold':

@@ -61,7 +61,10 @@ export class Holds {
 
 const endOf = (hold: Hold | null): number => (hold === null ? Number.NEGATIVE_INFINITY : (hold.untilMs ?? Number.POSITIVE_INFINITY))
 
-const minuteText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16)}Z`
+/** The last that has a name of four digits: what cannot be said cannot be held until. */
+export const LAST_UNTIL_MS = 253_402_300_799_999
+
+const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_MS)).toISOString().slice(0, 16)}Z`
 
 /** The same text for as long as the hold is the same. */
 export function holdText({ by, why, sinceMs, untilMs, scope }: ActiveHold): string {

@@ -10,6 +10,7 @@ import { objectStatusSchema } from '../../shared/model/status.ts'
 import { type HookWork, runHooks, save, tidyHooks } from './hook-rounds.ts'
 import { runIdOf } from './hook-run.ts'
 import type { HookSpec } from './hooks.ts'
+import { isKeptAsMade } from './left-alone.ts'
 import { describeProblem } from './outcome.ts'
 import {
   finishedPosition,
@@ -127,12 +128,18 @@ function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState>
   }
   for (const wanted of model.wanted.values()) {
     if (wanted.onlyIfAbsent) continue
-    add(wanted.wave ?? 0, unappliedOf(model, deps, wanted) ?? unhealthyOf(model, deps, view, wanted, deadlineMs))
+    const unapplied = unappliedOf(model, deps, wanted)
+    if (isKeptAsMade(wanted)) add(wanted.wave ?? 0, isTried(model, wanted) ? null : unapplied)
+    else add(wanted.wave ?? 0, unapplied ?? unhealthyOf(model, deps, view, wanted, deadlineMs))
   }
   return waves
 }
 
 const firstOf = (a: Wait | null, b: Wait): Wait => (a === null || compareApply(b.ref, a.ref) < 0 ? b : a)
+
+const BEFORE_A_TRY: readonly unknown[] = [undefined, 'gated', 'unknown', 'waiting']
+/** AO6: what came of it is nothing to wait for. */
+const isTried = ({ problems }: ServiceModel, { key }: Wanted): boolean => !BEFORE_A_TRY.includes(problems.get(key)?.kind)
 
 /** What has no problem and is not looked at any more is as it shall be. */
 function unappliedOf(model: ServiceModel, deps: TurnDeps, { key, ref, sent }: Wanted): Wait | null {

@@ -24,11 +24,11 @@ export function firstNotReady(model: ServiceModel, deps: TurnDeps): PruneWait | 
   for (const wanted of model.wanted.values()) {
     const { key, ref, apiVersion } = wanted
     const applied = model.inventory.get(key)?.appliedDoc ?? null
-    if (isApart(wanted, applied)) continue
+    if (isApart(wanted, applied) || isKeptAsMade(wanted)) continue
     const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
     const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
     const problem = model.problems.get(key)
-    if (problem !== undefined || (!isKeptAsMade(wanted) && !isInForce(wanted, view.leave(wanted), othersIn(live), applied)))
+    if (problem !== undefined || !isInForce(wanted, view.leave(wanted), othersIn(live), applied))
       return { ref, until: 'applied', why: problem === undefined ? 'not sent yet' : describeProblem(problem).message }
     if (pruneWhen === 'applied') continue
     if (live.kind !== 'present') return { ref, until: 'healthy', why: 'not seen in the cluster' }

@@ -19,6 +19,8 @@ export interface WindowVerdict {
   closed: string | null
   /** When that changes; null: never, as far as a year can tell. */
   changesAtMs: number | null
+  /** It changes later than this, and has to be asked again then. */
+  looksAgainAtMs?: number
 }
 
 const OPEN_FOR_EVER: WindowVerdict = { closed: null, changesAtMs: null }
@@ -47,7 +49,10 @@ export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): W
     read.push(parsed)
   }
   const closed = closedBy(read, nowMs)
-  const changesAtMs = nextChange(read, nowMs, closed !== null)
+  const next = nextChange(read, nowMs, closed !== null)
+  if (next?.kind === 'later')
+    return { closed: closed && `${closed}; it is looked at again later`, changesAtMs: null, looksAgainAtMs: next.atMs }
+  const changesAtMs = next?.atMs ?? null
   if (closed === null) return { closed: null, changesAtMs }
   const until =
     changesAtMs === null ? 'no opening is in sight: change the windows' : `opens at ${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
@@ -79,15 +84,15 @@ const isOpen = (one: Omit<ReadWindow, 'window'>, atMs: number): boolean => {
   return openedMs !== null && atMs < openedMs + one.durationMs
 }
 
-/** From edge to edge: windows that overlap hide each other's. */
-function nextChange(windows: readonly ReadWindow[], nowMs: number, isClosed: boolean): number | null {
+/** From edge to edge: windows that overlap hide each other's. Null: none. */
+function nextChange(windows: readonly ReadWindow[], nowMs: number, isClosed: boolean): { kind: 'at' | 'later'; atMs: number } | null {
   let atMs = nowMs
   for (let edge = 0; edge < EDGES_MAX; edge += 1) {
     atMs = Math.min(...windows.map((one) => nextEdge(one, atMs)))
     if (!Number.isFinite(atMs)) return null
-    if ((closedBy(windows, atMs) !== null) !== isClosed) return atMs
+    if ((closedBy(windows, atMs) !== null) !== isClosed) return { kind: 'at', atMs }
   }
-  return null
+  return { kind: 'later', atMs }
 }
 
 function nextEdge(one: ReadWindow, atMs: number): number {

@@ -304,6 +304,26 @@ describe('services that are removed together', () => {
     expect(kit.service(APP)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
   })
 
+  test.each([
+    ['whose row is gone', ({ kit }: Setup): void => kit.dropRow(APP)],
+    ['that stays after all and depends on it no more', ({ kit }: Setup): void => void kit.desire([configMap('other')], {}, APP)],
+  ] as const)('DE4 nobody waits for one %s', async (_, becomes) => {
+    const parts = setup()
+    const { cluster, kit, run, settle } = parts
+    const stuck = { ...configMap('app'), metadata: { ...configMap('app').metadata, finalizers: ['example.com/f'] } } as K8sObject
+    kit.desire([stuck], on('base'), APP)
+    kit.desire([configMap('base')], {}, BASE)
+    await run()
+    order(parts, APP, [{ name: 'base' }])
+    order(parts, BASE, [])
+    await settle()
+    expect(kit.service(BASE)?.message).toContain('to be removed when web/app, which depends on it, is gone')
+    writes(cluster)
+    becomes(parts)
+    await settle()
+    expect(writes(cluster)).toContain('delete ConfigMap base')
+  })
+
   test('DE4 of a circle none waits for another', async () => {
     const parts = setup()
     const { cluster, kit, run, clock } = parts

@@ -249,6 +249,27 @@ describe('holds and windows', () => {
     expect(kit.reconciler.order({ ...hold, service: 'web/nobody' })).toMatchObject({ kind: 'refused' })
   })
 
+  test('HO2 an end that no clock knows is refused, and nothing is held', async () => {
+    const { cluster, kit, run, settle } = setup()
+    kit.desire([configMap('a')])
+    await run()
+    expect(kit.reconciler.order({ ...hold, untilMs: 8_900_000_000_000_000 })).toMatchObject({ kind: 'refused' })
+    kit.desire([configMap('a', { a: '2' })])
+    await settle()
+    expect(cluster.object(configMapRef('a'))).toMatchObject({ data: { a: '2' } })
+  })
+
+  test('WI2 a service that is denied minute by minute goes on when that ends, with nobody asking', async () => {
+    const windows = [{ kind: 'deny', schedule: '* 22-23,0-3 * * *', duration: '1m', timeZone: 'UTC' }] as const
+    const { cluster, kit, run, clock } = setup({ windowsOf: () => ({ windows }) })
+    kit.desire([configMap('a')])
+    await run()
+    await clock.advance(5 * 60 * MINUTE)
+    expect(cluster.object(configMapRef('a'))).toBeNull()
+    await clock.advance(60 * MINUTE)
+    expect(cluster.object(configMapRef('a'))).not.toBeNull()
+  })
+
   test('WI2 outside of its window a service waits, and goes on when the window opens', async () => {
     // 2023-11-14T22:13Z: the clock of the tests.
     const windows = [{ kind: 'allow', schedule: '0 23 * * *', duration: '1h', timeZone: 'UTC' }] as const

@@ -1,7 +1,7 @@
 // Waves on the fake API server: who waits for whom, what is said meanwhile, and the way back.
 import { afterEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { annotated, deployment, job, ready, WAVE, waved } from '../support/hook-fixtures.ts'
+import { annotated, deployment, hook, job, ready, WAVE, waved } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
 
@@ -122,4 +122,12 @@ test('RC14, OR4 a newer revision pre-empts between waves', async () => {
   kit.desire([configMap('instead'), waved(configMap('last', { v: '2' }), 1)])
   await settle()
   expect(writes(cluster)).toEqual(['apply ConfigMap instead', 'apply ConfigMap last', 'delete Deployment web'])
+})
+
+test('AO6, OR4 no wave and no hook waits for the health of what is IfNotPresent, only for the attempt to make it', async () => {
+  const { cluster, kit, run } = setup()
+  const kept = annotated(deployment('kept'), { 'skerry.dev/sync-options': 'IfNotPresent' })
+  kit.desire([kept, waved(configMap('later'), 1), hook('after', 'post-sync')])
+  await run()
+  expect(writes(cluster)).toEqual(['apply Deployment kept', 'apply ConfigMap later', 'apply Job after'])
 })

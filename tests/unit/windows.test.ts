@@ -111,6 +111,19 @@ describe('WI1 windows', () => {
     expect(verdict.changesAtMs).toBeNull()
   })
 
+  test('WI1 windows that follow each other by the minute hide their end for a while, not for ever', () => {
+    const morning = deny('* 0-11 * * *', '1m', 'UTC')
+    let nowMs = at('2026-06-01T00:00Z')
+    for (let looks = 0; ; looks += 1) {
+      const { closed, changesAtMs, looksAgainAtMs } = judgeWindows([morning], nowMs)
+      expect(closed).not.toContain('no opening is in sight')
+      nowMs = changesAtMs ?? looksAgainAtMs ?? Number.NaN
+      if (changesAtMs !== null) break
+      expect(looks).toBeLessThan(5)
+    }
+    expect(nowMs).toBe(at('2026-06-01T12:00Z'))
+  })
+
   test('WI1 the next change is one: a moment before it the verdict is the old one, at it the other', () => {
     const windows = [allow('0 1 * * *', '3h'), allow('30 2 * * sun', '2h'), deny('15 3 * * *', '20m')]
     for (let nowMs = at('2026-03-27T00:00Z'); nowMs < at('2026-03-31T00:00Z'); nowMs += 187 * 60_000) {
