@@ -114,6 +114,7 @@ export class OwnedObjects implements WatchSink {
       model.inventory.set(key, entry)
       this.owners.set(key, model.id)
     }
+    model.unrecorded = []
     model.narrow = true
     model.markAll()
   }

@@ -25,10 +25,11 @@ export function publish(model: ServiceModel, deps: TurnDeps): void {
   const rows: StatusUpdate[] = []
   for (const key of model.touched) rows.push(...objectRows(model, deps, key, nowMs))
   model.touched.clear()
+  const before = model.progress
   advance(model, deps, nowMs)
   rows.push(serviceRow(model, deps, nowMs))
   deps.report(rows)
-  deps.flushReports()
+  deps.flushReports({ service: model.id, applied: model.takeUnrecorded(), state: model.progress === before ? null : model.progress })
   wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
   const opensAtMs = deps.times.opensAtMs(model.id, nowMs)
@@ -141,7 +142,6 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
     deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
   }
   model.progress = { applied, healthy }
-  deps.state.setServiceState(model.id, model.progress)
 }
 
 function serviceRow(model: ServiceModel, deps: TurnDeps, nowMs: number): StatusUpdate {

@@ -261,7 +261,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
       log.info('event', { ...event })
     },
     report: (rows) => void reports.push(...rows),
-    flushReports: () => state.report(reports.splice(0)),
+    flushReports: (turn) => state.report(reports.splice(0), turn),
   }
   const queue: WorkQueue = new WorkQueue({
     clock,

@@ -8,7 +8,6 @@ import type { DriftStatus } from '../../shared/model/status.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../cluster/cluster.ts'
-import type { InventoryEntry } from '../state/agent-state.ts'
 import { isCaused } from './causes.ts'
 import type { StepOf, StepResult } from './execute.ts'
 import { describeProblem } from './outcome.ts'
@@ -24,7 +23,6 @@ const BATCH_MAX = 200
 export class Recorder {
   readonly #model: ServiceModel
   readonly #deps: TurnDeps
-  #applied: InventoryEntry[] = []
   #gone: ObjectRef[] = []
 
   constructor(model: ServiceModel, deps: TurnDeps) {
@@ -64,14 +62,13 @@ export class Recorder {
       default:
         exhaustive(result)
     }
-    if (this.#applied.length + this.#gone.length >= BATCH_MAX) this.flush()
+    if (this.#model.unrecorded.length + this.#gone.length >= BATCH_MAX) this.flush()
   }
 
   flush(): void {
     const { state } = this.#deps
-    if (this.#applied.length > 0) state.recordApplied(this.#model.id, this.#applied)
+    if (this.#model.unrecorded.length >= BATCH_MAX) state.recordApplied(this.#model.id, this.#model.takeUnrecorded())
     if (this.#gone.length > 0) state.narrowInventory(this.#model.id, this.#gone)
-    this.#applied = []
     const gone = this.#gone
     this.#gone = []
     if (gone.length === 0) return
@@ -99,7 +96,7 @@ export class Recorder {
     const digest = why === 'drift' || why === 'takeover' ? (before?.digest ?? null) : (model.row?.digest ?? null)
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
     model.inventory.set(key, entry)
-    if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) this.#applied.push(entry)
+    if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) model.unrecorded.push(entry)
     if (model.wanted.get(key)?.sent === (step.shaped?.of ?? doc)) {
       model.problems.delete(key)
       if (forgetRecreate(model, this.#deps.state, key)) {

@@ -87,6 +87,7 @@ export class ServiceModel {
   /** The replica may hold something newer than what was read. */
   revisionPending = true
   turnBeganMs = 0
+  unrecorded: InventoryEntry[] = []
   /** Keys that the next round plans, and keys whose status is said again. */
   readonly dirty = new Set<string>()
   readonly touched = new Set<string>()
@@ -116,6 +117,12 @@ export class ServiceModel {
     for (const key of this.wanted.keys()) this.mark(key)
     for (const key of this.inventory.keys()) this.mark(key)
     for (const key of this.unread.keys()) this.touched.add(key)
+  }
+
+  /** What was applied and is not written down yet: with the end of the turn at the latest. */
+  takeUnrecorded(): InventoryEntry[] {
+    // What was written or has left since is not written over.
+    return this.unrecorded.splice(0).filter((entry) => this.inventory.get(refKey(entry.ref)) === entry)
   }
 
   /** A gate opens by time, by other services, by a person: each turn asks again. `shut`: what would be answered for the service as a whole; who was told that already

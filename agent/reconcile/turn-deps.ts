@@ -7,7 +7,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
-import type { AgentState } from '../state/agent-state.ts'
+import type { AgentState, TurnRecord } from '../state/agent-state.ts'
 import { actingOf, clusterAs, unplacedAccount } from './acting.ts'
 import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
@@ -97,7 +97,7 @@ export interface TurnDeps {
   emitOnObject(event: Omit<EventStatus, 'atMs'>): void
   /** Goes into the agent's state at the end of the turn, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
-  flushReports(): void
+  flushReports(turn?: TurnRecord): void
 }
 
 /** IM1: the cluster as the service may change it. */

@@ -32,6 +32,15 @@ export interface ServiceState {
   healthy: ServiceProgress | null
 }
 
+/** What a turn of a service leaves behind besides its reports, in one transaction with them: a commit is what a small service costs most. */
+export interface TurnRecord {
+  service: ServiceId
+  /** As `recordApplied`. */
+  applied: readonly InventoryEntry[]
+  /** Null: as it was. */
+  state: ServiceState | null
+}
+
 export interface OutboxRow {
   kind: StatusKind
   key: string
@@ -82,7 +91,7 @@ export interface AgentState {
 
   /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Events that say the same become one with a count, until
    *  they were handed out by `outbox`. */
-  report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>): void
+  report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>, turn?: TurnRecord): void
   /** Oldest rev first. To be sent: what is here may be on the server from now on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number

@@ -2,7 +2,7 @@
 import { type Database, isDamage, isDiskFull, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
-import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { isStatusKind, type StatusKind } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
@@ -106,6 +106,18 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : (JSON.parse(row.doc) as unknown) }
   }
 
+  const recordApplied = (service: ServiceId, entries: readonly InventoryEntry[]) => {
+    const key = serviceKey(service)
+    for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest } of entries) {
+      const { changes } = statements.record.run(apiVersion, uid, appliedDoc, ownedHash, digest, refKey(ref), key)
+      assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
+    }
+  }
+  const setServiceState = (service: ServiceId, { applied, healthy }: ServiceState) => {
+    const text = (point: ServiceState['applied']) => (point === null ? null : JSON.stringify(point))
+    statements.setServiceState.run(serviceKey(service), text(applied), text(healthy))
+  }
+
   return {
     identity,
     setIdentity: (next) => {
@@ -149,21 +161,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
         }
         return taken
       }),
-    recordApplied: (service, entries) =>
-      write(() => {
-        for (const entry of entries) {
-          const { changes } = statements.record.run(
-            entry.apiVersion,
-            entry.uid,
-            entry.appliedDoc,
-            entry.ownedHash,
-            entry.digest,
-            refKey(entry.ref),
-            serviceKey(service),
-          )
-          assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
-        }
-      }),
+    recordApplied: (service, entries) => write(() => recordApplied(service, entries)),
     narrowInventory: (service, refs) =>
       write(() => {
         for (const ref of refs) statements.narrow.run(refKey(ref), serviceKey(service))
@@ -175,10 +173,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
         healthy: row?.healthy ? (JSON.parse(row.healthy) as ServiceState['healthy']) : null,
       }
     },
-    setServiceState: (service, { applied, healthy }) => {
-      const text = (progress: ServiceState['applied']) => (progress === null ? null : JSON.stringify(progress))
-      write(() => statements.setServiceState.run(serviceKey(service), text(applied), text(healthy)))
-    },
+    setServiceState: (service, state) => write(() => void setServiceState(service, state)),
     facts: (service, prefix) =>
       new Map(
         statements.facts
@@ -200,8 +195,11 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
         statements.forgetService.run(serviceKey(service))
       }),
 
-    report: (rows) => {
+    report: (rows, turn) => {
+      if (rows.length === 0 && (turn === undefined || (turn.applied.length === 0 && turn.state === null))) return
       const changed = write(() => {
+        if (turn !== undefined) recordApplied(turn.service, turn.applied)
+        if (turn?.state) setServiceState(turn.service, turn.state)
         const before = lastRev()
         let rev = before
         for (const { kind, key, doc: given } of rows) {

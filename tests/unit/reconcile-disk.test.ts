@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey } from '../support/reconcile-kit.ts'
+import { configMap, configMapKey, configMaps } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -12,24 +12,28 @@ const [A, Z]: [ServiceId, ServiceId] = [
   { project: 'web', service: 'z' },
 ]
 
-/** The next call finds no space. */
-function failOnce(state: AgentState, method: 'recordApplied' | 'narrowInventory' | 'widenInventory' | 'report'): void {
+/** The next call finds no space. Says whether there was one. */
+function failOnce(state: AgentState, method: 'recordApplied' | 'narrowInventory' | 'widenInventory' | 'report'): () => boolean {
+  let failed = false
   const original = state[method].bind(state) as (...args: unknown[]) => never
   Object.assign(state, {
     [method]: () => {
+      failed = true
       Object.assign(state, { [method]: original })
       throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
     },
   })
+  return () => failed
 }
 
 test('RP4 IV1 what was applied and could not be written down is written down later', async () => {
   const { kit, run, clock } = setup()
-  kit.desire([configMap('x')], {}, A)
-  failOnce(kit.state, 'recordApplied')
+  kit.desire(configMaps(250), {}, A)
+  const failed = failOnce(kit.state, 'recordApplied')
   await run()
   await clock.advance(120_000)
-  expect(kit.state.inventory(A).map(({ appliedDoc }) => appliedDoc !== null)).toEqual([true])
+  expect(failed()).toBe(true)
+  expect(kit.state.inventory(A).every(({ appliedDoc }) => appliedDoc !== null)).toBe(true)
   expect(kit.service(A)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
 })
 
