@@ -108,12 +108,14 @@ function publish(play: Play, draft: Draft): void {
   }
   const order = [...SERVICES].sort(() => random() - 0.5)
   if (!play.handovers) order.sort((a, b) => rank(serviceKey(a)) - rank(serviceKey(b)))
+  // Who gains and loses at once needs the hand-over; the order alone is enough for the others.
+  const handovers = play.handovers || KEYS.some((key) => rank(key) === 1)
   for (const id of order) {
     if (!draft.has(serviceKey(id))) continue
     const settings = {
       pruneConfirmed: random() < 0.3,
       pruneWhen: random() < 0.3 ? 'applied' : 'healthy',
-      handovers: play.handovers,
+      handovers,
     } as const
     world.publish(id, commit, settings)
     if ((world.published.get(serviceKey(id))?.revision?.row.handover ?? []).length > 0) play.report.handovers += 1
