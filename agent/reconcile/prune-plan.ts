@@ -68,9 +68,13 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
   return { doomed: open.sort(comparePrune), allowed, steps, problems, awaitsTaker: handedOver.length > 0 }
 }
 
-/** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave. */
+const PRUNE_STAGE_LAST = pruneStage({ group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' })
+
+/** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave; what takes others along (a CRD, a Namespace) goes after all of them, whatever
+ *  its wave (OR2). */
 function lastWave(view: PlanView, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
-  const waveOf = (ref: ObjectRef) => waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
+  const waveOf = (ref: ObjectRef) =>
+    pruneStage(ref) >= PRUNE_STAGE_LAST ? Number.NEGATIVE_INFINITY : waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
   let last = Number.NEGATIVE_INFINITY
   for (const ref of open) last = Math.max(last, waveOf(ref))
   return (ref) => waveOf(ref) === last
@@ -88,8 +92,7 @@ function lazily<T>(make: () => T): () => T {
  *  CRDs and Namespaces begin when all else is gone. */
 function nextToGo(quiet: Step[], doomed: Step[], pending: readonly ObjectRef[]): Step[] {
   const stage = Math.min(...doomed.map(({ ref }) => pruneStage(ref)))
-  const lastWaited = pruneStage({ group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' })
-  const blocked = pending.some((ref) => pruneStage(ref) < stage && (pruneStage(ref) === PRUNE_STAGE_WAITED || stage >= lastWaited))
+  const blocked = pending.some((ref) => pruneStage(ref) < stage && (pruneStage(ref) === PRUNE_STAGE_WAITED || stage >= PRUNE_STAGE_LAST))
   const steps = blocked ? [] : doomed.filter(({ ref }) => pruneStage(ref) === stage)
   return [...quiet, ...steps].sort((a, b) => comparePrune(a.ref, b.ref))
 }

@@ -1,9 +1,10 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
+import type { ServiceRow } from '../../shared/model/desired.ts'
 import { confirmedAtSite } from './edge-orders.ts'
 import { waitsForTakers } from './handover.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
-import { namespaceThatGoes } from './own-namespace.ts'
+import { keepsNamespace, namespaceThatGoes, noteKept } from './own-namespace.ts'
 import { pruneHold } from './phases.ts'
 import { guardPrune } from './prune-guard.ts'
 import { type PruneOptions, type PrunePlan, planPrune } from './prune-plan.ts'
@@ -29,7 +30,7 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     uidsInForce: deps.uidsInForce,
     handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
-    namespaceGoes: namespaceThatGoes({ id: model.id, row, clusterId: deps.clusterId, inventory: model.inventory, owners: deps.owners }),
+    namespaceGoes: namespaceOf(model, row, deps),
     removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',
   }
@@ -54,12 +55,18 @@ export async function pruneRounds(model: ServiceModel, deps: TurnDeps): Promise<
     model.pruneWhy = waits?.message ?? held ?? whyLeaving(model, leaving)
     const steps = held === null ? plan.steps : plan.steps.filter(({ kind }) => kind === 'forget')
     if (steps.length === 0) break
+    if (noteKept(model.id, row, deps.state, steps)) options.namespaceGoes = null
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen)
   }
   if (model.leaving().length === 0) {
     model.pruneWhy = model.hooks.farewellWhy
     model.refusal = null
   }
+}
+
+function namespaceOf({ id, inventory }: ServiceModel, row: ServiceRow, { clusterId, owners, state }: TurnDeps): string | null {
+  const key = namespaceThatGoes({ id, row, clusterId, inventory, owners })
+  return key !== null && keepsNamespace(id, state) ? null : key
 }
 
 /** OR5, HK10. */

@@ -1,8 +1,8 @@
 // What a person's yes and an annotation's word let be deleted, and how long they last.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { namespace, namespaceRef, setup, stopAll } from '../support/reconcile-fixtures.ts'
-import { configMap } from '../support/reconcile-kit.ts'
+import { namespace, namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -59,6 +59,52 @@ describe('the namespace of a service', () => {
     await settle()
     expect(kit.service()?.reason).toBe('Removed')
     expect(cluster.object(namespaceRef('mine'))).not.toBeNull()
+  })
+})
+
+test('NS2 OR5 it goes last of all, after every wave', async () => {
+  const { kit, cluster, run, settle } = setup()
+  const options = { namespace: 'mine', sync: { deleteNamespace: true } }
+  const first = configMap('first', {}, 'mine')
+  kit.desire([configMap('a', {}, 'mine'), { ...first, metadata: { ...first.metadata, annotations: { 'skerry.dev/wave': '-1' } } }], options)
+  await run()
+  writes(cluster)
+  kit.remove('prune', undefined, 1, options)
+  await settle()
+  expect(writes(cluster)).toEqual(['delete ConfigMap a', 'delete ConfigMap first', 'delete Namespace mine'])
+})
+
+describe('what is kept in the namespace of a service', () => {
+  test.each([
+    ['with the service', false, false],
+    ['with the service, and the agent starts again', false, true],
+    ['with an earlier revision', true, false],
+  ])('NS2 IV4 was let go %s: the namespace stays, and it does', async (_, early, restarts) => {
+    const { kit, cluster, run, settle } = setup()
+    const options = { namespace: 'mine', sync: { deleteNamespace: true } }
+    const data = configMap('data', {}, 'mine')
+    const kept = { ...data, metadata: { ...data.metadata, annotations: { 'skerry.dev/prune': 'disabled' } } }
+    kit.desire([configMap('a', {}, 'mine'), kept], options)
+    await run()
+    if (early) kit.desire([configMap('a', {}, 'mine')], options)
+    await settle()
+    if (restarts) {
+      cluster.fail(({ verb, ref }) =>
+        verb === 'delete' && ref?.name === 'a' ? { kind: 'server_error', status: 500, reason: 'X', message: 'later' } : null,
+      )
+    }
+    kit.remove('prune', undefined, 1, options)
+    await settle()
+    if (restarts) {
+      await kit.stop()
+      cluster.fail(() => null)
+      kit.start()
+      await settle()
+    }
+    expect(kit.service()?.reason).toBe('Removed')
+    expect(cluster.object(configMapRef('a', 'mine'))).toBeNull()
+    expect(cluster.object(configMapRef('data', 'mine'))).not.toBeNull()
+    expect(cluster.object(namespaceRef('mine'))?.metadata.deletionTimestamp).toBeUndefined()
   })
 })
 
