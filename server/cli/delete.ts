@@ -89,7 +89,7 @@ function placementLines(placements: readonly PlacementView[], nameOf: (view: Pla
     const away = view.liveness.word === 'Online' ? '' : `, ${view.liveness.word}`
     return `  ${plainText(nameOf(view))} (${countText(view.objectCount, 'object')}${away})\n`
   })
-  return `${lines.join('')}  in all ${placements.length}, with ${countText(objects, 'object')}\n`
+  return placements.length === 1 ? lines.join('') : `${lines.join('')}  in all ${placements.length}, with ${countText(objects, 'object')}\n`
 }
 
 function outcomeText(name: string, { outcome, clusters, confirmation }: DeleteAnswer, nowMs: number): string {

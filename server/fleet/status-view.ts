@@ -193,7 +193,9 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       sinceMs: deletingMs,
       reason: 'Deleting',
       message:
-        remaining.length === 0 ? 'it is about to be gone' : `${count(remaining.length, 'cluster')} still have it: ${nameList(remaining)}`,
+        remaining.length === 0
+          ? 'it is about to be gone'
+          : `${count(remaining.length, 'cluster')} still ${remaining.length === 1 ? 'has' : 'have'} it: ${nameList(remaining)}`,
       next: `Nothing: it is gone when each cluster reported so. ${describe}`,
     }
   }
