@@ -2,6 +2,7 @@
 // pass writes each object once, that a revision that changes nothing writes nothing, and that what is healed is what the API server itself calls unchanged.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CHANGE_CASES } from '../support/drift-cases-changes.ts'
+import { MORE_CASES } from '../support/drift-cases-more.ts'
 import { OTHERS_CASES } from '../support/drift-cases-others.ts'
 import { TOOL_CASES } from '../support/drift-cases-tools.ts'
 import { VALUE_CASES } from '../support/drift-cases-values.ts'
@@ -10,7 +11,13 @@ import type { DriftCase } from '../support/drift-site.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
 
 const ONLY = process.env['SKERRY_DRIFT_CASE']
-const CASES: ReadonlyArray<readonly [ns: string, one: DriftCase]> = [...VALUE_CASES, ...OTHERS_CASES, ...CHANGE_CASES, ...TOOL_CASES]
+const CASES: ReadonlyArray<readonly [ns: string, one: DriftCase]> = [
+  ...VALUE_CASES,
+  ...OTHERS_CASES,
+  ...CHANGE_CASES,
+  ...TOOL_CASES,
+  ...MORE_CASES,
+]
   .map((one, index) => [`case-${String(index + 1).padStart(3, '0')}`, one] as const)
   .filter(([ns, { name }]) => ONLY === undefined || ns === ONLY || name.includes(ONLY))
 /** Cases that run beside each other. */

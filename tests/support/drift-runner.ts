@@ -152,8 +152,8 @@ const isCounted = ({ ref }: Write) =>
 function countTurns({ state }: ReconcileKit): Map<string, number> {
   const turns = new Map<string, number>()
   const report = state.report.bind(state)
-  state.report = (rows) => {
-    report(rows)
+  state.report = (rows, turn) => {
+    report(rows, turn)
     for (const { kind, key } of rows) if (kind === 'service') turns.set(key, (turns.get(key) ?? 0) + 1)
   }
   return turns
@@ -253,13 +253,14 @@ const stands = (kit: ReconcileKit, id: ServiceId, reason?: string): boolean => {
 async function told(agent: Agent, objects: readonly K8sObject[], ns: string): Promise<void> {
   for (const object of objects) {
     const key = keyOf(agent, object)
+    const isApplied = agent.kit.state.inventory(idOf(ns)).some(({ ref, appliedDoc }) => refKey(ref) === key && appliedDoc !== null)
+    if (!isApplied) continue // nothing of it is watched
     await until(`the watch tells of ${ns} ${key}`, async () => {
       const live = await read(agent, object)
       const seen = agent.watched.seen.get(key)
-      if (seen === undefined) return true // never applied: nothing is watched
       if (live === null || live.metadata.labels?.[SERVICE_LABEL] === undefined) return seen === ''
       const { resourceVersion = '' } = live.metadata
-      return seen === resourceVersion || isNewer(seen, resourceVersion)
+      return seen === resourceVersion || isNewer(seen ?? '', resourceVersion)
     })
   }
 }
@@ -307,8 +308,8 @@ function judgeDrift({ drift }: DriftCase, ns: string, { drifts: found, wrong }: 
     wrong.push(`no drift of ${target} was seen`)
     return
   }
-  const { action = 'healed', paths, manager } = drift
-  if (status.count !== 1) wrong.push(`the drift was counted ${status.count} times`)
+  const { action = 'healed', paths, manager, count = 1 } = drift
+  if (status.count !== count) wrong.push(`the drift was counted ${status.count} times`)
   if (status.action !== action) wrong.push(`drift is ${status.action}, not ${action}`)
   if (paths !== undefined && status.paths.join() !== [...paths].sort().join()) wrong.push(`paths are ${status.paths.join(' ')}`)
   if (manager !== undefined && status.manager !== manager) wrong.push(`the manager is ${status.manager}`)

@@ -48,7 +48,13 @@ export interface DriftCase {
   /** What somebody does when all is applied. */
   deed(site: DriftSite): Promise<unknown>
   /** Null: nothing of ours was changed. Members left out are not looked at. */
-  drift: null | { target: string; action?: 'healed' | 'reported' | 'contested' | 'failed'; paths?: string[]; manager?: string }
+  drift: null | {
+    target: string
+    action?: 'healed' | 'reported' | 'contested' | 'failed'
+    paths?: string[]
+    manager?: string
+    count?: number
+  }
   /** Requests of the agent that change something, after the deed. */
   writes: number
   /** Parts of live objects in the end, by target; undefined: the member is not there. Null: there is no such object. */
