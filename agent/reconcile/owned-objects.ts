@@ -218,7 +218,13 @@ export class OwnedObjects implements WatchSink {
     const settled = settleShape({ appliedDoc, ownedHash }, object, others, leave)
     if (settled === null) return false
     const now = { ...entry, appliedDoc: settled, ownedHash: live.ownedHash }
-    this.#deps.state.recordApplied(model.id, [now])
+    try {
+      this.#deps.state.recordApplied(model.id, [now])
+    } catch (error) {
+      // No space: then it costs a request, as any other change does.
+      this.#deps.log.warn('what is left to others cannot be noted', { service: model.key, object: key, error: describeError(error) })
+      return false
+    }
     model.inventory.set(key, now)
     return true
   }

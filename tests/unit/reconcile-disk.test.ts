@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey, configMaps } from '../support/reconcile-kit.ts'
+import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -61,4 +61,19 @@ test.each(['widenInventory', 'report'] as const)('RP4 a %s that found no space i
   await clock.advance(120_000)
   expect(kit.service(A)).toMatchObject({ sync: 'Synced', health: 'Healthy', objectCount: 2 })
   expect(kit.object(configMapKey('y'), A)).toMatchObject({ sync: 'Synced' })
+})
+
+test('RP4 DR9 a note of what others took that found no space ends no watch', async () => {
+  const { cluster, kit, run, settle, clock } = setup()
+  kit.desire([configMap('x', { tuned: '1', b: '1' })], { ignore: [{ kind: 'ConfigMap', jsonPointers: ['/data/tuned'] }] }, A)
+  await run()
+  const failed = failOnce(kit.state, 'recordApplied')
+  cluster.patchAs('tuner', configMapRef('x'), { data: { tuned: '2' } })
+  await settle()
+  expect(failed()).toBe(true)
+  await clock.advance(120_000)
+  cluster.patchAs('somebody', configMapRef('x'), { data: { b: '2' } })
+  await settle()
+  expect(cluster.object(configMapRef('x'))?.['data']).toEqual({ tuned: '2', b: '1' })
+  expect(kit.service(A)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
 })
