@@ -12,6 +12,8 @@ export interface KilledWorld {
   remove(ref: ObjectRef): Promise<void>
   /** As kubectl does without --server-side. */
   applyClientSide(object: K8sObject): Promise<void>
+  /** A hook of the second revision, which runs once; null: none. */
+  hook: K8sObject | null
   /** Lets time pass until it is so. */
   until(what: string, check: () => Promise<boolean>): Promise<void>
 }
@@ -59,14 +61,21 @@ export async function tellStory(agent: MortalAgent, world: KilledWorld, namespac
 
   const taken = map('taken')
   await world.applyClientSide({ ...taken, data: { v: '1', old: 'gone' } })
-  agent.desire(A, [map('one', '2'), map('two'), map('new'), taken, secret])
+  const hooks = world.hook === null ? [] : [world.hook]
+  const hookNames = hooks.map(({ metadata }) => metadata.name ?? '')
+  agent.desire(A, [map('one', '2'), map('two'), map('new'), taken, secret, ...hooks])
   agent.desire(B, [map('b-one'), map('moves', '2')])
   const second = { one: '2', two: '1', new: '1', taken: '1', login: 'x', 'b-one': '1', moves: '2' }
-  await reach('the second revision', second, { a: ['one', 'two', 'new', 'taken', 'login'], b: ['b-one', 'moves'] }, synced(A, B))
+  await reach(
+    'the second revision',
+    second,
+    { a: ['one', 'two', 'new', 'taken', 'login', ...hookNames], b: ['b-one', 'moves'] },
+    synced(A, B),
+  )
 
   agent.remove(B, 'prune')
   const third = { one: '2', two: '1', new: '1', taken: '1', login: 'x' }
-  await reach('the taker is removed', third, { a: Object.keys(third), b: [] }, () => agent.service(B)?.removed === true)
+  await reach('the taker is removed', third, { a: [...Object.keys(third), ...hookNames], b: [] }, () => agent.service(B)?.removed === true)
   agent.dropRow(B)
 
   agent.remove(A, 'orphan')
