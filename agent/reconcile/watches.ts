@@ -63,6 +63,8 @@ const JUDGED_ANEW: Health = {
   reason: 'JudgedAnew',
   message: 'its health is looked at again by the new choice of its service',
 }
+/** One that broke on a bug is not repeated in a hurry. */
+const BROKEN_WATCH_WAIT_MS = 30_000
 const GET_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
 
 export const resourceKey = ({ group, version, kind }: { group: string; version: string; kind: string }): string =>
@@ -144,20 +146,29 @@ export class Watches {
     void this.#run(watch)
   }
 
+  /** The adapter retries what can be retried; what arrives here is a bug, in it or in what its news set off. The kind is unknown then, but not for ever. */
   async #run(watch: Watch): Promise<void> {
-    const { cluster, signal, log } = this.#deps
+    const { clock, signal, log } = this.#deps
     const both = AbortSignal.any([watch.stop.signal, signal])
-    try {
-      for await (const event of cluster.watch(watch.resource, { labelSelector: SERVICE_LABEL, signal: both })) {
+    while (!both.aborted) {
+      try {
+        await this.#follow(watch, both)
+        return
+      } catch (error) {
         if (both.aborted) return
-        this.#take(watch, event)
+        const retryInMs = BROKEN_WATCH_WAIT_MS
+        log.error('watch broke', { resource: resourceKey(watch.resource), error: describeError(error), retryInMs })
+        watch.synced = false
+        this.#deps.sink.turned(watch.resource)
+        await clock.sleep(retryInMs, both)
       }
-    } catch (error) {
-      // The adapter retries what can be retried; what arrives here is a bug in it, and the kind must not look known for ever.
+    }
+  }
+
+  async #follow(watch: Watch, both: AbortSignal): Promise<void> {
+    for await (const event of this.#deps.cluster.watch(watch.resource, { labelSelector: SERVICE_LABEL, signal: both })) {
       if (both.aborted) return
-      log.error('watch ended', { resource: resourceKey(watch.resource), error: describeError(error) })
-      watch.synced = false
-      this.#deps.sink.turned(watch.resource)
+      this.#take(watch, event)
     }
   }
 
