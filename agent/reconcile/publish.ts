@@ -135,7 +135,9 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   const isPast = position === null || position.phase === 'done'
   const isHealthy = isPast && desired.every((key) => ['Healthy', 'Suspended', undefined].includes(model.statuses.get(key)?.health))
   const applied = progress.applied?.digest === row.digest ? progress.applied : point
-  const healthy = isHealthy && progress.healthy?.digest !== row.digest ? point : progress.healthy
+  // A revision that comes back was well in its former life, and is not yet in this one.
+  const before = applied !== progress.applied && progress.healthy?.digest === row.digest ? null : progress.healthy
+  const healthy = isHealthy && before?.digest !== row.digest ? point : before
   if (applied === progress.applied && healthy === progress.healthy) return
   if (applied !== progress.applied) {
     const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${row.count} objects)`

@@ -1,5 +1,6 @@
 // Whether a service may begin the revision that its row names: a person was asked for (sync.mode), what it depends on is ready. Asked until the answer is yes; what has
 // begun goes to its end. Also who has to be gone before a service goes. The deciding is manual-gate's and dependencies', this looks things up for them.
+import type { ServiceRow } from '../../shared/model/desired.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import { blockedBy, type DependencyState, type DependencyView, goneFirst } from './dependencies.ts'
 import type { Closed, Gate } from './gates.ts'
@@ -12,12 +13,35 @@ export function revisionGate(model: ServiceModel, deps: TurnDeps, begins = true)
   const { row, progress, key } = model
   if (row === null || row.removal !== undefined) return null
   if (model.begunDigest === row.digest || progress.applied?.digest === row.digest) return null
-  const blocked = blockedBy(key, dependencyView(deps))
+  const found = blockedBy(key, dependencyView(deps))
+  const blocked = found !== null && hadBegun(model, row.digest, deps) ? null : found
   if (blocked === null) deps.dependents.waitsNoMore(key)
   else deps.dependents.waits(key, 'ready', blocked.on)
   const shut = manualGate(model.id, row) ?? blocked?.gate ?? null
-  if (shut === null && begins) model.begunDigest = row.digest
+  if (shut === null && begins) begin(model, row, deps)
   return shut
+}
+
+const BEGUN_FACT = 'gate/begun'
+
+/** DE3: a restart does not ask again. Written only where somebody could be asked. */
+function begin(model: ServiceModel, { digest, dependsOn = [] }: ServiceRow, { state }: TurnDeps): void {
+  if (dependsOn.length > 0 && state.facts(model.id, BEGUN_FACT).get(BEGUN_FACT) !== digest)
+    state.setFacts(model.id, new Map([[BEGUN_FACT, digest]]))
+  model.begunDigest = digest
+}
+
+function hadBegun(model: ServiceModel, digest: string, { state }: TurnDeps): boolean {
+  if (model.begunDigest !== null) return false
+  const before = state.facts(model.id, BEGUN_FACT).get(BEGUN_FACT)
+  if (before !== digest) model.begunDigest = '' // nothing had
+  return before === digest
+}
+
+/** RC15: what a revision that began in between has undone is not applied any more. `before`: the digest that was read before. True: it is so. */
+export function isUndone({ row, begunDigest, progress }: ServiceModel, before: string | undefined): boolean {
+  const isBack = before !== undefined && before !== row?.digest && progress.applied?.digest === row?.digest
+  return isBack && begunDigest === before
 }
 
 /** For new documents only: what is applied is healed whatever this says. The answer is looked for once. */
@@ -71,7 +95,8 @@ function stateOf(model: ServiceModel, deps: TurnDeps): DependencyState {
   const words = wordsOf(model, deps)
   if (reading.kind !== 'complete' || row === null || model.revisionPending) return { kind: 'unready', words: words.text }
   if (row.removal !== undefined) return { kind: 'removing' }
-  return progress.healthy?.digest === row.digest && words.isWell ? { kind: 'ready' } : { kind: 'unready', words: words.text }
+  const isHealthy = progress.applied?.digest === row.digest && progress.healthy?.digest === row.digest
+  return isHealthy && words.isWell ? { kind: 'ready' } : { kind: 'unready', words: words.text }
 }
 
 /** As it was reported last, also before this start. */

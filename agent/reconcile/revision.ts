@@ -6,6 +6,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { rememberActing } from './acting.ts'
 import { forgetConfirmation } from './edge-orders.ts'
 import { isOurs } from './plan.ts'
+import { isUndone } from './revision-gate.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
 import type { TurnDeps } from './turn-deps.ts'
@@ -32,7 +33,12 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       if (model.received?.digest !== row.digest)
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
+      const digestBefore = model.row?.digest
       model.take(read.revision, context)
+      if (isUndone(model, digestBefore)) {
+        model.progress = { applied: null, healthy: null }
+        deps.state.setServiceState(model.id, model.progress)
+      }
       rememberActing(model, deps.state)
       forgetConfirmation(model, deps.state, row.digest)
       const seen = deps.revisionsSeen()

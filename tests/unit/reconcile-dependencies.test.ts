@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { waved } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -240,6 +241,53 @@ describe('a service that depends on another one', () => {
     cluster.deleteAs('kubectl', configMapRef('app'))
     await clock.settle()
     expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+  })
+
+  test('DE3 after a restart too what has begun goes to its end', async () => {
+    const { cluster, kit, run, clock } = setup({ statePath: `${tempDir()}/state.db` })
+    kit.desire([configMap('base')], {}, BASE)
+    kit.desire([configMap('app'), waved(deployment('first'), -1)], on('base'), APP)
+    await run()
+    kit.dropRow(BASE)
+    await clock.settle()
+    await kit.stop()
+    await run()
+    writes(cluster)
+    cluster.setStatus(deploymentRef('first'), status())
+    await clock.settle()
+    expect(writes(cluster)).toEqual(['apply ConfigMap app'])
+    kit.desire([configMap('app', { v: '2' }), waved(deployment('first'), -1)], on('base'), APP)
+    await clock.settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service(APP)?.reason).toBe('BlockedBy')
+  })
+
+  test.each([
+    ['was applied', null],
+    ['got half way', 'half'],
+  ] as const)('DE1 RC15 a revision that comes back after another one that %s is not ready before it is there again', async (_, stuck) => {
+    const { cluster, kit, run, clock } = setup()
+    cluster.fail(({ verb, ref }) =>
+      verb === 'apply' && ref?.name === 'half' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } : null,
+    )
+    const first = kit.desire([deployment('base')], {}, BASE)
+    kit.desire([configMap('app', { v: '1' })], on('base'), APP)
+    await run()
+    cluster.setStatus(deploymentRef('base'), status())
+    await clock.settle()
+    expect(kit.service(BASE)?.healthy?.digest).toBe(first)
+    kit.desire([deployment('base', 2), ...(stuck === null ? [] : [configMap(stuck)])], {}, BASE)
+    await clock.settle()
+    kit.desire([deployment('base')], {}, BASE)
+    kit.desire([configMap('app', { v: '2' })], on('base'), APP)
+    await clock.settle()
+    expect(kit.service(BASE)).toMatchObject({ applied: { digest: first }, health: 'Progressing' })
+    expect(kit.service(BASE)?.healthy).toBeUndefined()
+    expect(cluster.object(configMapRef('app'))?.['data']).toEqual({ v: '1' })
+    cluster.setStatus(deploymentRef('base'), status(1, 3))
+    await clock.settle()
+    expect(kit.service(BASE)?.healthy?.digest).toBe(first)
+    expect(cluster.object(configMapRef('app'))?.['data']).toEqual({ v: '2' })
   })
 
   test('DE1 DE3 a restart writes nothing where nothing changed, and waits on where something waited', async () => {

@@ -75,6 +75,27 @@ describe('phases', () => {
     expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ v: '2' })
   })
 
+  test('HK2 a revision that comes back runs its hooks again, also after a restart in the middle', async () => {
+    const { cluster, kit, run, settle } = setup()
+    const revision = (image: string) => [deployment('web', image), hook('after', 'post-sync')]
+    kit.desire(revision('a:1'))
+    await run()
+    for (const next of ['a:2', 'a:1']) {
+      ready(cluster, 'web')
+      await settle()
+      succeed(cluster, 'after')
+      await settle()
+      kit.desire(revision(next))
+      await settle()
+    }
+    await kit.stop()
+    await run()
+    writes(cluster)
+    ready(cluster, 'web')
+    await settle()
+    expect(writes(cluster)).toEqual(['delete Job after', 'apply Job after'])
+  })
+
   test('HK4, DR6 a failed pre-sync keeps what is applied in force, heals it, and runs sync-fail', async () => {
     const { cluster, kit, run, settle } = setup()
     kit.desire([configMap('a', { v: '1' })])

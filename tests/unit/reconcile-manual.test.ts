@@ -75,6 +75,29 @@ describe('a service that is synced by hand', () => {
     expect(writes(cluster)).toEqual(['delete ConfigMap old'])
   })
 
+  test('SM1 back from a revision that got half way waits for a person, too', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const one = [configMap('a'), configMap('b')]
+    const two = [configMap('a', { a: '2' }), configMap('bad')]
+    const first = kit.desire(one)
+    await run()
+    cluster.fail(({ verb, ref }) =>
+      verb === 'apply' && ref?.name === 'bad' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } : null,
+    )
+    const synced = kit.desire(two)
+    kit.desire(two, { ...MANUAL, synced })
+    await clock.settle()
+    expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ a: '2' })
+    kit.desire(one, { ...MANUAL, synced })
+    await clock.settle()
+    expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ a: '2' })
+    expect(kit.service()?.reason).toBe('ManualSync')
+    kit.desire(one, { ...MANUAL, synced: first })
+    await clock.settle()
+    expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ a: '1' })
+    expect(kit.service()).toMatchObject({ reason: 'Synced', applied: { digest: first } })
+  })
+
   test('SM1 it begins when the mode is auto again', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('a')], MANUAL)
