@@ -70,6 +70,14 @@ export function statusText(report: AgentReport, nowMs: number): string {
   return [...head, '', ...serviceTable(report)].join('\n')
 }
 
+type ServiceReport = NonNullable<AgentReport['services'][number]['status']>
+
+/** With what a person at the site can do about it here. */
+function serviceMessage(name: string, { message, refusal }: ServiceReport): string {
+  const line = message.split('\n')[0] ?? ''
+  return refusal === undefined ? line : `${line}; \`skerry-agent confirm ${name}\` shows them`
+}
+
 function serviceTable(report: AgentReport): string[] {
   if (report.services.length === 0) return [noServices(report)]
   const rows = [['SERVICE', 'SYNC', 'HEALTH', 'OBJECTS', 'COMMIT', 'MESSAGE']]
@@ -83,7 +91,7 @@ function serviceTable(report: AgentReport): string[] {
             status.health,
             `${status.healthyCount}/${status.objectCount}`,
             status.applied?.commit.slice(0, 8) ?? '-',
-            status.message.split('\n')[0] ?? '',
+            serviceMessage(name, status),
           ],
     )
   }

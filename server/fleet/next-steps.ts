@@ -15,7 +15,7 @@ const STEPS: Readonly<Record<string, (place: Place) => string>> = {
     'Nothing, while the object that it waits for is on its way: it goes on by itself. If that one failed, correct it in Git.',
   WaitingForHook: () => 'Nothing yet: it goes on by itself when the hook has ended.',
   HookFailed: () => 'Look at the log of the hook in the cluster, correct it and commit: a new revision runs it again.',
-  Held: ({ cluster }) => `Nothing, if it is meant to be held; else the command that the message names lets it go on, at ${cluster}.`,
+  Held: ({ cluster }) => `Nothing, if it is meant to be held; else run the \`skerry-agent unhold\` of the message, in ${cluster}.`,
   OutsideWindow: () => 'Nothing: it goes on by itself when its window opens.',
   RevisionIncomplete: () => 'Upgrade the agent if the message says so; else nothing: the rest of it is on its way.',
 }

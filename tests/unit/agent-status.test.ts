@@ -150,6 +150,21 @@ describe('what a person at the site reads', () => {
   })
 })
 
+test('EC1 a prune that waits for a person names the command that shows it', () => {
+  const refusal = { digest: 'd', names: ['ConfigMap a/b'], count: 1, ownedCount: 1, why: 'w' }
+  const status = {
+    sync: 'OutOfSync',
+    health: 'Healthy',
+    reason: 'PruneRefused',
+    message: 'm',
+    sinceMs: 0,
+    objectCount: 1,
+    healthyCount: 1,
+    refusal,
+  } as const
+  expect(statusText(report({ services: [{ name: 'web/shop', status }] }), NOW)).toContain('  m; `skerry-agent confirm web/shop` shows them')
+})
+
 test('RP4 a disk that was full is said while there is no reserve, also with the server in reach', () => {
   const lines = (disk: string | null) =>
     statusText(report({ disk }), NOW)
