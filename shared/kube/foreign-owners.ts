@@ -73,7 +73,7 @@ export function otherOwner(metadata: Marked, ref: ObjectRef): string | null {
   return found === null ? null : `${found.mark.owner} (${found.mark.key}: ${found.value})`
 }
 
-/** What a person is to know once after a takeover: the other tool's mark stays, because its fields are not ours to delete. Null: nobody's mark is on it. */
+/** TK3: of the object as it is after a takeover, which takes the mark away with what the tool itself applied: one that stays was written by somebody else. Null: nobody's mark is on it. */
 export function takeoverWarning(metadata: Marked, ref: ObjectRef): string | null {
   const found = markOf(metadata, ref)
   return found === null ? null : `the mark of ${found.mark.owner} stays on it (${found.mark.key}): ${found.mark.warning ?? ''}`

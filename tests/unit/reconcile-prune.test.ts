@@ -348,6 +348,19 @@ describe('takeover', () => {
     expect(told[0]?.message).toContain('the mark of Argo CD stays on it (argocd.argoproj.io/tracking-id): it deletes the object when')
     expect(cluster.object(configMapRef('a'))?.metadata.annotations?.['argocd.argoproj.io/tracking-id']).toBeDefined()
   })
+  test.each([
+    ['goes with what the tool applied, and nothing is said', true],
+    ['stays where nothing is taken (sync.force), and that is said', false],
+  ])('TK3 the mark %s', async (_, force) => {
+    const { cluster, kit, run } = setup()
+    const tracking = 'argocd.argoproj.io/tracking-id'
+    cluster.applyAs('argocd-controller', annotated(configMap('a'), { [tracking]: 'shop:/ConfigMap:default/a' }))
+    kit.desire([configMap('a')], { sync: { takeover: true, force } })
+    await run()
+    expect(kit.object(configMapKey('a'))).toMatchObject({ sync: 'Synced' })
+    expect(cluster.object(configMapRef('a'))?.metadata.annotations?.[tracking] === undefined).toBe(force)
+    expect(kit.events().some(({ reason }) => reason === 'TakenOver')).toBe(!force)
+  })
   test('RC3 takeover takes nothing from another service of the same cluster: the first one keeps it', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('a')])
