@@ -12,6 +12,7 @@ export const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
 /** What failed: with which answer, about which object, asked as whom. */
 export interface Lacking {
   kind: Lack
+  message: string
   ref: ObjectRef
   account: Account | null
 }
@@ -19,6 +20,12 @@ export interface Lacking {
 const RBAC = 'rbac.authorization.k8s.io'
 const ADMISSION = 'admissionregistration.k8s.io'
 const WORKLOADS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet'])
+
+/** Who serves a webhook inside the cluster is named by its address; of one elsewhere nobody here can say. */
+function isServedFrom(namespace: string, message: string): boolean {
+  const named = /"https:\/\/[a-z0-9-]+\.([a-z0-9-]+)\.svc[:./?]/.exec(message)
+  return named === null || named[1] === namespace
+}
 
 /** RC22: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
 export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) => boolean) | null {
@@ -28,7 +35,8 @@ export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) =>
   const inside = ({ ref }: Lacking) => namespace === '' || ref.namespace === namespace
   if (group === RBAC) return (lacking) => lacking.kind === 'forbidden' && lacking.account !== null && inside(lacking)
   if (group === ADMISSION) return ({ kind: lack }) => lack === 'forbidden' || lack === 'webhook'
-  if (group === 'apps' && WORKLOADS.has(kind) && isHealthy) return ({ kind: lack }) => lack === 'webhook'
+  if (group === 'apps' && WORKLOADS.has(kind) && isHealthy)
+    return ({ kind: lack, message }) => lack === 'webhook' && isServedFrom(namespace, message)
   if (group !== '') return null
   switch (kind) {
     case 'Namespace':

@@ -329,7 +329,7 @@ export class OwnedObjects implements WatchSink {
     for (const [key, problem] of model.problems) {
       if (problem.kind !== 'failed' || !isCaused(problem.failure.kind)) continue
       const ref = (model.wanted.get(key) ?? model.inventory.get(key))?.ref
-      if (ref === undefined || !isEnded({ kind: problem.failure.kind, ref, account })) {
+      if (ref === undefined || !isEnded({ kind: problem.failure.kind, message: problem.failure.message, ref, account })) {
         left = true
         continue
       }

@@ -123,9 +123,14 @@ describe('IM1 IM2 nothing is written as anybody else', () => {
 describe('RC22 what ends a failure', () => {
   const lacking = (kind: Lacking['kind'], namespace = 'shop', named: string | null = 'deployer'): Lacking => ({
     kind,
+    message: '',
     ref: configMapRef('a', namespace),
     account: named === null ? null : { namespace: 'shop', name: named },
   })
+  const webhook: Lacking = {
+    ...lacking('webhook'),
+    message: 'failed calling webhook "x": failed to call webhook: Post "https://hook.hooks.svc:443/v?timeout=5s": connection refused',
+  }
   const RBAC = 'rbac.authorization.k8s.io'
   test.each([
     ['its namespace', '/Namespace//shop', true, lacking('namespace_missing'), true],
@@ -143,6 +148,8 @@ describe('RC22 what ends a failure', () => {
     ['a webhook configuration', 'admissionregistration.k8s.io/ValidatingWebhookConfiguration//x', true, lacking('webhook'), true],
     ['a policy', 'admissionregistration.k8s.io/ValidatingAdmissionPolicy//x', true, lacking('forbidden'), true],
     ['a workload that is well', 'apps/Deployment/x/hook', true, lacking('webhook'), true],
+    ['a workload beside the webhook that is named', 'apps/Deployment/hooks/x', true, webhook, true],
+    ['a workload elsewhere', 'apps/Deployment/shop/x', true, webhook, false],
     ['a workload that is not', 'apps/Deployment/x/hook', false, lacking('webhook'), false],
     ['a ConfigMap', '/ConfigMap/shop/x', true, lacking('forbidden'), false],
   ] as const)('RC22 %s', (_, key, isHealthy, what, expected) => expect(endedBy(key, isHealthy)?.(what) ?? false).toBe(expected))
