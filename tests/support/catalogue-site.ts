@@ -4,7 +4,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
-import type { ClaimState } from '../../agent/reconcile/claim-keeper.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
@@ -24,9 +23,6 @@ export interface CatalogueAgent {
   desire(objects: readonly K8sObject[], options?: RowOptions): string
   removeService(policy: 'prune' | 'orphan'): void
   start(): void
-  /** Ends and starts again with what its disk holds. */
-  restart(): Promise<void>
-  claims(): readonly ClaimState[]
   /** Where its token lies; null: it is an admin. */
   tokenFile: string | null
   /** Synced and Healthy; how long that took. */
@@ -128,11 +124,6 @@ async function startAgent(
     id,
     tokenFile,
     start: () => kit.start(),
-    restart: async () => {
-      await kit.stop()
-      kit.start()
-    },
-    claims: () => kit.claims,
     desire: (objects, rowOptions = {}) => kit.desire(objects, rowOptions, id),
     removeService: (policy) => kit.remove(policy, id, systemClock.nowMs()),
     status: () => kit.service(id),
