@@ -42,6 +42,8 @@ interface Stream {
   target: string
   stop: AbortController
   synced: boolean
+  /** Once was. */
+  known: boolean
   /** Target by autoscaler, both keys. */
   targets: Map<string, string>
   /** The other way round: names, sorted. */
@@ -71,7 +73,17 @@ export class Autoscalers {
       if (stream !== undefined) continue
       const resource = versions.map((version) => this.#deps.find(group, version, kind)).find((found) => found.kind === 'served')
       if (resource?.kind !== 'served') continue
-      const started = { part, kind, target, stop: new AbortController(), synced: false, targets: new Map(), names: new Map(), listed: null }
+      const started = {
+        part,
+        kind,
+        target,
+        stop: new AbortController(),
+        synced: false,
+        known: false,
+        targets: new Map(),
+        names: new Map(),
+        listed: null,
+      }
       this.#streams.set(part, started)
       void this.#run(started, resource.resource)
     }
@@ -89,6 +101,11 @@ export class Autoscalers {
       }
     }
     return found
+  }
+
+  /** DR10: somebody scaled it, and whether an autoscaler has it was never heard yet. */
+  isUncertain(scaled: readonly Scaled[], others: readonly OtherFields[] | null): boolean {
+    return scaled.includes('replicas') && this.#streams.get('replicas')?.known === false && (others?.some(isScaled) ?? false)
   }
 
   async #run(stream: Stream, resource: ApiResource): Promise<void> {
@@ -126,6 +143,7 @@ export class Autoscalers {
         stream.listed = null
         for (const key of listed === null ? [] : [...stream.targets.keys()]) if (!listed?.has(key)) this.#put(stream, key, null)
         stream.synced = true
+        stream.known = true
         if (!synced) this.#deps.changed(null)
         return
       }
@@ -151,6 +169,7 @@ export class Autoscalers {
   }
 }
 
+const isScaled = ({ subresource }: OtherFields): boolean => subresource === 'scale'
 const isScaler = ({ manager, subresource }: OtherFields): boolean => subresource === 'scale' && SCALERS.has(manager)
 
 /** In its own namespace. */

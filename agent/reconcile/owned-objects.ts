@@ -183,7 +183,9 @@ export class OwnedObjects implements WatchSink {
       const model = owner === undefined ? null : this.model(owner)
       const wanted = model?.wanted.get(key)
       if (model === null || wanted === undefined || (wanted.leave?.scaled.length ?? 0) === 0) continue
-      if (targets === null && autoscalers.of(key, null).length === 0 && model.inventory.get(key)?.appliedDoc === wanted.sent) continue
+      const isWaiting = model.problems.get(key)?.kind === 'gated'
+      if (targets === null && !isWaiting && autoscalers.of(key, null).length === 0 && model.inventory.get(key)?.appliedDoc === wanted.sent)
+        continue
       model.mark(key)
       this.#deps.wake(model.key)
     }

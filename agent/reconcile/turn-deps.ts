@@ -13,7 +13,7 @@ import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import type { Explainer } from './explainer.ts'
 import type { FirstContacts } from './first-contacts.ts'
-import { allOf, type Closed, type Gate } from './gates.ts'
+import { allOf, type Closed, closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
 import { type Leave, leaveOf } from './ignore.ts'
@@ -113,9 +113,30 @@ export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAc
 function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
   const trouble = accountTrouble(model)
   return trouble === null
-    ? allOf([deps.times.gate(model.id, deps.clock.nowMs()), changeGate(model, deps), orderGate(model.hooks.position, model.inventory)])
+    ? allOf([
+        deps.times.gate(model.id, deps.clock.nowMs()),
+        changeGate(model, deps),
+        orderGate(model.hooks.position, model.inventory),
+        scaledGate(deps),
+      ])
     : () => trouble
 }
+
+const UNCERTAIN = closed(
+  'ScaledBySomebody',
+  'somebody scaled it, and its autoscalers are not known yet; if this stays, allow the agent to list and watch horizontalpodautoscalers',
+)
+
+/** DR10: at the start, what an autoscaler may have is not set back before the autoscalers are known. */
+const scaledGate =
+  ({ autoscalers, kinds, watches }: TurnDeps): Gate =>
+  ({ key, ref, apiVersion, leave }, deed) => {
+    if (deed === 'restore' || leave === undefined || leave.scaled.length === 0) return null
+    const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
+    return lookup.kind === 'served' && autoscalers.isUncertain(leave.scaled, othersIn(watches.view(lookup.resource, key)))
+      ? UNCERTAIN
+      : null
+  }
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
   const { kinds, watches, owners } = deps
