@@ -17,6 +17,7 @@ import { CALM, type Load, type RequestGate } from './request-gate.ts'
 import type { Contact } from './situation.ts'
 import { takeOver } from './take-over.ts'
 import { TerminatingNamespaces } from './terminating.ts'
+import { applyUnseen } from './unseen.ts'
 
 export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
 export type StepResult =
@@ -45,10 +46,12 @@ type Executor<K extends Step['kind']> = (step: StepOf<K>, deps: ExecuteDeps) => 
 
 const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
   inspect: inspect,
-  apply: async (step, { cluster }) => {
+  apply: async (step, deps) => {
+    const { cluster } = deps
     const failure = step.shaped?.take ? await takeOver(cluster, step.resource, step.ref, step.shaped.take) : null
     const trouble = failure ?? (step.replace === true ? await takeAll(cluster, step.resource, step.ref) : null)
     if (trouble !== null) return { kind: 'failed', step, failure: trouble }
+    if (step.unseen === true) return applyUnseen(step, { cluster, contactOf, letGo: (undo) => orphan(undo, deps) })
     const answer = await cluster.apply(step.resource, JSON.parse(step.doc) as K8sObject, { force: step.force })
     return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
   },
@@ -107,7 +110,7 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
 const LOOKS_MAX = 20
 
 async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, signal }: ExecuteDeps): Promise<StepResult> {
-  const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent' }]))
+  const contacts = new Map<string, Contact>(step.refs.map((ref) => [refKey(ref), { kind: 'absent', listed: true }]))
   const asked = await firstContacts.maybeThere(step.resource, step.refs)
   if (asked.kind === 'failed') return { kind: 'failed', step, failure: asked.failure }
   if (asked.refs.length > LOOKS_MAX) {
@@ -122,7 +125,7 @@ async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, signal
   for (const ref of asked.refs) {
     const answer = await cluster.get(step.resource, ref)
     if (answer.kind === 'failed') return { kind: 'failed', step, failure: answer.failure }
-    if (answer.kind === 'found') contacts.set(refKey(ref), contactOf(answer.object))
+    contacts.set(refKey(ref), answer.kind === 'found' ? contactOf(answer.object) : { kind: 'absent' })
   }
   return { kind: 'inspected', step, contacts }
 }

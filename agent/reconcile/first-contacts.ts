@@ -34,7 +34,8 @@ export class FirstContacts {
     refs: readonly ObjectRef[],
   ): Promise<{ kind: 'refs'; refs: readonly ObjectRef[] } | { kind: 'failed'; failure: ApiFailure }> {
     const [first] = refs
-    if (first === undefined) return { kind: 'refs', refs }
+    // A namespace that somebody made a moment ago would be taken for one that we made ourselves.
+    if (first === undefined || (first.kind === 'Namespace' && first.group === '')) return { kind: 'refs', refs }
     const place = this.#placeOf(resource, first.namespace)
     place.asked += refs.length
     if (place.names === null && place.asked <= GETS_MAX && refs.length <= GETS_AT_ONCE_MAX) return { kind: 'refs', refs }

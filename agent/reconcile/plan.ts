@@ -34,6 +34,8 @@ export type Step =
       doc: string
       why: ApplyReason
       force: boolean
+      /** RC19: nobody looked at the object itself. */
+      unseen?: true
       shaped?: Shaping /** AO3 */
       replace?: true
     }
@@ -237,6 +239,9 @@ function refusedBefore(view: PlanView, wanted: Wanted): Problem | null {
   return stands ? refusedAgain(view, wanted, before, isOurs) : null
 }
 
+const unseenIf = (listed: boolean, verdict: Verdict): Verdict =>
+  listed && verdict.kind === 'step' && verdict.step.kind === 'apply' ? { ...verdict, step: { ...verdict.step, unseen: true } } : verdict
+
 /** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
 function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource): Verdict {
   const { key, ref, onlyIfAbsent } = wanted
@@ -248,7 +253,7 @@ function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resou
   if (live.kind === 'present' && isAdoptable(view, live.live.owner)) return apply(othersIn(live))
   const contact = view.contacts.get(key)
   if (contact === undefined) return { kind: 'step', step: { kind: 'inspect', key, ref, resource, refs: [ref] } }
-  if (contact.kind === 'absent') return apply(null)
+  if (contact.kind === 'absent') return unseenIf(contact.listed === true, apply(null))
   if (contact.deleting !== null) {
     return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: ownerText(contact.owner) ?? 'nobody', going: contact.deleting })
   }

@@ -10,7 +10,7 @@ export type Problem =
   /** Its row cannot be applied as it is: waits for a new revision. */
   | { kind: 'unreadable'; message: string }
   /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
-  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number; /** It is being deleted: what holds it. */ going?: string }
+  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number /** It is being deleted: what holds it. */; going?: string }
   /** For another object of ours, or for its own deletion. An event of `on` ends it. */
   | { kind: 'waiting'; on: string; message: string }
   /** The picture of its kind is not whole. */
@@ -44,8 +44,14 @@ export const retryAtOf = (problem: Problem): number | null => {
 
 /** What was found where an object is about to be applied for the first time. */
 export type Contact =
-  | { kind: 'absent' }
-  | { kind: 'present'; owner: Owner; deleting: string | null /** Only set where somebody owns fields of it. */; others?: readonly OtherFields[] }
+  /** `listed`: says a list of names that may be some seconds old (RC19). */
+  | { kind: 'absent'; listed?: true }
+  | {
+      kind: 'present'
+      owner: Owner
+      deleting: string | null /** Only set where somebody owns fields of it. */
+      others?: readonly OtherFields[]
+    }
 
 export const namespaceKey = (name: string): string => `/Namespace//${name}`
 export const ownNamespaceKey = ({ namespace }: ObjectRef): string => namespaceKey(namespace)

@@ -55,3 +55,32 @@ test('RC19 a list is known for five seconds, and one that failed is asked for ag
   expect(await contacts.maybeThere(CONFIG_MAPS, many)).toEqual({ kind: 'refs', refs: [configMapRef('n3')] })
   expect(lists).toBe(3)
 })
+
+const theirs = (value: string) => ({
+  ...configMap('theirs', { a: value }),
+  metadata: { name: 'theirs', namespace: 'default', annotations: { 'argocd.argoproj.io/tracking-id': 'x:/ConfigMap:default/theirs' } },
+})
+
+test.each([
+  ['another value', 'theirs'],
+  ['the same value', 'ours'],
+])('RC3 RC19 somebody made an object after the list, with %s: it is as they made it, and they are named', async (_, value) => {
+  const clock = createVirtualClock()
+  const cluster = createFakeCluster({ clock })
+  const kit = createReconcileKit({ cluster, clock })
+  const many = Array.from({ length: GETS_MAX + 1 }, (_, n) => configMap(`n${n}`))
+  kit.desire(many)
+  kit.start()
+  await clock.advance(100)
+  expect(kit.service()?.sync).toBe('Synced')
+  cluster.applyAs('argocd-controller', theirs(value))
+  kit.desire([...many, configMap('theirs', { a: 'ours' }), ...['p', 'q', 'r'].map((name) => configMap(name))])
+  await clock.advance(100)
+  expect(kit.object('/ConfigMap/default/theirs')).toMatchObject({ reason: 'OwnedBy', message: expect.stringContaining('Argo CD') })
+  const live = cluster.object(configMapRef('theirs'))
+  expect(live?.['data']).toEqual({ a: value })
+  expect(live?.metadata.labels ?? {}).toEqual({})
+  expect(Object.keys(live?.metadata.annotations ?? {})).toEqual(['argocd.argoproj.io/tracking-id'])
+  expect(cluster.object(configMapRef('r'))?.['data']).toEqual({ a: '1' })
+  await kit.stop()
+})
