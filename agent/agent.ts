@@ -203,6 +203,7 @@ class RunningAgent implements Agent {
       ...this.#told(),
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
+    void this.#freeMemoryLater(signal) // what only the start needed
     await this.#reconciler.run(signal)
   }
 

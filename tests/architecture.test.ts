@@ -71,7 +71,11 @@ const LIBRARIES: readonly Library[] = [
     importers: list('shared/adapters/sqlite.ts'),
     reason: 'its defaults (no busy timeout, trusted schema, temp files) are wrong for us; one open function sets them',
   },
-  { name: 'bun:ffi', importers: list('shared/adapters/crdt-db.ts'), reason: 'only loading cr-sqlite out of the binary needs it' },
+  {
+    name: 'bun:ffi',
+    importers: list('shared/adapters/crdt-db.ts', 'shared/adapters/code-pages.ts'),
+    reason: 'only loading cr-sqlite out of the binary, and giving code pages back, need it',
+  },
   {
     name: 'isomorphic-git',
     importers: (path) => path.startsWith('server/ingest/git-'),

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
+import { dropCodePages } from '../../shared/adapters/code-pages.ts'
 import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
@@ -128,7 +129,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       podLogLines: podLogs ?? 0,
       version: VERSION,
     },
-    { cluster, logs: cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory: () => Bun.gc(true) },
+    { cluster, logs: cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {
@@ -146,6 +147,11 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     cluster.close()
     folder.unlock()
   }
+}
+
+function freeMemory(): void {
+  Bun.gc(true)
+  dropCodePages() // last: collecting is code, too
 }
 
 function readTokenFile(path: string): string {
