@@ -120,7 +120,7 @@ function judgeLeaving(
   // PR10: the very object that a revision names in another group or version of its kind.
   if (live.uid !== '' && uidsInForce().has(live.uid)) return forget
   const appliedByUs = appliedDoc !== null && uid === live.uid
-  if (live.owner.kind === 'none' ? !appliedByUs : !isOurs(view, live) && !(live.owner.kind === 'other' && appliedByUs)) return forget
+  if (live.owner.kind === 'service' ? !isOurs(view, live) : !appliedByUs || wasLetGo(live)) return forget
   // Also what is on its way out already: nobody is asked about the rest because of it.
   if (live.pruneAllowed === true) allowed.add(refKey(ref))
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
@@ -132,6 +132,9 @@ function judgeLeaving(
   if (allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
 }
+
+/** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
+const wasLetGo = ({ ownedHash }: LiveObject): boolean => ownedHash === ''
 
 type Marks = Pick<K8sObject['metadata'], 'labels' | 'annotations'>
 

@@ -347,6 +347,7 @@ describe('objects that leave', () => {
     ],
     ['IV3 never applied by this agent, and marked as ours', { applied: null, live: {} }, {}, ['delete a u'], ['a']],
     ['PR6 applied by us, its mark taken away', { ...LEAVING, live: { owner: { kind: 'none' } } }, {}, ['delete a u'], ['a']],
+    ['IV4 let go already', { ...LEAVING, live: { owner: { kind: 'none' }, ownedHash: '' } }, {}, ['forget a'], []],
     [
       'PR6 another object under the name, without a mark',
       { ...LEAVING, live: { uid: 'v', owner: { kind: 'none' } } },
