@@ -292,12 +292,16 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
     const doc = withHandover(plain, handover)
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
   }
-  const byYes = sharedBy((said: string) => {
-    const [yes = '', handover = '[]'] = said.split('\n')
-    return sharedBy(make({ prune: yes.includes('prune'), sync: yes.includes('sync') }, JSON.parse(handover) as Handover[]))
+  // Most clusters hand over the same: its text is made once, and looked up as one string.
+  const textOf = sharedBy((handover: readonly Handover[]) => canonicalJson(handover))
+  const byHandover = sharedBy((text: string) => {
+    const handover = JSON.parse(text) as Handover[]
+    return sharedBy((said: string) => sharedBy(make({ prune: said.includes('prune'), sync: said.includes('sync') }, handover)))
   })
-  return (held, { prune, sync }, handover) => byYes(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}\n${canonicalJson(handover)}`)(held)
+  return (held, { prune, sync }, handover) => byHandover(textOf(handover))(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}`)(held)
 }
+
+const NOTHING_HANDED_OVER: readonly Handover[] = []
 
 function place(
   input: PlanInput,
@@ -315,10 +319,10 @@ function place(
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
   const isSame = held !== null && held.removal === undefined && held.digest === render.digest
   const handover = isSame
-    ? (held.handover ?? [])
+    ? (held.handover ?? NOTHING_HANDED_OVER)
     : row === undefined || held === null
-      ? []
-      : (input.handover?.(held, row, 'revision') ?? [])
+      ? NOTHING_HANDED_OVER
+      : (input.handover?.(held, row, 'revision') ?? NOTHING_HANDED_OVER)
   const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) }, handover)
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy) return
