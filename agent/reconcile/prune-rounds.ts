@@ -1,6 +1,7 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
+import { type PruneRefusal, serviceStatusSchema } from '../../shared/model/status.ts'
 import { confirmedAtSite } from './edge-orders.ts'
 import { waitsForTakers } from './handover.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
@@ -113,7 +114,7 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
     maxPrunePercent: sync.maxPrunePercent,
     restored,
   })
-  if (refusal !== null && JSON.stringify(refusal) !== JSON.stringify(model.refusal)) {
+  if (refusal !== null && !isSaid(refusal, model.refusal ?? lastSaid(model, deps))) {
     const [first] = doomed
     const object = first === undefined ? {} : { object: refKey(first) }
     deps.emit({ type: 'Warning', reason: 'PruneRefused', message: `${refusal.why}: ${names}`, service: model.key, ...object })
@@ -127,6 +128,13 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
   if (overdueMs !== null) deps.wakeAt(model.key, overdueMs)
   return waitText(waitsFor, names, sync.pruneWhen, overdueMs === null ? sync.healthDeadline : null)
 }
+
+/** Also before this start: a restart asks nobody anew. */
+const lastSaid = ({ key }: ServiceModel, { state }: TurnDeps): PruneRefusal | null =>
+  serviceStatusSchema.safeParse(state.lastReported('service', key)).data?.refusal ?? null
+
+const isSaid = (refusal: PruneRefusal, said: PruneRefusal | null): boolean =>
+  said !== null && refusal.digest === said.digest && refusal.why === said.why && refusal.names.join() === said.names.join()
 
 function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {
   const refs = leaving
