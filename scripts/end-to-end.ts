@@ -19,6 +19,8 @@ export const WITH_SERVER: readonly string[] = [
   'offline',
   'read-only-root',
   'services',
+  'site-ownership',
+  'site-rollout',
   'two-clusters',
 ]
 

@@ -35,6 +35,8 @@ export interface LocalAgent {
   resume(): void
   /** `skerry-agent status -o json`, of the running agent or from its disk. */
   status(): Promise<AgentStatus>
+  /** Another command of `skerry-agent` at this site; never throws for an exit code. */
+  command(args: readonly string[]): Promise<CommandResult>
   log(): string
 }
 
@@ -234,14 +236,18 @@ function createAgent({ name, cluster, dir, logPath, command, serverUrl, joinToke
     const own = ['--data', dir, '--server', serverUrl, '--cluster', name, '--join-token', joinToken, '--kubeconfig', cluster.kubeconfigPath]
     child = startChild([...command, 'run', ...own, ...extraFlags], logPath)
   }
-  const status = async (): Promise<AgentStatus> => {
-    const asked = Bun.spawn([...command, 'status', '--data', dir, '-o', 'json'], {
+  const commandOf = async (args: readonly string[]): Promise<CommandResult> => {
+    const asked = Bun.spawn([...command, ...args, '--data', dir], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
       env: { PATH: process.env['PATH'] ?? '' },
     })
     const [stdout, stderr, code] = await Promise.all([new Response(asked.stdout).text(), new Response(asked.stderr).text(), asked.exited])
+    return { stdout, stderr, code }
+  }
+  const status = async (): Promise<AgentStatus> => {
+    const { stdout, stderr, code } = await commandOf(['status', '-o', 'json'])
     if (code !== 0) throw new Error(`skerry-agent status: exit code ${code}\n${stderr}`)
     return JSON.parse(stdout) as AgentStatus
   }
@@ -261,6 +267,7 @@ function createAgent({ name, cluster, dir, logPath, command, serverUrl, joinToke
     pause: () => child?.pause(),
     resume: () => child?.resume(),
     status,
+    command: commandOf,
     log: () => (existsSync(logPath) ? readFileSync(logPath, 'utf8') : ''),
   }
 }
