@@ -247,6 +247,7 @@ spec: { storageClassName: grows-$NS, accessModes: [ReadWriteOnce], resources: { 
   },
   {
     name: 'admission changes a value of ours at each write',
+    needs: 'MutatingAdmissionPolicy',
     manifest: configMapYaml(),
     before: ({ as }) =>
       as('policy').apply(

@@ -87,7 +87,8 @@ export interface Outcome {
 }
 
 export interface DriftAgent {
-  run(one: DriftCase, ns: string): Promise<Outcome>
+  /** Null: this Kubernetes does not serve what it needs. */
+  run(one: DriftCase, ns: string): Promise<Outcome | null>
   /** Ends the agent and starts it anew on the same state; answers what it wrote by itself. */
   restart(services: readonly string[]): Promise<string[]>
   /** Of all cases together, by the API server's own log; the claim is not counted. */
@@ -185,8 +186,9 @@ function render(manifest: string, ns: string): K8sObject[] {
   return [...rendered.objects.values()].map((doc) => JSON.parse(doc) as K8sObject)
 }
 
-async function runCase(agent: Agent, one: DriftCase, ns: string): Promise<Outcome> {
+async function runCase(agent: Agent, one: DriftCase, ns: string): Promise<Outcome | null> {
   const outcome: Outcome = { first: [], after: [], drifts: [], wrong: [] }
+  if (one.needs !== undefined && !agent.resources().some(({ kind }) => kind === one.needs)) return null
   try {
     await play(agent, one, ns, outcome)
   } catch (error) {

@@ -40,6 +40,8 @@ export interface DriftCase {
   /** What the user committed. `$NS` is the case's own name, for objects without a namespace. */
   manifest: string
   options?: RowOptions
+  /** A kind that an older Kubernetes does not serve: there the case is left out. */
+  needs?: string
   before?(site: DriftSite): Promise<unknown>
   /** Of the first pass; default: one for each object of the manifest. */
   firstWrites?: number
