@@ -175,6 +175,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/replace.ts': 'a look and a patch of managedFields, through the port',
   'agent/reconcile/take-over.ts': 'a look and a patch of managedFields, through the port',
   'agent/reconcile/first-contacts.ts': 'asks what is there already, through the port, once for all services',
+  'agent/reconcile/unseen.ts': 'a first apply beside whom a list did not know, through the port',
   'agent/reconcile/heal-leaving.ts': 'carries out what puts back an object that a waiting revision drops',
   'agent/reconcile/served-kinds.ts': 'asks discovery what is served, through the port',
   'agent/reconcile/request-gate.ts': 'how many requests are in flight',
