@@ -15,6 +15,11 @@ const MATCH_COST = 100
 const CHOICES_MAX = 12
 const CHOICES_BESIDE_REPEATS_MAX = 3
 const LIMITS = { maxAstNodes: 400, maxDepth: 32, maxListElements: 100, maxMapEntries: 100, maxCallArguments: 8 }
+/** With the guards around its parts. */
+const GUARDED_LIMITS = { ...LIMITS, maxAstNodes: 4 * LIMITS.maxAstNodes, maxDepth: 4 * LIMITS.maxDepth }
+/** What the comparisons and functions of one evaluation may look at: items of lists and maps, and texts of this length. A tenth of a second. */
+const CEL_PARTS_MAX = 1_000_000
+const CHARS_A_PART = 64
 
 /** Their first argument names a variable. */
 const ITERATING: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
@@ -48,18 +53,58 @@ const isNode = (value: unknown): value is Node => typeof value === 'object' && v
 
 class Refused extends Error {}
 
+type Guard = 'visit' | 'glance' | 'weigh'
+const GUARDS: ReadonlySet<unknown> = new Set<Guard>(['visit', 'glance', 'weigh'])
+const isGuard = ({ op, args }: Node): boolean => op === 'call' && Array.isArray(args) && GUARDS.has(args[0])
+/** They look at both sides. */
+const COMPARING: ReadonlySet<string> = new Set(['in', '==', '!=', '<', '<=', '>', '>=', '+'])
+/** They look at nothing that could be large. */
+const LIGHT: ReadonlySet<string> = new Set(['has', 'type', 'dyn', 'orValue', 'hasValue', 'value'])
+
+/** Which of its parts count, and how. */
+function guardsOf({ op, args }: Node): Array<[part: Node, guard: Guard]> {
+  if (!Array.isArray(args)) return []
+  const [name, ...others] = args as [string, ...unknown[]]
+  const receiver = op === 'rcall' ? others[0] : null
+  if (op === 'rcall' && ITERATING.has(name)) return isNode(receiver) ? [[receiver, 'visit']] : []
+  if (name === 'matches') return isNode(receiver) ? [[receiver, 'glance']] : []
+  const isCall = op === 'call' || op === 'rcall'
+  const parts = COMPARING.has(op) ? args : isCall && !LIGHT.has(name) && !ITERATING.has(name) ? [receiver, others.at(-1)].flat() : []
+  return parts.flatMap((part) => (isNode(part) && part.op !== 'value' ? [[part, 'weigh'] as [Node, Guard]] : []))
+}
+
 interface Wrap {
   at: number
   text: string
 }
 
-/** What is put around the receivers of macros and of `matches`, so that they count. Throws what is wrong with the rule. */
-function wrapsOf(root: Node): Wrap[] {
+const TEXTS_AND_PARENTHESES = /"""[\s\S]*?"""|'''[\s\S]*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[()]/g
+
+/** The place of a part leaves out parentheses at its ends: with them. */
+function placeOf(text: string, { start, end }: Node): { start: number; end: number } {
+  let [depth, lowest] = [0, 0]
+  for (const [token] of text.slice(start, end).matchAll(TEXTS_AND_PARENTHESES)) {
+    if (token === '(') depth += 1
+    if (token === ')') depth -= 1
+    lowest = Math.min(lowest, depth)
+  }
+  let [from, to] = [start, end]
+  for (let missing = -lowest; missing > 0 && from > 0; ) if (text[--from] === '(') missing -= 1
+  for (let missing = depth - lowest; missing > 0 && to < text.length; ) if (text[to++] === ')') missing -= 1
+  return { start: from, end: to }
+}
+
+/** What is put around parts of a rule, so that they count. Throws what is wrong with the rule. */
+function wrapsOf(rule: string, root: Node): Wrap[] {
   const wraps: Wrap[] = []
   const walk = (node: unknown, inMacro: boolean): void => {
     if (Array.isArray(node)) for (const item of node) walk(item, inMacro)
     if (!isNode(node)) return
     const { op, args } = node
+    for (const [part, guard] of guardsOf(node)) {
+      const { start, end } = placeOf(rule, part)
+      wraps.push({ at: start, text: `${guard}(` }, { at: end, text: ')' })
+    }
     if ((op !== 'call' && op !== 'rcall') || !Array.isArray(args)) {
       if (op === '+' && inMacro) throw new Refused('"+" inside of map, filter, all, exists or exists_one is not allowed: values could grow')
       walk(args, inMacro)
@@ -67,16 +112,22 @@ function wrapsOf(root: Node): Wrap[] {
     }
     const [name, ...others] = args as [string, ...unknown[]]
     if (!ALLOWED.has(name)) throw new Refused(`the function ${name} is not known here`)
-    const receiver = op === 'rcall' ? others[0] : null
     const given = others.at(-1)
     if (name === 'matches') checkPattern(given, op)
-    const counted = op === 'rcall' && ITERATING.has(name) ? 'visit' : name === 'matches' ? 'glance' : null
-    if (counted !== null && isNode(receiver)) wraps.push({ at: receiver.start, text: `${counted}(` }, { at: receiver.end, text: ')' })
-    walk(receiver, inMacro)
+    walk(op === 'rcall' ? others[0] : null, inMacro)
     walk(given, inMacro || ITERATING.has(name))
   }
   walk(root, false)
   return wraps
+}
+
+/** Whether each guard is around the very part that it is for: one that is around less of it counts nothing. Throws if one is not. */
+function checkGuards(node: unknown): void {
+  if (Array.isArray(node)) for (const item of node) checkGuards(item)
+  if (!isNode(node)) return
+  if (!isGuard(node) && guardsOf(node).some(([part]) => !isGuard(part)))
+    throw new Refused('its parts cannot be told apart; leave out parentheses and comments that are not needed')
+  checkGuards(node.args)
 }
 
 /** A pattern that cannot take longer than the cube of its text: the engine behind it goes back and tries again. */
@@ -123,22 +174,35 @@ export interface Cel {
 
 function createCel({ Environment }: Library): Cel {
   let left = 0
-  const spend = (cost: number) => {
-    left -= cost
+  let partsLeft = 0
+  /** What was too much once is so at once the next time: `||` and macros go on past an error. */
+  const spend = (cost: () => number) => {
+    if (left >= 0) left -= cost()
     if (left < 0) throw new Error(`it looks at more than ${CEL_ELEMENTS_MAX} elements`)
   }
-  const env = new Environment({
-    unlistedVariablesAreDyn: true,
-    homogeneousAggregateLiterals: false,
-    enableOptionalTypes: true,
-    limits: LIMITS,
-  })
+  const weigh = (value: unknown): void => {
+    if (typeof value === 'string') partsLeft -= Math.floor(value.length / CHARS_A_PART)
+    else if (typeof value === 'object' && value !== null && partsLeft >= 0) {
+      const items = Array.isArray(value) ? value : Object.values(value)
+      partsLeft -= items.length
+      // What is too much is not counted to its end.
+      if (partsLeft >= 0) for (const item of items) weigh(item)
+    }
+    if (partsLeft < 0) throw new Error(`its comparisons and functions look at more than ${CEL_PARTS_MAX} parts`)
+  }
+  const options = { unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, enableOptionalTypes: true }
+  const bare = new Environment({ ...options, limits: LIMITS })
+  const env = new Environment({ ...options, limits: GUARDED_LIMITS })
+    .registerFunction('weigh(dyn): dyn', (value: unknown) => {
+      weigh(value)
+      return value
+    })
     .registerFunction('visit(dyn): dyn', (value: unknown) => {
-      spend(sizeOf(value))
+      spend(() => sizeOf(value))
       return value
     })
     .registerFunction('glance(dyn): dyn', (value: unknown) => {
-      spend(MATCH_COST)
+      spend(() => MATCH_COST)
       if (typeof value === 'string' && value.length > CEL_MATCH_CHARS_MAX)
         throw new Error(`matches looks at ${CEL_MATCH_CHARS_MAX} characters at most`)
       return value
@@ -146,6 +210,7 @@ function createCel({ Environment }: Library): Cel {
 
   const run = (parsed: ReturnType<typeof env.parse>, members: Record<string, unknown>): CelAnswer => {
     left = CEL_ELEMENTS_MAX
+    partsLeft = CEL_PARTS_MAX
     try {
       const value: unknown = parsed(members)
       return typeof value === 'boolean' ? { kind: 'answer', value } : { kind: 'error', why: 'it is neither true nor false' }
@@ -157,9 +222,11 @@ function createCel({ Environment }: Library): Cel {
   return {
     compile(text) {
       try {
-        const wraps = wrapsOf(env.parse(text).ast as unknown as Node)
+        const plain = bare.parse(text)
+        const wraps = wrapsOf(text, plain.ast as unknown as Node)
+        const { valid, type, error } = plain.check()
         const parsed = env.parse(rewritten(text, wraps))
-        const { valid, type, error } = parsed.check()
+        checkGuards(parsed.ast)
         if (!valid) return { kind: 'refused', why: summaryOf(error) }
         if (type !== 'bool' && type !== 'dyn') return { kind: 'refused', why: `it is of type ${type}, not true or false` }
         return { kind: 'test', test: (members) => run(parsed, members) }

@@ -150,6 +150,40 @@ test('HE7 more elements than a rule may look at end it, also by nesting, and the
   })
 })
 
+test.each([
+  ['a list', 'spec.few.all(x, !(x in spec.many))'],
+  ['both sides', 'spec.few.all(x, spec.many == spec.other)'],
+  ['a text', 'spec.few.all(x, size(spec.text) > 1)'],
+  ['a text as receiver', 'spec.few.all(x, spec.text.upperAscii() != "")'],
+  ['a number of a million digits', 'spec.few.all(x, double(spec.digits) > 0.0)'],
+  ['a list in parentheses', 'spec.few.all(x, !(x in ((spec.many))))'],
+  ['what is left after an error', 'spec.few.exists(x, spec.many != spec.other || spec.text.contains("b") || x in spec.many)'],
+  [
+    'rounds of a list behind a choice',
+    '((false) ? [] : spec.few).all(x, ((false) ? [] : spec.few).all(y, ((true) ? spec.few : []).all(z, true)))',
+  ],
+])('HE7 what looks at too much ends soon: %s', (_, rule) => {
+  const many = Array.from({ length: 100_000 }, (_, n) => ({ n }))
+  const few = Array.from({ length: 1_900 }, (_, n) => ({ few: n }))
+  const spec = { few, many, other: structuredClone(many), text: 'a'.repeat(900_000), digits: '1'.repeat(900_000) }
+  evaluate('spec.few.all(x, true)', { spec })
+  const beganMs = performance.now()
+  expect(evaluate(rule, { spec })).toMatchObject({ kind: 'error', why: expect.stringMatching(/looks? at more than/) })
+  expect(performance.now() - beganMs).toBeLessThan(4_000)
+})
+
+test('HE7 guards change no answer, wherever parentheses and texts are', () => {
+  for (const [rule, value] of [
+    ['(((((spec.a)) + (spec.b)))).size() == 4', true],
+    ['"(" == ")" || ("a)" + (spec.open)) == "a)("', true],
+    ['((spec.a) + "(").size() > (1) && (size((spec.open)) == 1)', true],
+    ['!([1, 2].exists(c, (c) in (([2]))))', false],
+    ['(spec.a) in {"ab": 1} && (spec.?none.orValue("z")) == "z"', true],
+    ['(spec.a.matches("^a")) && ((spec.a)).matches("b$")', true],
+  ] as const)
+    expect([rule, evaluate(rule, { spec: { a: 'ab', b: 'cd', open: '(' } })]).toEqual([rule, { kind: 'answer', value }])
+})
+
 test('HE7 a text that is too long for a pattern ends the evaluation, and the worst pattern that is taken is soon done', () => {
   const text = (length: number) => ({ status: { text: 'a'.repeat(length) } })
   expect(evaluate("status.text.matches('^a*$')", text(CEL_MATCH_CHARS_MAX))).toEqual({ kind: 'answer', value: true })
