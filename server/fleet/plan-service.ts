@@ -77,9 +77,10 @@ export function planService(input: PlanInput): ServicePlan {
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
   if (verdict.kind === 'go') {
     const orderedDoc = removalDocs(input, verdict)
+    const handing = sharedBy((handover: readonly Handover[]) => sharedBy((doc: ServiceRow) => withHandover(doc, handover)))
     for (const holder of leaving) {
-      const handover = input.handover?.(holder.doc, holder.row, 'removal') ?? []
-      plan.publishes.push(removalOrder(holder, withHandover(orderedDoc(holder.doc), handover)))
+      const handover = input.handover?.(holder.doc, holder.row, 'removal') ?? NOTHING_HANDED_OVER
+      plan.publishes.push(removalOrder(holder, handing(handover)(orderedDoc(holder.doc))))
     }
   }
   for (const holder of holders)

@@ -297,3 +297,10 @@ describe('confirmed prunes', () => {
     expect([open.publishes, open.close]).toEqual([[], []])
   })
 })
+
+test('TG8 PR8 clusters that hold the same get one order, what is handed over in it', () => {
+  const handover = [{ object: '/ConfigMap/web/x', project: 'web', service: 'taker' }]
+  const plan = planService(input({ current: placedIn(), deleting: true, spec: spec({ protect: false }), handover: () => handover }))
+  const docs = new Set(plan.publishes.map(({ doc }) => doc))
+  expect([plan.publishes.length, docs.size, [...docs][0]?.handover]).toEqual([3, 1, handover])
+})
