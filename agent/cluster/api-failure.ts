@@ -74,7 +74,8 @@ function isImmutable(causes: readonly Cause[]): boolean {
  *  from a missing object. */
 export function failureOf(answer: { status: number; body: unknown; text: string; retryAfter: string | null; plural: string }): ApiFailure {
   const status = parseStatus(answer.body)
-  const message = (status?.message ?? plainText(answer.text)).slice(0, MESSAGE_CHARS_MAX) || `HTTP ${answer.status} without a message`
+  const said = withoutValues(status?.message ?? plainText(answer.text))
+  const message = said.slice(0, MESSAGE_CHARS_MAX) || `HTTP ${answer.status} without a message`
   const retryAfterMs = retryAfterMsOf(answer.retryAfter, status)
   return {
     kind: kindOf(answer.status, status, message, answer.plural),
@@ -83,6 +84,12 @@ export function failureOf(answer: { status: number; body: unknown; text: string;
     message,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   }
+}
+
+/** What has the wrong type is quoted whole, also of a Secret, and nothing tells where the quotation ends. */
+function withoutValues(message: string): string {
+  const at = message.indexOf(', got &')
+  return at < 0 ? message : `${message.slice(0, at)}, got something else`
 }
 
 function kindOf(code: number, status: KubeStatus | null, message: string, plural: string): ApiFailure['kind'] {

@@ -135,3 +135,16 @@ describe('what an answer means', () => {
     })
   })
 })
+
+test.each([
+  ['.data.pin: expected string, got &value.valueUnstructured{Value:987654321}', '.data.pin: expected string, got something else'],
+  [
+    '.data.pin: expected string, got &value.valueUnstructured{Value:[]interface {}{"hunter3"}}',
+    '.data.pin: expected string, got something else',
+  ],
+  ['.data: expected map, got &{hunter5\n}, got &{more}', '.data: expected map, got something else'],
+])('KA31 a value that is quoted in %s is left out', (said, told) => {
+  const head = 'failed to create typed patch object (default/s; /v1, Kind=Secret): '
+  expect(failure(500, status(500, head + said))).toMatchObject({ kind: 'invalid', message: head + told })
+  expect(failure(500, undefined, { text: head + said }).message).toBe(head + told)
+})
