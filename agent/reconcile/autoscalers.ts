@@ -42,7 +42,7 @@ interface Stream {
   target: string
   stop: AbortController
   synced: boolean
-  /** Once was. */
+  /** Once was, or may not be. */
   known: boolean
   /** Target by autoscaler, both keys. */
   targets: Map<string, string>
@@ -150,6 +150,11 @@ export class Autoscalers {
       case 'failed':
         // The last picture stays; only what it does not name is no longer certain.
         stream.synced = false
+        // It will not be heard for a while, or never: what is known has to do.
+        if (!stream.known && event.failure.kind === 'forbidden') {
+          stream.known = true
+          this.#deps.changed(null)
+        }
     }
   }
 

@@ -183,7 +183,7 @@ export class OwnedObjects implements WatchSink {
       const model = owner === undefined ? null : this.model(owner)
       const wanted = model?.wanted.get(key)
       if (model === null || wanted === undefined || (wanted.leave?.scaled.length ?? 0) === 0) continue
-      const isWaiting = model.problems.get(key)?.kind === 'gated'
+      const isWaiting = model.problems.get(key)?.kind === 'unknown'
       if (targets === null && !isWaiting && autoscalers.of(key, null).length === 0 && model.inventory.get(key)?.appliedDoc === wanted.sent)
         continue
       model.mark(key)

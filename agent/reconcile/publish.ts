@@ -62,6 +62,12 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     return [{ kind: 'object', key: statusKey, doc: status }]
   }
   const view = viewOf(model, deps, key)
+  const problem = model.problems.get(key)
+  if (view.kind === 'present' && problem?.kind === 'unknown' && problem.failure === undefined && previous !== null) {
+    // Nothing is decided about it yet (DR10): what was said stands.
+    model.statuses.set(key, previous)
+    return []
+  }
   const progressing = view.kind === 'present' && view.live.health.word === 'Progressing'
   if (!progressing) model.progressingSinceMs.delete(key)
   else if (!model.progressingSinceMs.has(key) || beginsToGo(view, previous))

@@ -5,7 +5,7 @@ import type { EventStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { Cluster } from '../cluster/cluster.ts'
+import type { ApiResource, Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState, TurnRecord } from '../state/agent-state.ts'
 import { actingOf, clusterAs, unplacedAccount } from './acting.ts'
@@ -13,7 +13,7 @@ import type { Autoscalers } from './autoscalers.ts'
 import type { Dependents } from './dependents.ts'
 import type { Explainer } from './explainer.ts'
 import type { FirstContacts } from './first-contacts.ts'
-import { allOf, type Closed, closed, type Gate } from './gates.ts'
+import { allOf, type Closed, type Gate } from './gates.ts'
 import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
 import { type Leave, leaveOf } from './ignore.ts'
@@ -27,7 +27,7 @@ import type { ServiceModel } from './service-model.ts'
 import { othersIn } from './shaping.ts'
 import type { TimeGates } from './time-gates.ts'
 import type { Wanted } from './wanted.ts'
-import type { Watches } from './watches.ts'
+import type { LiveView, Watches } from './watches.ts'
 
 export interface StatusUpdate {
   kind: StatusKind
@@ -113,33 +113,20 @@ export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAc
 function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
   const trouble = accountTrouble(model)
   return trouble === null
-    ? allOf([
-        deps.times.gate(model.id, deps.clock.nowMs()),
-        changeGate(model, deps),
-        orderGate(model.hooks.position, model.inventory),
-        scaledGate(deps),
-      ])
+    ? allOf([deps.times.gate(model.id, deps.clock.nowMs()), changeGate(model, deps), orderGate(model.hooks.position, model.inventory)])
     : () => trouble
 }
 
-const UNCERTAIN = closed(
-  'ScaledBySomebody',
-  'somebody scaled it, and its autoscalers are not known yet; if this stays, allow the agent to list and watch horizontalpodautoscalers',
-)
-
-/** DR10: at the start, what an autoscaler may have is not set back before the autoscalers are known. */
-const scaledGate =
-  ({ autoscalers, kinds, watches }: TurnDeps): Gate =>
-  ({ key, ref, apiVersion, leave }, deed) => {
-    if (deed === 'restore' || leave === undefined || leave.scaled.length === 0) return null
-    const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
-    return lookup.kind === 'served' && autoscalers.isUncertain(leave.scaled, othersIn(watches.view(lookup.resource, key)))
-      ? UNCERTAIN
-      : null
-  }
+/** DR10: at the start nothing is decided about a workload that somebody scaled before its autoscalers are known. */
+function viewForPlan(model: ServiceModel, { autoscalers, watches }: TurnDeps, resource: ApiResource, key: string): LiveView {
+  const view = watches.view(resource, key)
+  if (view.kind !== 'present' || view.live.others === undefined) return view
+  const scaled = model.wanted.get(key)?.leave?.scaled ?? []
+  return scaled.length > 0 && autoscalers.isUncertain(scaled, view.live.others) ? { kind: 'unknown' } : view
+}
 
 export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
-  const { kinds, watches, owners } = deps
+  const { kinds, owners } = deps
   return {
     recreates: model.recreates,
     protect: model.row?.protect === true,
@@ -154,7 +141,7 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     notes: model.notes,
     gate: gatesOf(model, deps),
     leave: (wanted) => leaveNow(wanted, deps),
-    view: (resource, key) => watches.view(resource, key),
+    view: (resource, key) => viewForPlan(model, deps, resource, key),
     find: (group, version, kind) => kinds.find(group, version, kind),
     findAny: (group, version, kind) => kinds.findAny(group, version, kind),
     takenBy: (key) => {

@@ -1,7 +1,7 @@
 // At the start of an agent the autoscalers are not known yet: what somebody scaled waits for that moment, and is not set back to what Git says.
 import { afterEach, expect, test } from 'bun:test'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
-import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { denied, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 
 afterEach(stopAll)
 
@@ -38,15 +38,17 @@ async function site(isScaled: boolean) {
 }
 
 test('DR10 what a person scaled of an autoscaled workload stays as it is over a restart', async () => {
-  const { cluster, kit, run, settle, scale } = await site(true)
+  const { cluster, kit, clock, run, settle, scale } = await site(true)
   await scale('kubectl', 5)
+  await clock.advance(60_000)
+  const before = [kit.service(), kit.object('apps/Deployment/default/web')]
   await kit.stop()
   writes(cluster)
   await run()
   await settle()
   expect(writes(cluster)).toEqual([])
   expect(replicasOf(cluster.object(WEB))).toBe(5)
-  expect(kit.service()).toMatchObject({ sync: 'Synced' })
+  expect([kit.service(), kit.object('apps/Deployment/default/web')]).toEqual(before)
 })
 
 test('DR10 without an autoscaler it is set back once the autoscalers are known', async () => {
@@ -58,4 +60,15 @@ test('DR10 without an autoscaler it is set back once the autoscalers are known',
   await settle()
   expect(writes(cluster)).toEqual(['apply Deployment web'])
   expect(replicasOf(cluster.object(WEB))).toBe(1)
+})
+
+test('DR10 an agent that may not watch autoscalers goes by the entries that they left', async () => {
+  const { cluster, kit, run, settle, scale } = await site(false)
+  await kit.stop()
+  cluster.fail(({ kind }) => (kind === 'HorizontalPodAutoscaler' ? denied : null))
+  await scale('kubectl', 5)
+  writes(cluster)
+  await run()
+  await settle()
+  expect(writes(cluster)).toEqual(['apply Deployment web'])
 })
