@@ -22,7 +22,16 @@ interface Flags {
 
 const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
 const byOption = () =>
-  new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userInfo().username, 'the user of this shell')
+  new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
+
+/** A container of nothing but the program has users without names. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.() ?? 'unknown'}`
+  }
+}
 
 export function addEdgeCommands(program: Command, io: EdgeIo): void {
   program
