@@ -4,7 +4,7 @@
 
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject, ManagedFieldsEntry } from '../../shared/kube/object.ts'
-import type { Leave } from './ignore.ts'
+import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import type { FieldsNode } from './owned-fields.ts'
 import { hasKeyFields, isOwnEntry } from './owned-fields.ts'
@@ -130,13 +130,13 @@ export function union(a: FieldsNode, b: FieldsNode): FieldsNode {
   return result
 }
 
-interface Split {
+export interface Split {
   taken: FieldsNode | null
   left: FieldsNode | null
 }
 
 /** `value`: of the manifest, whose indices the rules count by. */
-function splitRuled(fields: FieldsNode, paths: Leave['paths'], value: unknown): Split {
+export function splitRuled(fields: FieldsNode, paths: Leave['paths'], value: unknown): Split {
   if (paths.length === 0) return { taken: fields, left: null }
   if (paths.some((path) => path.length === 0)) return { taken: null, left: fields }
   const taken: FieldsNode = {}
@@ -158,7 +158,7 @@ function namesOf(key: string, list: unknown): string[] {
   if (!key.startsWith('k:') || !Array.isArray(list)) return []
   const index = list.findIndex((item) => hasKeyFields(item, key.slice(2)))
   const item: unknown = list[index]
-  return [String(index), ...(isNode(item) && typeof item['name'] === 'string' ? [item['name']] : [])]
+  return [EACH, String(index), ...(isNode(item) && typeof item['name'] === 'string' ? [item['name']] : [])]
 }
 
 function memberOf(value: unknown, key: string): unknown {

@@ -49,7 +49,7 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
   apply: async (step, deps) => {
     const { cluster } = deps
     const failure = step.shaped?.take ? await takeOver(cluster, step.resource, step.ref, step.shaped.take) : null
-    const trouble = failure ?? (step.replace === true ? await takeAll(cluster, step.resource, step.ref) : null)
+    const trouble = failure ?? (step.replace === undefined ? null : await takeAll(cluster, step.resource, step.ref, step.replace))
     if (trouble !== null) return { kind: 'failed', step, failure: trouble }
     if (step.unseen === true) return applyUnseen(step, { cluster, contactOf, letGo: (undo) => orphan(undo, deps) })
     const answer = await cluster.apply(step.resource, JSON.parse(step.doc) as K8sObject, { force: step.force })

@@ -16,6 +16,7 @@ import { type LiveObject, type Owner, ownerText } from './live-object.ts'
 import type { OtherFields } from './other-fields.ts'
 import { judgeAgain, refusedAgain } from './plan-again.ts'
 import type { Recreate } from './recreate.ts'
+import type { Spared } from './replace.ts'
 import type { KindLookup } from './served-kinds.ts'
 import { isAllLeft, isInForce, othersIn, shapedDoc, takeFor } from './shaping.ts'
 import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
@@ -37,7 +38,7 @@ export type Step =
       /** RC19: nobody looked at the object itself. */
       unseen?: true
       shaped?: Shaping /** AO3 */
-      replace?: true
+      replace?: Spared
     }
   /** AO4: deleted to be made again. */
   | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
@@ -213,10 +214,11 @@ function judgeChange(view: PlanView, key: string, leave: Leave | null, step: Ver
 
 function applyVerdict(
   view: PlanView,
-  { key, ref, options }: Wanted,
+  wanted: Wanted,
   resource: ApiResource,
   { doc, why, of, take }: { doc: string; why: ApplyReason; of: string; take: Take | null },
 ): Verdict {
+  const { key, ref, options } = wanted
   const step = {
     kind: 'apply',
     key,
@@ -225,7 +227,7 @@ function applyVerdict(
     doc,
     why,
     force: view.sync.force,
-    ...(options?.replace === true ? { replace: true as const } : {}),
+    ...(options?.replace === true ? { replace: { leave: view.leave(wanted), wanted: wanted.sent } } : {}),
   } as const
   return { kind: 'step', step: doc === of && take === null ? step : { ...step, shaped: { of, take } } }
 }

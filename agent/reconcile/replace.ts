@@ -3,13 +3,21 @@
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject, ManagedFieldsEntry, ObjectRef } from '../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../cluster/cluster.ts'
+import { type Split, splitRuled, type Take } from './client-side.ts'
+import type { Leave } from './ignore.ts'
 import { childNode, type FieldsNode, isOwnEntry } from './owned-fields.ts'
 
 /** AO3: of whoever writes them: taking out another's finalizer or owner would leave rubbish behind, or delete the object. */
 const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
 
-/** Null: there is nothing of others to take. Status, finalizers and owner references stay whose they are. */
-export function allOurs(live: K8sObject): ManagedFieldsEntry[] | null {
+/** What a rule leaves to others, and the manifest whose indices it counts by (canonical JSON). */
+export type Spared = Pick<Take, 'leave' | 'wanted'>
+
+/** Null: there is nothing of others to take. Status, finalizers, owner references, what came by a subresource (an autoscaler's replicas) and what a rule leaves to others
+ *  stay whose they are. */
+function allOurs(live: K8sObject, { leave, wanted }: Spared): ManagedFieldsEntry[] | null {
+  const paths = leave?.paths ?? []
+  const object: unknown = paths.length === 0 ? undefined : JSON.parse(wanted)
   const entries = live.metadata.managedFields ?? []
   const own = entries.find(isOwnEntry)
   const stay: ManagedFieldsEntry[] = []
@@ -18,8 +26,9 @@ export function allOurs(live: K8sObject): ManagedFieldsEntry[] | null {
   for (const entry of entries) {
     if (entry === own) continue
     // Paths of another version of the kind may mean something else.
-    const mayTake = entry.subresource !== 'status' && entry.apiVersion === live.apiVersion && entry.fieldsV1 !== undefined
-    const { taken, left } = mayTake ? split(entry.fieldsV1 ?? {}) : { taken: null, left: entry.fieldsV1 ?? null }
+    const isSpared = (entry.subresource ?? '') !== '' || leave?.managers.includes(entry.manager ?? '') === true
+    const mayTake = !isSpared && entry.apiVersion === live.apiVersion && entry.fieldsV1 !== undefined
+    const { taken, left } = mayTake ? sparing(split(entry.fieldsV1 ?? {}), paths, object) : { taken: null, left: entry.fieldsV1 ?? null }
     if (taken === null) {
       stay.push(entry)
       continue
@@ -38,9 +47,10 @@ export function allOurs(live: K8sObject): ManagedFieldsEntry[] | null {
   return [{ ...ours, fieldsV1: fields }, ...stay]
 }
 
-interface Split {
-  taken: FieldsNode | null
-  left: FieldsNode | null
+function sparing({ taken, left }: Split, paths: Leave['paths'], object: unknown): Split {
+  if (taken === null) return { taken, left }
+  const ruled = splitRuled(taken, paths, object)
+  return ruled.left === null ? { taken, left } : { taken: ruled.taken, left: left === null ? ruled.left : united(left, ruled.left) }
 }
 
 function split(fields: FieldsNode): Split {
@@ -78,11 +88,12 @@ export async function takeAll(
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,
   ref: ObjectRef,
+  spared: Spared,
 ): Promise<ApiFailure | null> {
   for (let attempt = 1; ; attempt += 1) {
     const found = await cluster.get(resource, ref)
     if (found.kind === 'failed') return found.failure
-    const managedFields = found.kind === 'found' ? allOurs(found.object) : null
+    const managedFields = found.kind === 'found' ? allOurs(found.object, spared) : null
     if (found.kind === 'absent' || managedFields === null) return null
     const { resourceVersion } = found.object.metadata
     const answer = await cluster.mergePatch(resource, ref, { metadata: { resourceVersion, managedFields } })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ApiResource, ApplyResult } from '../../agent/cluster/cluster.ts'
 import { type Take, takenManagedFields, toTake, union } from '../../agent/reconcile/client-side.ts'
+import { EACH } from '../../agent/reconcile/ignore.ts'
 import { otherFieldsOf } from '../../agent/reconcile/other-fields.ts'
 import { takeOver } from '../../agent/reconcile/take-over.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -89,6 +90,12 @@ describe('TK2 how they are taken', () => {
     const both = entry('helm', { ...REPLICAS, ...web({ '.': {}, 'f:name': {}, 'f:image': {} }) })
     const result = takenManagedFields(object(own({}), both), take('keep', ['/spec/containers/1/image']))
     expect(result).toEqual([entry('helm', web({ 'f:image': {} })), own(web({ '.': {}, 'f:name': {} }))])
+  })
+  test('DR10 what an autoscaler has of each container is not taken', () => {
+    const web = { 'f:spec': { 'f:containers': { 'k:{"name":"web"}': { '.': {}, 'f:image': {}, 'f:name': {} } } } }
+    const leave = { paths: [['spec', 'containers', EACH, 'image']], managers: [] }
+    const result = takenManagedFields(object(own({}), entry('helm', web)), { ...take('adopt'), leave })
+    expect(result?.[0]).toEqual(entry('helm', { 'f:spec': { 'f:containers': { 'k:{"name":"web"}': { 'f:image': {} } } } }))
   })
   test.each<[string, Fields, Fields, Fields]>([
     ['members of both', { a: { x: {} } }, { a: { y: {} }, b: {} }, { a: { x: {}, y: {} }, b: {} }],

@@ -227,6 +227,47 @@ describe('AO3 Replace', () => {
     expect(kit.drift(KEY)).toMatchObject({ action: 'healed', manager: 'kubectl-edit', paths: ['.data.v'] })
   })
 
+  const WEB = { group: 'apps', kind: 'Deployment', namespace: 'default', name: 'web' }
+  const web = (replicas: number | undefined, image: string): K8sObject => {
+    const template = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image }] } }
+    const spec = { ...(replicas === undefined ? {} : { replicas }), selector: { matchLabels: { app: 'web' } }, template }
+    const metadata = { name: 'web', namespace: 'default' }
+    return annotated({ apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec } as K8sObject, { [OPTIONS]: 'Replace' })
+  }
+  test.each([
+    ['that Git names', 2],
+    ['that Git leaves out', undefined],
+  ])('AO3 DR10 replicas %s stay an autoscaler’s', async (_, replicas) => {
+    const { cluster, kit, settle, run } = setup()
+    const replicasNow = () => (cluster.object(WEB)?.['spec'] as { replicas?: number } | undefined)?.replicas
+    kit.desire([web(replicas, 'a')])
+    await run()
+    cluster.editAs('somebody', { ...WEB, group: 'autoscaling', kind: 'HorizontalPodAutoscaler' }, (hpa) =>
+      Object.assign(hpa, { spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' } } }),
+    )
+    await settle()
+    cluster.editAs('kube-controller-manager', WEB, (object) => Object.assign(object['spec'] as object, { replicas: 9 }), {
+      subresource: 'scale',
+    })
+    await settle()
+    kit.desire([web(replicas, 'b')])
+    await settle()
+    expect(replicasNow()).toBe(9)
+    expect(kit.service()).toMatchObject({ sync: 'Synced' })
+  })
+
+  test('AO3 DR9 what a rule leaves to others stays theirs', async () => {
+    const { cluster, kit, settle, run } = setup()
+    const tuned = (b: string) => annotated(configMap('a', { tuned: '1', b }), { [OPTIONS]: 'Replace', 'skerry.dev/ignore': '/data/tuned' })
+    kit.desire([tuned('1')])
+    await run()
+    cluster.patchAs('tuner', A, { data: { tuned: '7', extra: 'x' } })
+    await settle()
+    kit.desire([tuned('2')])
+    await settle()
+    expect(cluster.object(A)?.['data']).toEqual({ tuned: '7', b: '2' })
+  })
+
   test('a plain object keeps what others added', async () => {
     const { cluster, kit, settle, run } = setup()
     kit.desire([configMap('a', { v: '1' })])
