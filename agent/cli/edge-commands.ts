@@ -21,8 +21,7 @@ interface Flags {
 }
 
 const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
-const byOption = () =>
-  new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
+const byOption = () => new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
 
 /** A container of nothing but the program has users without names. */
 function userName(): string {
