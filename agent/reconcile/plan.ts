@@ -69,8 +69,8 @@ export interface PlanView {
   notes: ReadonlyMap<string, DriftNote>
   /** What may not be done yet. */
   gate: Gate
-  /** What is left to others; null for almost every object. */
-  leave(wanted: Wanted): Leave | null
+  /** What is left to others; null for almost every object. `met`: who owns fields of an object that is not watched yet. */
+  leave(wanted: Wanted, met?: readonly OtherFields[] | null): Leave | null
   view(resource: ApiResource, key: string): LiveView
   find(group: string, version: string, kind: string): KindLookup
   /** In any served version: for what is only to be deleted. */
@@ -248,7 +248,7 @@ const unseenIf = (listed: boolean, verdict: Verdict): Verdict =>
 function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource): Verdict {
   const { key, ref, onlyIfAbsent } = wanted
   const apply = (others: readonly OtherFields[] | null): Verdict => {
-    const leave = view.leave(wanted)
+    const leave = view.leave(wanted, others)
     const take = takeFor(wanted, leave, others, 'adopt', view.sync)
     return applyVerdict(view, wanted, resource, { doc: shapedDoc(wanted, leave, others, null), why: 'new', of: wanted.sent, take })
   }

@@ -18,6 +18,7 @@ import type { Taker } from './handover.ts'
 import type { HealthChoices } from './health-choices.ts'
 import { type Leave, leaveOf } from './ignore.ts'
 import type { LiveObject } from './live-object.ts'
+import type { OtherFields } from './other-fields.ts'
 import { orderGate } from './phases.ts'
 import type { PlanView } from './plan.ts'
 import type { RequestGate } from './request-gate.ts'
@@ -140,7 +141,7 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     contests: model.contests,
     notes: model.notes,
     gate: gatesOf(model, deps),
-    leave: (wanted) => leaveNow(wanted, deps),
+    leave: (wanted, met = null) => leaveNow(wanted, deps, met),
     view: (resource, key) => viewForPlan(model, deps, resource, key),
     find: (group, version, kind) => kinds.find(group, version, kind),
     findAny: (group, version, kind) => kinds.findAny(group, version, kind),
@@ -152,15 +153,16 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
   }
 }
 
-/** DR9, DR10: null for almost every object. */
-export function leaveNow(
+/** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */
+function leaveNow(
   { key, ref, apiVersion, leave }: Wanted,
   { autoscalers, kinds, watches }: Pick<TurnDeps, 'autoscalers' | 'kinds' | 'watches'>,
+  met: readonly OtherFields[] | null,
 ): Leave | null {
   if (leave === undefined) return null
   if (leave.scaled.length === 0) return leaveOf(leave, [])
   const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
-  const others = lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null
+  const others = met ?? (lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null)
   return leaveOf(
     leave,
     autoscalers.of(key, others).map(({ part }) => part),

@@ -155,6 +155,21 @@ describe('DR10 autoscalers', () => {
     expect(specOf(site.cluster.object(WEB)).template.spec.containers[0]?.image).toBe('web:1')
   })
 
+  test('at adoption an entry of the scale subresource stands for an autoscaler that is not known yet', async () => {
+    const site = setup()
+    site.cluster.applyAs('somebody', web(2))
+    scale(site, 'kube-controller-manager', 9)
+    addAutoscaler(site)
+    const isHeld = { now: true }
+    site.cluster.fail(({ verb, kind }) => (isHeld.now && verb === 'watch' && kind === 'HorizontalPodAutoscaler' ? denied : null))
+    site.kit.desire([web(2, 'web:2')])
+    await site.run()
+    expect(specOf(site.cluster.object(WEB))).toMatchObject({ replicas: 9, template: { spec: { containers: [{ image: 'web:2' }] } } })
+    isHeld.now = false
+    await site.clock.advance(60_000)
+    expect(specOf(site.cluster.object(WEB)).replicas).toBe(9)
+  })
+
   test('autoscalers are watched only while a manifest names replicas, by one stream', async () => {
     const site = await start([configMap('a')])
     const watched = () => site.cluster.requests.filter(({ verb, kind }) => verb === 'watch' && kind === HPA.kind).length
