@@ -147,8 +147,11 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
     if (failed === null) return `it waits for ${what} to end, since ${timeText(sinceMs)}`
     return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
   }
-  if (failed !== null)
-    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; correct it in Git, this goes on when it is ${lacks}`
+  if (failed !== null) {
+    // What was refused says what to do about it, a workload does not.
+    const next = lacks === 'healthy' ? 'correct it in Git, this goes on' : 'this goes on'
+    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
+  }
   return `it waits for ${what} to be ${lacks}, since ${timeText(sinceMs)}`
 }
 

@@ -121,6 +121,10 @@ describe('position', () => {
     expect(waitText(position([], {}, { 0: ILL, 1: NEW }))).toBe(
       'it waits for wave 0: ConfigMap default/i, which is not healthy since 1970-01-01T00:00:00Z: broken; correct it in Git, this goes on when it is healthy',
     )
+    const refused: WaveState = { ...OK, unapplied: wait('r', 'applied', 'bad; correct the manifest') }
+    expect(waitText(position([], {}, { 0: refused, 1: NEW }))).toBe(
+      'it waits for wave 0: ConfigMap default/r, which is not applied since 1970-01-01T00:00:00Z: bad; correct the manifest; this goes on when it is applied',
+    )
     expect(phaseWords(position([PRE], { pre: 'failed' }, { 0: NEW }))).toEqual({
       reason: 'HookFailed',
       message:
