@@ -58,7 +58,7 @@ function agentCommand(io: AgentIo): Command {
     .description('Keeps one Kubernetes cluster equal to its desired state, with or without a network.')
     .addHelpText(
       'before',
-      'Examples:\n  skerry-agent run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…\n  skerry-agent status\n',
+      'Examples:\n  skerry-agent run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…\n  skerry-agent status\n  skerry-agent hold default/shop --reason stocktaking --for 8h\n  skerry-agent confirm default/shop\n',
     )
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
