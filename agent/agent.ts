@@ -51,7 +51,7 @@ export interface AgentDeps {
   log: Logger
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
-  /** Gives memory back to the machine. */
+  /** Gives memory back to the machine, if there was work since the last time. */
   freeMemory(): void
 }
 
@@ -165,7 +165,7 @@ class RunningAgent implements Agent {
       broken.abort()
       throw error
     }
-    const parts = [learned, syncing(), this.#enforce(signal), this.#tendDisk(signal)].map((part) => part.catch(endAll))
+    const parts = [learned, syncing(), this.#enforce(signal), this.#tend(signal)].map((part) => part.catch(endAll))
     await Promise.allSettled(parts)
     await Promise.all(parts)
   }
@@ -215,14 +215,15 @@ class RunningAgent implements Agent {
     return { ...(kubeEvents === undefined ? {} : { kubeEvents }), ...podLogs }
   }
 
-  /** RP4: it recovers by itself. */
-  async #tendDisk(signal: AbortSignal): Promise<void> {
-    const { clock, random, log } = this.#deps
+  /** RP4: it recovers by itself. And what small work took is given back as often. */
+  async #tend(signal: AbortSignal): Promise<void> {
+    const { clock, random, log, freeMemory } = this.#deps
     const turn = async () => {
       this.#reserve.restock()
+      freeMemory()
       await clock.sleep(RESTOCK_MS * (0.5 + random()), signal)
     }
-    await runLoop({ name: 'disk reserve', turn, backoff: { baseMs: RESTOCK_MS, capMs: RESTOCK_MS }, clock, random, log, signal })
+    await runLoop({ name: 'upkeep', turn, backoff: { baseMs: RESTOCK_MS, capMs: RESTOCK_MS }, clock, random, log, signal })
   }
 
   async #freeMemoryLater(signal: AbortSignal): Promise<void> {

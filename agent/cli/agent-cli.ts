@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
-import { dropCodePages } from '../../shared/adapters/code-pages.ts'
 import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
@@ -26,6 +25,7 @@ import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
 import { addEdgeCommands } from './edge-commands.ts'
+import { createMemoryRelease } from './memory-release.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -129,7 +129,16 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       podLogLines: podLogs ?? 0,
       version: VERSION,
     },
-    { cluster, logs: cluster, fetcher, clock: systemClock, random: systemRandom, log, place: folder.place, freeMemory },
+    {
+      cluster,
+      logs: cluster,
+      fetcher,
+      clock: systemClock,
+      random: systemRandom,
+      log,
+      place: folder.place,
+      freeMemory: createMemoryRelease(),
+    },
   )
   const stopping = new AbortController()
   io.onStop((signal) => {
@@ -147,11 +156,6 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     cluster.close()
     folder.unlock()
   }
-}
-
-function freeMemory(): void {
-  Bun.gc(true)
-  dropCodePages() // last: collecting is code, too
 }
 
 function readTokenFile(path: string): string {
