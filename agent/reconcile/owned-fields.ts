@@ -14,23 +14,49 @@ export const isOwnEntry = (entry: ManagedFieldsEntry): boolean =>
 /** Our Apply entry, or null when the object has none. */
 export const ownEntry = (object: K8sObject): ManagedFieldsEntry | null => object.metadata.managedFields?.find(isOwnEntry) ?? null
 
+const HASH_CHARS = 16
+const shortHash = (value: unknown): string => sha256Hex(canonicalJson(value)).slice(0, HASH_CHARS)
+
 /** DR1: names the values at the paths that we own, and the paths themselves: one of both changed, or the hash is the same. '' when we own
- *  nothing. Short: it is held for every object. */
+ *  nothing. Short: it is held for every object. Its second half is what lies under empty nodes, of which nobody says whether it is ours. */
 export function ownedHash(object: K8sObject): string {
   const owned = ownEntry(object)?.fieldsV1
   if (owned === undefined) return ''
-  const path: string[] = []
-  const others = () =>
-    (object.metadata.managedFields ?? [])
-      .map((entry) => (isOwnEntry(entry) ? undefined : nodeAt(entry.fieldsV1, path)))
-      .filter((node) => node !== undefined)
-  return sha256Hex(canonicalJson(project(object, owned, path, others))).slice(0, 32)
+  const wholes: unknown[] = []
+  const values = project(object, owned, (whole, path) => wholes.push(withoutTheirs(whole, theirNodes(object, path))))
+  return shortHash(values) + shortHash(wholes)
 }
 
-/** The value cut down to the owned paths. `path` is where it stands, as keys; `others` are the nodes there of those who are not us. */
-function project(value: unknown, node: FieldsNode, path: string[], others: () => FieldsNode[]): unknown {
+/** True: all that is different from `before` lies under empty nodes, and others own something under one. A map that we sent empty (`strategy: {}`) gets defaults, which are
+ *  nobody's until somebody changes one. */
+export function isFilledByOthers(before: string, object: K8sObject): boolean {
+  const owned = ownEntry(object)?.fieldsV1
+  if (owned === undefined || before === '') return false
+  let isFilled = false
+  const values = project(object, owned, (_, path) => {
+    isFilled ||= theirNodes(object, path).some((node) => !isLeaf(node))
+  })
+  return isFilled && before.startsWith(shortHash(values))
+}
+
+const theirNodes = (object: K8sObject, path: readonly string[]): FieldsNode[] =>
+  (object.metadata.managedFields ?? [])
+    .map((entry) => (isOwnEntry(entry) ? undefined : nodeAt(entry.fieldsV1, path)))
+    .filter((node) => node !== undefined)
+
+/** The value cut down to the owned paths; maps and lists under empty nodes are told to `onWhole` instead, with where they stand. */
+function project(
+  value: unknown,
+  node: FieldsNode,
+  onWhole: (whole: object, path: readonly string[]) => void,
+  path: string[] = [],
+): unknown {
   const keys = Object.keys(node)
-  if (keys.length === 0) return value !== null && typeof value === 'object' ? withoutTheirs(value, others()) : value
+  if (keys.length === 0) {
+    if (value === null || typeof value !== 'object') return value
+    onWhole(value, path)
+    return Array.isArray(value) ? [] : {}
+  }
   const result: Record<string, unknown> = {}
   for (const key of keys) {
     const child = node[key]
@@ -39,7 +65,7 @@ function project(value: unknown, node: FieldsNode, path: string[], others: () =>
     // An empty map or list that we sent and the API server does not keep (`data: {}`) is nothing of ours: who fills it takes nothing away.
     if (member === undefined) continue
     path.push(key)
-    result[key] = project(member, child, path, others)
+    result[key] = project(member, child, onWhole, path)
     path.pop()
   }
   return result

@@ -20,6 +20,7 @@ import { HOOK_FACTS } from './hooks.ts'
 import { type Leave, leaveOf } from './ignore.ts'
 import type { LiveObject } from './live-object.ts'
 import type { OtherFields } from './other-fields.ts'
+import { isFilledByOthers } from './owned-fields.ts'
 import { readRecreates } from './recreate.ts'
 import { learnKind, type ServedKinds } from './served-kinds.ts'
 import { ServiceModel } from './service-model.ts'
@@ -210,14 +211,15 @@ export class OwnedObjects implements WatchSink {
     )
   }
 
-  /** What happened is only what a rule allows: noted, and no request. */
+  /** What happened is only what a rule allows, or in a map that was sent empty: noted, and no request. */
   #settle(model: ServiceModel, key: string, entry: InventoryEntry, live: LiveObject, object: K8sObject): boolean {
     const wanted = model.wanted.get(key)
     const others = live.others ?? null
     const leave = wanted === undefined ? null : this.#leave(wanted, others)
     const { appliedDoc, ownedHash } = entry
-    if (leave === null || appliedDoc === null) return false
-    const settled = settleShape({ appliedDoc, ownedHash }, object, others, leave)
+    if (appliedDoc === null) return false
+    const isFilled = ownedHash !== null && isFilledByOthers(ownedHash, object)
+    const settled = isFilled ? appliedDoc : leave === null ? null : settleShape({ appliedDoc, ownedHash }, object, others, leave)
     if (settled === null) return false
     const now = { ...entry, appliedDoc: settled, ownedHash: live.ownedHash }
     try {

@@ -15,6 +15,20 @@ spec: { selector: { app: web }, ports: [{ name: http, port: 80 }, { name: https,
 
 export const MORE_CASES: readonly DriftCase[] = [
   {
+    name: 'an empty strategy gets a default, which somebody changes',
+    manifest: deployment('strategy: {}'),
+    deed: ({ as }) => as('tuner').strategic(WEB, { spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } }),
+    drift: null,
+    writes: 0,
+  },
+  {
+    name: 'an empty strategy gets a default, of which somebody changes a part',
+    manifest: deployment('strategy: {}'),
+    deed: ({ as }) => as('tuner').merge(WEB, { spec: { strategy: { rollingUpdate: { maxSurge: 3 } } } }),
+    drift: null,
+    writes: 0,
+  },
+  {
     name: 'a policy for everybody is changed to one for somebody',
     manifest: `
 apiVersion: networking.k8s.io/v1

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { describeDrift } from '../../agent/reconcile/drift.ts'
 import { isNewer, liveObjectOf, ownerOf } from '../../agent/reconcile/live-object.ts'
-import { ownedHash } from '../../agent/reconcile/owned-fields.ts'
+import { isFilledByOthers, ownedHash } from '../../agent/reconcile/owned-fields.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 const OWN = {
@@ -127,6 +127,23 @@ describe('DR1 what was sent empty', () => {
   test('DR1 what the API server does not keep is nothing of ours', () => {
     const kept = ownedHash(thing({ a: 1 }, { 'f:a': {}, 'f:data': {} }))
     expect(ownedHash(thing({ a: 1, data: { x: 1 } }, { 'f:a': {} }, { 'f:data': { '.': {}, 'f:x': {} } }))).toBe(kept)
+  })
+  test.each([
+    [
+      'somebody changes a default in it',
+      thing({ map: { mode: 'theirs' }, list: [], a: 1 }, { ...EMPTY, 'f:a': {} }, { 'f:map': { 'f:mode': {} } }),
+      true,
+    ],
+    [
+      'and a value of ours, too',
+      thing({ map: { mode: 'theirs' }, list: [], a: 2 }, { ...EMPTY, 'f:a': {} }, { 'f:map': { 'f:mode': {} } }),
+      false,
+    ],
+    ['nobody else owns anything in it', thing({ map: { mode: 'other' }, list: [], a: 1 }, { ...EMPTY, 'f:a': {} }), false],
+  ] as const)('DR1 a map that was sent empty has defaults; %s', (_, object, expected) => {
+    const was = ownedHash(thing({ map: { mode: 'default' }, list: [], a: 1 }, { ...EMPTY, 'f:a': {} }))
+    expect(ownedHash(object)).not.toBe(was)
+    expect(isFilledByOthers(was, object)).toBe(expected)
   })
   test('DR2 a map from which all was taken names what was taken', () => {
     const sent = {
