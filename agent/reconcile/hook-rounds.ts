@@ -64,9 +64,11 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
 /** HK2–HK6. True: something was done, so that everything is looked at again. */
 export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase: Phase): Promise<boolean> {
   const { model, deps } = work
-  if (specs.length === 0) return false
+  const { unread } = model.hooks
+  const known = unread.length === 0 ? specs : specs.filter((spec) => !unread.includes(spec))
+  if (known.length === 0) return false
   const view = planView(model, deps)
-  const looks = specs.map((spec) => look(work, view, spec, phase))
+  const looks = known.map((spec) => look(work, view, spec, phase))
   let changed = false
   for (const at of looks) if (at.step.kind === 'end' || at.step.kind === 'meet') changed = settle(work, at) || changed
   // HO1, WI1: nothing is begun; what runs is seen to its end.
@@ -200,6 +202,8 @@ function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: bo
     return
   }
   recorder.take(result)
+  // RC20: what goes is not the object of this run.
+  if (result.kind === 'applied' && result.object.metadata.deletionTimestamp !== undefined) return
   if (result.kind === 'applied') {
     model.problems.delete(result.step.key)
     const uid = result.object.metadata.uid ?? ''
@@ -266,6 +270,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     const apiVersion = spec?.apiVersion ?? model.inventory.get(objectKey)?.apiVersion ?? 'v1'
     const live = viewOfHook(view, { apiVersion }, run.ref)
     const seen = hooks.seen(run.uid)
+    if (spec === undefined && hooks.isUnread(key)) continue
     if (spec === undefined || !spec.phases.includes(phase)) {
       const isRunning = live.kind === 'unknown' || (live.kind === 'present' && live.live.uid === run.uid && live.live.run?.ended === 'no')
       if (!isRunning || seen !== null) hooks.setRun(phase, key, null)

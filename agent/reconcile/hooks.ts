@@ -51,6 +51,8 @@ const runKey = (phase: Phase, key: string): string => `${phase}/${key}`
 export class HookBook {
   /** Of the revision, by key. */
   specs = new Map<string, HookSpec>()
+  /** Those that cannot be run, because their kind is not served or something is wrong with them: what they hold up stays held up. */
+  unread: readonly HookSpec[] = []
   /** Objects that annotations keep from being applied; what is there of them stays. */
   skipped = new Set<string>()
   /** Hooks of the last complete revision that run when the service is removed. */
@@ -80,7 +82,7 @@ export class HookBook {
   }
 
   isOrdered(): boolean {
-    return this.hasWaves || this.specs.size > 0 || this.#runs.size > 0
+    return this.hasWaves || this.specs.size > 0 || this.unread.length > 0 || this.#runs.size > 0
   }
 
   run(phase: Phase, key: string): HookRun | null {
@@ -101,17 +103,27 @@ export class HookBook {
     this.#changed.set(RUN + id, run)
   }
 
+  /** By kind and name: in which namespace it would be is not known. */
+  isUnread(key: string): boolean {
+    const [group, kind, , name] = key.split('/')
+    return this.unread.some(({ key: other }) => {
+      const [itsGroup, itsKind, , itsName] = other.split('/')
+      return group === itsGroup && kind === itsKind && name === itsName
+    })
+  }
+
   /** HK8: of a complete revision. What runs of hooks that left Git is left to end. */
-  take(specs: ReadonlyMap<string, HookSpec>): void {
+  take(specs: ReadonlyMap<string, HookSpec>, unread: readonly HookSpec[] = []): void {
     this.specs = new Map(specs)
+    this.unread = unread
     this.farewellWhy = null
     this.farewellOverMs = null
     for (const { phase, key, run } of [...this.runs()]) {
-      if (run.outcome !== 'running' && specs.get(key)?.phases.includes(phase) !== true) this.setRun(phase, key, null)
+      if (run.outcome !== 'running' && specs.get(key)?.phases.includes(phase) !== true && !this.isUnread(key)) this.setRun(phase, key, null)
     }
     const needed = [...specs.values()].filter(({ phases }) => phases.includes('pre-delete') || phases.includes('post-delete'))
     for (const key of [...this.farewell.keys()]) {
-      if (needed.some((spec) => spec.key === key)) continue
+      if (needed.some((spec) => spec.key === key) || this.isUnread(key)) continue
       this.farewell.delete(key)
       this.#changed.set(FAREWELL + key, null)
     }
@@ -126,6 +138,7 @@ export class HookBook {
   /** A removal order: what ran for revisions goes with everything else. */
   takeRemoval(): void {
     this.specs = new Map()
+    this.unread = []
     this.skipped = new Set()
     this.hasWaves = false
     for (const { phase, key } of [...this.runs()]) if (phase !== 'pre-delete' && phase !== 'post-delete') this.setRun(phase, key, null)

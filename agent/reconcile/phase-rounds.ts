@@ -80,7 +80,7 @@ function findPosition({ model, deps, digest }: HookWork): Position {
   if (hooks.finished === digest) return finishedPosition(digest)
   const position = positionOf({
     digest,
-    specs: [...hooks.specs.values()],
+    specs: [...hooks.specs.values(), ...hooks.unread],
     stateOf: (phase, spec) => stateOf(model, deps, digest, phase, spec),
     waves: waveStates(model, deps),
     waitForHealth: model.sync().waitForHealth ?? true,
@@ -123,7 +123,8 @@ function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState>
     state[place] = firstOf(state[place], wait)
     if (wait.failed !== null) state.failed = firstOf(state.failed, wait)
   }
-  for (const { ref, problem, wave } of model.unread.values()) {
+  for (const { ref, problem, wave, hook } of model.unread.values()) {
+    if (hook !== undefined) continue
     add(wave, { ref, lacks: 'applied', sinceMs: nowMs, failed: null, detail: describeProblem(problem).message })
   }
   for (const wanted of model.wanted.values()) {

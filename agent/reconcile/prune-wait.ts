@@ -19,7 +19,8 @@ export interface PruneWait {
 /** The first object, in order, that keeps a prune waiting. */
 export function firstNotReady(model: ServiceModel, deps: TurnDeps): PruneWait | null {
   const { pruneWhen } = model.sync()
-  for (const { ref, problem } of model.unread.values()) return { ref, until: 'applied', why: describeProblem(problem).message }
+  for (const { ref, problem, hook } of model.unread.values())
+    if (hook === undefined) return { ref, until: 'applied', why: describeProblem(problem).message }
   const view = planView(model, deps)
   for (const wanted of model.wanted.values()) {
     const { key, ref, apiVersion } = wanted

@@ -133,7 +133,7 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   if (model.held !== null) return
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
-  const desired = [...model.wanted.keys(), ...model.unread.keys()]
+  const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
   const { position } = model.hooks
   const isApplied = desired.every((key) => !model.problems.has(key)) && model.dirty.size === 0 && position?.applied !== false
   if (!isApplied) return

@@ -32,6 +32,8 @@ interface Unread {
   doc: string
   problem: Problem
   wave: number
+  /** It is no ordinary object: its phase waits for it, and no wave. */
+  hook?: HookSpec
 }
 
 interface RowMark {
@@ -199,7 +201,11 @@ export class ServiceModel {
     }
     const waves = new Set<number>()
     for (const { onlyIfAbsent, wave = 0 } of this.wanted.values()) if (!onlyIfAbsent) waves.add(wave)
-    for (const { wave } of this.unread.values()) waves.add(wave)
+    const unreadHooks: HookSpec[] = []
+    for (const { wave, hook } of this.unread.values()) {
+      if (hook === undefined) waves.add(wave)
+      else unreadHooks.push(hook)
+    }
     this.hooks.hasWaves = waves.size > 1
     // What was well before this start is not put in order again; what comes back later is.
     if (this.row?.digest !== row.digest) {
@@ -209,7 +215,7 @@ export class ServiceModel {
     }
     for (const key of this.#specs.keys()) this.problems.delete(key)
     this.hooks.skipped = this.#skipped
-    this.hooks.take(this.#specs)
+    this.hooks.take(this.#specs, unreadHooks)
   }
 
   /** Before any complete revision was read: what was applied stays in force. */
@@ -234,6 +240,7 @@ export class ServiceModel {
     const before = this.unread
     this.unread = new Map()
     let changed = false
+    let reordered = false
     for (const [key, unread] of before) {
       if (unread.problem.kind === 'unreadable') {
         this.unread.set(key, unread)
@@ -242,7 +249,7 @@ export class ServiceModel {
       const next = this.#read(unread.ref, unread.doc, full)
       if (this.#specs.has(next) || this.#skipped.has(next)) {
         this.#left(key)
-        if (this.row !== null) this.#order(this.row)
+        reordered = true
       }
       if (!this.wanted.has(next)) continue
       changed = true
@@ -250,6 +257,7 @@ export class ServiceModel {
       for (const [rowId, known] of this.#rowHashes) if (known.key === key) this.#rowHashes.set(rowId, { ...known, key: next })
       this.mark(next)
     }
+    if (reordered && this.row !== null) this.#order(this.row)
     return changed
   }
 
@@ -282,7 +290,8 @@ export class ServiceModel {
             retryAtMs: before?.kind === 'unserved' ? before.retryAtMs : 0,
           }
     const wave = read.kind === 'unserved' ? read.wave : 0
-    this.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem, wave })
+    const { hook } = read
+    this.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem, wave, ...(hook === undefined ? {} : { hook }) })
     this.problems.set(key, problem)
     return key
   }

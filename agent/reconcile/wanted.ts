@@ -4,7 +4,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { cleanObject, markObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { applyStage } from '../../shared/kube/order.ts'
-import { orderOf } from '../../shared/kube/waves.ts'
+import { type Order, orderOf } from '../../shared/kube/waves.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../shared/model/resources.ts'
 import { specOf } from './hook-run.ts'
@@ -35,8 +35,9 @@ export type WantedRead =
   /** An annotation says that it is not applied. */
   | { kind: 'skipped'; ref: ObjectRef }
   /** No API serves it yet; `ref` is as the row says, since nobody knows whether it has a namespace. */
-  | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number }
-  | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string }
+  | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number; hook?: HookSpec }
+  /** `hook`: what it would be, as far as that can be told: its phase waits for it. */
+  | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; hook?: HookSpec }
 
 export interface WantedContext {
   clusterId: string
@@ -56,8 +57,14 @@ export interface WantedContext {
 export function readWanted(ref: ObjectRef, doc: string, context: WantedContext): WantedRead {
   const parsed = parse(doc)
   if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'its row holds no Kubernetes object' }
-  const { apiVersion, kind } = parsed
   const order = orderOf(parsed.metadata.annotations)
+  const read = readParsed(ref, parsed, order, context)
+  const isRead = read.kind !== 'unserved' && read.kind !== 'unreadable'
+  return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(parsed), ref, order) }
+}
+
+function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: WantedContext): WantedRead {
+  const { apiVersion, kind } = parsed
   if (order.kind === 'malformed') return { kind: 'unreadable', ref, apiVersion, message: order.message }
   if (parsed.metadata.name === undefined && (order.kind === 'ordinary' || parsed.metadata.generateName === undefined)) {
     return { kind: 'unreadable', ref, apiVersion, message: 'it has no metadata.name (generateName is for hooks only); give it a name' }
