@@ -99,7 +99,7 @@ export function judgeRun({ spec, runId, record, live, former, seen, isOverdue }:
   if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
   if (begun !== null && seen !== null) return { kind: 'end', end: seen }
   if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('what the cluster holds of its kind is not known at the moment')
-  if (live.kind === 'present' && live.live.run?.id === runId) return judgeOwn(live.live, begun, isOverdue)
+  if (live.kind === 'present' && live.live.run?.id === runId) return judgeOwn(spec, live.live, begun, isOverdue)
   if (begun !== null && begun.uid !== null) {
     const message = 'its object was deleted before it had ended'
     return { kind: 'end', end: { outcome: 'failed', message } }
@@ -107,7 +107,9 @@ export function judgeRun({ spec, runId, record, live, former, seen, isOverdue }:
   return judgeFormer(spec, record, live, former) ?? { kind: 'begin' }
 }
 
-function judgeOwn(live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
+function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
+  // Applied over while it goes: the run has no object yet (RC20).
+  if (begun?.uid !== live.uid && live.deleting !== null && !runsToAnEnd(ref)) return wait(live.deleting)
   if (begun?.uid !== live.uid) return { kind: 'meet', uid: live.uid }
   const end = endOf(live)
   if (end !== null) return { kind: 'end', end }

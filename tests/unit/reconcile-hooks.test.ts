@@ -447,6 +447,31 @@ describe('a newer revision', () => {
   })
 })
 
+test('RC20, HK3 what begins to go while it is applied over is made again when it is gone', async () => {
+  const { clock, cluster, kit, run, settle } = setup()
+  const revision = (v: string) => [hooked(configMap('before'), 'pre-sync', { [POLICY]: 'hook-failed' }), configMap('a', { v })]
+  kit.desire(revision('1'))
+  await run()
+  cluster.editAs('somebody', configMapRef('before'), (object) => Object.assign(object.metadata, { finalizers: ['example.com/hold'] }))
+  await settle()
+  let once = true
+  cluster.fail(({ verb, ref }) => {
+    if (verb === 'apply' && ref?.name === 'before' && once) {
+      once = false
+      cluster.deleteAs('somebody', configMapRef('before'))
+    }
+    return null
+  })
+  kit.desire(revision('2'))
+  await settle()
+  expect(cluster.object(configMapRef('a'))).toMatchObject({ data: { v: '1' } })
+  cluster.editAs('somebody', configMapRef('before'), (object) => Object.assign(object.metadata, { finalizers: [] }))
+  await clock.advance(600_000)
+  expect(cluster.object(configMapRef('before'))?.metadata.deletionTimestamp).toBeUndefined()
+  expect(cluster.object(configMapRef('a'))).toMatchObject({ data: { v: '2' } })
+  expect(kit.service()).toMatchObject({ reason: 'Synced' })
+})
+
 describe('hooks whose kind is not served', () => {
   const CRD = { group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition', namespace: '', name: 'things.example.com' }
   const MINUTES = 10 * 60_000
