@@ -205,7 +205,11 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (revision.kind === 'incomplete') {
     return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
   }
-  if (facts.hold) return { sync, reason: 'Held', message: facts.hold.text }
+  if (facts.hold) {
+    // What waits for the hold to end is not done.
+    const waits = refusal !== null || leaving !== null || removal.kind === 'running' || facts.held || facts.phase?.holdsBack
+    return { sync: sync === 'Synced' && waits ? 'OutOfSync' : sync, reason: 'Held', message: facts.hold.text }
+  }
   if (refusal !== null) {
     return {
       sync: 'OutOfSync',

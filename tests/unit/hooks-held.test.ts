@@ -51,6 +51,7 @@ describe('holds and windows', () => {
     kit.reconciler.order(UNHOLD)
     await settle()
     expect(kit.service()?.message).toContain('`skerry-agent unhold --all` lets it go on')
+    expect(kit.service()?.sync).toBe('OutOfSync')
     expect(writes(cluster)).toEqual([])
     kit.reconciler.order({ ...UNHOLD, service: null })
     await settle()
