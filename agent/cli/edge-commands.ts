@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import { durationMs, durationSchema } from '../../shared/model/resources.ts'
+import { DEFAULT_PROJECT, durationMs, durationSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RUN_OPTIONS } from '../config.ts'
@@ -66,15 +66,18 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .addOption(dataOption())
     .action((service: string, flags: Flags & { digest?: string }) =>
       flags.digest === undefined
-        ? showList(service, flags, io)
-        : order({ kind: 'confirm', service, digest: flags.digest, by: flags.by }, flags, io),
+        ? showList(inProject(service), flags, io)
+        : order({ kind: 'confirm', service: inProject(service), digest: flags.digest, by: flags.by }, flags, io),
     )
 }
+
+/** As in `skerry`: without a project it is the default one's. */
+const inProject = (name: string): string => (name.includes('/') ? name : `${DEFAULT_PROJECT}/${name}`)
 
 function scopeOf(name: string | undefined, { all = false }: Flags): string | null {
   if ((name === undefined) === !all)
     throw new AppError('bad_options', { doing: 'read the arguments', detail: 'expected either PROJECT/SERVICE or --all' })
-  return name ?? null
+  return name === undefined ? null : inProject(name)
 }
 
 function lengthMs(text: string): number {
@@ -86,7 +89,8 @@ function lengthMs(text: string): number {
 async function order(order: EdgeOrder, { data }: Flags, { out }: EdgeIo): Promise<void> {
   const answer = await orderRunningAgent(resolve(data), order)
   if (answer === null) throw notRunning(data)
-  if (answer.kind === 'refused') throw new AppError('bad_options', { doing: order.kind, detail: answer.message })
+  if (answer.kind === 'refused')
+    throw new AppError('bad_options', { doing: order.kind, detail: answer.message, remedy: '`skerry-agent status` shows what is here.' })
   out(`${answer.message}\n`)
 }
 

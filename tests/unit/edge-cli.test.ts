@@ -84,10 +84,12 @@ describe('orders at the site', () => {
     })
     await run('hold', '--all', '--reason', 'a storm', '--by', 'ola')
     await run('unhold', 'web/shop', '--by', 'ola')
+    await run('unhold', 'calm', '--by', 'ola')
     expect(orders).toEqual([
       { kind: 'hold', service: 'web/shop', by: 'ola', why: 'a repair', untilMs: expect.any(Number) },
       { kind: 'hold', service: null, by: 'ola', why: 'a storm' },
       { kind: 'unhold', service: 'web/shop', by: 'ola' },
+      { kind: 'unhold', service: 'default/calm', by: 'ola' },
     ])
   })
   test.each([
