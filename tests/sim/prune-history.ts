@@ -38,6 +38,12 @@ const AVAILABLE = {
   conditions: [{ type: 'Available', status: 'True' }],
 }
 
+const serviceOf = (object: K8sObject): string | null => {
+  const owner = ownerOf(object)
+  return owner.kind === 'service' ? `${owner.project}/${owner.service}` : null
+}
+const isOf = (key: string, keyAndDigest: string): boolean => keyAndDigest.startsWith(`${key} `)
+
 /** One start of the agent. When it crashed, nothing that it began is answered any more. */
 interface Life {
   state: AgentState
@@ -58,7 +64,10 @@ export class PruneHistory {
   readonly #dir: string
   readonly #held = new Map<string, LogEntry | 'incomplete'>()
   readonly #inForce = new Map<string, LogEntry>()
-  readonly #applied = new Set<string>()
+  /** UID → the service that applied it last. */
+  readonly #applied = new Map<string, string>()
+  /** Service → digest that the reconciler read last. */
+  readonly #read = new Map<string, string>()
   readonly #confirmed = new Set<string>()
   readonly #confirmedHere = new Set<string>()
   readonly #deletedFor = new Map<string, Set<string>>()
@@ -68,12 +77,18 @@ export class PruneHistory {
   #life: Life | null = null
   /** Crash at this many requests from now; 0: not. */
   #crashIn = 0
-  #snapshot: { held: Map<string, LogEntry | 'incomplete'>; delivered: number } | null = null
+  #snapshot: { held: Map<string, LogEntry | 'incomplete'>; delivered: number; confirmed: Set<string> } | null = null
   #starts = 0
 
   constructor(seed: number, dir: string) {
     this.random = seededRandom(seed)
     this.#dir = dir
+    const { read } = this.replica
+    this.replica.read = (id) => {
+      const answer = read(id)
+      if (answer.kind === 'complete') this.#reads(serviceKey(id), answer.revision.row.digest)
+      return answer
+    }
     this.report = { seed, broken: [], trace: [], deletes: 0, orphans: 0, crashes: 0, handovers: 0 }
   }
 
@@ -189,7 +204,7 @@ export class PruneHistory {
   takeSnapshot(): void {
     if (this.#life !== null || !existsSync(this.#statePath())) return
     copyFileSync(this.#statePath(), `${this.#statePath()}.old`)
-    this.#snapshot = { held: new Map(this.#held), delivered: this.#delivered }
+    this.#snapshot = { held: new Map(this.#held), delivered: this.#delivered, confirmed: new Set(this.#confirmed) }
   }
 
   comeBackOlder(withState: boolean): void {
@@ -202,6 +217,8 @@ export class PruneHistory {
     if (withState) {
       this.#dropStateFiles()
       copyFileSync(`${this.#statePath()}.old`, this.#statePath())
+      this.#confirmed.clear()
+      for (const yes of snapshot.confirmed) this.#confirmed.add(yes)
     }
     this.#showReplica()
   }
@@ -209,6 +226,7 @@ export class PruneHistory {
   loseDisk(): void {
     if (this.#life !== null) return
     this.#dropStateFiles()
+    this.#confirmed.clear()
     this.#held.clear()
     this.#delivered = 0
     this.#current = false
@@ -288,7 +306,8 @@ export class PruneHistory {
       apply: (resource, object, options) =>
         guarded(async () => {
           const answer = await cluster.apply(resource, object, options)
-          if (answer.kind === 'applied' && answer.object.metadata.uid) this.#applied.add(answer.object.metadata.uid)
+          const owner = answer.kind === 'applied' ? serviceOf(answer.object) : null
+          if (answer.kind === 'applied' && answer.object.metadata.uid) this.#applied.set(answer.object.metadata.uid, owner ?? '')
           return answer
         }),
       delete: (resource, ref, uid, ...rest) =>
@@ -305,6 +324,15 @@ export class PruneHistory {
     }
   }
 
+  /** PR1, EC1: a guard counts, and a yes is good for, the time in which one revision is the service's. */
+  #reads(key: string, digest: string): void {
+    if (this.#read.get(key) === digest) return
+    this.#read.set(key, digest)
+    for (const seen of this.#deletedFor.keys()) if (isOf(key, seen) && seen !== `${key} ${digest}`) this.#deletedFor.delete(seen)
+    for (const yes of this.#confirmed) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmed.delete(yes)
+    for (const yes of this.#confirmedHere) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmedHere.delete(yes)
+  }
+
   #judge(name: string, uid: string): void {
     this.report.deletes += 1
     const found = judgeDelete(name, uid, {
@@ -317,10 +345,7 @@ export class PruneHistory {
       confirmed: this.#confirmed,
       applied: this.#applied,
       live: (other) => this.live(other),
-      ownerOf: (object) => {
-        const owner = ownerOf(object)
-        return owner.kind === 'service' ? `${owner.project}/${owner.service}` : null
-      },
+      ownerOf: serviceOf,
       isHealthy: (other) => {
         const object = this.live(other)
         return object !== null && healthOf(object, this.clock.nowMs()).word === 'Healthy'

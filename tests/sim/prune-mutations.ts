@@ -1,4 +1,5 @@
 // Ways to delete what nobody meant to be deleted, each a change of source text that a real mistake could make. The text is replaced while it is loaded, nothing on the disk changes.
+// `firstSeed`: rare ones are looked for near the first life that meets them.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -20,8 +21,8 @@ export const PRUNE_MUTATIONS = {
   },
   'keep marks are not read': {
     file: 'agent/reconcile/prune-plan.ts',
-    from: 'isKept(live, applied, ref, removal))',
-    to: "isKept(live, applied, ref, removal) && ref.name === 'never')",
+    from: ': isKept(live, applied, ref, removal)\n',
+    to: ": isKept(live, applied, ref, removal) && ref.name === 'never'\n",
   },
   'an older disk is believed': {
     file: 'agent/reconcile/prune-rounds.ts',
@@ -35,13 +36,26 @@ export const PRUNE_MUTATIONS = {
   },
   'an object of the same name is taken for ours': {
     file: 'agent/reconcile/prune-plan.ts',
-    from: 'const appliedByUs = appliedDoc !== null && uid === live.uid\n',
-    to: 'const appliedByUs = appliedDoc !== null || uid === live.uid\n',
+    from: ' : !appliedByUs || wasLetGo(live)) return forget',
+    to: " : ref.name === 'never') return forget",
+    firstSeed: 180,
   },
   'what another service names is pruned': {
     file: 'agent/reconcile/prune-rounds.ts',
     from: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0',
     to: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 99',
+  },
+  'the guard counts only the first of what would go': {
+    file: 'agent/reconcile/prune-rounds.ts',
+    from: '    prune: doomed,\n',
+    to: '    prune: doomed.slice(0, 5),\n',
+    firstSeed: 210,
+  },
+  'a person’s yes is good for ever': {
+    file: 'agent/reconcile/edge-orders.ts',
+    from: 'if (confirmed !== null && confirmed !== digest) state.setFacts',
+    to: "if (confirmed === 'never') state.setFacts",
+    firstSeed: 780,
   },
 } as const
 export type PruneMutation = keyof typeof PRUNE_MUTATIONS

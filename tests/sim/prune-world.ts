@@ -122,16 +122,16 @@ export interface Scene {
   inForce: ReadonlyMap<string, LogEntry>
   verified: boolean
   current: boolean
-  /** Digests that a person confirmed at the site, in this life and ever. */
+  /** Digests that a person confirmed at the site, in this life and before, and that are the service's since. */
   confirmedHere: ReadonlySet<string>
   confirmed: ReadonlySet<string>
-  /** UIDs of what the agent applied. */
-  applied: ReadonlySet<string>
+  /** UIDs of what the agent applied, and for which service last. */
+  applied: ReadonlyMap<string, string>
   live(name: string): K8sObject | null
   /** Service that the mark on it names. */
   ownerOf(object: K8sObject): string | null
   isHealthy(name: string): boolean
-  /** Deleted for a digest so far. */
+  /** Deleted for a digest so far, since the reconciler came to it. */
   deletedFor: Map<string, Set<string>>
 }
 
@@ -140,10 +140,11 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   const { world, replica, verified, current, confirmedHere, applied } = scene
   const object = scene.live(name)
   if (object === null || object.metadata.uid !== uid) return null // the precondition refuses it
-  if (!applied.has(uid)) return 'it was made by somebody else'
+  const appliedFor = applied.get(uid)
+  if (appliedFor === undefined) return 'it was made by somebody else'
   if (!verified) return 'the replica is not verified'
-  const owner = scene.ownerOf(object)
-  const key = owner ?? [...replica.keys()].find((service) => leaves(replica.get(service), name, world)) ?? ''
+  // Somebody took the mark away: it is still the service's that applied it.
+  const key = scene.ownerOf(object) ?? appliedFor
   const held = replica.get(key)
   if (held === undefined) return 'its service has no row'
   if (held === 'incomplete') return 'its service’s revision is incomplete'
@@ -167,13 +168,6 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   if (otherOwner(object.metadata, refOfName(name)) !== null) return 'another tool’s mark is on it'
   return isRemoval ? null : judgeGuards(name, key, held, scene)
 }
-
-const leaves = (held: LogEntry | 'incomplete' | undefined, name: string, world: PruneWorld): boolean =>
-  held !== undefined &&
-  held !== 'incomplete' &&
-  held.revision !== null &&
-  !held.revision.objects.has(objectRowId(held.id, refOfName(name))) &&
-  world.commits.length > 0
 
 /** The commit by which the service lost it: what people meant then is what counts. */
 function droppedAt(world: PruneWorld, key: string, name: string, commit: number): number {

@@ -5,6 +5,11 @@ import { PRUNE_MUTATIONS, type PruneMutation } from './prune-mutations.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
+const seedOf = (mutation: PruneMutation): number => {
+  const found = PRUNE_MUTATIONS[mutation]
+  return 'firstSeed' in found ? found.firstSeed : 1
+}
+
 async function play(histories: number, mutation: PruneMutation | null) {
   const child = Bun.spawn(
     [
@@ -16,6 +21,8 @@ async function play(histories: number, mutation: PruneMutation | null) {
       '--first',
       '--histories',
       String(histories),
+      '--seed',
+      String(mutation === null ? 1 : seedOf(mutation)),
     ],
     { env: { ...process.env, SKERRY_PRUNE_MUTATION: mutation ?? '' }, stdout: 'pipe', stderr: 'pipe' },
   )
@@ -39,7 +46,7 @@ test('PR1, PR2, PR3, PR6, PR7, PR8, IV4, RV1 in random lives nothing is deleted 
 }, 120_000)
 
 test.each(Object.keys(PRUNE_MUTATIONS) as PruneMutation[])(
-  'PR1, PR8 it is found when %s',
+  'PR1, PR8, EC1 it is found when %s',
   async (name) => {
     const { broken } = await play(300, name)
     expect(broken.filter(({ what }) => what.includes('was deleted'))).not.toEqual([])
