@@ -7,12 +7,15 @@ import type { K8sObject, ManagedFieldsEntry } from '../../shared/kube/object.ts'
 import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import type { FieldsNode } from './owned-fields.ts'
-import { hasKeyFields, isOwnEntry } from './owned-fields.ts'
+import { hasKeyFields, isLeaf, isOwnEntry } from './owned-fields.ts'
+
+/** What the API server calls the owner of all that an object without managedFields holds when it is applied. */
+export const BEFORE_FIRST_APPLY = 'before-first-apply'
 
 /** Each writes the whole manifest whenever it writes: what one of them holds was in some manifest. Also on an object that is ours already. */
 const WHOLE_MANIFEST: ReadonlySet<string> = new Set([
   'Update kubectl-client-side-apply',
-  'Update before-first-apply',
+  `Update ${BEFORE_FIRST_APPLY}`,
   'Update helm',
   'Apply helm',
   'Update Helm',
@@ -86,10 +89,8 @@ export function takenManagedFields(live: K8sObject, { moment, leave, wanted }: T
   const stay: ManagedFieldsEntry[] = []
   for (const entry of entries) {
     if (entry === own) continue
-    const { taken, left } =
-      entry.fieldsV1 !== undefined && isTaken(entry, moment, leave)
-        ? splitRuled(entry.fieldsV1, paths, object)
-        : { taken: null, left: entry.fieldsV1 ?? null }
+    const mayTake = entry.fieldsV1 !== undefined && isTaken(entry, moment, leave)
+    const { taken, left } = mayTake ? splitTaken(entry, own?.fieldsV1, paths, object) : { taken: null, left: entry.fieldsV1 ?? null }
     if (taken === null) {
       stay.push(entry)
       continue
@@ -107,6 +108,34 @@ export function takenManagedFields(live: K8sObject, { moment, leave, wanted }: T
     fieldsType: 'FieldsV1',
   }
   return [...stay, { ...ours, fieldsV1: fields }]
+}
+
+function splitTaken(entry: ManagedFieldsEntry, own: FieldsNode | undefined, paths: Leave['paths'], object: unknown): Split {
+  const fields = entry.fieldsV1 ?? {}
+  if (entry.manager !== BEFORE_FIRST_APPLY) return splitRuled(fields, paths, object)
+  const common = splitCommon(fields, own ?? {})
+  if (common.taken === null) return common
+  const { taken, left } = splitRuled(common.taken, paths, object)
+  return { taken, left: left === null ? common.left : union(common.left ?? {}, left) }
+}
+
+/** Of `before-first-apply`, which has all that an object without managedFields holds, what we own, too. What the API server and controllers put there (the volume of a claim, the selector of a
+ *  Job, finalizers) was in no manifest. Of an item of a list that is ours all of it: what is left of it would be half an item. */
+export function splitCommon(theirs: FieldsNode, own: FieldsNode): Split {
+  const taken: FieldsNode = {}
+  const left: FieldsNode = {}
+  for (const [key, node] of Object.entries(theirs)) {
+    const ours = own[key]
+    if (!isNode(node)) continue
+    const isWhole = isNode(ours) && (!key.startsWith('f:') || (isLeaf(node) && isLeaf(ours)))
+    const split =
+      isWhole || !isNode(ours) || isLeaf(node) || isLeaf(ours)
+        ? { taken: isWhole ? node : null, left: isWhole ? null : node }
+        : splitCommon(node, ours)
+    if (split.taken !== null) taken[key] = split.taken
+    if (split.left !== null) left[key] = split.left
+  }
+  return { taken: Object.keys(taken).some((key) => key !== '.') ? taken : null, left: Object.keys(left).length > 0 ? left : null }
 }
 
 const latestTime = (entries: readonly ManagedFieldsEntry[]): string =>

@@ -2,6 +2,7 @@
 // take-overs can be judged at any time without the document. Most objects have none.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../cluster/rest-cluster.ts'
+import { BEFORE_FIRST_APPLY, splitCommon } from './client-side.ts'
 import { childNode, childOf, type FieldsNode, isLeaf, isOwnEntry, ownsInside } from './owned-fields.ts'
 
 /** One managedFields entry that is not ours, without its status. */
@@ -29,7 +30,9 @@ export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null 
     const { manager = '', operation = '', subresource = '', fieldsV1 } = entry
     if (fieldsV1 === undefined || isOwnEntry(entry) || (manager === MARKS_MANAGER && subresource === '')) continue
     const { 'f:status': _status, ...rest } = fieldsV1
-    const fields = withoutBare(rest, own, object)
+    // What nobody is known to have written is nobody's, but for what would stay when we let go of it.
+    const named = manager === BEFORE_FIRST_APPLY ? splitCommon(rest, own ?? {}).taken : rest
+    const fields = named === null ? null : withoutBare(named, own, object)
     if (fields !== null) found.push({ manager, operation, subresource, fields: JSON.stringify(fields) })
   }
   return found.length === 0 ? null : oneCopy(found)

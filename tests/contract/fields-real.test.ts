@@ -221,3 +221,38 @@ test('TK1 without sync.force nothing is taken from anybody', async () => {
   await desire([configMap({ a: '1' })], { sync: { force: false } })
   expect(await dataOf()).toEqual({ a: '1', theirs: '1' })
 }, 30_000)
+
+test('TK1 of objects without managedFields only what Git names is taken: a claim keeps its volume, a Job its selector', async () => {
+  const template = { metadata: { labels: { app: 'web' } }, spec: { restartPolicy: 'Never', containers: [{ name: 'web', image: 'web:1' }] } }
+  const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName: 'x', volumeName: 'v' }
+  const { volumeName, ...wanted } = claim
+  const objects = (size: number): K8sObject[] => [
+    { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'p', namespace: ns, labels: { size: `${size}` } }, spec: wanted },
+    { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j', namespace: ns, labels: { size: `${size}` } }, spec: { template } },
+  ]
+  const claims = `/api/v1/namespaces/${ns}/persistentvolumeclaims`
+  const paths = [`${claims}/p`, `/apis/batch/v1/namespaces/${ns}/jobs/j`] as const
+  await desire([configMap({})])
+  await request(
+    'POST',
+    claims,
+    { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'p' }, spec: claim },
+    'application/json',
+  )
+  const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' }, spec: { template } }
+  await request('POST', `/apis/batch/v1/namespaces/${ns}/jobs`, job, 'application/json')
+  await settle()
+  for (const path of paths) await request('PATCH', path, { metadata: { managedFields: [{}] } })
+  const specs = async () => (await Promise.all(paths.map((path) => live(path)))).map((object) => object['spec'])
+  const before = await specs()
+  for (const size of [1, 2]) {
+    kit.desire(objects(size), { namespace: ns }, service)
+    await until('both are as they are to be', () =>
+      [statusOf('p', 'PersistentVolumeClaim'), statusOf('j', 'Job', 'batch')].every((status) => status?.sync === 'Synced'),
+    )
+    await settle()
+    expect(await specs()).toEqual(before)
+    expect((await live(paths[0])).metadata.labels).toMatchObject({ size: `${size}` })
+  }
+  expect(volumeName).toBe((before[0] as { volumeName: string }).volumeName)
+}, 30_000)

@@ -37,7 +37,7 @@ const own = (fields: Fields = { 'f:data': {} }) => entry('skerry', fields, 'Appl
 describe('TK1 whose fields are taken', () => {
   test.each<[string, string, string, string, 'always' | 'adopt' | 'never']>([
     ['kubectl apply', 'kubectl-client-side-apply', 'Update', '', 'always'],
-    ['what was there before anybody applied', 'before-first-apply', 'Update', '', 'always'],
+    ['what was there before anybody applied, and is not ours', 'before-first-apply', 'Update', '', 'never'],
     ['Helm 3', 'helm', 'Update', '', 'always'],
     ['Helm 4', 'helm', 'Apply', '', 'always'],
     ['Argo CD', 'argocd-controller', 'Update', '', 'always'],
@@ -81,6 +81,21 @@ describe('TK2 how they are taken', () => {
       take('keep'),
     )
     expect(result).toEqual([other, own({ 'f:data': {}, ...REPLICAS })])
+  })
+  test('of what was there before anybody applied only what is ours, too; of an item of a list of ours all', () => {
+    const item = (fields: Fields) => ({ 'k:{"name":"a"}': { '.': {}, 'f:name': {}, ...fields } })
+    const ours = own({ 'f:spec': { 'f:size': {}, 'f:containers': item({}) } })
+    const theirs = {
+      'f:metadata': { 'f:finalizers': {} },
+      'f:spec': { 'f:size': {}, 'f:volume': {}, 'f:containers': item({ 'f:defaulted': {} }) },
+    }
+    const live = object(ours, entry('before-first-apply', theirs))
+    expect(toTake(otherFieldsOf(live), take('keep'))).toEqual(['before-first-apply'])
+    const left = entry('before-first-apply', { 'f:metadata': { 'f:finalizers': {} }, 'f:spec': { 'f:volume': {} } })
+    const result = takenManagedFields(live, take('keep'))
+    expect(result).toEqual([left, own({ 'f:spec': { 'f:size': {}, 'f:containers': item({ 'f:defaulted': {} }) } })])
+    expect(toTake(otherFieldsOf(object(...(result ?? []))), take('keep'))).toEqual([])
+    expect(takenManagedFields(object(...(result ?? [])), take('keep'))).toBeNull()
   })
   test('an object that we never applied gets our entry', () => {
     expect(takenManagedFields(object(entry('helm', REPLICAS)), take('adopt'))).toEqual([own(REPLICAS)])
