@@ -95,7 +95,7 @@ class RunningAgent implements Agent {
   #info: ClusterInfo | null = null
   #claim: ClaimState = { kind: 'asking', message: null }
   #unreachable: string | null = null
-  #freeing = false
+  #freeing = new AbortController()
   #current = false
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
@@ -227,11 +227,12 @@ class RunningAgent implements Agent {
   }
 
   async #freeMemoryLater(signal: AbortSignal): Promise<void> {
-    if (this.#freeing) return
-    this.#freeing = true
-    await this.#deps.clock.sleep(FREE_MEMORY_AFTER_MS, signal)
-    this.#freeing = false
-    if (!signal.aborted) this.#deps.freeMemory()
+    this.#freeing.abort() // counted from the last of them
+    const freeing = new AbortController()
+    this.#freeing = freeing
+    const both = AbortSignal.any([signal, freeing.signal])
+    await this.#deps.clock.sleep(FREE_MEMORY_AFTER_MS, both)
+    if (!both.aborted) this.#deps.freeMemory()
   }
 
   async #identityKnown(signal: AbortSignal): Promise<void> {

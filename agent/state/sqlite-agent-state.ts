@@ -144,7 +144,10 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
-    inventory: (service) => statements.inventory.all(serviceKey(service)).map(entryOf),
+    inventory: (service) => {
+      const shared = sharedTexts()
+      return statements.inventory.all(serviceKey(service)).map((row) => entryOf(row, shared))
+    },
     ownerOf: (ref) => {
       const owner = statements.owner.get(ref)?.service
       return owner === undefined ? null : parseServiceKey(owner)
@@ -389,8 +392,20 @@ function prepare(db: Database) {
   }
 }
 
-function entryOf(row: InventoryRecord): InventoryEntry {
-  const ref = parseRefKey(row.ref)
-  assert(ref !== null, `the inventory holds well-formed refs, not ${row.ref}`)
-  return { ref, apiVersion: row.api_version, uid: row.uid, appliedDoc: row.applied_doc, ownedHash: row.owned_hash, digest: row.digest }
+/** Equal texts as one: entries are held for as long as the agent runs, and thousands of them say the same of kind, namespace and revision. */
+function sharedTexts(): (text: string) => string {
+  const texts = new Map<string, string>()
+  return (text) => {
+    const known = texts.get(text)
+    if (known === undefined) texts.set(text, text)
+    return known ?? text
+  }
+}
+
+function entryOf(row: InventoryRecord, shared: (text: string) => string): InventoryEntry {
+  const read = parseRefKey(row.ref)
+  assert(read !== null, `the inventory holds well-formed refs, not ${row.ref}`)
+  const ref = { group: shared(read.group), kind: shared(read.kind), namespace: shared(read.namespace), name: read.name }
+  const digest = row.digest === null ? null : shared(row.digest)
+  return { ref, apiVersion: shared(row.api_version), uid: row.uid, appliedDoc: row.applied_doc, ownedHash: row.owned_hash, digest }
 }
