@@ -54,6 +54,13 @@ export class FollowedKinds {
     this.#tell()
   }
 
+  /** The service is gone. */
+  forget(key: string): void {
+    const isLast = this.#replace(key, NO_USE)
+    this.#uses.delete(key)
+    if (isLast) this.#tell()
+  }
+
   /** True: a kind, or a part that autoscalers write, came first or went last. */
   #replace(key: string, use: Use): boolean {
     const before = this.#uses.get(key) ?? NO_USE

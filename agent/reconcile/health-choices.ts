@@ -57,6 +57,12 @@ export class HealthChoices {
     }
   }
 
+  /** The service is gone, and with it what was kept. */
+  forget(id: ServiceId): void {
+    this.#choices.delete(serviceKey(id))
+    this.#options.delete(serviceKey(id))
+  }
+
   async #choose(id: ServiceId, choice: Choice): Promise<void> {
     const key = serviceKey(id)
     const rules = await Promise.all(choice.rules.map(compile))

@@ -94,6 +94,14 @@ export class OwnedObjects implements WatchSink {
     return this.#models.get(serviceKey) ?? null
   }
 
+  /** No row, no object: a cluster in which services come and go for years holds none of those that went. */
+  drop({ key }: ServiceModel): void {
+    this.#models.delete(key)
+    this.#waiting.delete(key)
+    this.lacking.delete(key)
+    this.#followed.forget(key)
+  }
+
   revisionsChanged(services: readonly ServiceId[]): void {
     this.#revisionsSeen += 1
     for (const id of services) {

@@ -159,6 +159,10 @@ function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   model.progress = { applied: null, healthy: null }
 }
 
+/** Nothing of it is left, here or in the cluster. */
+const isForgotten = ({ reading, revisionPending, inventory }: ServiceModel): boolean =>
+  reading.kind === 'absent' && !revisionPending && inventory.size === 0
+
 function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSignal): Promise<void> {
   const done = new AbortController()
   const turn = async () => {
@@ -272,6 +276,10 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
       try {
         const objects = await reconcileService(model, turnDeps)
         if (objects >= LARGE_TURN_OBJECTS) deps.onLargeTurn?.(objects)
+        if (!isForgotten(model)) return
+        owned.drop(model)
+        healthChoices.forget(model.id)
+        turnDeps.times.forget(model.id)
       } catch (error) {
         log.error('turn failed', { service: key, error: describeError(error), retryInMs: BROKEN_TURN_WAIT_MS })
         queue.wakeAt(key, clock.nowMs() + BROKEN_TURN_WAIT_MS)

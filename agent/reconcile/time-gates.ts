@@ -37,6 +37,10 @@ export class TimeGates {
     return this.#holds.of(id, nowMs)
   }
 
+  forget({ project, service }: ServiceId): void {
+    this.#verdicts.delete(`${project}/${service}`)
+  }
+
   /** Null: open. Hold before window: a person's word comes first. */
   shut(id: ServiceId, nowMs: number): Closed | null {
     const hold = this.#holds.of(id, nowMs)

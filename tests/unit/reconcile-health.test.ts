@@ -106,6 +106,25 @@ test('HE9 a restart knows the choice before its watches begin: nothing is fetche
   expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', sinceMs: since ?? -1 })
 })
 
+test('HE9 the choice of a service that went and came again is kept anew', async () => {
+  kit.start()
+  const desire = () => kit.desire([configMap('a', { state: 'new' })], { health: [READY] })
+  desire()
+  await clock.settle()
+  kit.remove('prune')
+  await clock.settle()
+  kit.dropRow()
+  await clock.settle()
+  desire()
+  await clock.settle()
+  await kit.stop()
+  cluster.requests.splice(0)
+  kit.start()
+  await clock.settle()
+  expect(cluster.requests.filter(({ verb, ref }) => verb === 'get' && ref?.name === 'a')).toEqual([])
+  expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', reason: 'HealthRuleNotMet' })
+})
+
 test('HE6 a rule that this agent cannot read never makes anything healthy, and says so', async () => {
   kit.start()
   kit.desire([configMap('a')], { health: [{ ...READY, current: 'fromTheFuture(data)' }] })

@@ -332,3 +332,22 @@ test('RC15 applied and healthy name the revision that got there, and keep their 
   await settle()
   expect(kit.service()).toMatchObject({ applied, healthy })
 })
+
+test('IV5 nothing of a service that went stays in the agent: nobody can hold it, and it may come again', async () => {
+  const { cluster, kit, run, settle } = setup()
+  const hold = { kind: 'hold', service: 'web/shop', by: 'ola', why: 'a repair' } as const
+  kit.desire([configMap('a')])
+  await run()
+  kit.remove('prune')
+  await settle()
+  kit.dropRow()
+  await settle()
+  expect(kit.reconciler.order(hold)).toEqual({ kind: 'refused', message: 'there is no service web/shop in this cluster' })
+  expect(kit.state.services()).toEqual([])
+  writes(cluster)
+  kit.desire([configMap('a')])
+  await settle()
+  expect(writes(cluster)).toEqual(['apply ConfigMap a'])
+  expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  expect(kit.reconciler.order(hold)).toMatchObject({ kind: 'done' })
+})
