@@ -50,6 +50,9 @@ VALUES ('desired', crsql_pack_columns(?1, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)`
 /** Kept rows enter a new file as if nothing had ever happened to them, so that whatever the server sends of them wins (PL9). */
 const KEPT = { colVersion: 1, cl: 1 } as const
 
+/** Of a file that is open as long as the agent runs: a delta is small, and the kernel has the pages. A file that is being built has SQLite's own 2 MB. */
+const FOLLOWING_CACHE_KIB = 512
+
 /** Rows of a delta that are read at once, before and after they are merged. */
 const CHUNK_ROWS = 256
 
@@ -71,7 +74,9 @@ export interface ReplicaFileOptions {
 }
 
 export function openReplicaFile(path: string, { clusterId: cluster, libraryDir, building = false }: ReplicaFileOptions): ReplicaFile {
-  const mode = building ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const) : ({ synchronous: 'NORMAL' } as const)
+  const mode = building
+    ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const)
+    : ({ synchronous: 'NORMAL', cacheKiB: FOLLOWING_CACHE_KIB } as const)
   const crdt = openCrdtDb(path, libraryDir === undefined ? mode : { ...mode, libraryDir })
   try {
     crdt.db.run(POSITION_TABLE)

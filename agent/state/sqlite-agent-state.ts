@@ -35,6 +35,9 @@ const MIGRATIONS = [
   'CREATE TABLE fact (service TEXT NOT NULL, key TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (service, key)) WITHOUT ROWID',
 ]
 
+/** Rows are read in order or one at a time, and the kernel has their pages: SQLite's own 2 MB of copies would only be held. */
+const CACHE_KIB = 512
+
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
 
@@ -276,7 +279,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 /** Opening writes, too: the index of the log. */
 function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
   const open = () => {
-    const db = openSqlite(path, { synchronous: 'FULL' })
+    const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB })
     migrate(db)
     return db
   }
