@@ -2,6 +2,7 @@
 // some passing ones with 403, so the number is never enough.
 import { z } from 'zod'
 import type { ApiFailure } from './cluster.ts'
+import { withoutDocuments } from './failure-text.ts'
 
 const statusSchema = z.looseObject({
   kind: z.literal('Status'),
@@ -74,7 +75,7 @@ function isImmutable(causes: readonly Cause[]): boolean {
  *  from a missing object. */
 export function failureOf(answer: { status: number; body: unknown; text: string; retryAfter: string | null; plural: string }): ApiFailure {
   const status = parseStatus(answer.body)
-  const said = withoutValues(status?.message ?? plainText(answer.text))
+  const said = withoutDocuments(withoutValues(status?.message ?? plainText(answer.text)))
   const message = said.slice(0, MESSAGE_CHARS_MAX) || `HTTP ${answer.status} without a message`
   const retryAfterMs = retryAfterMsOf(answer.retryAfter, status)
   return {
