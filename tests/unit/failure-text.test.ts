@@ -12,9 +12,9 @@ test.each([
   ],
   ['a list', 'rules: Invalid value: [{"a":"1"}]: bad', 'rules: Invalid value: […]: bad'],
   ['one that was cut off', 'x: Invalid value: {"a":"secr', 'x: Invalid value: {…}'],
-])('DR3 what the API server says: %s', (_, said, expected) => expect(withoutDocuments(said)).toBe(expected))
+])('KA31 what the API server says: %s', (_, said, expected) => expect(withoutDocuments(said)).toBe(expected))
 
-test('DR3 a refused Job does not say its environment', () => {
+test('KA31 a refused Job does not say its environment', () => {
   const message = 'Job.batch "j" is invalid: spec.template: Invalid value: {"Env":[{"Name":"TOKEN","Value":"secret"}]}: field is immutable'
   const details = {
     causes: [{ reason: 'FieldValueInvalid', message: 'Invalid value: {"Env":[]}: field is immutable', field: 'spec.template' }],
