@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function site(waitSeconds = 55) {
+async function site(waitSeconds = 55, freeMemory: () => void = () => {}) {
   const clock = createVirtualClock()
   const random = seededRandom(7)
   const server = new SyncServer({ dir: tempDir(), clock, random })
@@ -39,7 +39,7 @@ async function site(waitSeconds = 55) {
   const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
     const agent = createAgent(
       { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds, version: '1' },
-      { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory: () => {} },
+      { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)
@@ -143,4 +143,25 @@ test('RP1 a replica that is found damaged while a long poll waits is fetched aga
   expect(agent.report().replica?.verified).toBe(false) // whoever asks finds it
   await clock.advance(2_000)
   expect(agent.report()).toMatchObject({ replica: { verified: true }, link: { state: 'following' } })
+})
+
+test('memory is given back two seconds after the start and after the last large turn, and every half minute', async () => {
+  const freedAtMs: number[] = []
+  let nowMs = () => 0
+  const { clock, server, start } = await site(55, () => freedAtMs.push(nowMs()))
+  nowMs = () => clock.nowMs()
+  const { agent } = start(server.joinToken)
+  await clock.advance(10_000)
+  expect(freedAtMs).toHaveLength(2) // upkeep begins with one
+  const id = clusterIdSchema.parse(agent.report().clusterId)
+  const many = Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`many-${n}`, '1']))
+  const publishedMs = clock.nowMs()
+  await server.publish(id, WEB, many)
+  await clock.advance(4_000)
+  const afterLarge = freedAtMs.slice(2)
+  expect(afterLarge).toHaveLength(1)
+  expect(afterLarge[0]).toBeGreaterThanOrEqual(publishedMs + 2_000)
+  await clock.advance(150_000)
+  const upkeep = freedAtMs.length - 3
+  expect([upkeep >= 3, upkeep <= 11]).toEqual([true, true])
 })
