@@ -33,12 +33,12 @@ spec:
   template:
     spec:
       restartPolicy: Never
-      containers: [{name: migrate, image: "migrate:1", env: [{name: N, value: "${n}"}]}]
+      containers: [{name: migrate, image: "migrate:1", env: [{name: REVISION, value: "${n}"}]}]
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: after}
-data: {n: "${n}"}
+data: {revision: "${n}"}
 `
 
 /** The Job is seen complete by a watch of somebody else → the first request of the next phase. */
