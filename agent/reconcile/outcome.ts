@@ -219,8 +219,10 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   }
   if (facts.held) return { sync: 'OutOfSync', reason: facts.held.reason, message: facts.held.message }
   const { phase } = facts
-  if (phase?.holdsBack) return { sync: sync === 'Unknown' ? 'Unknown' : 'OutOfSync', reason: phase.reason, message: phase.message }
   const wrong = worstFirst(facts, sync, health)
+  const objectSpeaks = phase?.behindObjects === true && sync !== 'Synced' && wrong !== null
+  if (phase?.holdsBack && !objectSpeaks)
+    return { sync: sync === 'Unknown' ? 'Unknown' : 'OutOfSync', reason: phase.reason, message: phase.message }
   if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
   if (phase?.failed) return { sync, reason: phase.reason, message: phase.message }

@@ -55,6 +55,8 @@ export interface Position {
   applied: boolean
   /** A hook failed: this revision gets no further. */
   hookFailed: boolean
+  /** No wave comes after this one. */
+  last?: true
 }
 
 /** OR3, HK2. */
@@ -82,10 +84,12 @@ function standOf(facts: PhaseFacts): Position {
     const isLast = wave === order.at(-1)
     if (hooks !== null) {
       const stand = standing(hooks)
-      return { ...base, phase: 'sync', ...stand, waitsFor: stand.hookFailed ? stand.waitsFor : (failed ?? unapplied ?? stand.waitsFor) }
+      const waitsFor = stand.hookFailed ? stand.waitsFor : (failed ?? unapplied ?? stand.waitsFor)
+      return { ...base, phase: 'sync', ...stand, waitsFor, ...lastIf(isLast) }
     }
     if (unapplied !== null || (waitForHealth && unhealthy !== null)) {
-      return { ...base, phase: 'sync', wave, waitsFor: failed ?? unapplied ?? unhealthy, applied: isLast && unapplied === null }
+      const waitsFor = failed ?? unapplied ?? unhealthy
+      return { ...base, phase: 'sync', wave, waitsFor, applied: isLast && unapplied === null, ...lastIf(isLast) }
     }
   }
   const wave = order.at(-1) ?? 0
@@ -95,6 +99,8 @@ function standOf(facts: PhaseFacts): Position {
   if (after !== null) return { ...base, phase: 'post-sync', ...standing(after), applied: true }
   return { ...base, phase: 'done', wave, applied: true }
 }
+
+const lastIf = (isLast: boolean): { last?: true } => (isLast ? { last: true } : {})
 
 interface HookWave {
   wave: number
@@ -184,6 +190,8 @@ export interface PhaseWords {
   /** Something of the revision is not applied because of it. */
   holdsBack: boolean
   failed: boolean
+  /** Nothing but hooks comes after the object that it waits for: what is wrong with that one says more. */
+  behindObjects?: true
 }
 
 /** For the service's own row: null when order holds nothing back. */
@@ -199,6 +207,7 @@ export function phaseWords(position: Position | null): PhaseWords | null {
     message: `${waitText(position)}${detail}`,
     holdsBack: phase !== 'post-sync',
     failed: hookFailed,
+    ...(position.last && !isHook ? { behindObjects: true } : {}),
   }
 }
 

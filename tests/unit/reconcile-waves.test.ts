@@ -72,6 +72,18 @@ test('OR4 what is refused for good stops the later waves and is named', async ()
   expect(kit.object(configMapKey('bad'))).toMatchObject({ reason: 'Invalid' })
 })
 
+test('OR4, HE3 a refused object of the only wave speaks for its service, though hooks come after it', async () => {
+  const { cluster, kit, run } = setup()
+  cluster.fail(({ verb, ref }) =>
+    verb === 'apply' && ref?.name === 'bad' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no such field' } : null,
+  )
+  kit.desire([configMap('bad'), configMap('good'), hook('after', 'post-sync')])
+  await run()
+  expect(kit.service()).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'Invalid' })
+  expect(kit.service()?.message).toStartWith('ConfigMap default/bad: no such field')
+  expect(writes(cluster)).not.toContain('apply Job after')
+})
+
 test('DR6, OR4 what waits for its wave is healed to what is applied', async () => {
   const { cluster, kit, run, settle } = setup()
   kit.desire([deployment('web'), waved(configMap('last', { v: '1' }), 1)])
