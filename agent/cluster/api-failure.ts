@@ -71,6 +71,10 @@ function isImmutable(causes: readonly Cause[]): boolean {
   )
 }
 
+/** KA32: what has it may go: nothing is wrong with the object itself. */
+const isTaken = (causes: readonly Cause[]): boolean =>
+  causes.length > 0 && causes.every(({ message }) => saysOneOf(message ?? '', ['port is already allocated', 'IP is already allocated']))
+
 /** KA1–KA6: the meaning of an answer that is not a success. `plural` names the resource that was asked for, for telling a missing namespace
  *  from a missing object. */
 export function failureOf(answer: { status: number; body: unknown; text: string; retryAfter: string | null; plural: string }): ApiFailure {
@@ -101,7 +105,7 @@ function kindOf(code: number, status: KubeStatus | null, message: string, plural
   if (code === 403) return causes.some(({ reason }) => reason === 'NamespaceTerminating') ? 'namespace_terminating' : 'forbidden'
   if (code === 404) return status?.details?.kind === 'namespaces' && plural !== 'namespaces' ? 'namespace_missing' : 'not_found'
   if (code === 409) return 'conflict'
-  if (code === 422) return isImmutable(causes) ? 'immutable' : 'invalid'
+  if (code === 422) return isImmutable(causes) ? 'immutable' : isTaken(causes) ? 'taken' : 'invalid'
   if (code === 429) return 'throttled'
   // 408 and 410 are about this one request; asking again is the cure.
   if (code === 408 || code === 410) return 'server_error'

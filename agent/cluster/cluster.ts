@@ -33,6 +33,7 @@ export interface ApiFailure {
     | 'namespace_terminating' // 403 with cause NamespaceTerminating
     | 'conflict' // 409: field manager conflict, resourceVersion or uid precondition
     | 'immutable' // 422 whose cause says immutable
+    | 'taken' // 422: another Service has the port or the address
     | 'invalid' // 400, 422, and 500 "failed to create typed patch": waits for a new revision
     | 'webhook' // 500 "failed calling webhook": its backend is not ready
   status: number

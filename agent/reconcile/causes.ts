@@ -6,7 +6,7 @@ import type { Account } from './acting.ts'
 type Lack = ApiFailure['kind']
 
 /** Failures that some object of the cluster is the cause of. */
-const CAUSED: ReadonlySet<Lack> = new Set(['forbidden', 'namespace_missing', 'namespace_terminating', 'webhook'])
+const CAUSED: ReadonlySet<Lack> = new Set(['forbidden', 'namespace_missing', 'namespace_terminating', 'webhook', 'taken'])
 export const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
 
 /** What failed: with which answer, about which object, asked as whom. */
@@ -41,6 +41,8 @@ export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) =>
   switch (kind) {
     case 'Namespace':
       return ({ kind: lack, ref }) => (lack === 'namespace_missing' || lack === 'namespace_terminating') && ref.namespace === name
+    case 'Service':
+      return ({ kind: lack }) => lack === 'taken'
     case 'ServiceAccount':
       return ({ kind: lack, account }) => lack === 'forbidden' && account?.namespace === namespace && account.name === name
     case 'ResourceQuota':

@@ -85,6 +85,10 @@ const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
     reason: 'Immutable',
     next: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
   },
+  taken: {
+    reason: 'AlreadyTaken',
+    next: 'give it another port or address; if what has it leaves with this revision, set sync.pruneWhen: applied; it is tried again',
+  },
   invalid: { reason: 'Invalid', next: 'correct the manifest' },
   webhook: { reason: 'WebhookUnavailable', next: 'start the webhook’s backend, or take its configuration away; it is tried again' },
 }

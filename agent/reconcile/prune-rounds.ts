@@ -121,7 +121,7 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
   }
   model.refusal = refusal
   if (refusal !== null) return refusal.why
-  const waitsFor = firstNotReady(model, deps)
+  const waitsFor = firstNotReady(model, deps, doomed)
   if (waitsFor === null) return null
   const overdueMs = overdueAtMs(model, sync.healthDeadline, deps.clock.nowMs())
   model.pruneOverdue = overdueMs === null

@@ -1,6 +1,7 @@
 // What a prune waits for, and what is said when it has waited for longer than the new objects may take.
-import { type ObjectRef, refText, versionOf } from '../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refText, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
+import { isHeldByLeaving } from './held-by-leaving.ts'
 import { isApart, isKeptAsMade } from './left-alone.ts'
 import { describeProblem } from './outcome.ts'
 import type { ServiceModel } from './service-model.ts'
@@ -17,7 +18,7 @@ export interface PruneWait {
 }
 
 /** The first object, in order, that keeps a prune waiting. */
-export function firstNotReady(model: ServiceModel, deps: TurnDeps): PruneWait | null {
+export function firstNotReady(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectRef[]): PruneWait | null {
   const { pruneWhen } = model.sync()
   for (const { ref, problem, hook } of model.unread.values())
     if (hook === undefined) return { ref, until: 'applied', why: describeProblem(problem).message }
@@ -29,6 +30,7 @@ export function firstNotReady(model: ServiceModel, deps: TurnDeps): PruneWait | 
     const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
     const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
     const problem = model.problems.get(key)
+    if (pruneWhen === 'applied' && problem !== undefined && isHeldByLeaving(problem, docsOf(model, doomed))) continue
     if (problem !== undefined || !isInForce(wanted, view.leave(wanted), othersIn(live), applied))
       return { ref, until: 'applied', why: problem === undefined ? 'not sent yet' : describeProblem(problem).message }
     if (pruneWhen === 'applied') continue
@@ -38,6 +40,9 @@ export function firstNotReady(model: ServiceModel, deps: TurnDeps): PruneWait | 
   }
   return null
 }
+
+const docsOf = ({ inventory }: ServiceModel, refs: readonly ObjectRef[]): string[] =>
+  refs.flatMap((ref) => inventory.get(refKey(ref))?.appliedDoc ?? [])
 
 /** PR11: `names`: of what is kept. */
 export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhen: string, overdueAfter: string | null): string {

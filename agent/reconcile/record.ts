@@ -161,6 +161,7 @@ export class Recorder {
     this.#model.forget(key)
     forgetRecreate(this.#model, this.#deps.state, key)
     this.#gone.push(ref)
+    if (step.kind === 'delete') this.#deps.causeChanged(key, false)
   }
 
   #takeFailed(step: Step, failure: ApiFailure): void {

@@ -81,6 +81,31 @@ test(
   TEST_MS * 2,
 )
 
+const onPort = (name: string, extra: object): K8sObject => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace: ns },
+  spec: { selector: { app: 'x' }, ports: [{ port: 80 }], ...extra },
+})
+test.each([
+  ['nodePort', { type: 'NodePort', ports: [{ port: 80, nodePort: 30_080 }] }, 'provided port is already allocated'],
+  ['clusterIP', { clusterIP: '10.0.0.77' }, 'provided IP is already allocated'],
+])(
+  'KA32, PR6, RC22 a %s that the old Service holds: it says so, and pruneWhen: applied lets the new one have it',
+  async (_, spec, words) => {
+    kit.desire([onPort('old', spec)], { namespace: ns }, service)
+    await eventually('the old one is there', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
+    kit.desire([onPort('new', spec)], { namespace: ns }, service)
+    await eventually('it is refused', async () => kit.service(service)?.reason === 'AlreadyTaken' || undefined, TEST_MS)
+    for (const part of [words, 'sync.pruneWhen: applied']) expect(row()).toContain(part)
+    expect(await names('services')).toEqual(['service/old'])
+    kit.desire([onPort('new', spec)], { namespace: ns, sync: { pruneWhen: 'applied' } }, service)
+    await eventually('the new one has it', async () => kit.service(service)?.reason === 'Synced', 20_000)
+    expect(await names('services')).toEqual(['service/new'])
+  },
+  TEST_MS * 2,
+)
+
 test(
   'PR9 a Namespace that cannot be finalized says what is left in it, and a finalizer is named',
   async () => {

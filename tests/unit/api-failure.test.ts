@@ -18,6 +18,7 @@ const failure = (code: number, body: unknown, { text = '', retryAfter = null as 
   failureOf({ status: code, body, text, retryAfter, plural })
 
 const IMMUTABLE = 'field is immutable'
+const TAKEN = 'Invalid value: 30080: provided port is already allocated'
 const STATEFULSET = "updates to statefulset spec for fields other than 'replicas', 'template' are forbidden"
 
 describe('what an answer means', () => {
@@ -91,6 +92,8 @@ describe('what an answer means', () => {
     ['KA5 one immutable field', 422, invalid(cause('spec.selector', IMMUTABLE)), 'immutable'],
     ['KA5 all of them immutable', 422, invalid(cause('spec', `Forbidden: ${STATEFULSET}`), cause('type', IMMUTABLE)), 'immutable'],
     ['KA5 one of them is not', 422, invalid(cause('spec.selector', IMMUTABLE), cause('spec.x', 'Required value')), 'invalid'],
+    ['KA32 a port that another has', 422, invalid(cause('spec.ports[0].nodePort', TAKEN)), 'taken'],
+    ['KA32 and something that is wrong', 422, invalid(cause('spec.x', TAKEN), cause('spec.y', 'Required value')), 'invalid'],
     ['KA5 of the metadata', 422, invalid(cause('metadata.uid', IMMUTABLE)), 'invalid'],
     ['KA5 a role binding that moves', 422, invalid(cause('roleRef', 'cannot change roleRef')), 'immutable'],
     ['KA5 no causes at all', 422, status(422, 'invalid: field is immutable'), 'invalid'],

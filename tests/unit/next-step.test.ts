@@ -17,6 +17,7 @@ const FAILURES: Record<ApiFailure['kind'], string> = {
   namespace_terminating: 'it is tried again when the namespace is gone',
   conflict: 'let the other manager go, or set sync.force; it is tried again',
   immutable: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
+  taken: 'give it another port or address; if what has it leaves with this revision, set sync.pruneWhen: applied; it is tried again',
   invalid: 'correct the manifest',
   webhook: 'start the webhook’s backend, or take its configuration away; it is tried again',
 }

@@ -151,6 +151,7 @@ describe('RC22 what ends a failure', () => {
     ['a workload beside the webhook that is named', 'apps/Deployment/hooks/x', true, webhook, true],
     ['a workload elsewhere', 'apps/Deployment/shop/x', true, webhook, false],
     ['a workload that is not', 'apps/Deployment/x/hook', false, lacking('webhook'), false],
+    ['a Service, of anywhere', '/Service/other/x', false, lacking('taken'), true],
     ['a ConfigMap', '/ConfigMap/shop/x', true, lacking('forbidden'), false],
   ] as const)('RC22 %s', (_, key, isHealthy, what, expected) => expect(endedBy(key, isHealthy)?.(what) ?? false).toBe(expected))
 
