@@ -3,7 +3,8 @@
 import { hasHealthDeadline } from '../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../shared/kube/object.ts'
 import { durationMs } from '../../shared/model/resources.ts'
-import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { type ObjectStatus, objectStatusSchema, type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import { healthTurn, noteDegraded, wasDegraded } from './health-events.ts'
 import { holdSchema, holdText } from './hold.ts'
 import { leftAlone } from './left-alone.ts'
 import { leftText } from './left-text.ts'
@@ -27,9 +28,13 @@ export function publish(model: ServiceModel, deps: TurnDeps): void {
   model.touched.clear()
   const before = model.progress
   advance(model, deps, nowMs)
-  rows.push(serviceRow(model, deps, nowMs))
+  const previous = model.status ?? lastService(deps, model.key)
+  rows.push(serviceRow(model, previous, nowMs))
+  const isDegraded = tellHealth(model, deps, previous)
   deps.report(rows)
   deps.flushReports({ service: model.id, applied: model.takeUnrecorded(), state: model.progress === before ? null : model.progress })
+  // After what is reported: a kill between the two tells nothing twice, because the reported state says the same.
+  noteDegraded(model, deps.state, isDegraded)
   wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
   const opensAtMs = deps.times.opensAtMs(model.id, nowMs)
@@ -146,24 +151,44 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   const healthy = isHealthy && before?.digest !== row.digest ? point : before
   if (applied === progress.applied && healthy === progress.healthy) return
   if (applied !== progress.applied) {
-    const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${row.count} objects)`
+    const count = row.count - model.hooks.count()
+    const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${count} ${count === 1 ? 'object' : 'objects'})`
     deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
   }
   model.progress = { applied, healthy }
 }
 
-function serviceRow(model: ServiceModel, deps: TurnDeps, nowMs: number): StatusUpdate {
+/** HE11: returns whether it is Degraded, or was and is not well yet. */
+function tellHealth(model: ServiceModel, deps: TurnDeps, previous: ServiceStatus | null): boolean {
+  const { status } = model
+  const before = wasDegraded(model, deps.state)
+  // What is about to be gone is no rollout.
+  if (status === null || model.row?.removal !== undefined) return before && status !== null
+  const objects = statusesOf(model)
+  const { isDegraded, event } = healthTurn({ wasDegraded: before, previous, now: status, objects })
+  if (event !== null) deps.emit({ ...event, service: model.key })
+  return isDegraded
+}
+
+function* statusesOf(model: ServiceModel): Generator<{ ref: ObjectRef; status: ObjectStatus }> {
+  for (const [key, status] of model.statuses) {
+    const ref = refIn(model, key)
+    if (ref !== null) yield { ref, status }
+  }
+}
+
+function serviceRow(model: ServiceModel, previous: ServiceStatus | null, nowMs: number): StatusUpdate {
   const facts = serviceFacts(model)
   if (facts === null) {
     model.status = null
     return { kind: 'service', key: model.key, doc: null }
   }
-  const status = serviceStatus(facts, model.status ?? lastService(deps, model.key), nowMs)
+  const status = serviceStatus(facts, previous, nowMs)
   model.status = status
   return { kind: 'service', key: model.key, doc: status }
 }
 
-function lastService({ state }: TurnDeps, key: string) {
+function lastService({ state }: TurnDeps, key: string): ServiceStatus | null {
   const parsed = serviceStatusSchema.safeParse(state.lastReported('service', key))
   return parsed.success ? parsed.data : null
 }

@@ -68,6 +68,8 @@ export class ServiceModel {
   readonly recreates = new Map<string, Recreate>()
   readonly hooks: HookBook
   status: ServiceStatus | null = null
+  /** HE11: it was Degraded and has not been well since; null: not read yet. */
+  degraded: boolean | null = null
   refusal: PruneRefusal | null = null
   pruneWhy: string | null = null
   /** The prune waits for longer than `sync.healthDeadline`. */
