@@ -26,15 +26,23 @@ export interface ObjectFacts {
   left?: string
   /** For advice on a deletion that does not end. */
   kind?: string
+  /** It is to go: nobody misses it. */
+  leaves?: boolean
+}
+
+const GONE: Health = {
+  word: 'Progressing',
+  reason: 'Removing',
+  message: 'it is gone from the cluster; it is forgotten when that is certain',
 }
 
 /** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
 export function objectStatus(
-  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '' }: ObjectFacts,
+  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false }: ObjectFacts,
   previous: ObjectStatus | null,
   nowMs: number,
 ): ObjectStatus {
-  const health = healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
+  const health = leaves && view.kind === 'absent' ? GONE : healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
   const said = stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem))
   const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
@@ -227,7 +235,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   const objectSpeaks = phase?.behindObjects === true && sync !== 'Synced' && wrong !== null
   if (phase?.holdsBack && !objectSpeaks)
     return { sync: sync === 'Unknown' ? 'Unknown' : 'OutOfSync', reason: phase.reason, message: phase.message }
-  if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: wrong?.message ?? leaving?.why ?? '' }
+  if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: removingText(leaving?.why, wrong) }
   if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
   if (phase?.failed) return { sync, reason: phase.reason, message: phase.message }
   if (leaving !== null)
@@ -236,6 +244,10 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }
   return { sync, reason: 'Synced', message: '' }
 }
+
+/** What is left, unless an object says what keeps it. */
+const removingText = (why: string | undefined, wrong: ReturnType<typeof worstFirst>): string =>
+  wrong === null || wrong.reason === GONE.reason ? (why ?? '') : wrong.message
 
 /** The first of the worst objects speaks, and says how many more there are. */
 function worstFirst(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { reason: string; message: string } | null {

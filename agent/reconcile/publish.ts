@@ -82,6 +82,7 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     problem: model.problems.get(key) ?? null,
     progressingSinceMs: model.progressingSinceMs.get(key) ?? null,
     kind: ref.kind,
+    leaves: view.kind === 'absent' && leaves(model, key),
     deadlineMs: isGoing(view) || hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
   }
   const left = leftOf(model, deps, key, view)
@@ -100,6 +101,9 @@ function leftOf(model: ServiceModel, { autoscalers }: TurnDeps, key: string, vie
   const applied = model.inventory.get(key)?.appliedDoc ?? null
   return leftText({ wanted: wanted.sent, applied, autoscalers: scaled, additions: additions ? { others } : null })
 }
+
+const leaves = ({ reading, wanted, unread, hooks }: ServiceModel, key: string): boolean =>
+  reading.kind === 'complete' && !wanted.has(key) && !unread.has(key) && !hooks.held().has(key)
 
 const isGoing = (view: LiveView): boolean => view.kind === 'present' && view.live.deleting !== null
 

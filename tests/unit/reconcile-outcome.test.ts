@@ -65,6 +65,12 @@ test.each([
   expect([sync, health, reason, message]).toEqual([...expected])
 })
 
+test('RC13 of what is to go nobody says that it is missing', () => {
+  const absent = { ...facts(null, { kind: 'absent' }), leaves: true }
+  expect(objectStatus(absent, null, 5)).toMatchObject({ health: 'Progressing', reason: 'Removing' })
+  expect(objectStatus({ ...absent, leaves: false }, null, 5)).toMatchObject({ health: 'Missing', reason: 'Missing' })
+})
+
 test('RC13 the time of a state is kept as long as sync, health and reason are the same', () => {
   const first = objectStatus(facts(null), null, 5)
   expect(objectStatus(facts(null), first, 9).sinceMs).toBe(5)
@@ -89,6 +95,7 @@ test('RC18 another image is news, and no other state', () => {
 const ok: ObjectStatus = { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message: '', sinceMs: 0 }
 const bad: ObjectStatus = { ...ok, sync: 'OutOfSync', reason: 'Invalid', message: 'no' }
 const slow: ObjectStatus = { ...ok, health: 'Progressing', reason: 'LessReplicas', message: '1 of 2' }
+const gone: ObjectStatus = { ...ok, sync: 'OutOfSync', health: 'Progressing', reason: 'Removing', message: 'it is gone' }
 const objects = (...statuses: ObjectStatus[]) => statuses.map((status, i) => ({ ref: configMapRef(`m${9 - i}`), status, desired: true }))
 const service = (change: Partial<ServiceFacts>): ServiceFacts => ({
   revision: { kind: 'complete', commit: 'c', digest: 'd', count: 2 },
@@ -132,6 +139,22 @@ describe('HE3 a service is as well as its worst object', () => {
     ],
     ['a prune that waits', { leaving: { count: 1, why: 'w' } }, 'OutOfSync', 'Healthy', 'PrunePending', 'w'],
     ['removed', { removal: { kind: 'done', orderMs: 5 }, objects: [] }, 'Synced', 'Healthy', 'Removed', ''],
+    [
+      'being removed: what is left, not what is missing',
+      { removal: { kind: 'running' }, leaving: { count: 2, why: 'being deleted: Namespace web' }, objects: objects(gone) },
+      'OutOfSync',
+      'Progressing',
+      'Removing',
+      'being deleted: Namespace web',
+    ],
+    [
+      'being removed: what keeps an object is said',
+      { removal: { kind: 'running' }, leaving: { count: 1, why: 'w' }, objects: objects(bad) },
+      'OutOfSync',
+      'Healthy',
+      'Removing',
+      'ConfigMap default/m9: no',
+    ],
     [
       'no row',
       { revision: { kind: 'unclaimed' } },
