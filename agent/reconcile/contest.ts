@@ -34,3 +34,16 @@ export function judgeContest(contest: Contest, nowMs: number): Verdict {
   const correctedMs = [...recent, nowMs].slice(-CORRECTIONS_MAX)
   return { kind: 'correct', contest: { ...current, correctedMs } }
 }
+
+/** Takes in what was judged. Fights that are over are forgotten here, oldest first: an agent that corrects one object after the other for months holds ten minutes of it. */
+export function noteContests(all: Map<string, Contest>, judged: ReadonlyMap<string, Contest>, nowMs: number): void {
+  for (const [key, contest] of judged) {
+    all.delete(key)
+    all.set(key, contest)
+  }
+  for (const [key, { correctedMs, untilMs }] of all) {
+    const last = correctedMs.at(-1) ?? 0
+    if (nowMs < untilMs || Math.abs(nowMs - last) < CALM_MS) return
+    all.delete(key)
+  }
+}

@@ -1,6 +1,7 @@
 // Plan, execute, record, until nothing is left to do now. A round is one stage; what waits for an event is left to that event.
 import { refText } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
+import { noteContests } from './contest.ts'
 import { execute } from './execute.ts'
 import { planApply, type Step } from './plan.ts'
 import { Recorder } from './record.ts'
@@ -18,7 +19,7 @@ export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<
     model.dirty.clear()
     const plan = planApply(planView(model, deps), keys)
     absorb(model, deps, plan.problems)
-    for (const [key, contest] of plan.contests) model.contests.set(key, contest)
+    noteContests(model.contests, plan.contests, deps.clock.nowMs())
     for (const key of plan.later) model.dirty.add(key)
     sent ||= plan.steps.length > 0
     await carryOut(model, deps, plan.steps)
