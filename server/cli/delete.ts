@@ -1,5 +1,6 @@
 // delete: shows exactly what goes, asks, and tells what follows.
 
+import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   clusterViewSchema,
@@ -64,7 +65,8 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
     const { neededBy } = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
     const end = service.spec.deletionPolicy === 'prune' ? 'Its objects are DELETED' : 'Its objects are let go and stay'
-    return `Service ${name} of project ${project} is removed. ${end} in these clusters:\n${placementLines(placements, (view) => view.cluster)}${dependentsText(neededBy)}`
+    const list = placementLines(placements, (view) => view.cluster)
+    return `Service ${name} of project ${project} is removed. ${end} in these clusters:\n${list}${namespaceText(service.spec)}${dependentsText(neededBy)}`
   }
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
@@ -75,6 +77,12 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     throw new AppError('not_found', { detail: `there is no join token ${name}`, remedy: '`skerry join-token list` shows them.' })
   return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
 }
+
+/** NS2: the agents decide it, each by what its cluster holds. */
+const namespaceText = ({ deletionPolicy, namespace, sync }: ServiceSpec): string =>
+  deletionPolicy !== 'prune' || sync.deleteNamespace !== true || namespace === undefined
+    ? ''
+    : `The namespace ${plainText(namespace)} is DELETED too, with everything in it, also what is not of this service (sync.deleteNamespace), where it was made for this service and no other has objects in it.\n`
 
 /** DE4: nothing waits for them. */
 const dependentsText = (services: DependenciesView['neededBy']): string =>

@@ -219,14 +219,15 @@ async function publishPlanned(
   if (revised.length > 0) deps.onPublished?.(revised.length)
   const waiting = publishes.some(({ doc }) => doc !== null && waitsForSync(doc))
   if (revised.length > 0 && rendering.kind === 'good') {
-    const { commit, digest, count } = rendering
+    const { commit, digest, count, hooks } = rendering
     deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
-    const message = `${count} ${count === 1 ? 'object' : 'objects'} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
+    const message = `${countText(count - hooks, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
   }
   return events
 }
 
+const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 const short = (commit: string): string => commit.slice(0, 12)
 const clusterNames = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names.slice(0, 3).join(', ')} and ${names.length - 3} more clusters`

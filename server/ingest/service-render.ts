@@ -13,7 +13,15 @@ import type { Sources } from './git-sources.ts'
 import type { Source } from './source.ts'
 
 export type Rendering =
-  | { kind: 'good'; commit: string; objects: ReadonlyMap<string, string>; digest: string; count: number; warnings: Problem[] }
+  | {
+      kind: 'good'
+      commit: string
+      objects: ReadonlyMap<string, string>
+      digest: string
+      count: number
+      hooks: number
+      warnings: Problem[]
+    }
   | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
   /** The repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
@@ -156,9 +164,9 @@ export function nextRenderState(before: RenderState, generation: number, renderi
       return { ...before, generation, error: { code, message, problems, sinceMs } }
     }
     case 'good': {
-      const { commit, digest, count } = rendering
+      const { commit, digest, count, hooks } = rendering
       if (before.error === null && before.generation === generation && before.digest === digest) return before
-      return { commit, generation, digest, objectCount: count, renderedMs: nowMs, error: null }
+      return { commit, generation, digest, objectCount: count - hooks, renderedMs: nowMs, error: null }
     }
   }
 }

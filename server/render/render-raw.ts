@@ -30,7 +30,15 @@ export interface RenderInput extends ServiceId {
 }
 
 export type RenderResult =
-  | { kind: 'rendered'; objects: ReadonlyMap<string, string>; digest: string; count: number; warnings: Problem[] }
+  | {
+      kind: 'rendered'
+      objects: ReadonlyMap<string, string>
+      digest: string
+      count: number
+      /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
+      hooks: number
+      warnings: Problem[]
+    }
   | { kind: 'failed'; code: 'no_manifests' | 'render_failed'; message: string; problems: Problem[] }
 
 interface Found {
@@ -55,7 +63,8 @@ export function renderRaw(input: RenderInput): RenderResult {
   const scopes = declaredScopes(found.map(({ object }) => object))
   const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, problems)
   if (problems.length > 0) return failed(problems)
-  return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, warnings }
+  const hooks = found.filter(({ object }) => ['hook', 'skipped'].includes(orderOf(object.metadata.annotations).kind)).length
+  return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, hooks, warnings }
 }
 
 function failed(unsorted: Problem[]): RenderResult {

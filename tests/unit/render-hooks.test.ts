@@ -29,6 +29,15 @@ test.each(['skerry.dev/hook: pre-sync', 'argocd.argoproj.io/hook: PreSync', 'hel
   },
 )
 
+test('RN8 hooks and what is skipped are counted apart from the objects of the revision', () => {
+  const map = (name: string, annotations = '{}') =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name}, annotations: ${annotations} }\n`
+  const result = render(
+    [map('a'), map('b', '{ skerry.dev/wave: "2" }'), job('skerry.dev/hook: post-sync'), map('t', '{ helm.sh/hook: test }')].join('---\n'),
+  )
+  expect(result).toMatchObject({ kind: 'rendered', count: 4, hooks: 2 })
+})
+
 test('HK9 two that are the same are one too many', () => {
   const result = render(`${job('skerry.dev/hook: sync')}---\n${job('skerry.dev/hook: sync')}`)
   expect(

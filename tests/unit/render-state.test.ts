@@ -2,7 +2,15 @@ import { expect, test } from 'bun:test'
 import { nextRenderState, type Rendering } from '../../server/ingest/service-render.ts'
 import type { RenderState } from '../../server/store/records.ts'
 
-const good = (commit: string, digest: string): Rendering => ({ kind: 'good', commit, digest, count: 2, objects: new Map(), warnings: [] })
+const good = (commit: string, digest: string): Rendering => ({
+  kind: 'good',
+  commit,
+  digest,
+  count: 2,
+  hooks: 0,
+  objects: new Map(),
+  warnings: [],
+})
 const failed = (path: string, code = 'render_failed'): Rendering => ({
   kind: 'failed',
   commit: 'c9',
@@ -17,6 +25,11 @@ test('RN1 an error keeps commit, digest and count of the last good render', () =
     error: { code: 'render_failed', message: '1 error in the manifests', problems: [{ path: 'a:1', message: 'x' }], sinceMs: 20 },
   })
 })
+test('RN8 the count is of objects, without hooks', () => {
+  const rendering: Rendering = { kind: 'good', commit: 'c2', digest: 'd2', count: 5, hooks: 2, objects: new Map(), warnings: [] }
+  expect(nextRenderState(ok, 1, rendering, 30).objectCount).toBe(3)
+})
+
 test.each([
   ['RN1 the same error again is the same state', broken, 1, failed('a:1'), broken],
   ['RN1 the same good render at a later commit is the same state', ok, 1, good('c2', 'd1'), ok],
