@@ -4,7 +4,6 @@ import { type ObjectRef, refKey, refText, versionOf } from '../../shared/kube/ob
 import { applyStage } from '../../shared/kube/order.ts'
 import type { Phase } from '../../shared/kube/waves.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
-import { durationMs } from '../../shared/model/resources.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../cluster/cluster.ts'
 import { execute, type StepResult } from './execute.ts'
@@ -17,7 +16,7 @@ import { RETRY_BACKOFF } from './revision.ts'
 import { isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
 import { isStillToCome, type Problem } from './situation.ts'
-import { planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
+import { isHealthOverdue, planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
 /** What a turn does about hooks is done for one revision, or for one removal order. */
@@ -47,7 +46,6 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
   const ref = runRef(spec, runId)
   const record = model.hooks.run(phase, spec.key)
   const other = record !== null && refKey(record.ref) !== refKey(ref)
-  const deadlineMs = durationMs(model.sync().healthDeadline)
   const hasDeadline = !runsToAnEnd(ref) && hasHealthDeadline(ref.group, ref.kind)
   const step = judgeRun({
     spec,
@@ -56,7 +54,7 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
     live: viewOfHook(view, spec, ref),
     former: other ? viewOfHook(view, spec, record.ref) : null,
     seen: model.hooks.seen(record?.uid ?? null),
-    isOverdue: hasDeadline && record !== null && deps.clock.nowMs() - record.atMs >= deadlineMs,
+    isOverdue: hasDeadline && record?.run === runId && record.outcome === 'running' && isHealthOverdue(model, deps, runId, record.atMs),
   })
   return { spec, phase, runId, ref, step }
 }
@@ -242,6 +240,7 @@ function settle(work: HookWork, { spec, phase, runId, ref, step }: Look): boolea
   }
   if (step.kind !== 'end') return false
   if (record.uid !== null) hooks.forgetSeen(record.uid)
+  model.deadlines.forget(runId)
   hooks.setRun(phase, spec.key, { ...record, ...step.end, atMs: nowMs })
   model.problems.delete(refKey(ref))
   model.touched.add(refKey(ref))

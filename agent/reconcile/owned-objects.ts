@@ -95,7 +95,8 @@ export class OwnedObjects implements WatchSink {
   }
 
   /** No row, no object: a cluster in which services come and go for years holds none of those that went. */
-  drop({ key }: ServiceModel): void {
+  drop({ key, deadlines }: ServiceModel): void {
+    deadlines.clear()
     this.#models.delete(key)
     this.#waiting.delete(key)
     this.lacking.delete(key)

@@ -5,7 +5,6 @@ import type { ObjectRef } from '../../shared/kube/object.ts'
 import { versionOf } from '../../shared/kube/object.ts'
 import { compareApply } from '../../shared/kube/order.ts'
 import type { Phase } from '../../shared/kube/waves.ts'
-import { durationMs } from '../../shared/model/resources.ts'
 import { objectStatusSchema } from '../../shared/model/status.ts'
 import { type HookWork, runHooks, save, tidyHooks } from './hook-rounds.ts'
 import { runIdOf } from './hook-run.ts'
@@ -27,7 +26,7 @@ import type { PlanView } from './plan.ts'
 import { removalWait, revisionGate } from './revision-gate.ts'
 import { applyRounds, isInterrupted } from './rounds.ts'
 import type { ServiceModel } from './service-model.ts'
-import { planView, type TurnDeps } from './turn-deps.ts'
+import { isHealthOverdue, planView, type TurnDeps } from './turn-deps.ts'
 import type { Wanted } from './wanted.ts'
 
 /** OR3, HK2: instead of the plain rounds. */
@@ -114,7 +113,6 @@ function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState>
   const waves = new Map<number, WaveState>()
   const view = planView(model, deps)
   const nowMs = deps.clock.nowMs()
-  const deadlineMs = durationMs(model.sync().healthDeadline)
   const add = (wave: number, wait: Wait | null) => {
     const state = waves.get(wave) ?? { unapplied: null, unhealthy: null, failed: null }
     waves.set(wave, state)
@@ -131,7 +129,7 @@ function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState>
     if (wanted.onlyIfAbsent) continue
     const unapplied = unappliedOf(model, deps, wanted)
     if (isKeptAsMade(wanted)) add(wanted.wave ?? 0, isTried(model, wanted) ? null : unapplied)
-    else add(wanted.wave ?? 0, unapplied ?? unhealthyOf(model, deps, view, wanted, deadlineMs))
+    else add(wanted.wave ?? 0, unapplied ?? unhealthyOf(model, deps, view, wanted))
   }
   return waves
 }
@@ -152,7 +150,7 @@ function unappliedOf(model: ServiceModel, deps: TurnDeps, { key, ref, sent }: Wa
   return { ref, lacks: 'applied', sinceMs: sinceOf(model, deps, key), failed, detail: failed === null ? said : '' }
 }
 
-function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted, deadlineMs: number): Wait | null {
+function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted): Wait | null {
   const { key, ref, apiVersion } = wanted
   const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
   const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
@@ -170,12 +168,11 @@ function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted
   const { word, message, reason } = live.live.health
   if (word === 'Healthy' || word === 'Suspended') return null
   const sinceMs = model.progressingSinceMs.get(key)
-  const isLate = word === 'Progressing' && sinceMs !== undefined && nowIsPast(deps, sinceMs + deadlineMs) && hasDeadline(ref)
+  const isLate = word === 'Progressing' && sinceMs !== undefined && hasDeadline(ref) && isHealthOverdue(model, deps, key, sinceMs)
   const said = message || reason
   return word === 'Degraded' || isLate ? wait(said, deps.explainer.explanation(model.key, key)) : wait(null, said)
 }
 
-const nowIsPast = ({ clock }: TurnDeps, atMs: number): boolean => clock.nowMs() >= atMs
 const hasDeadline = ({ group, kind }: ObjectRef): boolean => hasHealthDeadline(group, kind)
 
 /** As its own row says it, also before this start. */

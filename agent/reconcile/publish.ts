@@ -14,7 +14,7 @@ import { revisionGate, wakeDependents } from './revision-gate.ts'
 import type { ServiceModel } from './service-model.ts'
 import { othersIn } from './shaping.ts'
 import { isStillToCome, retryAtOf } from './situation.ts'
-import type { StatusUpdate, TurnDeps } from './turn-deps.ts'
+import { isHealthOverdue, type StatusUpdate, type TurnDeps } from './turn-deps.ts'
 import type { LiveView } from './watches.ts'
 
 const UNKNOWN: LiveView = { kind: 'unknown' }
@@ -74,7 +74,7 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     return []
   }
   const progressing = view.kind === 'present' && view.live.health.word === 'Progressing'
-  if (!progressing) model.progressingSinceMs.delete(key)
+  if (!progressing) settled(model, key)
   else if (!model.progressingSinceMs.has(key) || beginsToGo(view, previous))
     model.progressingSinceMs.set(key, previous?.health === 'Progressing' && !beginsToGo(view, previous) ? previous.sinceMs : nowMs)
   const facts = {
@@ -85,11 +85,19 @@ function objectRows(model: ServiceModel, deps: TurnDeps, key: string, nowMs: num
     leaves: view.kind === 'absent' && leaves(model, key),
     deadlineMs: isGoing(view) || hasHealthDeadline(ref.group, ref.kind) ? durationMs(model.sync().healthDeadline) : null,
   }
+  // HK4: from now on, not from the next look at it.
+  const { progressingSinceMs, deadlineMs } = facts
+  if (progressingSinceMs !== null && deadlineMs !== null && model.hooks.isOrdered()) isHealthOverdue(model, deps, key, progressingSinceMs)
   const left = leftOf(model, deps, key, view)
   const bare = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
   const status = deps.explainer.say(model, key, bare, previous)
   model.statuses.set(key, status)
   return [{ kind: 'object', key: statusKey, doc: status }]
+}
+
+function settled(model: ServiceModel, key: string): void {
+  model.progressingSinceMs.delete(key)
+  model.deadlines.forget(key)
 }
 
 function leftOf(model: ServiceModel, { autoscalers }: TurnDeps, key: string, view: LiveView): string {

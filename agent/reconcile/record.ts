@@ -114,7 +114,10 @@ export class Recorder {
         object: key,
       })
     }
-    if (why === 'changed') model.progressingSinceMs.delete(key)
+    if (why === 'changed') {
+      model.progressingSinceMs.delete(key)
+      model.deadlines.forget(key)
+    }
     if (why === 'new') this.#tellTakeover(step, object)
     if (why === 'drift') {
       this.drift(key, 'healed')

@@ -15,6 +15,7 @@ import type { Closed } from './gates.ts'
 import { heldWanted } from './held-wanted.ts'
 import type { ActiveHold } from './hold.ts'
 import { HookBook, type HookSpec } from './hooks.ts'
+import { Deadlines } from './overdue.ts'
 import { namespaceContext } from './own-namespace.ts'
 import { isOrderReason } from './phases.ts'
 import type { Recreate } from './recreate.ts'
@@ -62,6 +63,8 @@ export class ServiceModel {
   readonly notes = new Map<string, TimedNote>()
   readonly statuses = new Map<string, ObjectStatus>()
   readonly progressingSinceMs = new Map<string, number>()
+  /** Of hooks, and of objects that hooks or waves wait for. */
+  readonly deadlines = new Deadlines()
   /** IM1 */
   actedAs: ActingAs | null = null
   /** Deleted to be made again, and not there yet. */
@@ -327,5 +330,6 @@ export class ServiceModel {
     this.inventory.delete(key)
     this.#left(key)
     this.progressingSinceMs.delete(key)
+    this.deadlines.forget(key)
   }
 }

@@ -1,6 +1,7 @@
 // What a turn of one service works with. Shared by all services: ports, what is known of the cluster, and the one index of who owns what.
 import { versionOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import { durationMs } from '../../shared/model/resources.ts'
 import type { EventStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -99,6 +100,12 @@ export interface TurnDeps {
   /** Goes into the agent's state at the end of the turn, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
   flushReports(turn?: TurnRecord): void
+}
+
+/** RC17: has the service's health deadline passed since, in this process? */
+export function isHealthOverdue(model: ServiceModel, { clock, signal, wake }: TurnDeps, key: string, sinceMs: number): boolean {
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  return model.deadlines.isOver(key, { sinceMs, deadlineMs, clock, signal, wake: () => wake(model.key) })
 }
 
 /** IM1: the cluster as the service may change it. */
