@@ -10,7 +10,7 @@ import type { FirstContacts } from './first-contacts.ts'
 import { ownerOf } from './live-object.ts'
 import { otherFieldsOf } from './other-fields.ts'
 import { isOwnEntry } from './owned-fields.ts'
-import type { Step } from './plan.ts'
+import { isOurs, type PlanView, type Step } from './plan.ts'
 import { takesPodsAlong } from './recreate.ts'
 import { takeAll } from './replace.ts'
 import { CALM, type Load, type RequestGate } from './request-gate.ts'
@@ -32,6 +32,8 @@ export type StepResult =
 
 export interface ExecuteDeps {
   cluster: Cluster
+  /** Whose marks are ours. */
+  own: Pick<PlanView, 'id' | 'clusterId'>
   gate: RequestGate
   /** Of all services together. */
   firstContacts: FirstContacts
@@ -136,10 +138,13 @@ function contactOf(object: K8sObject): Contact {
 }
 
 /** RC12: never an empty apply, which would delete the fields. The resourceVersion guards against a change since the GET. */
-async function orphan(step: StepOf<'orphan'>, { cluster }: ExecuteDeps): Promise<StepResult> {
+async function orphan(step: StepOf<'orphan'>, { cluster, own }: ExecuteDeps): Promise<StepResult> {
   const found = await cluster.get(step.resource, step.ref)
   if (found.kind === 'absent') return { kind: 'gone', step }
   if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
+  // RC3: another service took it meanwhile; the mark is that one's, and the field manager is the same for all.
+  const owner = ownerOf(found.object)
+  if (owner.kind === 'service' && !isOurs(own, { owner })) return { kind: 'gone', step }
   const { resourceVersion, managedFields = [] } = found.object.metadata
   const others = managedFields.filter((entry) => !isOwnEntry(entry))
   const metadata = {

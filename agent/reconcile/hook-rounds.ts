@@ -181,6 +181,7 @@ async function carryOut(work: HookWork, steps: readonly Step[], isLast = false):
   const recorder = new Recorder(model, deps)
   await execute(steps, {
     cluster: serviceCluster(model, deps),
+    own: { id: model.id, clusterId: deps.clusterId },
     gate: deps.gate,
     firstContacts: deps.firstContacts,
     signal: deps.signal,

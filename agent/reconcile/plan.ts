@@ -268,7 +268,7 @@ function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resou
 export const isAdoptable = ({ clusterId }: PlanView, owner: Owner): boolean =>
   owner.kind === 'none' || (owner.kind === 'service' && owner.clusterId === clusterId)
 
-export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { owner }: LiveObject): boolean =>
+export const isOurs = ({ id, clusterId }: Pick<PlanView, 'id' | 'clusterId'>, { owner }: Pick<LiveObject, 'owner'>): boolean =>
   owner.kind === 'service' && owner.clusterId === clusterId && owner.project === id.project && owner.service === id.service
 
 /** DR5: the policy, and then the patience. */

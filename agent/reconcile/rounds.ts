@@ -43,6 +43,7 @@ export async function carryOut(
   rememberRecreates(model, deps.state, steps)
   await execute(steps, {
     cluster: serviceCluster(model, deps),
+    own: { id: model.id, clusterId: deps.clusterId },
     gate: deps.gate,
     firstContacts: deps.firstContacts,
     signal: deps.signal,

@@ -59,6 +59,7 @@ test('RC9 after a 429 with Retry-After nothing is sent before that time, and the
   const firstContacts = new FirstContacts({ cluster, clock: systemClock, signal })
   await execute(steps(300), {
     cluster,
+    own: { id: { project: 'web', service: 'shop' }, clusterId: 'c-1' },
     gate,
     firstContacts,
     signal,
