@@ -1,4 +1,5 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
+import { cutText } from '../../shared/runtime/cut-text.ts'
 import type { AgentReport, LinkReport } from '../report.ts'
 
 /** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need anybody at the site; none of them touches what is enforced. */
@@ -91,17 +92,22 @@ function serviceTable(report: AgentReport): string[] {
             status.health,
             `${status.healthyCount}/${status.objectCount}`,
             status.applied?.commit.slice(0, 8) ?? '-',
-            serviceMessage(name, status),
+            cutText(serviceMessage(name, status)),
           ],
     )
   }
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => Bun.stringWidth(row[column] ?? '')))) ?? []
-  return rows.map((row) =>
+  const full = report.services.flatMap(({ name, status }) => {
+    const message = status === null ? '' : serviceMessage(name, status)
+    return cutText(message) === message ? [] : [`${name}: ${message}`]
+  })
+  const table = rows.map((row) =>
     row
       .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(cell))))
       .join('  ')
       .trimEnd(),
   )
+  return full.length === 0 ? table : [...table, '', ...full]
 }
 
 function noServices({ clusterId, replica }: AgentReport): string {

@@ -1,5 +1,6 @@
 // Columns that awk can cut: no cell is empty, only the last may hold spaces, widths count what a terminal shows. What agents and repositories wrote cannot
 // steer the terminal: control characters are shown, not sent.
+import { cutText } from '../../shared/runtime/cut-text.ts'
 
 export interface Column<T> {
   title: string
@@ -9,6 +10,17 @@ export interface Column<T> {
   /** Words whose colour says how bad they are. */
   colour?: boolean
 }
+
+/** The same columns with their messages cut to what a line bears. */
+export const withShortMessages = <T>(columns: readonly Column<T>[]): Column<T>[] =>
+  columns.map((column) =>
+    column.title === MESSAGE ? { ...column, value: (item: T) => cutText(plainText(String(column.value(item) ?? ''))) } : column,
+  )
+
+export const messagesOf = <T>(columns: readonly Column<T>[], items: readonly T[]): string[] =>
+  columns.flatMap((column) => (column.title === MESSAGE ? items.map((item) => plainText(String(column.value(item) ?? ''))) : []))
+
+const MESSAGE = 'MESSAGE'
 
 const EMPTY = '-'
 const GAP = '   '

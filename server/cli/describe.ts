@@ -1,5 +1,6 @@
 // describe: one thing with everything around it, in the order in which a person on call needs it.
 
+import { selectorText } from '../../shared/model/labels.ts'
 import { dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   type ClusterView,
@@ -17,8 +18,9 @@ import {
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
+import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { path } from './client.ts'
-import { ageText, type Column, labelsText, plainText, renderTable } from './columns.ts'
+import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
 import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
@@ -40,10 +42,18 @@ export async function describe(
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const client = context.client()
   const { project } = options
-  const write = (...blocks: string[]) => context.io.stdout.write(blocks.filter((block) => block !== '').join('\n'))
+  const messages: string[] = []
+  const write = (...blocks: string[]) => {
+    const texts = cutTexts(messages, blocks[0])
+    const full = texts.length === 0 ? '' : `Messages in full:\n${texts.map((text) => `  ${text}\n`).join('')}`
+    context.io.stdout.write([...blocks, full].filter((block) => block !== '').join('\n'))
+  }
   const nowMs = context.io.clock.nowMs()
-  const section = <T>(title: string, columns: Column<T>[], items: readonly T[]): string =>
-    items.length === 0 ? '' : `${title}:\n${renderTable(columns, items, { wide: true, headers: true, colours: usesColour(context.io) })}`
+  const section = <T>(title: string, columns: Column<T>[], items: readonly T[]): string => {
+    if (items.length === 0) return ''
+    messages.push(...messagesOf(columns, items))
+    return `${title}:\n${renderTable(withShortMessages(columns), items, { wide: true, headers: true, colours: usesColour(context.io) })}`
+  }
   const events = async (query: Record<string, string>) =>
     section<EventView>('Events', eventColumns(nowMs, false), (await client.list('/events', eventViewSchema, query)).slice(-EVENTS_SHOWN))
 
@@ -149,8 +159,11 @@ const serviceFacts = ({ metadata, spec, status }: ServiceView, nowMs: number): F
   ...stateFacts(status, nowMs),
   ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
   ['Source', `${spec.source.repository}/${spec.source.path}`],
-  ['Targets', JSON.stringify(spec.targets.selector)],
-  ['Excluded', spec.targets.exclude.length === 0 ? null : JSON.stringify(spec.targets.exclude)],
+  ['Targets', selectorText(spec.targets.selector) || 'every cluster'],
+  [
+    'Excluded',
+    spec.targets.exclude.length === 0 ? null : spec.targets.exclude.map((selector) => selectorText(selector) || 'every cluster').join('; '),
+  ],
   ['Namespace', spec.namespace],
   ['On deletion', spec.deletionPolicy],
   ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],

@@ -6,6 +6,7 @@ import { ageText, type Column } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { reasonOf } from './tables.ts'
 
 export interface HistoryOptions {
   project: string
@@ -53,5 +54,5 @@ const historyColumns = (nowMs: number): Column<HistoryView>[] => [
   { title: 'HEALTH', value: ({ health }) => health, colour: true },
   { title: 'COMMIT', value: ({ commit }) => short(commit) },
   { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString(), wide: true },
-  { title: 'REASON', value: ({ reason }) => reason },
+  { title: 'REASON', value: reasonOf },
 ]

@@ -2,6 +2,7 @@
 
 import { type IgnoreRule, type ServiceSpec, syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { DependenciesView, DependencyView } from '../../shared/model/sync.ts'
+import { labelsText } from './columns.ts'
 
 type Fact = [name: string, value: string | number | null | undefined]
 
@@ -11,9 +12,16 @@ export function syncOptionsText(sync: ServiceSpec['sync']): string | null {
   const changed = Object.entries(sync).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(defaults[name] ?? DEFAULTS[name]))
   if (changed.length === 0) return null
   return changed
-    .map(([name, value]) => `${name}=${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+    .map(([name, value]) => `${name}=${optionText(value)}`)
     .sort()
     .join(' ')
+}
+
+/** Labels and annotations as `a=b,c=d`. */
+function optionText(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value)
+  const members = Object.entries(value)
+  return members.every(([, member]) => typeof member === 'string') ? labelsText(Object.fromEntries(members)) : JSON.stringify(value)
 }
 
 /** Of options that are absent by default. */

@@ -26,10 +26,10 @@ const state = <T>(of: (item: T) => Stateful): [Column<T>, Column<T>] => [
   { title: 'SYNC', value: (item) => of(item).sync, colour: true },
   { title: 'HEALTH', value: (item) => of(item).health, colour: true },
 ]
-type Explained = Pick<Stateful, 'reason' | 'message'> & Partial<Stateful>
+type Explained = Pick<Stateful, 'reason'> & Partial<Stateful>
 /** A reason that only repeats the state is none. */
-const reasonOf = ({ reason, sync, health }: Explained): string | null => (reason === sync || reason === health ? null : reason)
-const why = <T>(of: (item: T) => Explained): [Column<T>, Column<T>] => [
+export const reasonOf = ({ reason, sync, health }: Explained): string | null => (reason === sync || reason === health ? null : reason)
+const why = <T>(of: (item: T) => Explained & Pick<Stateful, 'message'>): [Column<T>, Column<T>] => [
   { title: 'REASON', value: (item) => reasonOf(of(item)) },
   { title: 'MESSAGE', value: (item) => of(item).message, wide: true },
 ]

@@ -46,6 +46,24 @@ export function matchesSelector(labels: Labels, selector: LabelSelector): boolea
   return true
 }
 
+/** A selector as kubectl's `-l` takes it; '' matches everything. */
+export const selectorText = ({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string =>
+  [
+    ...Object.keys(matchLabels)
+      .sort()
+      .map((key) => `${key}=${matchLabels[key]}`),
+    ...matchExpressions.map((rule) => {
+      switch (rule.operator) {
+        case 'Exists':
+          return rule.key
+        case 'DoesNotExist':
+          return `!${rule.key}`
+        default:
+          return `${rule.key} ${rule.operator.toLowerCase()} (${rule.values.join(',')})`
+      }
+    }),
+  ].join(',')
+
 /** kubectl's `-l` form: `a=b,c!=d,e,!f,g in (x,y),h notin (z)`. Returns null and never a partial selector when it cannot be read. */
 export function parseSelectorText(text: string): LabelSelector | null {
   const matchExpressions: NonNullable<LabelSelector['matchExpressions']> = []

@@ -165,6 +165,23 @@ test('EC1 a prune that waits for a person names the command that shows it', () =
   expect(statusText(report({ services: [{ name: 'web/shop', status }] }), NOW)).toContain('  m; `skerry-agent confirm web/shop` shows them')
 })
 
+test('CL1 a long message is cut in the table and said in full below', () => {
+  const message = `ConfigMap a/b: ${'no '.repeat(40)}end`
+  const status = {
+    sync: 'OutOfSync',
+    health: 'Healthy',
+    reason: 'Invalid',
+    message,
+    sinceMs: 0,
+    objectCount: 1,
+    healthyCount: 1,
+  } as const
+  const text = statusText(report({ services: [{ name: 'web/shop', status }] }), NOW)
+  expect(text).toEndWith(`\n\nweb/shop: ${message}`)
+  expect(text.split(message)).toHaveLength(2)
+  expect(text).toContain('no n…\n')
+})
+
 test('RP4 a disk that was full is said while there is no reserve, also with the server in reach', () => {
   const lines = (disk: string | null) =>
     statusText(report({ disk }), NOW)

@@ -56,7 +56,7 @@ test('AP8 describe shows the options that are not as by default, the rules, and 
   })
   const { code, out } = await runTestCli(admin, ['describe', 'service', 'web'])
   expect(code).toBe(0)
-  expect(out).toMatch(/Sync: +maxPrunePercent=20 mode=manual namespaceLabels=\{"a":"b"\}\n/)
+  expect(out).toMatch(/Sync: +maxPrunePercent=20 mode=manual namespaceLabels=a=b\n/)
   expect(out).toMatch(/Ignores: +Deployment\.apps web: \/spec\/replicas\nIgnores: +Service web: all of cloud\n/)
   expect(out).toMatch(/Health rules: +1: Thing of example\.com\/v1\n/)
   expect(out).toMatch(/Depends on: +default\/not-yet: there is no such service yet, and this one waits for it\n/)
