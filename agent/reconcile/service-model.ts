@@ -2,7 +2,7 @@
 // and agent state, so that a restart with no network begins with all of it; nothing here is truth of its own.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
-import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
+import { isUnreadable, parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { ObjectStatus, PruneRefusal, ServiceStatus } from '../../shared/model/status.ts'
@@ -19,7 +19,7 @@ import { Deadlines } from './overdue.ts'
 import { namespaceContext } from './own-namespace.ts'
 import { isOrderReason } from './phases.ts'
 import type { Recreate } from './recreate.ts'
-import type { Contact, Problem } from './situation.ts'
+import { type Contact, namespaceKey, type Problem } from './situation.ts'
 import { readWanted, type Wanted, type WantedContext, wantedNamespace } from './wanted.ts'
 
 export interface TimedNote extends DriftNote {
@@ -302,10 +302,18 @@ export class ServiceModel {
   }
 
   #wantNamespace(name: string, context: WantedContext, before: ReadonlyMap<string, Wanted>): void {
-    const wanted = wantedNamespace(name, context)
-    if (this.wanted.has(wanted.key)) return
+    const { labels, annotations } = context.namespaceMarks ?? {}
+    const wanted = isUnreadable(labels) || isUnreadable(annotations) ? this.#namespaceAsItIs(name) : wantedNamespace(name, context)
+    if (wanted === null || this.wanted.has(wanted.key)) return
     this.wanted.set(wanted.key, wanted)
     if (before.get(wanted.key)?.sent !== wanted.sent) this.mark(wanted.key)
+  }
+
+  /** RV5: as it was applied last; null: it was not, and is not made without what it should have. */
+  #namespaceAsItIs(name: string): Wanted | null {
+    const entry = this.inventory.get(namespaceKey(name))
+    const held = entry === undefined ? null : heldWanted(entry)
+    return held === null ? null : { ...held, onlyIfAbsent: true }
   }
 
   /** What stood in the way under the old options may not under the new ones. */

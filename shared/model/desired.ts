@@ -28,6 +28,10 @@ export const removalOrderSchema = z.object({
 })
 export type RemovalOrder = z.infer<typeof removalOrderSchema>
 
+/** NS1: of a namespace that is left as it is. */
+const UNREADABLE_MARKS = { 'skerry.dev/unreadable': '' }
+export const isUnreadable = (marks: Readonly<Record<string, string>> = {}): boolean => Object.hasOwn(marks, 'skerry.dev/unreadable')
+
 const written = syncOptionsSchema.shape
 /** Sync options as an agent reads them. The server may be newer: options that this version does not know are left out, and a value that it cannot
  *  understand becomes the careful one, which deletes and overwrites nothing. */
@@ -45,8 +49,8 @@ const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
   driftAdditions: written.driftAdditions.catch('ignore'),
   // Never with more rights than somebody meant to give: nobody is called this.
   serviceAccount: written.serviceAccount.catch('skerry-unreadable/unreadable'),
-  namespaceLabels: written.namespaceLabels.catch(undefined),
-  namespaceAnnotations: written.namespaceAnnotations.catch(undefined),
+  namespaceLabels: written.namespaceLabels.catch(UNREADABLE_MARKS),
+  namespaceAnnotations: written.namespaceAnnotations.catch(UNREADABLE_MARKS),
   deleteNamespace: written.deleteNamespace.catch(false),
   enforceNamespace: written.enforceNamespace.catch(true),
   waitForAddress: written.waitForAddress.catch(true),

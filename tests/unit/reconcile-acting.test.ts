@@ -207,6 +207,38 @@ describe('NS1 the namespace of a service', () => {
     expect(labels(cluster)).toMatchObject({ tier: 'b' })
   })
 
+  test.each([
+    ['labels', { namespaceLabels: [{ tier: 'b' }] }],
+    ['annotations', { namespaceAnnotations: 'tier=b' }],
+  ])('RV5 NS1 is left as it is by %s that cannot be read, also over a restart and a removal', async (_, unread) => {
+    const { cluster, kit, settle, run, clock } = setup()
+    kit.desire([configMap('a', {}, 'mine')], options({ namespaceLabels: { tier: 'a' } }))
+    await run()
+    const before = cluster.object(namespaceRef('mine'))
+    writes(cluster)
+    kit.desire([configMap('a', { v: '2' }, 'mine')], options(unread))
+    await settle()
+    await kit.stop()
+    await run()
+    await clock.advance(3_600_000)
+    expect(writes(cluster)).toEqual(['apply ConfigMap a'])
+    expect(cluster.object(namespaceRef('mine'))).toEqual(before)
+    expect(kit.service()).toMatchObject({ reason: 'Synced' })
+    kit.desire([configMap('a', { v: '2' }, 'mine')], options({ namespaceLabels: { tier: 'b' } }))
+    await settle()
+    expect(labels(cluster)).toMatchObject({ tier: 'b' })
+    kit.remove('prune', undefined, 1, options({ ...unread, deleteNamespace: true }))
+    await settle()
+    expect(cluster.object(namespaceRef('mine'))?.metadata.labels).toMatchObject({ tier: 'b' })
+  })
+
+  test('RV5 NS1 is not made without the labels that cannot be read', async () => {
+    const { cluster, kit, run } = setup()
+    kit.desire([configMap('b')], options({ namespaceLabels: [{ tier: 'b' }] }))
+    await run()
+    expect(writes(cluster)).toEqual(['apply ConfigMap b'])
+  })
+
   test('one of others is never changed, nor deleted', async () => {
     const { cluster, kit, settle, run } = setup()
     cluster.editAs('somebody', namespaceRef('mine'), () => {})
