@@ -11,6 +11,7 @@ import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import type { ClaimState } from './reconcile/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
+import { type ActiveHold, Holds, holdText } from './reconcile/hold.ts'
 import type { KubeEvents } from './reconcile/kube-event.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
@@ -96,6 +97,7 @@ class RunningAgent implements Agent {
   #claim: ClaimState = { kind: 'asking', message: null }
   #unreachable: string | null = null
   #freeing = new AbortController()
+  #holdEnd = new AbortController()
   #current = false
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
@@ -171,7 +173,10 @@ class RunningAgent implements Agent {
   }
 
   order(order: EdgeOrder): EdgeAnswer {
-    return this.#reconciler?.order(order) ?? { kind: 'refused', message: 'the agent does not enforce yet; ask again when it does' }
+    const answer = this.#reconciler?.order(order)
+    if (answer === undefined) return { kind: 'refused', message: 'the agent does not enforce yet; ask again when it does' }
+    if (answer.kind === 'done' && order.kind !== 'confirm' && order.service === null) this.#reportCluster()
+    return answer
   }
 
   /** Begins as soon as there is an identity and a replica; a network is not needed. */
@@ -283,19 +288,34 @@ class RunningAgent implements Agent {
     }
   }
 
+  /** A hold of the whole cluster, as it is written down; its end is reported when it comes. */
+  #holdOfCluster(): ActiveHold | null {
+    const { clock } = this.#deps
+    const hold = new Holds(this.#state).ofCluster(clock.nowMs())
+    this.#holdEnd.abort()
+    if (hold?.untilMs !== undefined) {
+      this.#holdEnd = new AbortController()
+      const { signal } = this.#holdEnd
+      void clock.sleep(hold.untilMs - clock.nowMs(), signal).then(() => signal.aborted || this.#isClosed || this.#reportCluster())
+    }
+    return hold
+  }
+
   #problems(): ClusterStatus['problems'] {
-    const found: Array<{ code: string; message: string }> = []
+    const found: Array<{ code: string; message: string; sinceMs?: number }> = []
     if (this.#claim.kind === 'superseded') {
       found.push({ code: 'superseded', message: `agent ${this.#claim.by.agent} has the claim of this cluster: this one stopped enforcing` })
     }
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
+    const hold = this.#holdOfCluster()
+    if (hold !== null) found.push({ code: 'held', message: holdText(hold), sinceMs: Math.max(0, hold.sinceMs) })
     for (const code of [...this.#problemSince.keys()]) if (!found.some((problem) => problem.code === code)) this.#problemSince.delete(code)
     return found.map((problem) => {
       const sinceMs = this.#problemSince.get(problem.code) ?? this.#deps.clock.nowMs()
       this.#problemSince.set(problem.code, sinceMs)
-      return { ...problem, sinceMs }
+      return { sinceMs, ...problem }
     })
   }
 
@@ -333,6 +353,7 @@ class RunningAgent implements Agent {
 
   close(): void {
     this.#isClosed = true
+    this.#holdEnd.abort()
     this.#sync.replica()?.close()
     this.#state.close()
     this.#reserve.restock() // out of what their logs took, for the next start

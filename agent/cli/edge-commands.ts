@@ -1,5 +1,5 @@
 // `skerry-agent hold | unhold | confirm`: what a person at the site asks of the running agent, with no network.
-import { userInfo } from 'node:os'
+import { hostname, userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { DEFAULT_PROJECT, durationMs, durationSchema } from '../../shared/model/resources.ts'
@@ -23,14 +23,18 @@ interface Flags {
 const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
 const byOption = () => new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
 
-/** A container of nothing but the program has users without names. */
 function userName(): string {
+  const uid = process.getuid?.() ?? null
   try {
-    return userInfo().username
+    return userText(userInfo().username, uid, hostname())
   } catch {
-    return `user ${process.getuid?.() ?? 'unknown'}`
+    return userText('', uid, hostname())
   }
 }
+
+/** A container of nothing but the program has users without names, and without USER nobody tells them: then it is the number, and where. */
+export const userText = (name: string, uid: number | null, host: string): string =>
+  name !== '' && name !== 'unknown' ? name : uid === null ? `somebody@${host}` : `uid ${uid}@${host}`
 
 export function addEdgeCommands(program: Command, io: EdgeIo): void {
   program

@@ -37,6 +37,12 @@ export class Holds {
     return hold === null ? null : { ...hold, scope: hold === own ? serviceKey(id) : '--all' }
   }
 
+  /** Of the whole cluster. */
+  ofCluster(nowMs: number): ActiveHold | null {
+    const hold = this.#read(WHOLE_CLUSTER)
+    return hold === null || nowMs >= endOf(hold) ? null : { ...hold, scope: '--all' }
+  }
+
   /** `id` null: the whole cluster. `hold` null: lifted. */
   set(id: ServiceId | null, hold: Hold | null): void {
     const owner = id ?? WHOLE_CLUSTER

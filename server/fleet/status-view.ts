@@ -291,9 +291,12 @@ export function clusterStatusView({ cluster, liveness, report, placements, resto
     return { ...base, ...folded, sync: 'Unknown', reason: 'RestorePending', message: cause, next: remedy, sinceMs: restoreSinceMs }
   }
   if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs ?? cluster.joinedMs }
-  if (problem !== undefined) {
-    const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : 'Run `skerry-agent status` in the cluster.'
-    return { ...base, ...folded, reason: codeReason(problem.code), message: problem.message, next: remedy, sinceMs: problem.sinceMs }
+  // A hold may have ended since, where nobody can tell.
+  if (problem !== undefined && (away === null || problem.code !== 'held')) {
+    const reason = codeReason(problem.code)
+    const step = nextStep(reason, { project: '', service: '', cluster: cluster.name })
+    const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : (step ?? 'Run `skerry-agent status` in the cluster.')
+    return { ...base, ...folded, reason, message: problem.message, next: remedy, sinceMs: problem.sinceMs }
   }
   if (away !== null) return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs }
   return { ...base, ...folded }

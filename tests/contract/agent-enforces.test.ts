@@ -5,6 +5,7 @@ import { statusText } from '../../agent/cli/print-status.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { clusterStatusSchema } from '../../shared/model/status.ts'
 import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -143,6 +144,33 @@ test('RP1 a replica that is found damaged while a long poll waits is fetched aga
   expect(agent.report().replica?.verified).toBe(false) // whoever asks finds it
   await clock.advance(2_000)
   expect(agent.report()).toMatchObject({ replica: { verified: true }, link: { state: 'following' } })
+})
+
+test('HO1, HO2 a hold of the whole cluster is a problem of the cluster, over a restart, until it ends', async () => {
+  const { clock, server, start } = await site()
+  const first = start(server.joinToken)
+  await clock.advance(5_000)
+  const clusterId = clusterIdSchema.parse(first.agent.report().clusterId)
+  const problems = async () =>
+    (await server.store.listStatus({ clusterId, kind: 'cluster' })).map(({ doc }) => clusterStatusSchema.parse(doc).problems)
+  expect(await problems()).toEqual([[]])
+  const sinceMs = clock.nowMs()
+  first.agent.order({ kind: 'hold', service: null, by: 'ann', why: 'harbour', untilMs: sinceMs + 600_000 })
+  await clock.advance(20_000)
+  const held = { code: 'held', message: expect.stringMatching(/^held by ann since .* until .*: harbour;/), sinceMs }
+  expect(await problems()).toEqual([[held]])
+  await first.stop()
+  const second = start(null)
+  await clock.advance(60_000)
+  expect(await problems()).toEqual([[held]])
+  await clock.advance(600_000)
+  expect(await problems()).toEqual([[]])
+  second.agent.order({ kind: 'hold', service: null, by: 'ann', why: 'harbour' })
+  await clock.advance(20_000)
+  expect((await problems())[0]).toHaveLength(1)
+  second.agent.order({ kind: 'unhold', service: null, by: 'ann' })
+  await clock.advance(20_000)
+  expect(await problems()).toEqual([[]])
 })
 
 test('memory is given back two seconds after the start and after the last large turn, and every half minute', async () => {

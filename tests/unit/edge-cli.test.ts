@@ -1,6 +1,7 @@
 // What a person at the site asks of the running agent: commands, the local socket, and what comes back. No agent runs here; a socket in a folder answers as one would.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { runAgentCli } from '../../agent/cli/agent-cli.ts'
+import { userText } from '../../agent/cli/edge-commands.ts'
 import { type LocalApi, orderRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
 import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
 import type { AgentReport } from '../../agent/report.ts'
@@ -40,6 +41,15 @@ const report: AgentReport = {
     { name: 'web/calm', status: null },
   ],
 }
+
+test.each([
+  ['ann', 1000, 'ann'],
+  ['unknown', 0, 'uid 0@ship-7'],
+  ['', 1000, 'uid 1000@ship-7'],
+  ['', null, 'somebody@ship-7'],
+])('HO1, EC1 who asks, of a user called %p with the number %p, is %p', (name, uid, text) => {
+  expect(userText(name, uid, 'ship-7')).toBe(text)
+})
 
 let api: LocalApi | null = null
 afterEach(async () => {

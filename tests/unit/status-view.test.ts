@@ -292,10 +292,20 @@ describe('a cluster and a repository', () => {
     agentId: agentId('a'),
   }
   const report = { agentVersion: '1', kubernetesVersion: 'v1.36.3', clusterUid: 'u', problems: [] }
+  const held = { ...report, problems: [{ code: 'held', message: 'held by ops until 2026-01-01T00:00Z: why', sinceMs: 4 }] }
   const diskFull = { ...report, problems: [{ code: 'disk_full', message: 'no space left', sinceMs: 4 }] }
 
   test.each([
     ['AP11 nothing placed', { liveness: ONLINE, report, placements: [] }, 'Synced', 'Healthy', 'NoServices', ''],
+    ['AP11 held as a whole', { liveness: ONLINE, report: held, placements: [] }, 'Synced', 'Healthy', 'Held', 'Nothing, if it is meant'],
+    [
+      'AP11 held and away',
+      { liveness: OFFLINE, report: held, placements: [] },
+      'Synced',
+      'Healthy',
+      'ClusterOffline',
+      'Nothing, if it is exp',
+    ],
     [
       'AP11 away',
       { liveness: OFFLINE, report, placements: [placement('ship-7', { liveness: OFFLINE })] },
