@@ -49,6 +49,13 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
     if (entry === undefined) continue
     const waits = options.wantedElsewhere(key) ? null : options.handover(key)
     if (waits !== null) {
+      const now = judgeLeaving(view, key, entry, options, uids, new Set())
+      if (now.kind === 'step' && now.step.kind === 'forget') {
+        // It is not there or not ours any more: nobody needs to be waited for, and a removal comes to its end.
+        note(view, problems, key, now)
+        quiet.push(now.step)
+        continue
+      }
       problems.set(key, { kind: 'waiting', on: key, message: waits })
       handedOver.push(entry.ref)
       continue

@@ -336,6 +336,7 @@ describe('objects that leave', () => {
     ['PR10 applied in another group of its kind', LEAVING, { inForce: ['u'] }, ['forget a'], []],
     ['PR8 handed over to a service that has no row yet', LEAVING, { handover: 'waits' }, [], []],
     ['PR8 handed over, and wanted there', LEAVING, { handover: 'waits', elsewhere: true }, ['forget a'], []],
+    ['PR8 handed over, and not there any more', { ...LEAVING, live: null }, { handover: 'waits' }, ['forget a'], []],
     ['RC12 to be let go', LEAVING, { orphan: true }, ['orphan a'], []],
     ['IV3 never applied, and without a mark of ours', { applied: null, live: { owner: { kind: 'none' } } }, {}, ['forget a'], []],
     [

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { crd, namespace, namespaceRef, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey, configMapRef, type RowOptions } from '../support/reconcile-kit.ts'
+import { configMap, configMapKey, configMapRef, type RowOptions, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -161,7 +161,7 @@ describe('PR8 an object that is handed over', () => {
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
     expect(parts.kit.object(configMapKey('moved'))?.message).toBe(
-      'it goes to the service web/other, whose next revision names it and is not here yet; it is kept until then',
+      'it goes to the service web/other, whose next revision names it and is not here yet; it is kept until then; if that one is not to have it any more, delete it by hand',
     )
     parts.kit.desire([configMap('other'), configMap('moved')], {}, OTHER)
     await parts.clock.advance(MINUTE)
@@ -177,6 +177,24 @@ describe('PR8 an object that is handed over', () => {
     parts.kit.start()
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
+  })
+  test.each([
+    ['a taker that never came', null],
+    ['a taker that went back to what it was', 'after'],
+  ])('PR8 a removal that waits for %s says what to do, and ends when that is done', async (_, after) => {
+    const parts = await both()
+    const { cluster, kit, clock, before, uid } = parts
+    if (after === null) kit.dropRow(OTHER)
+    await clock.advance(MINUTE)
+    kit.remove('prune', undefined, 1, handover(after === null ? undefined : before))
+    await clock.advance(3_600_000)
+    expect(uidNow(parts)).toBe(uid)
+    expect(kit.state.inventory(SHOP).map(({ ref }) => ref.name)).toEqual(['moved'])
+    expect(kit.object(configMapKey('moved'))?.message).toContain('if that one is not to have it any more, delete it by hand')
+    cluster.deleteAs('somebody', configMapRef('moved'))
+    await clock.advance(MINUTE)
+    expect(kit.state.inventory(SHOP)).toEqual([])
+    expect(kit.events().map(({ reason }) => reason)).toContain('Removed')
   })
   test('PR8 is pruned when a later revision of the taker does not want it', async () => {
     const parts = await both()
