@@ -2,12 +2,13 @@
 // it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
 import { deletionText } from '../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../shared/kube/foreign-owners.ts'
-import { type K8sObject, type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey, refText, versionOf } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../cluster/cluster.ts'
+import type { InventoryEntry } from '../state/agent-state.ts'
 import { isCaused } from './causes.ts'
 import type { StepOf, StepResult } from './execute.ts'
 import { describeProblem } from './outcome.ts'
@@ -24,6 +25,8 @@ export class Recorder {
   readonly #model: ServiceModel
   readonly #deps: TurnDeps
   #gone: ObjectRef[] = []
+  /** What was forgotten with the mark of another service on it, and which. */
+  readonly #marked = new Map<string, { model: ServiceModel; entry: InventoryEntry }>()
 
   constructor(model: ServiceModel, deps: TurnDeps) {
     this.#model = model
@@ -78,14 +81,41 @@ export class Recorder {
 
   /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
   #release(key: string): void {
-    const { owners, othersWanting, wake } = this.#deps
+    const { owners, othersWanting, wake, state } = this.#deps
     const owner = owners.get(key)
     if (owner !== undefined && serviceKey(owner) === this.#model.key) owners.delete(key)
-    for (const taker of othersWanting(this.#model, key)) {
+    const takers = othersWanting(this.#model, key)
+    for (const taker of takers) {
       taker.narrow = true
       taker.mark(key)
       wake(taker.key)
     }
+    const marked = this.#marked.get(key)
+    if (marked === undefined || takers.length > 0) return
+    // At once: with its last object a kind is watched no more, and nobody would find it.
+    const { model, entry } = marked
+    if (state.widenInventory(model.id, [entry]).length > 0) return
+    owners.set(key, model.id)
+    model.inventory.set(key, entry)
+    model.mark(key)
+    wake(model.key)
+  }
+
+  /** IV3: it was to be taken over and never was: the service whose mark is still on it has it again. */
+  #noteMark(key: string): void {
+    const { kinds, watches, clusterId, modelOf } = this.#deps
+    const entry = this.#model.inventory.get(key)
+    if (entry === undefined) return
+    const lookup = kinds.find(entry.ref.group, versionOf(entry.apiVersion), entry.ref.kind)
+    const view = lookup.kind === 'served' ? watches.view(lookup.resource, key) : null
+    if (view?.kind !== 'present' || view.live.owner.kind !== 'service' || view.live.owner.clusterId !== clusterId) return
+    const marked = modelOf(serviceKey(view.live.owner))
+    if (marked === null || marked === this.#model) return
+    const { ref, apiVersion } = entry
+    this.#marked.set(key, {
+      model: marked,
+      entry: { ref, apiVersion, uid: view.live.uid, appliedDoc: null, ownedHash: null, digest: null },
+    })
   }
 
   #takeApplied({ step, object }: Extract<StepResult, { kind: 'applied' }>): void {
@@ -161,6 +191,7 @@ export class Recorder {
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
     }
+    if (step.kind === 'forget') this.#noteMark(key)
     this.#model.forget(key)
     forgetRecreate(this.#model, this.#deps.state, key)
     this.#gone.push(ref)
