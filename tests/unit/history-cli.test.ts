@@ -25,12 +25,12 @@ const render = (n: number) =>
     error: null,
   })
 
-async function report(health: string, nowMs: number, rev: number): Promise<void> {
+async function report(health: string, nowMs: number, rev: number, reason = ''): Promise<void> {
   const point = { commit: 'c0ffee001', digest: 'd1', atMs: 1 }
   const doc = {
     sync: 'Synced',
     health,
-    reason: health === 'Healthy' ? '' : 'CrashLoop',
+    reason: health === 'Healthy' ? reason : 'CrashLoop',
     message: '',
     sinceMs: nowMs,
     applied: point,
@@ -64,6 +64,11 @@ test('HI3 how it was in a cluster, newest first', async () => {
   )
   const { items } = JSON.parse((await cli('history service web --cluster cluster-a -o json')).out)
   expect(items[1]).toEqual({ atMs: 1_000_000, sync: 'Synced', health: 'Healthy', reason: '', commit: 'c0ffee001' })
+})
+
+test('HI3 a reason that only repeats the state is none, as everywhere', async () => {
+  await report('Healthy', 1_000_000, 1, 'Synced')
+  expect((await cli('history service web --cluster cluster-a --no-headers')).out).toEndWith('Healthy   c0ffee00   -\n')
 })
 
 test('HI3 pages go on strictly before where the last one ended', async () => {
