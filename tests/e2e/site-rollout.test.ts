@@ -114,7 +114,8 @@ test('OR4 HE8 HK4 a rollout that gets stuck stops what comes after it, says why,
     (await scenario.status('harbour', 'shop'))?.message.includes('Unschedulable: 0/2 nodes'),
   )
   const described = await scenario.fleet.run(['describe', 'service', 'shop'])
-  expect(described).toMatch(/Deployment\.apps +shop +web +Synced +Degraded .* ProgressDeadlineExceeded .*Pod shop\/web-\S+: Unschedulable/)
+  expect(described).toMatch(/Deployment\.apps +shop +web +Synced +Degraded .* ProgressDeadlineExceeded /)
+  expect(described).toMatch(/Pod shop\/web-\S+: Unschedulable/)
   expect((await edge('status')).stdout).toContain('default/shop  OutOfSync  Degraded')
   await eventually('the alarm rang', async () => (await hooksRun('shop')).includes('alarm'))
   expect(await inShop('get', 'ingress', 'web', '-o', 'jsonpath={.spec.rules[0].host}')).toBe('one.example.com')
