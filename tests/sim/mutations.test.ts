@@ -31,5 +31,5 @@ test.each(MUTATION_NAMES)(
 
 test('the histories in which they show are well without them', async () => {
   expect(await Promise.all(MUTATION_NAMES.slice(0, 3).map((name) => run(name, false)))).toEqual([null, null, null])
-  expect(await Promise.all(MUTATION_NAMES.slice(3).map((name) => run(name, false)))).toEqual([null, null, null])
+  expect(await Promise.all(MUTATION_NAMES.slice(3).map((name) => run(name, false)))).toEqual(MUTATION_NAMES.slice(3).map(() => null))
 }, 240_000)
