@@ -156,7 +156,9 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-const spec = repositoryFiles.find(({ path }) => path === 'shared/SPEC.md')?.text ?? ''
+const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md']
+  .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
+  .join('\n')
 
 test('no rule id stands twice in SPEC', () => {
   const ids = ruleIds(spec)

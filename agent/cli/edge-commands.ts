@@ -7,7 +7,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, orderRunningAgent } from '../local-api.ts'
-import type { EdgeOrder } from '../reconcile/edge-orders.ts'
+import type { EdgeOrder } from '../reconcile/gates/edge-orders.ts'
 
 export interface EdgeIo {
   out(text: string): void

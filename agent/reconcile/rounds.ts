@@ -1,11 +1,11 @@
 // Plan, execute, record, until nothing is left to do now. A round is one stage; what waits for an event is left to that event.
 import { refText } from '../../shared/kube/object.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
-import { noteContests } from './contest.ts'
+import { rememberRecreates } from './apply/recreate.ts'
 import { execute } from './execute.ts'
+import { noteContests } from './fields/contest.ts'
 import { planApply, type Step } from './plan.ts'
 import { Recorder } from './record.ts'
-import { rememberRecreates } from './recreate.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'

@@ -1,8 +1,8 @@
 // Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ApiFailure } from '../cluster/cluster.ts'
-import type { Owner } from './live-object.ts'
-import type { OtherFields } from './other-fields.ts'
+import type { OtherFields } from './fields/other-fields.ts'
+import type { Owner } from './watch/live-object.ts'
 
 export type Problem =
   /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */

@@ -7,10 +7,10 @@ import { applyStage } from '../../shared/kube/order.ts'
 import { type Order, orderOf } from '../../shared/kube/waves.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../shared/model/resources.ts'
-import { specOf } from './hook-run.ts'
-import type { HookSpec } from './hooks.ts'
-import { type LeaveFacts, leaveFacts } from './ignore.ts'
-import type { KindLookup } from './served-kinds.ts'
+import { type LeaveFacts, leaveFacts } from './fields/ignore.ts'
+import { specOf } from './order/hook-run.ts'
+import type { HookSpec } from './order/hooks.ts'
+import type { KindLookup } from './watch/served-kinds.ts'
 
 export interface Wanted {
   key: string

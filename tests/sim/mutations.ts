@@ -71,7 +71,7 @@ export const MUTATIONS = {
     options: { weights: { ...BUSY, 'lost shard': 6, 'rotate key': 1 }, network: WORST },
   },
   'a copy of a disk takes the claim of its origin for its own': {
-    file: 'agent/reconcile/claim-keeper.ts',
+    file: 'agent/reconcile/claim/claim-keeper.ts',
     from: ' || written.place !== place',
     to: '',
     histories: 40,

@@ -5,54 +5,54 @@ import { join } from 'node:path'
 
 export const PRUNE_MUTATIONS = {
   'a hand-over is not waited for': {
-    file: 'agent/reconcile/handover.ts',
+    file: 'agent/reconcile/prune/handover.ts',
     from: '    if (waits !== null) return waits\n',
     to: "    if (waits === 'never') return waits\n",
   },
   'the taker’s old revision counts as its answer': {
-    file: 'agent/reconcile/handover.ts',
+    file: 'agent/reconcile/prune/handover.ts',
     from: "taker.kind === 'read' && taker.digest === after",
     to: "taker.kind === 'read' && taker.digest === 'never'",
   },
   'the guard’s refusal is not heeded': {
-    file: 'agent/reconcile/prune-rounds.ts',
+    file: 'agent/reconcile/prune/prune-rounds.ts',
     from: '  if (refusal !== null) return refusal.why\n',
     to: "  if (refusal?.why === 'never') return refusal.why\n",
   },
   'keep marks are not read': {
-    file: 'agent/reconcile/prune-plan.ts',
+    file: 'agent/reconcile/prune/prune-plan.ts',
     from: ': isKept(live, applied, ref, removal)\n',
     to: ": isKept(live, applied, ref, removal) && ref.name === 'never'\n",
   },
   'an older disk is believed': {
-    file: 'agent/reconcile/prune-rounds.ts',
+    file: 'agent/reconcile/prune/prune-rounds.ts',
     from: 'return deps.isCurrent() || ',
     to: 'return model !== null || ',
   },
   'health is not waited for': {
-    file: 'agent/reconcile/prune-wait.ts',
+    file: 'agent/reconcile/prune/prune-wait.ts',
     from: "    if (pruneWhen === 'applied') continue\n",
     to: "    if (pruneWhen !== 'never') continue\n",
   },
   'an object of the same name is taken for ours': {
-    file: 'agent/reconcile/prune-plan.ts',
+    file: 'agent/reconcile/prune/prune-plan.ts',
     from: ' : !appliedByUs || wasLetGo(live)) return forget',
     to: " : ref.name === 'never') return forget",
     firstSeed: 180,
   },
   'what another service names is pruned': {
-    file: 'agent/reconcile/prune-rounds.ts',
+    file: 'agent/reconcile/prune/prune-rounds.ts',
     from: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0',
     to: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 99',
   },
   'the guard counts only the first of what would go': {
-    file: 'agent/reconcile/prune-rounds.ts',
+    file: 'agent/reconcile/prune/prune-rounds.ts',
     from: '    prune: doomed,\n',
     to: '    prune: doomed.slice(0, 5),\n',
     firstSeed: 210,
   },
   'a person’s yes is good for ever': {
-    file: 'agent/reconcile/edge-orders.ts',
+    file: 'agent/reconcile/gates/edge-orders.ts',
     from: 'if (confirmed !== null && confirmed !== digest) state.setFacts',
     to: "if (confirmed === 'never') state.setFacts",
     firstSeed: 780,

@@ -4,7 +4,7 @@ import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/clust
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
-import { isNewer } from '../../agent/reconcile/live-object.ts'
+import { isNewer } from '../../agent/reconcile/watch/live-object.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'

@@ -1,6 +1,6 @@
 // A reconciler on the fake API server with time in the test's hand, and the objects that tests of the loop are made of.
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
-import { CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import { CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { createFakeCluster, type FakeCluster, type FakeRequest } from './fake-cluster.ts'
 import { createReconcileKit, type KitOptions, type ReconcileKit } from './reconcile-kit.ts'

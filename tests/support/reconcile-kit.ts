@@ -1,9 +1,9 @@
 // One reconciler on any Cluster, fed by a replica in memory: what a test writes as objects arrives as a complete revision.
 
 import type { Cluster } from '../../agent/cluster/cluster.ts'
-import type { ClaimState } from '../../agent/reconcile/claim-keeper.ts'
+import type { ClaimState } from '../../agent/reconcile/claim/claim-keeper.ts'
+import type { WindowSource } from '../../agent/reconcile/gates/time-gates.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../agent/reconcile/reconcile-loop.ts'
-import type { WindowSource } from '../../agent/reconcile/time-gates.ts'
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'

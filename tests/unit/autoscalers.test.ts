@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import type { ApiResource, WatchEvent } from '../../agent/cluster/cluster.ts'
-import { Autoscalers } from '../../agent/reconcile/autoscalers.ts'
-import type { OtherFields } from '../../agent/reconcile/other-fields.ts'
-import type { KindLookup } from '../../agent/reconcile/served-kinds.ts'
+import { Autoscalers } from '../../agent/reconcile/fields/autoscalers.ts'
+import type { OtherFields } from '../../agent/reconcile/fields/other-fields.ts'
+import type { KindLookup } from '../../agent/reconcile/watch/served-kinds.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 

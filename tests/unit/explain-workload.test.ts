@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { logText, PodFindings, podSelector } from '../../agent/reconcile/explain-workload.ts'
+import { logText, PodFindings, podSelector } from '../../agent/reconcile/tell/explain-workload.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 type Part = Record<string, unknown>

@@ -33,7 +33,8 @@ function world(labels: readonly string[], takerRows: ReadonlyMap<number, Service
       desiredOfService: async () => [...takerRows].map(([n, doc]) => row(TAKER, n, doc, doc.digest === 't2' ? 'taker-x' : 'empty')),
     },
     content: {
-      get: async (sha: string) => (sha === 'with-x' ? setOf(GIVER, [X]) : sha === 'taker-x' ? setOf(TAKER, [X]) : setOf(TAKER, ['/ConfigMap/web/y'])),
+      get: async (sha: string) =>
+        sha === 'with-x' ? setOf(GIVER, [X]) : sha === 'taker-x' ? setOf(TAKER, [X]) : setOf(TAKER, ['/ConfigMap/web/y']),
     },
     renderer: { rendersNaming: (names: ReadonlySet<string>) => (names.has(X) ? [{ id: TAKER, names: (name: string) => name === X }] : []) },
   } as unknown as HandoverDeps

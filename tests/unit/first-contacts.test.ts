@@ -1,7 +1,7 @@
 // What is asked before a first apply, in a fleet of small services.
 import { expect, test } from 'bun:test'
 import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
-import { FirstContacts, FRESH_MS, GETS_MAX } from '../../agent/reconcile/first-contacts.ts'
+import { FirstContacts, FRESH_MS, GETS_MAX } from '../../agent/reconcile/watch/first-contacts.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'

@@ -1,7 +1,7 @@
 // What an upgrade must not change unnoticed: the bytes that are sent for an object, and the name of what we own of a live one. An agent compares both with what it wrote
 // down before: when one differs, nothing is wrong, and everything is applied.
 import { expect, test } from 'bun:test'
-import { ownedHash } from '../../agent/reconcile/owned-fields.ts'
+import { ownedHash } from '../../agent/reconcile/fields/owned-fields.ts'
 import { readWanted, type WantedContext, wantedNamespace } from '../../agent/reconcile/wanted.ts'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 

@@ -1,6 +1,6 @@
 // A Service that is refused because of a port or an address that another has: told from what is wrong with it, waited for, and given way to.
 import { afterEach, expect, test } from 'bun:test'
-import { isHeldByLeaving } from '../../agent/reconcile/held-by-leaving.ts'
+import { isHeldByLeaving } from '../../agent/reconcile/prune/held-by-leaving.ts'
 import type { Problem } from '../../agent/reconcile/situation.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

@@ -1,8 +1,8 @@
 // Whatever is wrong with an object is said with what to do about it, or with what ends it by itself.
 import { expect, test } from 'bun:test'
 import { type ApiFailure, TERMINAL_FAILURES } from '../../agent/cluster/cluster.ts'
-import { describeProblem, objectStatus } from '../../agent/reconcile/outcome.ts'
 import type { Problem } from '../../agent/reconcile/situation.ts'
+import { describeProblem, objectStatus } from '../../agent/reconcile/tell/outcome.ts'
 import { unservedText } from '../../agent/reconcile/wanted.ts'
 
 /** By itself, or by whom. */

@@ -1,11 +1,19 @@
 // The sequencing machine and the life of one run, by tables.
 import { describe, expect, test } from 'bun:test'
-import { judgeRun, type LiveRun, type RunFacts } from '../../agent/reconcile/hook-run.ts'
-import type { HookRun, HookSpec } from '../../agent/reconcile/hooks.ts'
-import type { LiveObject } from '../../agent/reconcile/live-object.ts'
-import { type HookState, orderGate, phaseWords, positionOf, type Wait, type WaveState, waitText } from '../../agent/reconcile/phases.ts'
+import { judgeRun, type LiveRun, type RunFacts } from '../../agent/reconcile/order/hook-run.ts'
+import type { HookRun, HookSpec } from '../../agent/reconcile/order/hooks.ts'
+import {
+  type HookState,
+  orderGate,
+  phaseWords,
+  positionOf,
+  type Wait,
+  type WaveState,
+  waitText,
+} from '../../agent/reconcile/order/phases.ts'
 import type { Wanted } from '../../agent/reconcile/wanted.ts'
-import type { LiveView } from '../../agent/reconcile/watches.ts'
+import type { LiveObject } from '../../agent/reconcile/watch/live-object.ts'
+import type { LiveView } from '../../agent/reconcile/watch/watches.ts'
 import type { HookPolicy, Phase } from '../../shared/kube/waves.ts'
 
 const ref = (kind: string, name: string) => ({ group: kind === 'Job' ? 'batch' : '', kind, namespace: 'default', name })

@@ -1,8 +1,8 @@
 // ServiceAccounts, the namespace of a service, and failures that end when their cause does; on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
-import { actingAs, unplacedAccount } from '../../agent/reconcile/acting.ts'
-import { endedBy, type Lacking } from '../../agent/reconcile/causes.ts'
+import { actingAs, unplacedAccount } from '../../agent/reconcile/apply/acting.ts'
+import { endedBy, type Lacking } from '../../agent/reconcile/apply/causes.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'

@@ -1,8 +1,8 @@
 // How annotations change the way one object is applied: Replace, Force, IfNotPresent, Ignore; on the fake API server, with a crash at each step of a recreate.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
-import type { LiveObject } from '../../agent/reconcile/live-object.ts'
-import { documentId, RECREATES_MAX, type RecreateCase, whyNotAgain } from '../../agent/reconcile/recreate.ts'
+import { documentId, RECREATES_MAX, type RecreateCase, whyNotAgain } from '../../agent/reconcile/apply/recreate.ts'
+import type { LiveObject } from '../../agent/reconcile/watch/live-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { requests, setup, stopAll, track, writes } from '../support/reconcile-fixtures.ts'

@@ -1,6 +1,6 @@
 // A disk that came back older, by a power cut or a snapshot, holds revisions that never heard of what came later.
 import { expect, test } from 'bun:test'
-import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { describeDrift } from '../../agent/reconcile/drift.ts'
-import { isNewer, liveObjectOf, ownerOf } from '../../agent/reconcile/live-object.ts'
-import { isFilledByOthers, ownedHash } from '../../agent/reconcile/owned-fields.ts'
+import { describeDrift } from '../../agent/reconcile/fields/drift.ts'
+import { isFilledByOthers, ownedHash } from '../../agent/reconcile/fields/owned-fields.ts'
+import { isNewer, liveObjectOf, ownerOf } from '../../agent/reconcile/watch/live-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 const OWN = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { judgeClaim } from '../../agent/reconcile/claim.ts'
-import { judgeContest, NO_CONTEST } from '../../agent/reconcile/contest.ts'
-import { guardPrune, type PruneCounts } from '../../agent/reconcile/prune-guard.ts'
+import { judgeClaim } from '../../agent/reconcile/claim/claim.ts'
+import { judgeContest, NO_CONTEST } from '../../agent/reconcile/fields/contest.ts'
+import { guardPrune, type PruneCounts } from '../../agent/reconcile/prune/prune-guard.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 
 const maps = (count: number): ObjectRef[] =>

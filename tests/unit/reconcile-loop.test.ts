@@ -1,6 +1,6 @@
 // What the loop applies, and when it may, on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { crd, denied, isClaim, namespace, namespaceRef, requests, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'

@@ -1,6 +1,6 @@
 // Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { REQUESTS_MAX } from '../../agent/reconcile/request-gate.ts'
+import { REQUESTS_MAX } from '../../agent/reconcile/apply/request-gate.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { CALM, type Load, PAUSE_MAX_MS, RequestGate } from '../../agent/reconcile/request-gate.ts'
+import { CALM, type Load, PAUSE_MAX_MS, RequestGate } from '../../agent/reconcile/apply/request-gate.ts'
 import { WorkQueue } from '../../agent/reconcile/work-queue.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

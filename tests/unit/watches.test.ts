@@ -1,6 +1,6 @@
 // What the watches keep of the cluster, when something in them goes wrong.
 import { expect, test } from 'bun:test'
-import { Watches } from '../../agent/reconcile/watches.ts'
+import { Watches } from '../../agent/reconcile/watch/watches.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'

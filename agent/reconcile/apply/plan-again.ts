@@ -1,0 +1,51 @@
+// The part of a plan that is about an object which cannot be changed, only made again. Pure.
+import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
+import { versionOf } from '../../../shared/kube/object.ts'
+import type { ApiResource } from '../../cluster/cluster.ts'
+import type { PlanView, Verdict } from '../plan.ts'
+import type { Problem } from '../situation.ts'
+import type { Wanted } from '../wanted.ts'
+import type { LiveObject } from '../watch/live-object.ts'
+import type { LiveView } from '../watch/watches.ts'
+import { whyNotAgain } from './recreate.ts'
+
+type Failed = Extract<Problem, { kind: 'failed' }>
+type IsOurs = (view: PlanView, live: LiveObject) => boolean
+
+const isImmutable = (problem: Problem | undefined, sent: string): problem is Failed =>
+  problem?.kind === 'failed' && problem.failure.kind === 'immutable' && problem.sent === sent
+
+function whyNot(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs): string | null {
+  const { key, ref, sent, options = APPLY_PLAINLY } = wanted
+  const there = live.kind === 'present' ? live.live : null
+  const before = view.recreates?.get(key)
+  return whyNotAgain({
+    ref,
+    recreate: options.recreate,
+    sent,
+    live: there,
+    isOurs: there !== null && isOurs(view, there),
+    protect: view.protect === true,
+    before,
+  })
+}
+
+/** AO4: null: nothing of the kind is to be done. What waits for a gate waits as the change that it is. */
+export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource, isOurs: IsOurs): Verdict | null {
+  const { key, ref, sent } = wanted
+  if (!isImmutable(view.problems.get(key), sent) || live.kind !== 'present' || whyNot(view, wanted, live, isOurs) !== null) return null
+  const shut = view.gate(wanted, 'change')
+  if (shut !== null) return { kind: 'problem', problem: shut }
+  return { kind: 'step', step: { kind: 'recreate', key, ref, resource, uid: live.live.uid } }
+}
+
+/** AO5: what was refused, with why it is not made again where somebody asked for that. */
+export function refusedAgain(view: PlanView, wanted: Wanted, refused: Problem, isOurs: IsOurs): Problem {
+  const { key, ref, apiVersion, sent, options = APPLY_PLAINLY } = wanted
+  if (options.recreate === 'never' || !isImmutable(refused, sent)) return refused
+  const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
+  const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+  const why = live.kind === 'unknown' ? null : whyNot(view, wanted, live, isOurs)
+  if (why === null || why === '' || refused.failure.message.endsWith(why)) return refused
+  return { ...refused, failure: { ...refused.failure, message: `${refused.failure.message}; ${why}` } }
+}

@@ -1,0 +1,104 @@
+// What a person at the site may ask of the running agent, with no network: to hold and to go on, and to prune what the guard refused. Each order is written down before it
+// counts, and goes up as an event.
+import { z } from 'zod'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { PruneRefusal } from '../../../shared/model/status.ts'
+import type { ServiceModel } from '../service-model.ts'
+import type { TurnDeps } from '../turn-deps.ts'
+import { type Hold, type Holds, holdText, LAST_UNTIL_MS } from './hold.ts'
+
+const by = z.string().min(1).max(256)
+/** `project/service`; null: all of the cluster. */
+const scope = z
+  .string()
+  .regex(/^[a-z0-9.-]+\/[a-z0-9.-]+$/)
+  .max(256)
+export const edgeOrderSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('hold'),
+    service: scope.nullable(),
+    by,
+    why: z.string().min(1).max(1_024),
+    untilMs: z.number().int().positive().optional(),
+  }),
+  z.object({ kind: z.literal('unhold'), service: scope.nullable(), by }),
+  z.object({ kind: z.literal('confirm'), service: scope, digest: z.string().min(1).max(64), by }),
+])
+export type EdgeOrder = z.infer<typeof edgeOrderSchema>
+
+export const edgeAnswerSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('done'), message: z.string() }),
+  z.object({ kind: z.literal('refused'), message: z.string() }),
+])
+export type EdgeAnswer = z.infer<typeof edgeAnswerSchema>
+
+const confirmSchema = z.object({ digest: z.string(), by: z.string(), atMs: z.number() })
+const CONFIRM_FACT = 'confirm/prune'
+
+export interface EdgeDeps {
+  holds: Holds
+  /** Null: no such service here. */
+  modelOf(key: string): ServiceModel | null
+  turn: Pick<TurnDeps, 'state' | 'clock' | 'emit' | 'flushReports' | 'wake'>
+  services(): readonly ServiceId[]
+}
+
+export function carryOutOrder(order: EdgeOrder, deps: EdgeDeps): EdgeAnswer {
+  const model = order.service === null ? null : deps.modelOf(order.service)
+  if (order.service !== null && model === null) return { kind: 'refused', message: `there is no service ${order.service} in this cluster` }
+  switch (order.kind) {
+    case 'hold': {
+      const { by: who, why, untilMs } = order
+      const nowMs = deps.turn.clock.nowMs()
+      if (untilMs !== undefined && untilMs <= nowMs) return { kind: 'refused', message: 'the hold would be over already' }
+      if (untilMs !== undefined && untilMs > LAST_UNTIL_MS)
+        return { kind: 'refused', message: 'no clock knows the end of that hold; without an end it lasts until somebody lifts it' }
+      return setHold(order.service, { by: who, why, sinceMs: nowMs, ...(untilMs === undefined ? {} : { untilMs }) }, who, deps)
+    }
+    case 'unhold':
+      return setHold(order.service, null, order.by, deps)
+    case 'confirm':
+      return confirm(order, model, deps)
+  }
+}
+
+function setHold(service: string | null, hold: Hold | null, by: string, { holds, turn, services }: EdgeDeps): EdgeAnswer {
+  holds.set(service === null ? null : parseServiceKey(service), hold)
+  const whole = service ?? 'the whole cluster'
+  const message = hold === null ? `${whole} goes on, by ${by}` : `${whole} is ${holdText({ ...hold, scope: service ?? '--all' })}`
+  turn.emit({ type: 'Normal', reason: hold === null ? 'Released' : 'Held', message, ...(service === null ? {} : { service }) })
+  turn.flushReports()
+  for (const key of service === null ? services().map(serviceKey) : [service]) turn.wake(key)
+  return { kind: 'done', message }
+}
+
+/** EC1. */
+function confirm(
+  { service, digest, by }: Extract<EdgeOrder, { kind: 'confirm' }>,
+  model: ServiceModel | null,
+  { turn }: EdgeDeps,
+): EdgeAnswer {
+  const refusal: PruneRefusal | null = model?.refusal ?? null
+  if (model === null || refusal === null) return { kind: 'refused', message: `nothing of ${service} waits for a confirmation` }
+  if (refusal.digest !== digest)
+    return { kind: 'refused', message: `${service} has come to another revision since (${refusal.digest}): look at its list again` }
+  turn.state.setFacts(model.id, new Map([[CONFIRM_FACT, { digest, by, atMs: turn.clock.nowMs() }]]))
+  model.confirmedHere = digest
+  const message = `the prune of ${refusal.count} objects of revision ${digest.slice(0, 12)} was confirmed at the site, by ${by}`
+  turn.emit({ type: 'Warning', reason: 'PruneConfirmed', message, service })
+  turn.flushReports()
+  turn.wake(service)
+  return { kind: 'done', message }
+}
+
+/** The digest whose prune a person confirmed at the site, also before a restart. */
+export function confirmedAtSite({ id }: ServiceModel, { state }: Pick<TurnDeps, 'state'>): string | null {
+  return confirmSchema.safeParse(state.facts(id, CONFIRM_FACT).get(CONFIRM_FACT)).data?.digest ?? null
+}
+
+/** EC1: of the list that was shown. The same revision may come back later with another list. */
+export function forgetConfirmation(model: ServiceModel, state: TurnDeps['state'], digest: string): void {
+  const confirmed = confirmedAtSite(model, { state })
+  if (model.confirmedHere !== digest) model.confirmedHere = null
+  if (confirmed !== null && confirmed !== digest) state.setFacts(model.id, new Map([[CONFIRM_FACT, null]]))
+}

@@ -1,0 +1,173 @@
+// One hook, one phase, one revision: its object, and what is to be done about it next. Pure.
+import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
+import { markObject } from '../../../shared/kube/clean.ts'
+import type { Health } from '../../../shared/kube/health.ts'
+import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../../shared/kube/object.ts'
+import { HOOK_RUN_ANNOTATION, type Phase } from '../../../shared/kube/waves.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import { isPrecious } from '../prune/prune-guard.ts'
+import type { LiveObject } from '../watch/live-object.ts'
+import type { LiveView } from '../watch/watches.ts'
+import type { HookEnd, HookRun, HookSpec } from './hooks.ts'
+
+/** HK2: what has run has run for this revision, manifest and phase. */
+export const runIdOf = (digest: string, hash: string, phase: Phase): string => sha256Hex(`${digest}\0${hash}\0${phase}`).slice(0, 20)
+
+/** A generated name fits where names are labels too, as those of Jobs are. */
+const PREFIX_CHARS_MAX = 53
+
+/** HK9: the same run has the same name, so that a crash makes no second object. */
+export function runRef({ ref, generateName }: HookSpec, runId: string): ObjectRef {
+  return generateName === null ? ref : { ...ref, name: generateName.slice(0, PREFIX_CHARS_MAX) + runId.slice(0, 10) }
+}
+
+/** As it is sent. */
+export function runDocument(spec: HookSpec, runId: string, clusterId: string, service: ServiceId): string {
+  const object = JSON.parse(spec.doc) as K8sObject
+  const { generateName: _, ...metadata } = object.metadata
+  const named = {
+    ...object,
+    metadata: {
+      ...metadata,
+      name: runRef(spec, runId).name,
+      annotations: { ...metadata.annotations, [HOOK_RUN_ANNOTATION]: runId },
+    },
+  }
+  return canonicalJson(markObject(named, clusterId, service))
+}
+
+/** Of which run a live object is, and whether that has ended. */
+export interface LiveRun {
+  id: string
+  ended: 'no' | 'well' | 'ill'
+}
+
+const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
+/** Its object can only be run anew when it is made anew. */
+export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
+
+/** HK3. Undefined: it is of no hook. */
+export function liveRunOf(object: K8sObject, health: Health): LiveRun | undefined {
+  const id = object.metadata.annotations?.[HOOK_RUN_ANNOTATION]
+  return id === undefined ? undefined : { id, ended: endedOf(object, health) }
+}
+
+function endedOf(object: K8sObject, { word }: Health): LiveRun['ended'] {
+  if (object.kind === 'Pod' && groupOf(object.apiVersion) === '') {
+    const phase = (object['status'] as { phase?: unknown } | undefined)?.phase
+    // A Pod that is Ready has not done its work yet, and one that crashes may still do it.
+    return phase === 'Succeeded' ? 'well' : phase === 'Failed' ? 'ill' : 'no'
+  }
+  return word === 'Healthy' ? 'well' : word === 'Degraded' ? 'ill' : 'no'
+}
+
+export const endOf = ({ run, health }: LiveObject): HookEnd | null => {
+  if (run === undefined || run.ended === 'no') return null
+  return run.ended === 'well' ? { outcome: 'succeeded', message: '' } : { outcome: 'failed', message: health.message || health.reason }
+}
+
+export type RunStep =
+  | { kind: 'over'; end: HookEnd }
+  /** It ended now. */
+  | { kind: 'end'; end: HookEnd }
+  /** Its object is there, and that is not known yet. */
+  | { kind: 'meet'; uid: string }
+  | { kind: 'wait'; why: string }
+  /** What a former run left goes first. */
+  | { kind: 'clear'; ref: ObjectRef; uid: string }
+  | { kind: 'begin' }
+
+export interface RunFacts {
+  spec: HookSpec
+  runId: string
+  record: HookRun | null
+  /** Under the name of this run. */
+  live: LiveView
+  /** Under the name of the recorded run, where that is another one. */
+  former: LiveView | null
+  /** What a watch showed of the recorded object. */
+  seen: HookEnd | null
+  /** It had its time (HE2). */
+  isOverdue: boolean
+}
+
+const wait = (why: string): RunStep => ({ kind: 'wait', why })
+
+/** HK2, HK4, HK6. */
+export function judgeRun({ spec, runId, record, live, former, seen, isOverdue }: RunFacts): RunStep {
+  const begun = record?.run === runId ? record : null
+  if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
+  if (begun !== null && seen !== null) return { kind: 'end', end: seen }
+  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('what the cluster holds of its kind is not known at the moment')
+  if (live.kind === 'present' && live.live.run?.id === runId) return judgeOwn(spec, live.live, begun, isOverdue)
+  if (begun !== null && begun.uid !== null) {
+    const message = 'its object was deleted before it had ended'
+    return { kind: 'end', end: { outcome: 'failed', message } }
+  }
+  return judgeFormer(spec, record, live, former) ?? { kind: 'begin' }
+}
+
+function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
+  // Applied over while it goes: the run has no object yet (RC20).
+  if (begun?.uid !== live.uid && live.deleting !== null && !runsToAnEnd(ref)) return wait(live.deleting)
+  if (begun?.uid !== live.uid) return { kind: 'meet', uid: live.uid }
+  const end = endOf(live)
+  if (end !== null) return { kind: 'end', end }
+  if (live.deleting !== null) return wait(live.deleting)
+  const { message, reason } = live.health
+  if (isOverdue) return { kind: 'end', end: { outcome: 'failed', message: `it was not healthy in time: ${message || reason}` } }
+  return wait(message || reason)
+}
+
+/** Null: nothing is in the way. */
+function judgeFormer(spec: HookSpec, record: HookRun | null, live: LiveView, former: LiveView | null): RunStep | null {
+  const replaces = spec.policies.includes('before-hook-creation')
+  for (const [found, ref] of [
+    [live, spec.ref],
+    [former, record?.ref],
+  ] as const) {
+    if (found?.kind !== 'present' || ref === undefined) continue
+    const { deleting, run, uid, keep } = found.live
+    const what = refText(ref)
+    if (deleting !== null) return wait(`${what} of the run before: ${deleting}`)
+    // HK5.
+    if (run?.ended === 'no' && !replaces) return wait(`${what} of the run before has not ended`)
+    const isKept = keep !== null || isPrecious(ref)
+    if (found === live && spec.generateName === null) {
+      // Applied over, if it may.
+      if (runsToAnEnd(ref) && isKept)
+        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the run before is kept by ${keep}` } }
+      if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
+    } else if (isKept) continue
+    return { kind: 'clear', ref, uid }
+  }
+  return null
+}
+
+/** HK6: by its policies its object goes when it ended so. */
+export function goesAfter({ policies, ref }: HookSpec, outcome: HookRun['outcome']): boolean {
+  if (isPrecious(ref)) return false
+  return (outcome === 'succeeded' && policies.includes('hook-succeeded')) || (outcome === 'failed' && policies.includes('hook-failed'))
+}
+
+/** What a hook's row says, before anything is added for a run. */
+export const specOf = (
+  cleaned: K8sObject,
+  rowRef: ObjectRef,
+  order: { wave: number; phases: readonly Phase[]; policies: HookSpec['policies'] },
+): HookSpec => {
+  const { name, generateName } = cleaned.metadata
+  const doc = canonicalJson(cleaned)
+  const ref = { ...refOf(cleaned), name: name ?? rowRef.name }
+  return {
+    key: refKey(ref),
+    ref,
+    apiVersion: cleaned.apiVersion,
+    wave: order.wave,
+    phases: order.phases,
+    policies: order.policies,
+    doc,
+    hash: sha256Hex(doc).slice(0, 20),
+    generateName: name === undefined ? (generateName ?? '') : null,
+  }
+}
