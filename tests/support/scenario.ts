@@ -153,7 +153,10 @@ spec:
 
 /** Writes that the agent made at the API server since the mark. */
 export const agentWrites = (cluster: KubeCluster, since: number): AuditEvent[] =>
-  cluster.auditLines({ userAgent: AGENT_USER_AGENT, verbs: WRITE_VERBS, since }).filter((event) => event.stage === 'ResponseComplete')
+  cluster
+    .auditLines({ userAgent: AGENT_USER_AGENT, verbs: WRITE_VERBS, since })
+    // KE1: what went wrong, and what was put back, is also told on the object; that is no write to it.
+    .filter((event) => event.stage === 'ResponseComplete' && event.objectRef?.resource !== 'events')
 
 export const requestText = (event: AuditEvent): string =>
   `${event.verb} ${event.requestURI.split('?')[0]} ${event.responseStatus?.code ?? ''}`
