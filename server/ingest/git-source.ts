@@ -8,6 +8,7 @@ import type { HttpClient } from 'isomorphic-git/http/web'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createGitHttp, type Fetcher } from './git-http.ts'
+import { SizedCache } from './sized-cache.ts'
 import {
   pathSegments,
   SOURCE_FILE_BYTES_MAX,
@@ -34,7 +35,8 @@ const COMMIT_ID = /^[0-9a-f]{40}$/
 /** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
 const LOCAL_REF = 'refs/skerry/head'
 const PACKS_MAX = 50
-const FOLDERS_KEPT_MAX = 5_000
+/** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
+const FOLDER_ENTRIES_KEPT_MAX = 50_000
 const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 
 export function createGitSource(options: GitSourceOptions): Source {
@@ -45,10 +47,10 @@ class GitSource implements Source {
   private readonly options: GitSourceOptions
   private readonly http: HttpClient
   private readonly place: string
-  private readonly blobs = new BlobCache(BLOB_CACHE_BYTES_MAX)
+  private readonly blobs = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
   /** isomorphic-git's own: whole packs and their indexes. Kept between the reads of one pass only. */
   private packs: object = {}
-  private readonly folders = new Map<string, ReadTreeResult>()
+  private readonly folders = new SizedCache<ReadTreeResult>(FOLDER_ENTRIES_KEPT_MAX, ({ tree }) => tree.length + 1)
 
   constructor(options: GitSourceOptions) {
     this.options = options
@@ -173,7 +175,6 @@ class GitSource implements Source {
     const held = this.folders.get(oid)
     if (held !== undefined) return held
     const read = await git.readTree({ fs, gitdir: this.options.dir, oid, cache })
-    if (this.folders.size >= FOLDERS_KEPT_MAX) this.folders.clear()
     this.folders.set(oid, read)
     return read
   }
@@ -225,32 +226,6 @@ class GitSource implements Source {
     const { ref, url } = this.options
     const what = COMMIT_ID.test(ref) ? 'commit that a branch or tag leads to' : 'branch or tag'
     return new AppError('git_ref_not_found', { detail: `${url} has no ${what} ${ref}` }, { cause })
-  }
-}
-
-/** A commit changes few files: the others need not be inflated again. */
-class BlobCache {
-  private readonly blobs = new Map<string, Uint8Array>()
-  private readonly bytesMax: number
-  private bytes = 0
-
-  constructor(bytesMax: number) {
-    this.bytesMax = bytesMax
-  }
-
-  get(oid: string): Uint8Array | undefined {
-    return this.blobs.get(oid)
-  }
-
-  /** Also marks it as used lately. */
-  set(oid: string, blob: Uint8Array): void {
-    if (!this.blobs.delete(oid)) this.bytes += blob.byteLength
-    this.blobs.set(oid, blob)
-    for (const [oldest, { byteLength }] of this.blobs) {
-      if (this.bytes <= this.bytesMax) return
-      this.blobs.delete(oldest)
-      this.bytes -= byteLength
-    }
   }
 }
 
