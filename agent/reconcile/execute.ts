@@ -4,7 +4,7 @@
 import { deletionText } from '../../shared/kube/deletion.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
-import type { ApiFailure, Cluster } from '../cluster/cluster.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
 import { takesPodsAlong } from './apply/recreate.ts'
 import { takeAll } from './apply/replace.ts'
@@ -13,22 +13,13 @@ import { TerminatingNamespaces } from './apply/terminating.ts'
 import { otherFieldsOf } from './fields/other-fields.ts'
 import { isOwnEntry } from './fields/owned-fields.ts'
 import { takeOver } from './fields/take-over.ts'
-import { isOurs, type PlanView, type Step } from './plan.ts'
+import { isOurs } from './plan.ts'
+import type { PlanView } from './plan-view.ts'
 import type { Contact } from './situation.ts'
+import type { Step, StepOf, StepResult } from './step.ts'
 import type { FirstContacts } from './watch/first-contacts.ts'
 import { ownerOf } from './watch/live-object.ts'
 import { applyUnseen } from './watch/unseen.ts'
-
-export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
-export type StepResult =
-  | { kind: 'inspected'; step: StepOf<'inspect'>; contacts: ReadonlyMap<string, Contact> }
-  | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean }
-  /** Deleted, let go, or never there. */
-  | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
-  | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
-  /** AO4: gone, to be made again. */
-  | { kind: 'cleared'; step: StepOf<'recreate'> }
-  | { kind: 'failed'; step: Step; failure: ApiFailure }
 
 export interface ExecuteDeps {
   cluster: Cluster

@@ -1,88 +1,22 @@
 // What is to be done now for some objects of one service. Pure: everything comes in by look-up, so that one healed object costs one object and
 // not four thousand. What has to wait gets no step: an event wakes the service when that may have changed, and nothing here polls.
-import type { ObjectRef } from '../../shared/kube/object.ts'
+
 import { versionOf } from '../../shared/kube/object.ts'
 import { compareApply } from '../../shared/kube/order.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
-import type { SyncOptions } from '../../shared/model/resources.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import type { InventoryEntry } from '../state/agent-state.ts'
 import { judgeAgain, refusedAgain } from './apply/plan-again.ts'
-import type { Recreate } from './apply/recreate.ts'
-import type { Spared } from './apply/replace.ts'
 import type { Take } from './fields/client-side.ts'
 import { type Contest, judgeContest, NO_CONTEST } from './fields/contest.ts'
-import type { DriftNote } from './fields/drift.ts'
 import type { Leave } from './fields/ignore.ts'
 import type { OtherFields } from './fields/other-fields.ts'
 import { isAllLeft, isInForce, othersIn, shapedDoc, takeFor } from './fields/shaping.ts'
-import type { Gate } from './gates/gates.ts'
-import { type Contact, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import { type PlanView, problem, type Verdict } from './plan-view.ts'
+import { isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import type { ApplyReason, Step } from './step.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import { type LiveObject, type Owner, ownerText } from './watch/live-object.ts'
-import type { KindLookup } from './watch/served-kinds.ts'
 import type { LiveView } from './watch/watches.ts'
-
-export type ApplyReason = 'new' | 'changed' | 'drift' | 'takeover'
-export type Step =
-  /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
-  | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
-  | {
-      kind: 'apply'
-      key: string
-      ref: ObjectRef
-      resource: ApiResource
-      doc: string
-      why: ApplyReason
-      force: boolean
-      /** RC19: nobody looked at the object itself. */
-      unseen?: true
-      shaped?: Shaping /** AO3 */
-      replace?: Spared
-    }
-  /** AO4: deleted to be made again. */
-  | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
-  | { kind: 'delete'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
-  /** Lets go of a live object: our marks and our field entry go, its fields stay. */
-  | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
-  /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
-  | { kind: 'forget'; key: string; ref: ObjectRef }
-
-/** Only where something is left to others, or taken from them. */
-export interface Shaping {
-  /** The document of which `doc` was made. */
-  of: string
-  /** TK1: before the apply. */
-  take: Take | null
-}
-
-/** What a plan is made from. */
-export interface PlanView {
-  id: ServiceId
-  clusterId: string
-  sync: SyncOptions
-  wanted: ReadonlyMap<string, Wanted>
-  inventory: ReadonlyMap<string, InventoryEntry>
-  problems: ReadonlyMap<string, Problem>
-  contacts: ReadonlyMap<string, Contact>
-  contests: ReadonlyMap<string, Contest>
-  notes: ReadonlyMap<string, DriftNote>
-  /** What may not be done yet. */
-  gate: Gate
-  /** What is left to others; null for almost every object. `met`: who owns fields of an object that is not watched yet. */
-  leave(wanted: Wanted, met?: readonly OtherFields[] | null): Leave | null
-  view(resource: ApiResource, key: string): LiveView
-  find(group: string, version: string, kind: string): KindLookup
-  /** In any served version: for what is only to be deleted. */
-  findAny(group: string, version: string, kind: string): KindLookup
-  /** AO5: what was deleted to be made again, and is not there yet. */
-  recreates?: ReadonlyMap<string, Recreate>
-  /** Nothing of the service is deleted without a person. */
-  protect?: boolean
-  /** Another service of this cluster that owns the object, or null. */
-  takenBy(key: string): ServiceId | null
-  nowMs: number
-}
 
 export interface ApplyPlan {
   /** Of one stage; first contacts come before any apply. */
@@ -94,13 +28,7 @@ export interface ApplyPlan {
   contests: Map<string, Contest>
 }
 
-export type Verdict =
-  | { kind: 'fine' }
-  | { kind: 'step'; step: Step; contest?: Contest }
-  | { kind: 'problem'; problem: Problem; contest?: Contest }
 const FINE: Verdict = { kind: 'fine' }
-export const problem = (value: Problem): Verdict => ({ kind: 'problem', problem: value })
-
 /** RC7: objects that are as they should be have no step, and cost no request. */
 export function planApply(view: PlanView, keys: Iterable<string>): ApplyPlan {
   const problems = new Map<string, Problem | null>()

@@ -4,12 +4,14 @@ import { backoffMs } from '../../shared/runtime/backoff.ts'
 import { rememberRecreates } from './apply/recreate.ts'
 import { execute } from './execute.ts'
 import { noteContests } from './fields/contest.ts'
-import { planApply, type Step } from './plan.ts'
+import { planApply } from './plan.ts'
 import { Recorder } from './record.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'
-import { planView, serviceCluster, type TurnDeps } from './turn-deps.ts'
+import type { Step } from './step.ts'
+import { serviceCluster, type TurnDeps } from './turn-deps.ts'
+import { planView } from './turn-view.ts'
 
 /** True: something was sent, so that others may have their turn. */
 export async function applyRounds(model: ServiceModel, deps: TurnDeps): Promise<boolean> {

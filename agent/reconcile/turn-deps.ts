@@ -1,35 +1,25 @@
 // What a turn of one service works with. Shared by all services: ports, what is known of the cluster, and the one index of who owns what.
-import { versionOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { durationMs } from '../../shared/model/resources.ts'
-import type { EventStatus, StatusKind } from '../../shared/model/status.ts'
+import type { EventStatus, ObjectStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { ApiResource, Cluster } from '../cluster/cluster.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState, TurnRecord } from '../state/agent-state.ts'
 import { actingOf, clusterAs, unplacedAccount } from './apply/acting.ts'
 import type { RequestGate } from './apply/request-gate.ts'
 import type { Autoscalers } from './fields/autoscalers.ts'
-import { type Leave, leaveOf } from './fields/ignore.ts'
-import type { OtherFields } from './fields/other-fields.ts'
-import { othersIn } from './fields/shaping.ts'
 import type { Dependents } from './gates/dependents.ts'
-import { allOf, type Closed, type Gate } from './gates/gates.ts'
-import { changeGate } from './gates/revision-gate.ts'
+import type { Closed } from './gates/gates.ts'
 import type { TimeGates } from './gates/time-gates.ts'
-import { orderGate } from './order/phases.ts'
-import type { PlanView } from './plan.ts'
 import type { Taker } from './prune/handover.ts'
 import type { ServiceModel } from './service-model.ts'
-import type { Explainer } from './tell/explainer.ts'
-import type { HealthChoices } from './tell/health-choices.ts'
-import type { Wanted } from './wanted.ts'
 import type { FirstContacts } from './watch/first-contacts.ts'
 import type { LiveObject } from './watch/live-object.ts'
 import type { ServedKinds } from './watch/served-kinds.ts'
-import type { LiveView, Watches } from './watch/watches.ts'
+import type { Watches } from './watch/watches.ts'
 
 export interface StatusUpdate {
   kind: StatusKind
@@ -77,9 +67,18 @@ export interface TurnDeps {
   /** A service has read its rows. */
   revisionRead(): void
   /** Says why workloads are not well. */
-  explainer: Explainer
+  explainer: {
+    /** HE8: after a turn. */
+    look(model: ServiceModel, deps: TurnDeps): void
+    /** The status with what is known beyond it. */
+    say(model: ServiceModel, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus
+    explanation(service: string, key: string): string
+  }
   /** How services want the health of their objects told. */
-  healthChoices: HealthChoices
+  healthChoices: {
+    load(state: AgentState): Promise<void>
+    follow(model: ServiceModel, deps: Pick<TurnDeps, 'state' | 'kinds' | 'watches'>): Promise<void>
+  }
   /** What scales objects of ours. */
   autoscalers: Autoscalers
   /** Keys of services of which something failed that another object is the cause of. */
@@ -116,62 +115,3 @@ export function serviceCluster(model: ServiceModel, { cluster, kinds }: TurnDeps
 
 /** IM2 */
 export const accountTrouble = (model: ServiceModel): Closed | null => unplacedAccount(actingOf(model))
-
-/** Gates of a service, in the order in which a person would want to hear of them. */
-function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
-  const trouble = accountTrouble(model)
-  return trouble === null
-    ? allOf([deps.times.gate(model.id, deps.clock.nowMs()), changeGate(model, deps), orderGate(model.hooks.position, model.inventory)])
-    : () => trouble
-}
-
-/** DR10: at the start nothing is decided about a workload that somebody scaled before its autoscalers are known. */
-function viewForPlan(model: ServiceModel, { autoscalers, watches }: TurnDeps, resource: ApiResource, key: string): LiveView {
-  const view = watches.view(resource, key)
-  if (view.kind !== 'present' || view.live.others === undefined) return view
-  const scaled = model.wanted.get(key)?.leave?.scaled ?? []
-  return scaled.length > 0 && autoscalers.isUncertain(scaled, view.live.others) ? { kind: 'unknown' } : view
-}
-
-export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
-  const { kinds, owners } = deps
-  return {
-    recreates: model.recreates,
-    protect: model.row?.protect === true,
-    id: model.id,
-    clusterId: deps.clusterId,
-    sync: model.sync(),
-    wanted: model.wanted,
-    inventory: model.inventory,
-    problems: model.problems,
-    contacts: model.contacts,
-    contests: model.contests,
-    notes: model.notes,
-    gate: gatesOf(model, deps),
-    leave: (wanted, met = null) => leaveNow(wanted, deps, met),
-    view: (resource, key) => viewForPlan(model, deps, resource, key),
-    find: (group, version, kind) => kinds.find(group, version, kind),
-    findAny: (group, version, kind) => kinds.findAny(group, version, kind),
-    takenBy: (key) => {
-      const owner = owners.get(key)
-      return owner === undefined || (owner.project === model.id.project && owner.service === model.id.service) ? null : owner
-    },
-    nowMs: deps.clock.nowMs(),
-  }
-}
-
-/** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */
-function leaveNow(
-  { key, ref, apiVersion, leave }: Wanted,
-  { autoscalers, kinds, watches }: Pick<TurnDeps, 'autoscalers' | 'kinds' | 'watches'>,
-  met: readonly OtherFields[] | null,
-): Leave | null {
-  if (leave === undefined) return null
-  if (leave.scaled.length === 0) return leaveOf(leave, [])
-  const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
-  const others = met ?? (lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null)
-  return leaveOf(
-    leave,
-    autoscalers.of(key, others).map(({ part }) => part),
-  )
-}

@@ -2,7 +2,7 @@
 import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
 import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import type { DependencyCycle } from '../store/service-dependencies.ts'
+import type { DependencyCycle } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
 /** TG15, at the path of the entry that closes the circle. */

@@ -215,3 +215,11 @@ export interface RestoreProof {
   ordinal: number
   atMs: number
 }
+
+/** Services that would wait for each other. */
+export interface DependencyCycle {
+  /** Keys of services, the written one at both ends. */
+  cycle: string[]
+  /** Index of the entry in its `dependsOn` that closes it. */
+  entry: number
+}

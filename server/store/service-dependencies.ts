@@ -1,18 +1,12 @@
 // Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one together, the second sees the first.
+
 import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Dependency, dependencySchema } from '../../shared/model/resources.ts'
-import type { ResourceKey } from './records.ts'
+import type { DependencyCycle, ResourceKey } from './records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb } from './store-db.ts'
-
-export interface DependencyCycle {
-  /** Keys of services, the written one at both ends. */
-  cycle: string[]
-  /** Index of the entry in its `dependsOn` that closes it. */
-  entry: number
-}
 
 const dependsOnSchema = z.object({ dependsOn: z.array(dependencySchema).default([]) })
 const dependsOnOf = (spec: string): Dependency[] => dependsOnSchema.safeParse(JSON.parse(spec)).data?.dependsOn ?? []

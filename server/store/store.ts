@@ -10,6 +10,7 @@ import type {
   AgentRecord,
   ClusterRecord,
   Confirmation,
+  DependencyCycle,
   DesiredService,
   FleetEvent,
   HistoryEntry,
@@ -27,7 +28,6 @@ import type {
   StatusWrite,
   StoredResource,
 } from './records.ts'
-import type { DependencyCycle } from './service-dependencies.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {

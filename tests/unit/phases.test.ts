@@ -1,7 +1,8 @@
 // The sequencing machine and the life of one run, by tables.
 import { describe, expect, test } from 'bun:test'
-import { judgeRun, type LiveRun, type RunFacts } from '../../agent/reconcile/order/hook-run.ts'
-import type { HookRun, HookSpec } from '../../agent/reconcile/order/hooks.ts'
+import { judgeRun, type RunFacts } from '../../agent/reconcile/order/hook-run.ts'
+import type { HookRun, HookSpec } from '../../agent/reconcile/order/hook-spec.ts'
+import type { LiveRun } from '../../agent/reconcile/order/live-run.ts'
 import {
   type HookState,
   orderGate,

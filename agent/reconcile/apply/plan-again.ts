@@ -2,7 +2,7 @@
 import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
 import { versionOf } from '../../../shared/kube/object.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
-import type { PlanView, Verdict } from '../plan.ts'
+import type { PlanView, Verdict } from '../plan-view.ts'
 import type { Problem } from '../situation.ts'
 import type { Wanted } from '../wanted.ts'
 import type { LiveObject } from '../watch/live-object.ts'

@@ -3,7 +3,8 @@
 import { FIELD_MANAGER } from '../../../shared/kube/marks.ts'
 import type { K8sObject, ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import { type Split, splitRuled, type Take } from '../fields/client-side.ts'
+import { splitRuled, type Take } from '../fields/client-side.ts'
+import type { Split } from '../fields/common-fields.ts'
 import type { Leave } from '../fields/ignore.ts'
 import { childNode, type FieldsNode, isOwnEntry } from '../fields/owned-fields.ts'
 

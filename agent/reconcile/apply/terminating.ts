@@ -2,7 +2,7 @@
 // watched, so one is read when a write was refused for it, once for all objects of a round.
 import { deletionText, stuckAdvice } from '../../../shared/kube/deletion.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import type { StepResult } from '../execute.ts'
+import type { StepResult } from '../step.ts'
 
 /** Served by every Kubernetes. */
 const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false, verbs: [] }

@@ -4,13 +4,11 @@
 
 import { FIELD_MANAGER } from '../../../shared/kube/marks.ts'
 import type { K8sObject, ManagedFieldsEntry } from '../../../shared/kube/object.ts'
+import { BEFORE_FIRST_APPLY, isNode, type Split, splitCommon } from './common-fields.ts'
 import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import type { FieldsNode } from './owned-fields.ts'
-import { hasKeyFields, isLeaf, isOwnEntry } from './owned-fields.ts'
-
-/** What the API server calls the owner of all that an object without managedFields holds when it is applied. */
-export const BEFORE_FIRST_APPLY = 'before-first-apply'
+import { hasKeyFields, isOwnEntry } from './owned-fields.ts'
 
 /** Each writes the whole manifest whenever it writes: what one of them holds was in some manifest. Also on an object that is ours already. */
 const WHOLE_MANIFEST: ReadonlySet<string> = new Set([
@@ -119,32 +117,11 @@ function splitTaken(entry: ManagedFieldsEntry, own: FieldsNode | undefined, path
   return { taken, left: left === null ? common.left : union(common.left ?? {}, left) }
 }
 
-/** Of `before-first-apply`, which has all that an object without managedFields holds, what we own, too. What the API server and controllers put there (the volume of a claim, the selector of a
- *  Job, finalizers) was in no manifest. Of an item of a list that is ours all of it: what is left of it would be half an item. */
-export function splitCommon(theirs: FieldsNode, own: FieldsNode): Split {
-  const taken: FieldsNode = {}
-  const left: FieldsNode = {}
-  for (const [key, node] of Object.entries(theirs)) {
-    const ours = own[key]
-    if (!isNode(node)) continue
-    const isWhole = isNode(ours) && (!key.startsWith('f:') || (isLeaf(node) && isLeaf(ours)))
-    const split =
-      isWhole || !isNode(ours) || isLeaf(node) || isLeaf(ours)
-        ? { taken: isWhole ? node : null, left: isWhole ? null : node }
-        : splitCommon(node, ours)
-    if (split.taken !== null) taken[key] = split.taken
-    if (split.left !== null) left[key] = split.left
-  }
-  return { taken: Object.keys(taken).some((key) => key !== '.') ? taken : null, left: Object.keys(left).length > 0 ? left : null }
-}
-
 const latestTime = (entries: readonly ManagedFieldsEntry[]): string =>
   entries
     .map(({ time = '' }) => time)
     .sort()
     .at(-1) ?? '1970-01-01T00:00:00Z'
-
-const isNode = (value: unknown): value is FieldsNode => value !== null && typeof value === 'object' && !Array.isArray(value)
 
 /** An empty node owns the whole value and takes in what is under it. */
 export function union(a: FieldsNode, b: FieldsNode): FieldsNode {
@@ -157,11 +134,6 @@ export function union(a: FieldsNode, b: FieldsNode): FieldsNode {
     else result[key] = union(known, node)
   }
   return result
-}
-
-export interface Split {
-  taken: FieldsNode | null
-  left: FieldsNode | null
 }
 
 /** `value`: of the manifest, whose indices the rules count by. */

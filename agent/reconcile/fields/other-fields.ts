@@ -2,7 +2,7 @@
 // take-overs can be judged at any time without the document. Most objects have none.
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../../cluster/rest-cluster.ts'
-import { BEFORE_FIRST_APPLY, splitCommon } from './client-side.ts'
+import { BEFORE_FIRST_APPLY, splitCommon } from './common-fields.ts'
 import { childNode, childOf, type FieldsNode, isLeaf, isOwnEntry, ownsInside } from './owned-fields.ts'
 
 /** One managedFields entry that is not ours, without its status. */

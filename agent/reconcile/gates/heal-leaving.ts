@@ -3,7 +3,8 @@
 import { planApply } from '../plan.ts'
 import { absorb, carryOut } from '../rounds.ts'
 import type { ServiceModel } from '../service-model.ts'
-import { planView, type TurnDeps } from '../turn-deps.ts'
+import type { TurnDeps } from '../turn-deps.ts'
+import { planView } from '../turn-view.ts'
 import type { Wanted } from '../wanted.ts'
 import { heldWanted } from './held-wanted.ts'
 

@@ -1,14 +1,13 @@
 // One hook, one phase, one revision: its object, and what is to be done about it next. Pure.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { markObject } from '../../../shared/kube/clean.ts'
-import type { Health } from '../../../shared/kube/health.ts'
-import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { HOOK_RUN_ANNOTATION, type Phase } from '../../../shared/kube/waves.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import { isPrecious } from '../prune/prune-guard.ts'
 import type { LiveObject } from '../watch/live-object.ts'
 import type { LiveView } from '../watch/watches.ts'
-import type { HookEnd, HookRun, HookSpec } from './hooks.ts'
+import type { HookEnd, HookRun, HookSpec } from './hook-spec.ts'
 
 /** HK2: what has run has run for this revision, manifest and phase. */
 export const runIdOf = (digest: string, hash: string, phase: Phase): string => sha256Hex(`${digest}\0${hash}\0${phase}`).slice(0, 20)
@@ -36,30 +35,9 @@ export function runDocument(spec: HookSpec, runId: string, clusterId: string, se
   return canonicalJson(markObject(named, clusterId, service))
 }
 
-/** Of which run a live object is, and whether that has ended. */
-export interface LiveRun {
-  id: string
-  ended: 'no' | 'well' | 'ill'
-}
-
 const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
 /** Its object can only be run anew when it is made anew. */
 export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
-
-/** HK3. Undefined: it is of no hook. */
-export function liveRunOf(object: K8sObject, health: Health): LiveRun | undefined {
-  const id = object.metadata.annotations?.[HOOK_RUN_ANNOTATION]
-  return id === undefined ? undefined : { id, ended: endedOf(object, health) }
-}
-
-function endedOf(object: K8sObject, { word }: Health): LiveRun['ended'] {
-  if (object.kind === 'Pod' && groupOf(object.apiVersion) === '') {
-    const phase = (object['status'] as { phase?: unknown } | undefined)?.phase
-    // A Pod that is Ready has not done its work yet, and one that crashes may still do it.
-    return phase === 'Succeeded' ? 'well' : phase === 'Failed' ? 'ill' : 'no'
-  }
-  return word === 'Healthy' ? 'well' : word === 'Degraded' ? 'ill' : 'no'
-}
 
 export const endOf = ({ run, health }: LiveObject): HookEnd | null => {
   if (run === undefined || run.ended === 'no') return null
@@ -148,26 +126,4 @@ function judgeFormer(spec: HookSpec, record: HookRun | null, live: LiveView, for
 export function goesAfter({ policies, ref }: HookSpec, outcome: HookRun['outcome']): boolean {
   if (isPrecious(ref)) return false
   return (outcome === 'succeeded' && policies.includes('hook-succeeded')) || (outcome === 'failed' && policies.includes('hook-failed'))
-}
-
-/** What a hook's row says, before anything is added for a run. */
-export const specOf = (
-  cleaned: K8sObject,
-  rowRef: ObjectRef,
-  order: { wave: number; phases: readonly Phase[]; policies: HookSpec['policies'] },
-): HookSpec => {
-  const { name, generateName } = cleaned.metadata
-  const doc = canonicalJson(cleaned)
-  const ref = { ...refOf(cleaned), name: name ?? rowRef.name }
-  return {
-    key: refKey(ref),
-    ref,
-    apiVersion: cleaned.apiVersion,
-    wave: order.wave,
-    phases: order.phases,
-    policies: order.policies,
-    doc,
-    hash: sha256Hex(doc).slice(0, 20),
-    generateName: name === undefined ? (generateName ?? '') : null,
-  }
 }

@@ -1,46 +1,10 @@
 // What is known of a service's hooks: those that its revision names, those that its removal will need, and what came of each run. A run is in the agent's state before its
 // object is sent and stays there when its object is gone, so that nothing that is finished ever runs twice.
-import { z } from 'zod'
-import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
-import { HOOK_POLICIES, type HookPolicy, PHASES, type Phase } from '../../../shared/kube/waves.ts'
+import { refKey } from '../../../shared/kube/object.ts'
+import type { Phase } from '../../../shared/kube/waves.ts'
 import type { RemovalOrder } from '../../../shared/model/desired.ts'
+import { type HookEnd, type HookRun, type HookSpec, runSchema, specSchema } from './hook-spec.ts'
 import type { Position } from './phases.ts'
-
-const refSchema = z.object({ group: z.string(), kind: z.string(), namespace: z.string(), name: z.string() })
-
-const specSchema = z.object({
-  /** Of its row, which names it also where each run's object has a name of its own. */
-  key: z.string(),
-  ref: refSchema,
-  apiVersion: z.string(),
-  wave: z.number().int(),
-  phases: z.array(z.enum(PHASES)),
-  policies: z.array(z.enum(HOOK_POLICIES)),
-  /** Clean, without marks, canonical JSON. */
-  doc: z.string(),
-  hash: z.string(),
-  /** Null: its object is called as its row. Else what each run's name begins with. */
-  generateName: z.string().nullable(),
-})
-export interface HookSpec extends Omit<z.infer<typeof specSchema>, 'phases' | 'policies' | 'ref'> {
-  ref: ObjectRef
-  phases: readonly Phase[]
-  policies: readonly HookPolicy[]
-}
-
-const runSchema = z.object({
-  /** Names revision, manifest and phase. */
-  run: z.string(),
-  ref: refSchema,
-  /** Null: its object is not known to exist. */
-  uid: z.string().nullable(),
-  outcome: z.enum(['running', 'succeeded', 'failed']),
-  message: z.string(),
-  /** When it ended; while it is running, when it began. */
-  atMs: z.number(),
-})
-export type HookRun = z.infer<typeof runSchema>
-export type HookEnd = Pick<HookRun, 'outcome' | 'message'>
 
 const RUN = 'hook/run/'
 const FAREWELL = 'hook/delete/'

@@ -4,7 +4,7 @@ import { compareRefs } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { type Closed, closed, type Gate } from '../gates/gates.ts'
-import type { HookRun, HookSpec } from './hooks.ts'
+import type { HookRun, HookSpec } from './hook-spec.ts'
 
 /** What keeps a wave or phase from being over. */
 export interface Wait {

@@ -5,8 +5,10 @@ import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../.
 import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../../shared/kube/order.ts'
 import { waveOfDocument } from '../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
-import { isOurs, note, type PlanView, problem, type Step, type Verdict } from '../plan.ts'
+import { isOurs, note } from '../plan.ts'
+import { type PlanView, problem, type Verdict } from '../plan-view.ts'
 import { isStillToCome, type Problem } from '../situation.ts'
+import type { Step } from '../step.ts'
 import type { LiveObject } from '../watch/live-object.ts'
 
 export interface PruneOptions {

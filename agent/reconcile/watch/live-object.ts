@@ -7,7 +7,7 @@ import { parseTracking, TRACKING_ANNOTATION } from '../../../shared/kube/marks.t
 import { type K8sObject, refKey, refOf } from '../../../shared/kube/object.ts'
 import { type OtherFields, otherFieldsOf } from '../fields/other-fields.ts'
 import { ownedHash } from '../fields/owned-fields.ts'
-import { type LiveRun, liveRunOf } from '../order/hook-run.ts'
+import { type LiveRun, liveRunOf } from '../order/live-run.ts'
 import { workloadImages } from './workload-images.ts'
 
 export interface LiveObject {

@@ -3,8 +3,8 @@
 import { otherOwner } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, refKey } from '../../../shared/kube/object.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import type { StepOf, StepResult } from '../execute.ts'
 import type { Contact } from '../situation.ts'
+import type { StepOf, StepResult } from '../step.ts'
 
 interface Hands {
   cluster: Pick<Cluster, 'apply' | 'get'>

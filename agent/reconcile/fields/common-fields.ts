@@ -1,0 +1,31 @@
+// What a take-over and a look at others' fields have in common: the entry of an object that had none.
+import { type FieldsNode, isLeaf } from './owned-fields.ts'
+
+export interface Split {
+  taken: FieldsNode | null
+  left: FieldsNode | null
+}
+
+export const isNode = (value: unknown): value is FieldsNode => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** What the API server calls the owner of all that an object without managedFields holds when it is applied. */
+export const BEFORE_FIRST_APPLY = 'before-first-apply'
+
+/** Of `before-first-apply`, which has all that an object without managedFields holds, what we own, too. What the API server and controllers put there (the volume of a claim, the selector of a
+ *  Job, finalizers) was in no manifest. Of an item of a list that is ours all of it: what is left of it would be half an item. */
+export function splitCommon(theirs: FieldsNode, own: FieldsNode): Split {
+  const taken: FieldsNode = {}
+  const left: FieldsNode = {}
+  for (const [key, node] of Object.entries(theirs)) {
+    const ours = own[key]
+    if (!isNode(node)) continue
+    const isWhole = isNode(ours) && (!key.startsWith('f:') || (isLeaf(node) && isLeaf(ours)))
+    const split =
+      isWhole || !isNode(ours) || isLeaf(node) || isLeaf(ours)
+        ? { taken: isWhole ? node : null, left: isWhole ? null : node }
+        : splitCommon(node, ours)
+    if (split.taken !== null) taken[key] = split.taken
+    if (split.left !== null) left[key] = split.left
+  }
+  return { taken: Object.keys(taken).some((key) => key !== '.') ? taken : null, left: Object.keys(left).length > 0 ? left : null }
+}

@@ -1,0 +1,73 @@
+// What a service's turn looks like to its plan: the model, the live picture, and the gates that are shut.
+import { versionOf } from '../../shared/kube/object.ts'
+import type { ApiResource } from '../cluster/cluster.ts'
+import { type Leave, leaveOf } from './fields/ignore.ts'
+import type { OtherFields } from './fields/other-fields.ts'
+import { othersIn } from './fields/shaping.ts'
+import { allOf, type Gate } from './gates/gates.ts'
+import { changeGate } from './gates/revision-gate.ts'
+import { orderGate } from './order/phases.ts'
+import type { PlanView } from './plan-view.ts'
+import type { ServiceModel } from './service-model.ts'
+import { accountTrouble, type TurnDeps } from './turn-deps.ts'
+import type { Wanted } from './wanted.ts'
+import type { LiveView } from './watch/watches.ts'
+
+/** Gates of a service, in the order in which a person would want to hear of them. */
+function gatesOf(model: ServiceModel, deps: TurnDeps): Gate {
+  const trouble = accountTrouble(model)
+  return trouble === null
+    ? allOf([deps.times.gate(model.id, deps.clock.nowMs()), changeGate(model, deps), orderGate(model.hooks.position, model.inventory)])
+    : () => trouble
+}
+
+/** DR10: at the start nothing is decided about a workload that somebody scaled before its autoscalers are known. */
+function viewForPlan(model: ServiceModel, { autoscalers, watches }: TurnDeps, resource: ApiResource, key: string): LiveView {
+  const view = watches.view(resource, key)
+  if (view.kind !== 'present' || view.live.others === undefined) return view
+  const scaled = model.wanted.get(key)?.leave?.scaled ?? []
+  return scaled.length > 0 && autoscalers.isUncertain(scaled, view.live.others) ? { kind: 'unknown' } : view
+}
+
+export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
+  const { kinds, owners } = deps
+  return {
+    recreates: model.recreates,
+    protect: model.row?.protect === true,
+    id: model.id,
+    clusterId: deps.clusterId,
+    sync: model.sync(),
+    wanted: model.wanted,
+    inventory: model.inventory,
+    problems: model.problems,
+    contacts: model.contacts,
+    contests: model.contests,
+    notes: model.notes,
+    gate: gatesOf(model, deps),
+    leave: (wanted, met = null) => leaveNow(wanted, deps, met),
+    view: (resource, key) => viewForPlan(model, deps, resource, key),
+    find: (group, version, kind) => kinds.find(group, version, kind),
+    findAny: (group, version, kind) => kinds.findAny(group, version, kind),
+    takenBy: (key) => {
+      const owner = owners.get(key)
+      return owner === undefined || (owner.project === model.id.project && owner.service === model.id.service) ? null : owner
+    },
+    nowMs: deps.clock.nowMs(),
+  }
+}
+
+/** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */
+function leaveNow(
+  { key, ref, apiVersion, leave }: Wanted,
+  { autoscalers, kinds, watches }: Pick<TurnDeps, 'autoscalers' | 'kinds' | 'watches'>,
+  met: readonly OtherFields[] | null,
+): Leave | null {
+  if (leave === undefined) return null
+  if (leave.scaled.length === 0) return leaveOf(leave, [])
+  const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
+  const others = met ?? (lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null)
+  return leaveOf(
+    leave,
+    autoscalers.of(key, others).map(({ part }) => part),
+  )
+}
