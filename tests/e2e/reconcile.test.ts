@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 function start(): ReconcileKit {
-  const kit = createReconcileKit({ cluster, clock: systemClock })
+  const kit = createReconcileKit({ cluster, clock: systemClock, place: 'this machine' })
   kits.push(kit)
   kit.start()
   return kit
