@@ -1,6 +1,5 @@
 // Carries out the steps of a plan, a bounded number at a time. It decides nothing: each step has its executor, each executor one request or two,
 // and what came of it is a value. One step's failure never stops another.
-
 import { deletionText } from '../../shared/kube/deletion.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'

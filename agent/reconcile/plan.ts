@@ -1,6 +1,5 @@
 // What is to be done now for some objects of one service. Pure: everything comes in by look-up, so that one healed object costs one object and
 // not four thousand. What has to wait gets no step: an event wakes the service when that may have changed, and nothing here polls.
-
 import { versionOf } from '../../shared/kube/object.ts'
 import { compareApply } from '../../shared/kube/order.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
@@ -29,6 +28,7 @@ export interface ApplyPlan {
 }
 
 const FINE: Verdict = { kind: 'fine' }
+
 /** RC7: objects that are as they should be have no step, and cost no request. */
 export function planApply(view: PlanView, keys: Iterable<string>): ApplyPlan {
   const problems = new Map<string, Problem | null>()
