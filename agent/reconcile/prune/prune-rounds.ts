@@ -103,10 +103,12 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
     model.refusal = null
     return shut.message
   }
-  const ownedCount = [...model.inventory.values()].filter(({ uid }) => uid !== null).length
+  // A hook that is left says nothing of what was meant by the rest.
+  const hooks = model.hooks.held()
+  const ownedCount = [...model.inventory].filter(([key, { uid }]) => uid !== null && !hooks.has(key)).length
   const refusal = guardPrune({
     prune: doomed,
-    desiredCount: count,
+    desiredCount: count - model.hooks.count(),
     ownedCount,
     digest,
     pruneConfirmed: row.pruneConfirmed === digest ? digest : (confirmedAtSite(model, deps) ?? undefined),
