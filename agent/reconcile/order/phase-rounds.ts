@@ -1,8 +1,7 @@
 // The order inside a revision: finds where it is, runs the hooks whose turn that is, lets the objects of its wave through, and looks again, until an event is needed. A
 // service without waves and hooks passes by. A removal order has its own hooks, before and after its prune.
 import { hasHealthDeadline } from '../../../shared/kube/health.ts'
-import type { ObjectRef } from '../../../shared/kube/object.ts'
-import { versionOf } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey, versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import { objectStatusSchema } from '../../../shared/model/status.ts'
@@ -109,12 +108,13 @@ function stateOf(
   return { outcome: run.outcome, message: problem === undefined ? run.message : describeProblem(problem).message, sinceMs: run.atMs }
 }
 
-/** One pass over the objects, whatever the number of waves. */
+type Untimed = Omit<Wait, 'sinceMs'>
+
+/** One pass over the objects, whatever the number of waves. Since when is looked up for those that speak, and not for all that wait. */
 function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState> {
-  const waves = new Map<number, WaveState>()
+  const waves = new Map<number, Record<keyof WaveState, Untimed | null>>()
   const view = planView(model, deps)
-  const nowMs = deps.clock.nowMs()
-  const add = (wave: number, wait: Wait | null) => {
+  const add = (wave: number, wait: Untimed | null) => {
     const state = waves.get(wave) ?? { unapplied: null, unhealthy: null, failed: null }
     waves.set(wave, state)
     if (wait === null) return
@@ -124,44 +124,44 @@ function waveStates(model: ServiceModel, deps: TurnDeps): Map<number, WaveState>
   }
   for (const { ref, problem, wave, hook } of model.unread.values()) {
     if (hook !== undefined) continue
-    add(wave, { ref, lacks: 'applied', sinceMs: nowMs, failed: null, detail: describeProblem(problem).message })
+    add(wave, { ref, lacks: 'applied', failed: null, detail: describeProblem(problem).message })
   }
   for (const wanted of model.wanted.values()) {
     if (wanted.onlyIfAbsent) continue
-    const unapplied = unappliedOf(model, deps, wanted)
+    const unapplied = unappliedOf(model, wanted)
     if (isKeptAsMade(wanted)) add(wanted.wave ?? 0, isTried(model, wanted) ? null : unapplied)
     else add(wanted.wave ?? 0, unapplied ?? unhealthyOf(model, deps, view, wanted))
   }
-  return waves
+  const timed = (wait: Untimed | null) => (wait === null ? null : { ...wait, sinceMs: sinceOf(model, deps, refKey(wait.ref)) })
+  const timedState = ({ unapplied, unhealthy, failed }: Record<keyof WaveState, Untimed | null>): WaveState => ({
+    unapplied: timed(unapplied),
+    unhealthy: timed(unhealthy),
+    failed: timed(failed),
+  })
+  return new Map([...waves].map(([wave, state]) => [wave, timedState(state)]))
 }
 
-const firstOf = (a: Wait | null, b: Wait): Wait => (a === null || compareApply(b.ref, a.ref) < 0 ? b : a)
+const firstOf = (a: Untimed | null, b: Untimed): Untimed => (a === null || compareApply(b.ref, a.ref) < 0 ? b : a)
 
 const BEFORE_A_TRY: readonly unknown[] = [undefined, 'gated', 'unknown', 'waiting']
 /** AO6: what came of it is nothing to wait for. */
 const isTried = ({ problems }: ServiceModel, { key }: Wanted): boolean => !BEFORE_A_TRY.includes(problems.get(key)?.kind)
 
 /** What has no problem and is not looked at any more is as it shall be. */
-function unappliedOf(model: ServiceModel, deps: TurnDeps, { key, ref, sent }: Wanted): Wait | null {
+function unappliedOf(model: ServiceModel, { key, ref, sent }: Wanted): Untimed | null {
   if (model.inventory.get(key)?.appliedDoc === sent) return null
   const problem = model.problems.get(key)
   if (problem === undefined && !model.dirty.has(key)) return null
   const said = problem === undefined || problem.kind === 'gated' ? '' : describeProblem(problem).message
   const failed = problem?.kind === 'failed' && problem.retryAtMs === null ? said : null
-  return { ref, lacks: 'applied', sinceMs: sinceOf(model, deps, key), failed, detail: failed === null ? said : '' }
+  return { ref, lacks: 'applied', failed, detail: failed === null ? said : '' }
 }
 
-function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted): Wait | null {
+function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted): Untimed | null {
   const { key, ref, apiVersion } = wanted
   const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
   const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
-  const wait = (failed: string | null, detail: string): Wait => ({
-    ref,
-    lacks: 'healthy',
-    sinceMs: sinceOf(model, deps, key),
-    failed,
-    detail,
-  })
+  const wait = (failed: string | null, detail: string): Untimed => ({ ref, lacks: 'healthy', failed, detail })
   if (live?.kind !== 'present') {
     // Left alone on purpose (an annotation), or not known at the moment.
     return live?.kind === 'absent' && (model.inventory.get(key)?.appliedDoc ?? null) === null ? null : wait(null, '')
