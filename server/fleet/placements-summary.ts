@@ -1,10 +1,8 @@
 // What many placements come to: the worst of their words, in the words of the first that is as bad, told with how many are. Made of the placements themselves where they
 // are at hand, of counts and one placement where there may be ten thousand. Pure.
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
-import { HEALTH_WORST, type HealthWord, type SyncWord } from '../../shared/model/status.ts'
+import { HEALTH_WORST, type HealthWord, SYNC_WORST } from '../../shared/model/status.ts'
 import type { PlacementView, State } from '../../shared/model/views.ts'
-
-const SYNC_WORST: readonly SyncWord[] = ['OutOfSync', 'Unknown', 'Synced']
 
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>

@@ -12,8 +12,14 @@ export const HEALTH_WORST = [
   'Suspended',
   'Healthy',
 ] as const satisfies readonly HealthWord[]
+export const SYNC_WORST = ['OutOfSync', 'Unknown', 'Synced'] as const satisfies readonly SyncWord[]
 export type SyncWord = (typeof SYNC_WORDS)[number]
 export type HealthWord = (typeof HEALTH_WORDS)[number]
+/** Nothing is waited for. */
+export const isWell = (health: HealthWord): boolean => health === 'Healthy' || health === 'Suspended'
+/** Of no words it is the best one. */
+export const worstOf = <Word extends string>(order: readonly Word[], words: readonly Word[]): Word =>
+  order.find((word) => words.includes(word)) ?? (order.at(-1) as Word)
 
 const sync = z.enum(SYNC_WORDS).catch('Unknown')
 const health = z.enum(HEALTH_WORDS).catch('Unknown')

@@ -4,7 +4,7 @@ import { hasHealthDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, refKey, versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
-import { objectStatusSchema } from '../../../shared/model/status.ts'
+import { isWell, objectStatusSchema } from '../../../shared/model/status.ts'
 import { isKeptAsMade } from '../apply/left-alone.ts'
 import { removalWait, revisionGate } from '../gates/revision-gate.ts'
 import type { PlanView } from '../plan-view.ts'
@@ -167,7 +167,7 @@ function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted
     return live?.kind === 'absent' && (model.inventory.get(key)?.appliedDoc ?? null) === null ? null : wait(null, '')
   }
   const { word, message, reason } = live.live.health
-  if (word === 'Healthy' || word === 'Suspended') return null
+  if (isWell(word)) return null
   const sinceMs = model.progressingSinceMs.get(key)
   const isLate = word === 'Progressing' && sinceMs !== undefined && hasDeadline(ref) && isHealthOverdue(model, deps, key, sinceMs)
   const said = message || reason

@@ -1,6 +1,7 @@
 // What a prune waits for, and what is said when it has waited for longer than the new objects may take.
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
+import { isWell } from '../../../shared/model/status.ts'
 import { isApart, isKeptAsMade } from '../apply/left-alone.ts'
 import { isInForce, othersIn } from '../fields/shaping.ts'
 import type { ServiceModel } from '../service-model.ts'
@@ -37,7 +38,7 @@ export function firstNotReady(model: ServiceModel, deps: TurnDeps, doomed: reado
     if (pruneWhen === 'applied') continue
     if (live.kind !== 'present') return { ref, until: 'healthy', why: 'not seen in the cluster' }
     const { word, reason, message } = live.live.health
-    if (!['Healthy', 'Suspended'].includes(word)) return { ref, until: 'healthy', why: message || reason }
+    if (!isWell(word)) return { ref, until: 'healthy', why: message || reason }
   }
   return null
 }

@@ -1,9 +1,8 @@
 // The events of a service that stops being well and is well again: one at each end, however long it lasts, whatever comes between and however often the agent starts.
-import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
-import { compareRefs } from '../../../shared/kube/order.ts'
-import type { EventStatus, ObjectStatus, ServiceStatus } from '../../../shared/model/status.ts'
+import { type EventStatus, isWell, type ServiceStatus } from '../../../shared/model/status.ts'
 import type { AgentState } from '../../state/agent-state.ts'
 import type { ServiceModel } from '../service-model.ts'
+import { firstSaid, type SaidObject } from './outcome.ts'
 
 const FACT = 'health/degraded'
 const MESSAGE_CHARS_MAX = 1_000
@@ -14,7 +13,7 @@ interface HealthChange {
   /** What was said of it last, also before this start; null: nothing. */
   previous: ServiceStatus | null
   now: ServiceStatus
-  objects: Iterable<{ ref: ObjectRef; status: ObjectStatus }>
+  objects: Iterable<SaidObject>
 }
 
 interface HealthTurn {
@@ -26,26 +25,16 @@ interface HealthTurn {
 export function healthTurn({ wasDegraded, previous, now, objects }: HealthChange): HealthTurn {
   if (now.health === 'Degraded') {
     if (wasDegraded || previous?.health === 'Degraded') return { isDegraded: true, event: null }
-    const message = worstText(objects) ?? (now.message || now.reason)
+    const message = firstSaid(degradedOf(objects))?.message ?? (now.message || now.reason)
     return { isDegraded: true, event: { type: 'Warning', reason: 'Degraded', message: message.slice(0, MESSAGE_CHARS_MAX) } }
   }
-  const isWell = now.health === 'Healthy' || now.health === 'Suspended'
-  if (!wasDegraded || !isWell) return { isDegraded: wasDegraded, event: null }
-  if (previous !== null && (previous.health === 'Healthy' || previous.health === 'Suspended')) return { isDegraded: false, event: null }
+  if (!wasDegraded || !isWell(now.health)) return { isDegraded: wasDegraded, event: null }
+  if (previous !== null && isWell(previous.health)) return { isDegraded: false, event: null }
   return { isDegraded: false, event: { type: 'Normal', reason: 'Healthy', message: 'it is well again: none of its objects is Degraded' } }
 }
 
-function worstText(objects: HealthChange['objects']): string | null {
-  let count = 0
-  let first: { ref: ObjectRef; status: ObjectStatus } | null = null
-  for (const object of objects) {
-    if (object.status.health !== 'Degraded') continue
-    count += 1
-    if (first === null || compareRefs(object.ref, first.ref) < 0) first = object
-  }
-  if (first === null) return null
-  const more = count === 1 ? '' : ` (and ${count - 1} more)`
-  return `${refText(first.ref)}: ${first.status.message || first.status.reason}${more}`
+function* degradedOf(objects: HealthChange['objects']): Generator<SaidObject> {
+  for (const object of objects) if (object.status.health === 'Degraded') yield object
 }
 
 /** Read once for a service. */

@@ -4,7 +4,16 @@ import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { compareRefs } from '../../../shared/kube/order.ts'
-import type { HealthWord, ObjectStatus, PruneRefusal, ServiceStatus, SyncWord } from '../../../shared/model/status.ts'
+import {
+  HEALTH_WORST,
+  type HealthWord,
+  type ObjectStatus,
+  type PruneRefusal,
+  type ServiceStatus,
+  SYNC_WORST,
+  type SyncWord,
+  worstOf,
+} from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import type { ServiceProgress, ServiceState } from '../../state/agent-state.ts'
@@ -173,16 +182,13 @@ export interface ServiceFacts {
   removal: { kind: 'none' } | { kind: 'running' } | { kind: 'done'; orderMs: number }
 }
 
-const HEALTH_ORDER: readonly HealthWord[] = ['Healthy', 'Suspended', 'Progressing', 'Unknown', 'Missing', 'Degraded']
-const SYNC_ORDER: readonly SyncWord[] = ['Synced', 'Unknown', 'OutOfSync']
-
 export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | null, nowMs: number): ServiceStatus {
   const counted = facts.objects.filter(({ desired }) => desired)
   const ofObjects = facts.objects.map(({ status }) => status.health)
   // HK3: a hook that failed may have left no object.
-  const health = worst(HEALTH_ORDER, facts.phase?.failed ? [...ofObjects, 'Degraded'] : ofObjects)
-  const objectsSync = worst(
-    SYNC_ORDER,
+  const health = worstOf<HealthWord>(HEALTH_WORST, facts.phase?.failed ? [...ofObjects, 'Degraded'] : ofObjects)
+  const objectsSync = worstOf<SyncWord>(
+    SYNC_WORST,
     facts.objects.map(({ status }) => status.sync),
   )
   const { reason, message, sync } = summary(facts, objectsSync, health)
@@ -249,15 +255,27 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
 const removingText = (why: string | undefined, wrong: ReturnType<typeof worstFirst>): string =>
   wrong === null || wrong.reason === GONE.reason ? (why ?? '') : wrong.message
 
-/** The first of the worst objects speaks, and says how many more there are. */
+/** The first of the worst objects speaks. */
 function worstFirst(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { reason: string; message: string } | null {
   const pool = facts.objects.filter(({ status }) => (sync === 'Synced' ? status.health === health : status.sync === sync))
-  const [first, ...others] = [...pool].sort((a, b) => compareRefs(a.ref, b.ref))
-  if (first === undefined || (sync === 'Synced' && health === 'Healthy')) return null
-  const more = others.length === 0 ? '' : ` (and ${others.length} more)`
-  return { reason: first.status.reason, message: `${refText(first.ref)}: ${first.status.message || first.status.reason}${more}` }
+  return sync === 'Synced' && health === 'Healthy' ? null : firstSaid(pool)
 }
 
-function worst<Word extends string>(order: readonly Word[], words: readonly Word[]): Word {
-  return order[Math.max(0, ...words.map((word) => order.indexOf(word)))] as Word
+export interface SaidObject {
+  ref: ObjectRef
+  status: ObjectStatus
+}
+
+/** What the first of these objects says, and how many there are besides; null: there is none. */
+export function firstSaid(objects: Iterable<SaidObject>): { reason: string; message: string } | null {
+  let count = 0
+  let first: SaidObject | null = null
+  for (const object of objects) {
+    count += 1
+    if (first === null || compareRefs(object.ref, first.ref) < 0) first = object
+  }
+  if (first === null) return null
+  const { ref, status } = first
+  const more = count === 1 ? '' : ` (and ${count - 1} more)`
+  return { reason: status.reason, message: `${refText(ref)}: ${status.message || status.reason}${more}` }
 }

@@ -3,7 +3,7 @@
 import { hasHealthDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
-import { type ObjectStatus, objectStatusSchema, type ServiceStatus, serviceStatusSchema } from '../../../shared/model/status.ts'
+import { isWell, type ObjectStatus, objectStatusSchema, type ServiceStatus, serviceStatusSchema } from '../../../shared/model/status.ts'
 import { leftAlone } from '../apply/left-alone.ts'
 import { leftText } from '../fields/left-text.ts'
 import { othersIn } from '../fields/shaping.ts'
@@ -156,7 +156,7 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   if (!isApplied) return
   // HK3: post-sync hooks are part of being healthy.
   const isPast = position === null || position.phase === 'done'
-  const isHealthy = isPast && desired.every((key) => ['Healthy', 'Suspended', undefined].includes(model.statuses.get(key)?.health))
+  const isHealthy = isPast && desired.every((key) => isWell(model.statuses.get(key)?.health ?? 'Healthy'))
   const applied = progress.applied?.digest === row.digest ? progress.applied : point
   // A revision that comes back was well in its former life, and is not yet in this one.
   const before = applied !== progress.applied && progress.healthy?.digest === row.digest ? null : progress.healthy
