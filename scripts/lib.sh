@@ -19,6 +19,18 @@ need() {
   command -v "$1" >/dev/null 2>&1 || die "$1 is missing. $2 Install it ($3) and run this again."
 }
 
+# help_of ARGUMENT...: `--help` or `-h` among them prints the comment at the head of the script and ends, before anything is built.
+help_of() {
+  for argument in "$@"; do
+    case $argument in
+      -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    esac
+  done
+}
+
 # The first 12 digits of the SHA-256 of some files' contents: the part of a cache key that follows a recipe.
 recipe_hash() {
   cat "$@" | sha256sum | cut -c1-12
