@@ -11,7 +11,7 @@ import type { Leave } from './fields/ignore.ts'
 import type { OtherFields } from './fields/other-fields.ts'
 import { isAllLeft, isInForce, othersIn, shapedDoc, takeFor } from './fields/shaping.ts'
 import { type PlanView, problem, type Verdict } from './plan-view.ts'
-import { isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import { isRefusedStill, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
 import type { ApplyReason, Step } from './step.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import { type LiveObject, type Owner, ownerText } from './watch/live-object.ts'
@@ -164,9 +164,7 @@ function applyVerdict(
 function refusedBefore(view: PlanView, wanted: Wanted): Problem | null {
   const { key, sent } = wanted
   const before = view.problems.get(key)
-  if (before?.kind !== 'failed' || before.sent !== sent) return null
-  const stands = before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs)
-  return stands ? refusedAgain(view, wanted, before, isOurs) : null
+  return isRefusedStill(before, view.nowMs) && before.sent === sent ? refusedAgain(view, wanted, before, isOurs) : null
 }
 
 const unseenIf = (listed: boolean, verdict: Verdict): Verdict =>

@@ -10,8 +10,7 @@ import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { REQUESTS_MAX, RequestGate } from './apply/request-gate.ts'
-import type { ClaimState } from './claim/claim-keeper.ts'
-import { keepClaim } from './claim/claim-keeper.ts'
+import { type ClaimState, keepClaim } from './claim/claim-keeper.ts'
 import { Autoscalers } from './fields/autoscalers.ts'
 import { Dependents } from './gates/dependents.ts'
 import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './gates/edge-orders.ts'
@@ -155,7 +154,7 @@ function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
   }
   if (order === undefined && model.reading.kind !== 'absent') return
   deps.state.forgetService(model.id)
-  deps.forgetHold(model.id)
+  deps.times.forget(model.id)
   model.progress = { applied: null, healthy: null }
 }
 
@@ -222,7 +221,6 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   })
   const turnDeps: TurnDeps = {
     times: new TimeGates(holds, deps.windowsOf ?? (() => NO_WINDOWS)),
-    forgetHold: (id) => holds.forget(id),
     replica,
     state,
     cluster,

@@ -1,6 +1,6 @@
 // Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
 // it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
-import { deletionText } from '../../shared/kube/deletion.ts'
+import { deletingText, deletionText } from '../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../shared/kube/foreign-owners.ts'
 import { type K8sObject, type ObjectRef, refKey, refText, versionOf } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
@@ -51,8 +51,7 @@ export class Recorder {
         this.#takeGone(result.step)
         break
       case 'deleting': {
-        const held = result.finalizers.length === 0 ? '' : `; held by the finalizers ${[...result.finalizers].sort().join(', ')}`
-        const message = `it is being deleted${held}`
+        const message = deletingText(result.finalizers)
         this.#deps.watches.markDeleting(result.step.resource, result.step.key, message)
         model.problems.set(result.step.key, { kind: 'waiting', on: result.step.key, message })
         model.touched.add(result.step.key)

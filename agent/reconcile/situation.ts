@@ -29,6 +29,10 @@ const LONGEST_WAIT_MS = 3_900_000
 /** RC17: a time that is further off than anybody waits was written before the clock was set back: it has come. */
 export const isStillToCome = (atMs: number, nowMs: number): boolean => nowMs < atMs && atMs - nowMs <= LONGEST_WAIT_MS
 
+/** RC8: it failed, and its next attempt is not due. */
+export const isRefusedStill = (problem: Problem | undefined, nowMs: number): problem is Extract<Problem, { kind: 'failed' }> =>
+  problem?.kind === 'failed' && (problem.retryAtMs === null || isStillToCome(problem.retryAtMs, nowMs))
+
 export const retryAtOf = (problem: Problem): number | null => {
   switch (problem.kind) {
     case 'unserved':

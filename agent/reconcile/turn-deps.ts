@@ -31,7 +31,6 @@ export interface StatusUpdate {
 export interface TurnDeps {
   /** Holds and windows. */
   times: TimeGates
-  forgetHold(id: ServiceId): void
   replica: Replica
   state: AgentState
   cluster: Cluster

@@ -8,8 +8,7 @@ import { type Order, orderOf } from '../../shared/kube/waves.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../shared/model/resources.ts'
 import { type LeaveFacts, leaveFacts } from './fields/ignore.ts'
-import type { HookSpec } from './order/hook-spec.ts'
-import { specOf } from './order/hook-spec.ts'
+import { type HookSpec, specOf } from './order/hook-spec.ts'
 import type { KindLookup } from './watch/served-kinds.ts'
 
 export interface Wanted {

@@ -7,8 +7,7 @@ import type { K8sObject, ManagedFieldsEntry } from '../../../shared/kube/object.
 import { BEFORE_FIRST_APPLY, isNode, type Split, splitCommon } from './common-fields.ts'
 import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
-import type { FieldsNode } from './owned-fields.ts'
-import { hasKeyFields, isOwnEntry } from './owned-fields.ts'
+import { type FieldsNode, hasKeyFields, isOwnEntry } from './owned-fields.ts'
 
 /** Each writes the whole manifest whenever it writes: what one of them holds was in some manifest. Also on an object that is ours already. */
 const WHOLE_MANIFEST: ReadonlySet<string> = new Set([

@@ -3,8 +3,7 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import type { K8sObject } from '../../../shared/kube/object.ts'
-import type { Leave } from './ignore.ts'
-import { EACH } from './ignore.ts'
+import { EACH, type Leave } from './ignore.ts'
 import { type OtherFields, treesOf } from './other-fields.ts'
 import { childNode, childOf, type FieldsNode, hasKeyFields, isLeaf, ownEntry, ownedHash, under } from './owned-fields.ts'
 

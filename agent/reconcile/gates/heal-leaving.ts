@@ -1,5 +1,6 @@
 // While a revision waits as a whole, the one before is in force: what the new one drops is still the service's, and is put back to what was applied.
 
+import { noteContests } from '../fields/contest.ts'
 import { planApply } from '../plan.ts'
 import { absorb, carryOut } from '../rounds.ts'
 import type { ServiceModel } from '../service-model.ts'
@@ -24,7 +25,7 @@ export async function healLeaving(
   if (wanted.size === 0) return [...leaving]
   const plan = planApply({ ...planView(model, deps), wanted }, wanted.keys())
   absorb(model, deps, plan.problems)
-  for (const [key, contest] of plan.contests) model.contests.set(key, contest)
+  noteContests(model.contests, plan.contests, deps.clock.nowMs())
   await carryOut(model, deps, plan.steps)
   return leaving.filter((key) => !wanted.has(key))
 }

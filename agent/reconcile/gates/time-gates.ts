@@ -1,5 +1,5 @@
 // Holds and windows as gates of a service: what they shut now, and when that ends by itself.
-import type { ServiceId } from '../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type Closed, closed, type Gate } from './gates.ts'
 import { type ActiveHold, type Holds, heldGate } from './hold.ts'
 import { type ChangeWindow, judgeWindows, type WindowVerdict } from './windows.ts'
@@ -37,8 +37,10 @@ export class TimeGates {
     return this.#holds.of(id, nowMs)
   }
 
-  forget({ project, service }: ServiceId): void {
-    this.#verdicts.delete(`${project}/${service}`)
+  /** The service is gone, its facts with it. */
+  forget(id: ServiceId): void {
+    this.#holds.forget(id)
+    this.#verdicts.delete(serviceKey(id))
   }
 
   /** Null: open. Hold before window: a person's word comes first. */
@@ -67,7 +69,7 @@ export class TimeGates {
   #verdict(id: ServiceId, nowMs: number): WindowVerdict | null {
     const { windows } = this.#windowsOf(id)
     if (windows.length === 0) return null
-    const key = `${id.project}/${id.service}`
+    const key = serviceKey(id)
     const known = this.#verdicts.get(key)
     if (known !== undefined && known.windows === windows && isFresh(known, nowMs)) return known.verdict
     const verdict = judgeWindows(windows, nowMs)

@@ -13,7 +13,7 @@ import { Recorder } from '../record.ts'
 import { RETRY_BACKOFF } from '../revision.ts'
 import { isInterrupted } from '../rounds.ts'
 import type { ServiceModel } from '../service-model.ts'
-import { isStillToCome, type Problem } from '../situation.ts'
+import { isRefusedStill, isStillToCome } from '../situation.ts'
 import type { Step, StepResult } from '../step.ts'
 import { isHealthOverdue, serviceCluster, type TurnDeps } from '../turn-deps.ts'
 import { planView } from '../turn-view.ts'
@@ -157,8 +157,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
     const { owner } = contact
     if (contact.deleting !== null) return owned(work, at, `an object of that name that is going (${contact.deleting})`)
     // Made by us a moment ago, or lost its label: its event or its next look tells.
-    const ours = owner.kind === 'service' && owner.clusterId === deps.clusterId && serviceKey(owner) === model.key
-    if (!ours && !mayTake(view, ref, owner)) return owned(work, at, ownerText(owner) ?? 'somebody else')
+    if (!isOurs(view, { owner }) && !mayTake(view, ref, owner)) return owned(work, at, ownerText(owner) ?? 'somebody else')
   }
   model.contacts.delete(key)
   const doc = runDocument(spec, runId, deps.clusterId, model.id)
@@ -285,15 +284,12 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     if (live.kind !== 'present' || live.live.uid !== run.uid || live.live.deleting !== null || live.live.keep !== null) continue
     const resource = resourceOf(view, spec, run.ref)
     if (resource === null || !isOver(phase) || !goesAfter(spec, run.outcome) || !isOurs(view, live.live)) continue
-    if (isWaiting(model.problems.get(objectKey), deps.clock.nowMs())) continue
+    if (isRefusedStill(model.problems.get(objectKey), deps.clock.nowMs())) continue
     steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid })
   }
   save(work)
   if (!isTimeShut(work)) await carryOut(work, steps, true)
 }
-
-const isWaiting = (problem: Problem | undefined, nowMs: number): boolean =>
-  problem?.kind === 'failed' && (problem.retryAtMs === null || isStillToCome(problem.retryAtMs, nowMs))
 
 /** The API server said that it is gone. */
 function forgetObject({ model, deps }: HookWork, key: string): void {

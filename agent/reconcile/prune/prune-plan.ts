@@ -7,7 +7,7 @@ import { waveOfDocument } from '../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { isOurs, note } from '../plan.ts'
 import { type PlanView, problem, type Verdict } from '../plan-view.ts'
-import { isStillToCome, type Problem } from '../situation.ts'
+import { isRefusedStill, type Problem } from '../situation.ts'
 import type { Step } from '../step.ts'
 import type { LiveObject } from '../watch/live-object.ts'
 
@@ -134,7 +134,7 @@ function judgeLeaving(
   if (live.pruneAllowed === true) allowed.add(refKey(ref))
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
   const before = view.problems.get(key)
-  if (before?.kind === 'failed' && (before.retryAtMs === null || isStillToCome(before.retryAtMs, view.nowMs))) return problem(before)
+  if (isRefusedStill(before, view.nowMs)) return problem(before)
   const applied = appliedByUs ? marksOf(appliedDoc) : null
   const kept = key === namespaceGoes ? isKeptByOthers(live.keep) || hasOtherMark(live, applied, ref) : isKept(live, applied, ref, removal)
   if (orphan || kept) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }

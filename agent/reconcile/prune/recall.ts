@@ -5,6 +5,7 @@ import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../shared/k
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import { listOnce } from '../../cluster/list-once.ts'
+import { isOurs } from '../plan.ts'
 import { RETRY_BACKOFF } from '../revision.ts'
 import type { ServiceModel } from '../service-model.ts'
 import type { TurnDeps } from '../turn-deps.ts'
@@ -56,12 +57,12 @@ async function findMarked(model: ServiceModel, deps: TurnDeps, found: Found[]): 
   const { project, service } = model.id
   const labelSelector = `${SERVICE_LABEL}=${serviceLabel(project, service)}`
   const open = kinds.all().filter(({ verbs }) => ['list', 'watch', 'patch', 'delete'].every((verb) => verbs.includes(verb)))
+  const own = { id: model.id, clusterId: deps.clusterId }
   let failed: ApiFailure | null = null
   const take = (object: K8sObject, isThere: boolean) => {
-    const owner = ownerOf(object)
-    const isOurs = owner.kind === 'service' && owner.clusterId === deps.clusterId && owner.project === project && owner.service === service
     // Also what is being deleted: its finalizers may need what would go with it, and nothing is called removed that is there.
-    if (isThere && isOurs) found.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '' })
+    if (isThere && isOurs(own, { owner: ownerOf(object) }))
+      found.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '' })
   }
   const worker = async () => {
     for (let resource = open.pop(); resource !== undefined && failed === null && !deps.isHalted(); resource = open.pop()) {

@@ -1,7 +1,6 @@
 // Writes Kubernetes Events on users' objects, beside everything else: with a budget of its own, one request at a time, nothing kept that could not be written. No part of reconciling waits
 // for it or depends on it.
-import type { K8sObject } from '../../../shared/kube/object.ts'
-import { refKey } from '../../../shared/kube/object.ts'
+import { type K8sObject, refKey } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
