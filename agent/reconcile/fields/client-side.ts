@@ -75,10 +75,20 @@ export function toTake(others: readonly OtherFields[] | null, { moment, leave, w
   return [...new Set(found.map(({ manager }) => manager))].sort()
 }
 
+const NOTHING_TAKEN: Split = { taken: null, left: null }
+
 /** TK2. Null: there is nothing to take. The paths that a rule leaves to others stay theirs. */
 export function takenManagedFields(live: K8sObject, { moment, leave, wanted }: Take): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []
   const object: unknown = JSON.parse(wanted)
+  return withTaken(live, (entry, own) => (isTaken(entry, moment, leave) ? splitTaken(entry, own, paths, object) : null))
+}
+
+/** The managedFields in which ours has what `splitOf` takes of the others. Null: nothing is taken. An entry of which it says null stays as it is. */
+export function withTaken(
+  live: K8sObject,
+  splitOf: (entry: ManagedFieldsEntry, own: FieldsNode | undefined) => Split | null,
+): ManagedFieldsEntry[] | null {
   const entries = live.metadata.managedFields ?? []
   const own = entries.find(isOwnEntry)
   let fields = own?.fieldsV1 ?? {}
@@ -86,8 +96,7 @@ export function takenManagedFields(live: K8sObject, { moment, leave, wanted }: T
   const stay: ManagedFieldsEntry[] = []
   for (const entry of entries) {
     if (entry === own) continue
-    const mayTake = entry.fieldsV1 !== undefined && isTaken(entry, moment, leave)
-    const { taken, left } = mayTake ? splitTaken(entry, own?.fieldsV1, paths, object) : { taken: null, left: entry.fieldsV1 ?? null }
+    const { taken, left } = (entry.fieldsV1 === undefined ? null : splitOf(entry, own?.fieldsV1)) ?? NOTHING_TAKEN
     if (taken === null) {
       stay.push(entry)
       continue
