@@ -320,7 +320,8 @@ class RunningAgent implements Agent {
   }
 
   report(): AgentReport {
-    const enforcement = enforcementOf(this.#claim, this.#unreachable, this.#sync.replica() !== null)
+    const hold = new Holds(this.#state).ofCluster(this.#deps.clock.nowMs())
+    const enforcement = enforcementOf(this.#claim, this.#unreachable, this.#sync.replica() !== null, hold)
     return agentReport({
       running: true,
       version: this.#options.version,
@@ -361,7 +362,12 @@ class RunningAgent implements Agent {
 }
 
 /** In words that a person at the site understands without a manual: what is, and what to do about it. */
-export function enforcementOf(claim: ClaimState, unreachable: string | null, joined: boolean): AgentReport['enforcement'] {
+export function enforcementOf(
+  claim: ClaimState,
+  unreachable: string | null,
+  joined: boolean,
+  hold: ActiveHold | null,
+): AgentReport['enforcement'] {
   if (!joined) return { state: 'waiting', message: 'it has not joined a server yet, so it does not know what this cluster shall be' }
   if (claim.kind === 'superseded') {
     const message = `agent ${claim.by.agent} enforces this cluster; stop that one and start this one again to take over, or stop this one`
@@ -372,5 +378,5 @@ export function enforcementOf(claim: ClaimState, unreachable: string | null, joi
     return { state: 'waiting', message }
   }
   if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'it asks for the claim of this cluster' }
-  return { state: 'enforcing', message: '' }
+  return { state: 'enforcing', message: hold === null ? '' : `only what is deleted is put back; ${holdText(hold)}` }
 }

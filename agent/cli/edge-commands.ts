@@ -63,7 +63,7 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .action((name: string | undefined, flags: Flags) => order({ kind: 'unhold', service: scopeOf(name, flags), by: flags.by }, flags, io))
   program
     .command('confirm')
-    .description('Shows what a service would delete and waits for a yes; with --digest, says yes to exactly that.')
+    .description('Shows which deletions of a service wait for a yes; with --digest, says yes to exactly those.')
     .argument('<PROJECT/SERVICE>')
     .option('--digest <DIGEST>', 'of the list that was shown')
     .addOption(byOption())
@@ -108,7 +108,7 @@ async function showList(service: string, { data }: Flags, { out }: EdgeIo): Prom
   }
   const more = refusal.count > refusal.names.length ? `  and ${refusal.count - refusal.names.length} more\n` : ''
   out(
-    `${service} would delete ${refusal.count} of ${refusal.ownedCount} objects: ${refusal.why}\n${refusal.names.map((name) => `  ${name}\n`).join('')}${more}` +
+    `${service} waits with these deletions: ${refusal.why}\n${refusal.names.map((name) => `  ${name}\n`).join('')}${more}` +
       `To delete them: skerry-agent confirm ${service} --digest ${refusal.digest}\n`,
   )
 }

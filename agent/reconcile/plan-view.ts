@@ -1,4 +1,5 @@
 // What a plan is made from, and what it says of one object.
+import { versionOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { SyncOptions } from '../../shared/model/resources.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
@@ -40,6 +41,15 @@ export interface PlanView {
   /** Another service of this cluster that owns the object, or null. */
   takenBy(key: string): ServiceId | null
   nowMs: number
+}
+
+/** Unknown: also where its kind is not served in that version. */
+export function viewIn(
+  view: Pick<PlanView, 'find' | 'view'>,
+  { key, ref, apiVersion }: Pick<Wanted, 'key' | 'ref' | 'apiVersion'>,
+): LiveView {
+  const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
+  return lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
 }
 
 export type Verdict =

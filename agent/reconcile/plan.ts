@@ -10,8 +10,8 @@ import { type Contest, judgeContest, NO_CONTEST } from './fields/contest.ts'
 import type { Leave } from './fields/ignore.ts'
 import type { OtherFields } from './fields/other-fields.ts'
 import { isAllLeft, isInForce, othersIn, shapedDoc, takeFor } from './fields/shaping.ts'
-import { type PlanView, problem, type Verdict } from './plan-view.ts'
-import { isRefusedStill, isStillToCome, namespaceKey, ownNamespaceKey, type Problem } from './situation.ts'
+import { type PlanView, problem, type Verdict, viewIn } from './plan-view.ts'
+import { isRefusedStill, isStillToCome, ownNamespaceKey, type Problem } from './situation.ts'
 import type { ApplyReason, Step } from './step.ts'
 import { unservedText, type Wanted } from './wanted.ts'
 import { type LiveObject, type Owner, ownerText } from './watch/live-object.ts'
@@ -220,11 +220,10 @@ export function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
   const key = ownNamespaceKey(ref)
   const namespace = view.wanted.get(key)
   if (namespace === undefined) return null
-  const lookup = view.find('', 'v1', 'Namespace')
-  const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+  const live = viewIn(view, namespace)
   if (live.kind === 'present' && live.live.deleting === null && live.live.health.word === 'Healthy') return null
   if (namespace.onlyIfAbsent && (view.takenBy(key) !== null || view.contacts.get(key)?.kind === 'present')) return null
-  return { kind: 'waiting', on: namespaceKey(ref.namespace), message: namespaceText(ref.namespace, live) }
+  return { kind: 'waiting', on: key, message: namespaceText(ref.namespace, live) }
 }
 
 const namespaceText = (name: string, live: LiveView): string =>

@@ -2,7 +2,7 @@
 // it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
 import { deletingText, deletionText } from '../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../shared/kube/foreign-owners.ts'
-import { type K8sObject, type ObjectRef, refKey, refText, versionOf } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
@@ -16,7 +16,7 @@ import type { ServiceModel } from './service-model.ts'
 import { namespaceKey, type Problem } from './situation.ts'
 import type { Step, StepOf, StepResult } from './step.ts'
 import { describeProblem } from './tell/outcome.ts'
-import type { TurnDeps } from './turn-deps.ts'
+import { liveIn, type TurnDeps } from './turn-deps.ts'
 
 const BATCH_MAX = 200
 
@@ -101,12 +101,11 @@ export class Recorder {
 
   /** IV3: it was to be taken over and never was: the service whose mark is still on it has it again. */
   #noteMark(key: string): void {
-    const { kinds, watches, clusterId, modelOf } = this.#deps
+    const { clusterId, modelOf } = this.#deps
     const entry = this.#model.inventory.get(key)
     if (entry === undefined) return
-    const lookup = kinds.find(entry.ref.group, versionOf(entry.apiVersion), entry.ref.kind)
-    const view = lookup.kind === 'served' ? watches.view(lookup.resource, key) : null
-    if (view?.kind !== 'present' || view.live.owner.kind !== 'service' || view.live.owner.clusterId !== clusterId) return
+    const view = liveIn(this.#deps, { key, ref: entry.ref, apiVersion: entry.apiVersion })
+    if (view.kind !== 'present' || view.live.owner.kind !== 'service' || view.live.owner.clusterId !== clusterId) return
     const marked = modelOf(serviceKey(view.live.owner))
     if (marked === null || marked === this.#model) return
     const { ref, apiVersion } = entry
@@ -221,7 +220,12 @@ export class Recorder {
       if (wanted.options !== undefined && (terminal || model.recreates.has(key))) model.dirty.add(key)
     }
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
-      this.#emit('Warning', 'Failed', `${refText(ref)}: ${describeProblem(problem).message}`, key)
+      // Who asked for Force need not be told of it.
+      const again = failure.kind === 'immutable' && wanted?.sent === sent && (wanted?.options?.recreate ?? 'never') !== 'never'
+      const said = again
+        ? `${failure.message}; its sync-options have it made again where nothing forbids that`
+        : describeProblem(problem).message
+      this.#emit('Warning', 'Failed', `${refText(ref)}: ${said}`, key)
     }
     if (step.kind === 'apply' && step.why === 'drift') this.drift(key, 'failed')
     // The service's own namespace went unseen, because it is not ours: look again, and make it if it is gone.

@@ -1,4 +1,5 @@
 // What a turn of one service works with. Shared by all services: ports, what is known of the cluster, and the one index of who owns what.
+import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { durationMs } from '../../shared/model/resources.ts'
 import type { EventStatus, ObjectStatus, StatusKind } from '../../shared/model/status.ts'
@@ -14,12 +15,13 @@ import type { Autoscalers } from './fields/autoscalers.ts'
 import type { Dependents } from './gates/dependents.ts'
 import type { Closed } from './gates/gates.ts'
 import type { TimeGates } from './gates/time-gates.ts'
+import { viewIn } from './plan-view.ts'
 import type { Taker } from './prune/handover.ts'
 import type { ServiceModel } from './service-model.ts'
 import type { FirstContacts } from './watch/first-contacts.ts'
 import type { LiveObject } from './watch/live-object.ts'
 import type { ServedKinds } from './watch/served-kinds.ts'
-import type { Watches } from './watch/watches.ts'
+import type { LiveView, Watches } from './watch/watches.ts'
 
 export interface StatusUpdate {
   kind: StatusKind
@@ -105,6 +107,12 @@ export function isHealthOverdue(model: ServiceModel, { clock, signal, wake }: Tu
   const deadlineMs = durationMs(model.sync().healthDeadline)
   return model.deadlines.isOver(key, { sinceMs, deadlineMs, clock, signal, wake: () => wake(model.key) })
 }
+
+/** As the watches have it. */
+export const liveIn = (
+  { kinds, watches }: Pick<TurnDeps, 'kinds' | 'watches'>,
+  object: { key: string; ref: ObjectRef; apiVersion: string },
+): LiveView => viewIn({ find: kinds.find.bind(kinds), view: watches.view.bind(watches) }, object)
 
 /** IM1: the cluster as the service may change it. */
 export function serviceCluster(model: ServiceModel, { cluster, kinds }: TurnDeps): Cluster {

@@ -1,5 +1,4 @@
 // What a service's turn looks like to its plan: the model, the live picture, and the gates that are shut.
-import { versionOf } from '../../shared/kube/object.ts'
 import type { ApiResource } from '../cluster/cluster.ts'
 import { type Leave, leaveOf } from './fields/ignore.ts'
 import type { OtherFields } from './fields/other-fields.ts'
@@ -9,7 +8,7 @@ import { changeGate } from './gates/revision-gate.ts'
 import { orderGate } from './order/phases.ts'
 import type { PlanView } from './plan-view.ts'
 import type { ServiceModel } from './service-model.ts'
-import { accountTrouble, type TurnDeps } from './turn-deps.ts'
+import { accountTrouble, liveIn, type TurnDeps } from './turn-deps.ts'
 import type { Wanted } from './wanted.ts'
 import type { LiveView } from './watch/watches.ts'
 
@@ -58,14 +57,14 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
 
 /** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */
 function leaveNow(
-  { key, ref, apiVersion, leave }: Wanted,
+  wanted: Wanted,
   { autoscalers, kinds, watches }: Pick<TurnDeps, 'autoscalers' | 'kinds' | 'watches'>,
   met: readonly OtherFields[] | null,
 ): Leave | null {
+  const { key, leave } = wanted
   if (leave === undefined) return null
   if (leave.scaled.length === 0) return leaveOf(leave, [])
-  const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
-  const others = met ?? (lookup.kind === 'served' ? othersIn(watches.view(lookup.resource, key)) : null)
+  const others = met ?? othersIn(liveIn({ kinds, watches }, wanted))
   return leaveOf(
     leave,
     autoscalers.of(key, others).map(({ part }) => part),

@@ -49,12 +49,10 @@ async function hooks(site: ReconcileSite): Promise<number[]> {
     await site.commit({ 'hooked/all.yaml': hooked(n) })
     const mark = site.cluster.auditMark()
     let completeMs = 0
-    let stop = () => {}
-    const watching = site.kube.watch('/apis/batch/v1/jobs', ({ object }) => {
+    const stop = await site.kube.watch('/apis/batch/v1/jobs', ({ object }) => {
       const { status, metadata } = object as unknown as { metadata: { name: string }; status?: { conditions?: Array<{ type: string }> } }
       if (metadata.name === 'migrate' && status?.conditions?.some(({ type }) => type === 'Complete')) completeMs = Date.now()
     })
-    stop = await watching
     await site.fleet.webhook('apps')
     const applied = () => site.writes(mark).find(({ requestURI, verb }) => verb === 'patch' && requestURI.includes('/configmaps/after'))
     await until(`hook ${n}`, async () => applied() !== undefined, 60_000, 50)

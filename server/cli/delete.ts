@@ -1,7 +1,7 @@
 // delete: shows exactly what goes, asks, and tells what follows.
 
+import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
-import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   clusterViewSchema,
   type DeleteAnswer,

@@ -1,7 +1,7 @@
 // describe: one thing with everything around it, in the order in which a person on call needs it.
 
+import { dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { selectorText } from '../../shared/model/labels.ts'
-import { dependenciesViewSchema } from '../../shared/model/sync.ts'
 import {
   type ClusterView,
   type ConfirmationView,
@@ -24,13 +24,11 @@ import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, w
 import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
-import { optionFacts } from './service-facts.ts'
+import { type Fact, optionFacts } from './service-facts.ts'
 import { eventColumns, objectColumns, placementColumns } from './tables.ts'
 
 const EVENTS_SHOWN = 10
 const OBJECTS_SHOWN = 20
-
-type Fact = [name: string, value: string | number | null | undefined]
 
 export async function describe(
   context: Context,

@@ -1,10 +1,21 @@
 // What describe says of a service's options: those that are not as by default, rules, and the services that it waits for.
 
+import type { DependenciesView, DependencyView } from '../../shared/model/dependency-views.ts'
 import { type IgnoreRule, type ServiceSpec, syncOptionsSchema } from '../../shared/model/resources.ts'
-import type { DependenciesView, DependencyView } from '../../shared/model/sync.ts'
-import { labelsText } from './columns.ts'
+import { countText, labelsText } from './columns.ts'
 
-type Fact = [name: string, value: string | number | null | undefined]
+/** What is empty is left out. */
+export type Fact = [name: string, value: string | number | null | undefined]
+
+/** Of options that are absent by default. */
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  mode: 'auto',
+  waitForHealth: true,
+  driftAdditions: 'ignore',
+  deleteNamespace: false,
+  enforceNamespace: false,
+  waitForAddress: false,
+}
 
 /** `maxPrunePercent=20 mode=manual`, in the order of their names; null: all are as by default. */
 export function syncOptionsText(sync: ServiceSpec['sync']): string | null {
@@ -24,16 +35,6 @@ function optionText(value: unknown): string {
   return members.every(([, member]) => typeof member === 'string') ? labelsText(Object.fromEntries(members)) : JSON.stringify(value)
 }
 
-/** Of options that are absent by default. */
-const DEFAULTS: Readonly<Record<string, unknown>> = {
-  mode: 'auto',
-  waitForHealth: true,
-  driftAdditions: 'ignore',
-  deleteNamespace: false,
-  enforceNamespace: false,
-  waitForAddress: false,
-}
-
 const ruleText = ({ group, kind, namespace, name, jsonPointers = [], managers = [] }: IgnoreRule): string => {
   const what = [namespace, name].filter((part) => part !== undefined).join('/')
   return `${kind}${group ? `.${group}` : ''}${what === '' ? '' : ` ${what}`}: ${[...jsonPointers, ...managers.map((manager) => `all of ${manager}`)].join(', ')}`
@@ -45,7 +46,7 @@ function dependencyText({ project, service, exists, ready, unready, absent }: De
   const total = ready + unready.count + absent.count
   const some = ({ count, names }: DependencyView['absent']) => `${names.slice(0, 5).join(', ')}${count > 5 ? ` and ${count - 5} more` : ''}`
   return [
-    `${name}: ready in ${ready} of ${total} ${total === 1 ? 'cluster' : 'clusters'}`,
+    `${name}: ready in ${ready} of ${countText(total, 'cluster')}`,
     ...(unready.count === 0 ? [] : [`not yet in ${some(unready)}`]),
     ...(absent.count === 0 ? [] : [`not placed in ${some(absent)}`]),
   ].join('; ')

@@ -97,7 +97,8 @@ const columns: Column<Line>[] = [
 
 const nothingText = ({ service, project, mode, clusters }: SyncPlanView): string => {
   if (mode === 'auto') return `nothing waits: sync.mode of ${service} is auto, its revisions go out by themselves\n`
-  if (clusters.length === 0) return `nothing waits: ${service} of project ${project} is in none of these clusters\n`
+  if (clusters.length === 0)
+    return `nothing waits: ${service} of project ${project} is in none of these clusters; \`skerry describe service ${service} -p ${project}\` shows where it is\n`
   return `nothing waits: all that ${service} shall be in ${countText(clusters.length, 'cluster')} was allowed\n`
 }
 
@@ -108,7 +109,7 @@ function planText(plan: SyncPlanView, colours: boolean): string {
   if (waiting.length === 0) return nothingText(plan)
   const changeOf = ({ change }: SyncCluster) => (change === null ? null : (plan.changes[change] ?? null))
   const lines = waiting.map((cluster): Line => ({ ...cluster, delta: changeOf(cluster) }))
-  const head = `Service ${plan.service} of project ${plan.project}: ${waiting.length} of ${countText(plan.clusters.length, 'cluster')} wait for a sync.\n`
+  const head = `Service ${plan.service} of project ${plan.project}: ${waiting.length} of ${countText(plan.clusters.length, 'cluster')} ${plan.clusters.length === 1 ? 'waits' : 'wait'} for a sync.\n`
   const blocks = plan.changes.map((change, index) => {
     const names = waiting.filter((cluster) => cluster.change === index).map(({ cluster }) => cluster)
     return names.length === 0 ? '' : changeText(change, names, plan.prunes)

@@ -26,7 +26,7 @@ export interface PlanInput {
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
   /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
-  handover?(held: ServiceRow, row: DesiredService, deed: 'revision' | 'removal'): Handover[]
+  handover?(row: DesiredService, deed: 'revision' | 'removal'): Handover[]
   nowMs: number
 }
 
@@ -79,7 +79,7 @@ export function planService(input: PlanInput): ServicePlan {
     const orderedDoc = removalDocs(input, verdict)
     const handing = sharedBy((handover: readonly Handover[]) => sharedBy((doc: ServiceRow) => withHandover(doc, handover)))
     for (const holder of leaving) {
-      const handover = input.handover?.(holder.doc, holder.row, 'removal') ?? NOTHING_HANDED_OVER
+      const handover = input.handover?.(holder.row, 'removal') ?? NOTHING_HANDED_OVER
       plan.publishes.push(removalOrder(holder, handing(handover)(orderedDoc(holder.doc))))
     }
   }
@@ -297,9 +297,9 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string
   const textOf = sharedBy((handover: readonly Handover[]) => canonicalJson(handover))
   const byHandover = sharedBy((text: string) => {
     const handover = JSON.parse(text) as Handover[]
-    return sharedBy((said: string) => sharedBy(make({ prune: said.includes('prune'), sync: said.includes('sync') }, handover)))
+    return sharedBy((prune: boolean) => sharedBy((sync: boolean) => sharedBy(make({ prune, sync }, handover))))
   })
-  return (held, { prune, sync }, handover) => byHandover(textOf(handover))(`${prune ? 'prune' : ''} ${sync ? 'sync' : ''}`)(held)
+  return (held, { prune, sync }, handover) => byHandover(textOf(handover))(prune)(sync)(held)
 }
 
 const NOTHING_HANDED_OVER: readonly Handover[] = []
@@ -319,14 +319,10 @@ function place(
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
   const isSame = held !== null && held.removal === undefined && held.digest === render.digest
-  const handover = isSame
-    ? (held.handover ?? NOTHING_HANDED_OVER)
-    : row === undefined || held === null
-      ? NOTHING_HANDED_OVER
-      : (input.handover?.(held, row, 'revision') ?? NOTHING_HANDED_OVER)
-  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) }, handover)
+  const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
+  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) }, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy) return
-  const what = held === null ? 'placed' : held.removal === undefined && held.digest === render.digest ? 'settled' : 'updated'
+  const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
   plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })
 }

@@ -1,8 +1,7 @@
 // A sync by hand: reads what the plan is made of, and writes a yes down. The yes goes the way of every other one: a confirmation that the service pass takes up, so that
 // it survives a crash and meets the newest render.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { SyncAnswer, SyncChange, SyncPlanView, SyncRequest } from '../../shared/model/sync.ts'

@@ -1,5 +1,6 @@
 // Circles of `dependsOn` in what one request writes, looked at as if all of it were written: the store looks again at each write.
 import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
+import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { DependencyCycle } from '../store/records.ts'
@@ -11,7 +12,7 @@ export const cycleProblem = ({ cycle, entry }: DependencyCycle): Problem => ({
   message: `these services would wait for each other: ${cycleText(cycle)}; take one of these dependencies out`,
 })
 
-const keyOfService = (resource: Applicable): string => `${projectOf(resource)}/${resource.metadata.name}`
+const keyOfService = (resource: Applicable): string => serviceKey({ project: projectOf(resource), service: resource.metadata.name })
 
 /** By index of the resource; of each circle one. */
 export async function dependencyProblems(
@@ -43,8 +44,8 @@ async function readGraph(store: Pick<Store, 'getResource'>, resources: readonly 
   const open = [...graph.values()].flat()
   for (let key = open.pop(); key !== undefined; key = open.pop()) {
     if (graph.has(key)) continue
-    const [project = '', name = ''] = key.split('/')
-    const held = await store.getResource({ kind: 'Service', project, name })
+    const { project, service } = parseServiceKey(key)
+    const held = await store.getResource({ kind: 'Service', project, name: service })
     const dependencies = held === null ? [] : dependencyKeys(project, serviceSpecSchema.parse(JSON.parse(held.spec)).dependsOn)
     graph.set(key, dependencies)
     open.push(...dependencies)

@@ -16,8 +16,8 @@ export interface HandoverDeps {
   renderer: Pick<ServiceRenderer, 'rendersNaming'>
 }
 
-/** For a cluster, by the row that it holds: what its next revision, or its removal, hands over. */
-export type HandoverOf = (held: ServiceRow, row: DesiredService, deed: 'revision' | 'removal') => Handover[]
+/** By the row of a cluster: what its next revision, or its removal, hands over. */
+export type HandoverOf = (row: DesiredService, deed: 'revision' | 'removal') => Handover[]
 
 const NOTHING: HandoverOf = () => []
 const NO_NAMES: ReadonlySet<string> = new Set()
@@ -80,7 +80,7 @@ export async function findHandovers(
   }
   // One answer for all clusters that hold the same, as do the gainers there.
   const answers = new Map<ReadonlySet<string>, Map<string, Handover[]>>()
-  return (_, row, deed) => {
+  return (row, deed) => {
     const names = held.get(row)
     if (names === undefined) return []
     const known = answers.get(names) ?? new Map<string, Handover[]>()

@@ -1,22 +1,24 @@
 // Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one together, the second sees the first.
 import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { type Dependency, dependencySchema } from '../../shared/model/resources.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { dependencySchema } from '../../shared/model/resources.ts'
 import type { DependencyCycle, ResourceKey } from './records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb } from './store-db.ts'
 
 const dependsOnSchema = z.object({ dependsOn: z.array(dependencySchema).default([]) })
-const dependsOnOf = (spec: string): Dependency[] => dependsOnSchema.safeParse(JSON.parse(spec)).data?.dependsOn ?? []
+/** In the order of the spec. */
+const keysOf = (project: string, spec: string): string[] =>
+  (dependsOnSchema.safeParse(JSON.parse(spec)).data?.dependsOn ?? []).map((dependency) => dependencyKey(project, dependency))
 
 /** Services that are asked for at once. */
 const KEYS_A_TIME = 200
 
 /** Null: none. Reads what the service reaches and no other. What does not exist (yet) depends on nothing. */
 export async function findDependencyCycle(trx: ReadDb, { project, name }: ResourceKey, spec: string): Promise<DependencyCycle | null> {
-  const own = `${project}/${name}`
-  const entries = dependsOnOf(spec).map((dependency) => dependencyKey(project, dependency))
+  const own = serviceKey({ project, service: name })
+  const entries = keysOf(project, spec)
   if (entries.length === 0) return null
   const known = new Map<string, readonly string[]>([[own, entries]])
   let open = entries.filter((key) => !known.has(key))
@@ -32,21 +34,17 @@ export async function findDependencyCycle(trx: ReadDb, { project, name }: Resour
 /** Of each key; those that do not exist have none. */
 async function readDependencies(trx: ReadDb, keys: readonly string[]): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>(keys.map((key) => [key, []]))
-  const names = keys.map((key) => key.slice(key.indexOf('/') + 1))
+  const ids = keys.map(parseServiceKey)
   const rows = await trx
     .selectFrom('resources')
     .select(['project', 'name', 'spec'])
     .where('kind', '=', 'Service')
-    .where('project', 'in', [...new Set(keys.map((key) => key.slice(0, key.indexOf('/'))))])
-    .where('name', 'in', [...new Set(names)])
+    .where('project', 'in', [...new Set(ids.map(({ project }) => project))])
+    .where('name', 'in', [...new Set(ids.map(({ service }) => service))])
     .execute()
   for (const { project, name, spec } of rows) {
-    const key = `${project}/${name}`
-    if (found.has(key))
-      found.set(
-        key,
-        dependsOnOf(spec).map((dependency) => dependencyKey(project, dependency)),
-      )
+    const key = serviceKey({ project, service: name })
+    if (found.has(key)) found.set(key, keysOf(project, spec))
   }
   return found
 }
@@ -62,7 +60,7 @@ export async function readDependents(store: Pick<Store, 'listResources'>, id: Se
     const page = await store.listResources('Service', { limit: PAGE_ROWS, ...(after === undefined ? {} : { after }) })
     for (const { project, name, spec } of page.items) {
       if (!spec.includes('"dependsOn"')) continue // most name none: parsing all of them would be the whole cost
-      if (dependsOnOf(spec).some((dependency) => dependencyKey(project, dependency) === own)) found.push({ project, service: name })
+      if (keysOf(project, spec).includes(own)) found.push({ project, service: name })
     }
     after = page.next ?? undefined
   } while (after !== undefined)

@@ -1,6 +1,8 @@
 // What annotations of a manifest say about how that one object is applied: our own words, and those of the tools that people come from. Read from the
 // desired manifest, never from the live object, so that only Git decides.
+import { editDistance } from '../runtime/edit-distance.ts'
 import { compareText } from './order.ts'
+import { ARGO_OPTIONS, PLURAL_OPTIONS, wordsIn } from './sync-options.ts'
 
 export interface ApplyOptions {
   /** What others wrote into the object is taken over before the apply, so that all that Git does not name goes. */
@@ -30,8 +32,8 @@ const SYNC_OPTIONS: Readonly<Record<string, Change>> = { 'replace=true': { repla
 /** Words of others as they mean them there. All their other words (Validate, ServerSideApply, SkipDryRunOnMissingResource, …) ask for what is so anyway, or are
  *  read where they belong (keep-marks.ts). In lower case: their tools do not agree on it. */
 const FOREIGN: ReadonlyArray<readonly [key: string, words: Readonly<Record<string, Change>>]> = [
-  ['argocd.argoproj.io/sync-options', SYNC_OPTIONS],
-  ['deployment.plural.sh/sync-options', SYNC_OPTIONS],
+  [ARGO_OPTIONS, SYNC_OPTIONS],
+  [PLURAL_OPTIONS, SYNC_OPTIONS],
   ['kustomize.toolkit.fluxcd.io/force', { enabled: { recreate: 'foreign' }, true: { recreate: 'foreign' } }],
   ['kustomize.toolkit.fluxcd.io/ssa', { ifnotpresent: { touch: 'ifAbsent' }, ignore: { touch: 'never' } }],
   ['kustomize.toolkit.fluxcd.io/reconcile', { disabled: { touch: 'never' } }],
@@ -51,21 +53,15 @@ function shared({ replace, recreate, touch }: ApplyOptions): ApplyOptions {
   return options
 }
 
-const wordsOf = (value: string): string[] =>
-  value
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '')
-
 /** AO1, AO2: our word wins over a foreign one; of several, the one that does less. */
 export function readApplyOptions(annotations: Readonly<Record<string, string>> | undefined): ApplyOptionsRead {
   if (annotations === undefined) return { kind: 'options', options: APPLY_PLAINLY }
   let options = APPLY_PLAINLY
   for (const [key, meanings] of FOREIGN) {
     const value = annotations[key]
-    if (value !== undefined) for (const word of wordsOf(value)) options = joined(options, meanings[word.toLowerCase()])
+    if (value !== undefined) for (const word of wordsIn(value)) options = joined(options, meanings[word.toLowerCase()])
   }
-  for (const word of wordsOf(annotations[APPLY_ANNOTATION] ?? '')) {
+  for (const word of wordsIn(annotations[APPLY_ANNOTATION] ?? '')) {
     if (!Object.hasOwn(OUR_WORDS, word)) {
       const names = Object.keys(OUR_WORDS)
       const message = `the annotation ${APPLY_ANNOTATION} has no option ${JSON.stringify(word.slice(0, 60))}; did you mean ${nearest(word, names)}? It knows ${names.join(', ')}`
@@ -92,19 +88,7 @@ function nearest(word: string, names: readonly string[]): string {
   // Another tool's spelling (`Replace=true`) is nearest to the name in it.
   const plain = word.toLowerCase().replace(/=.*$/, '').slice(0, 60)
   const [first] = names
-    .map((name) => ({ name, steps: distance(plain, name.toLowerCase()) }))
+    .map((name) => ({ name, steps: editDistance(plain, name.toLowerCase()) }))
     .sort((a, b) => a.steps - b.steps || compareText(a.name, b.name))
   return first?.name ?? ''
-}
-
-/** Letters to change, add or take out. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1]
-    for (const [j, other] of [...b].entries())
-      next.push(Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)))
-    row = next
-  }
-  return row.at(-1) ?? 0
 }

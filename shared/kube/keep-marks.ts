@@ -1,13 +1,11 @@
 // Annotations by which an object says whether it may be deleted when its manifest goes: those of the tools that people come from, and ours.
-import { parseSyncOptions } from './sync-options.ts'
+import { ARGO_OPTIONS, PLURAL_OPTIONS, parseSyncOptions } from './sync-options.ts'
 
 type Annotations = Readonly<Record<string, string>>
 
 /** `removal`: only when the whole service goes. */
 type Deed = 'prune' | 'removal'
 
-const ARGO_OPTIONS = 'argocd.argoproj.io/sync-options'
-const PLURAL_OPTIONS = 'deployment.plural.sh/sync-options'
 /** Ours: `disabled` keeps an object; `allowed` lets a Namespace, CRD or claim be pruned without a person's yes. */
 export const PRUNE_ANNOTATION = 'skerry.dev/prune'
 

@@ -1,4 +1,5 @@
-// Every label and annotation that Skerry writes on, or honours on, users' objects. Keys are promises: never rename one.
+// The marks by which Skerry knows its own objects. Annotations that it reads in users' objects stand with what they mean (keep-marks.ts, waves.ts, apply-options.ts,
+// ignore-marks.ts). Keys are promises: never rename one.
 
 import { createHash } from 'node:crypto'
 import type { ObjectRef } from './object.ts'

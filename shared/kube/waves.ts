@@ -1,5 +1,6 @@
 // In which phase and wave of a revision an object goes, as its own annotations and those of Argo CD, Plural and Helm say it. Of several tools' annotations the
 // first one counts, in the order of the lists below. Keys are promises: never rename one.
+import { wordsIn } from './sync-options.ts'
 
 /** `sync` is where ordinary objects are. A hook is run in its phases, once in each. */
 export const PHASES = ['pre-sync', 'sync', 'post-sync', 'sync-fail', 'pre-delete', 'post-delete'] as const
@@ -127,12 +128,6 @@ const first = <T>(
   annotations: Readonly<Record<string, string>>,
   keys: ReadonlyArray<readonly [string, T]>,
 ): readonly [string, T] | undefined => keys.find(([key]) => annotations[key] !== undefined)
-
-const wordsIn = (text: string): string[] =>
-  text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '')
 
 function meaningsOf(
   annotations: Readonly<Record<string, string>>,

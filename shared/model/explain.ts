@@ -1,6 +1,7 @@
 // zod's findings in the words of whoever wrote the input: path, what was expected, the nearest right name. Never the value itself: it may be a secret.
 import { z } from 'zod'
 import type { Problem } from '../protocol/error.ts'
+import { editDistance } from '../runtime/edit-distance.ts'
 import { READ_ONLY_METADATA } from './views.ts'
 
 export interface LocatedProblem extends Problem {
@@ -119,19 +120,6 @@ export function nearest(name: string, known: readonly string[]): string | null {
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
   }
   return best
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const swap = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      row.push(Math.min(swap, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
-    }
-    previous = row
-  }
-  return previous[b.length] ?? 0
 }
 
 /** Without what only the server writes, so that `get -o yaml` can be edited and applied. */

@@ -9,7 +9,7 @@ const count = z.number().int().nonnegative()
 export const SYNC_NAMES_MAX = 200
 
 /** Sorted; `count` is the whole number when there are more than are named. */
-const namesSchema = z.object({ count, names: z.array(z.string()) })
+export const namesSchema = z.object({ count, names: z.array(z.string()) })
 export type SyncNames = z.infer<typeof namesSchema>
 
 /** What would change where a cluster goes from one revision to another; clusters share them. */
@@ -58,23 +58,3 @@ export type SyncRequest = z.infer<typeof syncRequestSchema>
 /** `clusters`: whose rows say now that this may be applied; `already`: how many did before. */
 export const syncAnswerSchema = z.object({ digest: z.string(), commit: z.string(), clusters: z.array(z.string()), already: count })
 export type SyncAnswer = z.infer<typeof syncAnswerSchema>
-
-/** A service that another one depends on, in the clusters of that one. */
-export const dependencyViewSchema = z.object({
-  project: z.string(),
-  service: z.string(),
-  /** False: there is no such service (yet). */
-  exists: z.boolean(),
-  /** In how many of those clusters it is Healthy at what it shall be there. */
-  ready: count,
-  unready: namesSchema,
-  /** It is not placed there, or leaves. */
-  absent: namesSchema,
-})
-export type DependencyView = z.infer<typeof dependencyViewSchema>
-
-export const dependenciesViewSchema = z.object({
-  dependsOn: z.array(dependencyViewSchema),
-  neededBy: z.array(z.object({ project: z.string(), service: z.string() })),
-})
-export type DependenciesView = z.infer<typeof dependenciesViewSchema>

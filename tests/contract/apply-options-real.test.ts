@@ -1,35 +1,27 @@
 // What annotations and sync options change about applying, on a real API server with its controllers: Replace, Force, ServiceAccounts, namespaces, huge objects.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import type { Cluster } from '../../agent/cluster/cluster.ts'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { crd, deadApiService } from '../support/contract-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { type RealCluster, startRealCluster } from '../support/real-cluster.ts'
 import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
 
 const AGENT = 'skerry-agent/options'
 const OPTIONS = 'skerry.dev/sync-options'
 let server: KubeCluster
-let cluster: Cluster & { close(): void }
+let real: RealCluster
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'options' })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: AGENT }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  cluster = createRestCluster(credentials, deps)
+  real = await startRealCluster({ name: 'options', controllers: true, userAgent: AGENT })
+  server = real.server
 }, CLUSTER_START_TIMEOUT_MS)
-afterAll(async () => {
-  cluster.close()
-  await server.stop()
-}, CLUSTER_START_TIMEOUT_MS)
+afterAll(() => real?.stop(), CLUSTER_START_TIMEOUT_MS)
 
 let kit: ReconcileKit
 let spaces = 0
 const start = (): string => {
-  kit = createReconcileKit({ cluster, clock: systemClock })
+  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock })
   kit.start()
   spaces += 1
   return `space-${spaces}`
@@ -41,10 +33,10 @@ const annotated = (object: K8sObject, annotations: Record<string, string>): K8sO
   metadata: { ...object.metadata, annotations },
 })
 const live = async (ref: ObjectRef): Promise<K8sObject | null> => {
-  const { resources } = await cluster.discover()
+  const { resources } = await real.cluster.discover()
   const resource = resources.find(({ group, kind }) => group === ref.group && kind === ref.kind)
   if (resource === undefined) return null
-  const found = await cluster.get(resource, ref)
+  const found = await real.cluster.get(resource, ref)
   return found.kind === 'found' ? found.object : null
 }
 const synced = (digest: string) =>
@@ -192,21 +184,8 @@ describe('RC20 a namespace that cannot go', () => {
     const ref = { group: '', kind: 'Namespace', namespace: '', name: space }
     await synced(kit.desire([inside], { namespace: space }))
     const uid = (await live(ref))?.metadata.uid
-    const dead = {
-      apiVersion: 'apiregistration.k8s.io/v1',
-      kind: 'APIService',
-      metadata: { name: 'v1.dead.example' },
-      spec: {
-        group: 'dead.example',
-        version: 'v1',
-        groupPriorityMinimum: 100,
-        versionPriority: 1,
-        insecureSkipTLSVerify: true,
-        service: { name: 'none', namespace: 'default' },
-      },
-    }
-    await server.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(dead) })
-    await until('the group is stale', async () => (await cluster.discover()).staleGroups.includes('dead.example'), 30_000)
+    await server.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(deadApiService('dead.example')) })
+    await until('the group is stale', async () => (await real.cluster.discover()).staleGroups.includes('dead.example'), 30_000)
     await server.kubectl(['delete', 'namespace', space, '--wait=false'])
     const words = () => [kit.object(refKey(ref))?.message, said(inside)?.message].map((message) => message ?? '')
     await until(
@@ -222,37 +201,16 @@ describe('RC20 a namespace that cannot go', () => {
 })
 
 describe('RC21 huge objects', () => {
-  const crd = (bytes: number, note = 'a'): K8sObject => ({
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: 'boats.huge.example' },
-    spec: {
-      group: 'huge.example',
-      scope: 'Namespaced',
-      names: { plural: 'boats', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              description: note,
-              properties: Object.fromEntries(
-                Array.from({ length: Math.ceil(bytes / 1_000) }, (_, i) => [`field${i}`, { type: 'string', description: 'x'.repeat(950) }]),
-              ),
-            },
-          },
-        },
-      ],
-    },
-  })
+  const hugeCrd = (bytes: number, note = 'a'): K8sObject => {
+    const field = (_: unknown, i: number) => [`field${i}`, { type: 'string', description: 'x'.repeat(950) }] as const
+    const properties = Object.fromEntries(Array.from({ length: Math.ceil(bytes / 1_000) }, field))
+    return crd('huge.example', { schema: { openAPIV3Schema: { type: 'object', description: note, properties } } })
+  }
 
   test('a CRD of 700 KB and a ConfigMap of nearly 1 MiB are applied, watched and healed', async () => {
     const space = start()
     const large = configMap('large', { blob: 'x'.repeat(1_000_000), v: '1' }, space)
-    await synced(kit.desire([large, crd(700_000)], { namespace: space }))
+    await synced(kit.desire([large, hugeCrd(700_000)], { namespace: space }))
     await server.kubectl(['-n', space, 'patch', 'configmap', 'large', '--type=merge', '-p', '{"data":{"v":"theirs"}}'])
     await until('the ConfigMap is healed', async () => member(await live(refOf(large)), ['data', 'v']) === '1')
     await until('it is said', () => kit.drift(refKey(refOf(large)))?.paths[0] === '.data.v')
@@ -264,8 +222,8 @@ describe('RC21 huge objects', () => {
       '-p',
       '{"spec":{"names":{"shortNames":["bo"],"singular":"ship"}}}',
     ])
-    await until('the CRD is healed', async () => member(await live(refOf(crd(0))), ['spec', 'names', 'singular']) === 'boat', 30_000)
-    await synced(kit.desire([large, crd(700_000, 'b')], { namespace: space }))
+    await until('the CRD is healed', async () => member(await live(refOf(hugeCrd(0))), ['spec', 'names', 'singular']) === 'boat', 30_000)
+    await synced(kit.desire([large, hugeCrd(700_000, 'b')], { namespace: space }))
   }, 120_000)
 
   test.each([
@@ -276,7 +234,7 @@ describe('RC21 huge objects', () => {
     'KA1 a CRD %s is refused for good, and says so',
     async (_, bytes) => {
       start()
-      const object = { ...crd(bytes), metadata: { name: 'boats.huge.example' } }
+      const object = hugeCrd(bytes)
       kit.desire([object])
       await until('it is refused', () => said(object)?.reason === 'Invalid')
       expect(said(object)?.message).toMatch(/too large|larger than max|limit is/)

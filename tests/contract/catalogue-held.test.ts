@@ -1,33 +1,26 @@
 // Failure catalogue: what shall be pruned holds what the new objects need: a port of the node, a volume that one pod may use. With a scheduler and nodes, because it is
 // the scheduler that waits.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { CLUSTER_START_TIMEOUT_MS, type KubeCluster } from '../support/kube-cluster.ts'
+import { type RealCluster, startRealCluster } from '../support/real-cluster.ts'
 import { createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
 
 let server: KubeCluster
 let kit: ReconcileKit
-let cluster: ReturnType<typeof createRestCluster>
+let real: RealCluster
 let n = 0
 let id: ServiceId = { project: 'held', service: 's' }
 
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'held', nodes: 1 })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: 'skerry-agent/held' }
-  cluster = createRestCluster(await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, env: {} }, deps), deps)
+  real = await startRealCluster({ name: 'held', controllers: true, nodes: 1, userAgent: 'skerry-agent/held' })
+  server = real.server
 }, CLUSTER_START_TIMEOUT_MS)
-afterAll(async () => {
-  cluster?.close()
-  await server?.stop()
-}, CLUSTER_START_TIMEOUT_MS)
+afterAll(() => real?.stop(), CLUSTER_START_TIMEOUT_MS)
 afterEach(() => kit.stop())
 
 async function begin(): Promise<string> {
@@ -35,7 +28,7 @@ async function begin(): Promise<string> {
   const ns = `held-${n}`
   id = { project: 'held', service: ns }
   await server.kubectl(['create', 'namespace', ns])
-  kit = createReconcileKit({ cluster, clock: systemClock, agentId: `agent-${n}`, incarnation: n })
+  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock, agentId: `agent-${n}`, incarnation: n })
   kit.start()
   return ns
 }

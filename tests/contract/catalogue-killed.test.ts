@@ -1,14 +1,11 @@
 // Failure catalogue: the agent is killed in the middle of its work, on a real API server. The fake goes through every place (tests/sim/killed-agent.test.ts); here a sample.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
 import { type KilledWorld, tellStory } from '../support/killed-story.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
 import { MortalAgent } from '../support/mortal-agent.ts'
+import { connect } from '../support/real-cluster.ts'
 import { until } from '../support/watch-probe.ts'
 
 /** Every so many places one run; coprime to the steps of an object, so that all kinds of places are met. */
@@ -22,8 +19,7 @@ beforeAll(async () => {
 afterAll(() => server.stop(), CLUSTER_START_TIMEOUT_MS)
 
 async function live(namespace: string, dieAt: ReadonlySet<number>): Promise<{ places: string[]; lives: number }> {
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: `skerry-agent/${namespace}` }
-  const cluster = createRestCluster(await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, env: {} }, deps), deps)
+  const cluster = await connect(server, `skerry-agent/${namespace}`)
   const agent = new MortalAgent({ cluster, clock: systemClock, dieAt })
   await server.kubectl(['create', 'namespace', namespace])
   let lives = 1

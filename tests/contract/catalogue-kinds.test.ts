@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
+import { crd, deadApiService } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { configMap, configMapKey } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
@@ -13,27 +14,6 @@ beforeAll(async () => {
 }, CLUSTER_START_TIMEOUT_MS)
 afterAll(() => site.stop(), CLUSTER_START_TIMEOUT_MS)
 
-const crd = (group: string) =>
-  ({
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `boats.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural: 'boats', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } } },
-          },
-        },
-      ],
-    },
-  }) as unknown as K8sObject
 const boat = (group: string, name: string, metadata: Record<string, unknown> = {}): K8sObject => ({
   apiVersion: `${group}/v1`,
   kind: 'Boat',
@@ -98,20 +78,7 @@ test('RC5 RC16 OR1 our own CRD is deleted by somebody: it and its objects are ma
 }, 120_000)
 
 test('KA11 RC5 RC23 an APIService without a backend: its kind is unknown and said; deletions of namespaces hang and are not ours to give up', async () => {
-  const dead = {
-    apiVersion: 'apiregistration.k8s.io/v1',
-    kind: 'APIService',
-    metadata: { name: 'v1.dead.example' },
-    spec: {
-      group: 'dead.example',
-      version: 'v1',
-      groupPriorityMinimum: 100,
-      versionPriority: 100,
-      insecureSkipTLSVerify: true,
-      service: { name: 'nobody', namespace: 'default' },
-    },
-  }
-  await site.apply(dead)
+  await site.apply(deadApiService('dead.example'))
   await site.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'dying' } })
   await until('a stale group', async () => (await site.server.kubectl(['get', 'apiservice', 'v1.dead.example'])).includes('False'))
   const agent = await site.agent('stale')

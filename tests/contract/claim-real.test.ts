@@ -1,12 +1,9 @@
 // Two agents on one cluster, on a real API server: the one that came later enforces, the earlier one stops writing at once.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { CLAIM_NAME } from '../../agent/reconcile/claim/claim.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { connect } from '../support/real-cluster.ts'
 import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
 
@@ -26,9 +23,7 @@ afterAll(async () => {
 
 /** Told apart in the API server's log by its user agent, and in the objects by its value. */
 async function agent(name: string, incarnation: number): Promise<ReconcileKit> {
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: name }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  const cluster = createRestCluster(credentials, deps)
+  const cluster = await connect(server, name)
   const kit = createReconcileKit({ cluster, clock: systemClock, agentId: name, incarnation, place: name })
   ends.push(async () => {
     await kit.stop()

@@ -1,36 +1,24 @@
 // What is left to others and what is taken from them, on a real API server with its controllers: no write that nobody needs, no fight, and what Git removes goes.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
-import { createReconcileKit, type ReconcileKit, type RowOptions } from '../support/reconcile-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { type RealCluster, startRealAgent } from '../support/real-cluster.ts'
+import type { ReconcileKit, RowOptions } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
 
 const AGENT = 'fields-agent'
 /** What a first revision of one object writes. */
 const NAMESPACE_AND_OBJECT = 2
+let real: RealCluster
 let server: KubeCluster
 let kit: ReconcileKit
-let close = () => {}
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'fields', kwok: false })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: AGENT }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  const cluster = createRestCluster(credentials, deps)
-  kit = createReconcileKit({ cluster, clock: systemClock })
-  kit.start()
-  close = () => cluster.close()
+  const started = await startRealAgent({ name: 'fields', controllers: true, kwok: false, userAgent: AGENT })
+  ;[real, server, kit] = [started, started.server, started.kit]
 }, CLUSTER_START_TIMEOUT_MS)
-afterAll(async () => {
-  await kit?.stop()
-  close()
-  await server?.stop()
-})
+afterAll(() => real?.stop())
 
 let count = 0
 let ns = ''

@@ -1,36 +1,22 @@
 // Health, explanations and Kubernetes Events on a real API server with its controllers, scheduler and nodes.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import type { PodLogs } from '../../agent/cluster/pod-logs.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { HealthRule } from '../../shared/model/resources.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
-import { createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { crd } from '../support/contract-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster } from '../support/kube-cluster.ts'
+import { REST_DEPS, type RealCluster, startRealAgent } from '../support/real-cluster.ts'
+import type { ReconcileKit } from '../support/reconcile-kit.ts'
 
 const AGENT = 'health-agent'
-const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: AGENT }
+let real: RealCluster
 let server: KubeCluster
 let kit: ReconcileKit
-let logs: PodLogs
-let close = () => {}
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'health' })
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  const cluster = createRestCluster(credentials, deps)
-  logs = cluster
-  kit = createReconcileKit({ cluster, clock: systemClock, told: { kubeEvents: 'problems' } })
-  kit.start()
-  close = () => cluster.close()
+  const started = await startRealAgent({ name: 'health', controllers: true, userAgent: AGENT }, { told: { kubeEvents: 'problems' } })
+  ;[real, server, kit] = [started, started.server, started.kit]
 }, CLUSTER_START_TIMEOUT_MS)
-afterAll(async () => {
-  await kit?.stop()
-  close()
-  await server?.stop()
-})
+afterAll(() => real?.stop())
 
 const serviceOf = (service: string) => ({ project: 'web', service })
 const requests = (since: number, verbs?: readonly string[]) =>
@@ -149,25 +135,10 @@ test('KE2 a refusal by the API server is an Event of the object that it refused'
   )
 }, 60_000)
 
-const BOATS = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'boats.harbour.example' },
-  spec: {
-    group: 'harbour.example',
-    scope: 'Namespaced',
-    names: { plural: 'boats', singular: 'boat', kind: 'Boat', listKind: 'BoatList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-} as unknown as K8sObject
+const BOATS = crd('harbour.example', {
+  subresources: { status: {} },
+  schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+})
 
 test('HE6 HE9 a service’s rule tells the health of custom resources; another rule looks at each of them once', async () => {
   const id = serviceOf('harbour')
@@ -208,7 +179,7 @@ test('HE8 KE1 idle asks nothing and writes nothing, with a workload that stays D
 test('HE8 a log that cannot be had is a failure with the API server’s reason', async () => {
   const pod = { group: '', kind: 'Pod', namespace: 'default', name: 'nobody' }
   const options = { container: 'app', previous: false, lines: 5 }
-  expect(await logs.logTail(pod, options)).toMatchObject({ kind: 'failed', failure: { kind: 'not_found' } })
+  expect(await real.cluster.logTail(pod, options)).toMatchObject({ kind: 'failed', failure: { kind: 'not_found' } })
 })
 
 test('HE8 a log is read by its last lines, as text', async () => {
@@ -222,7 +193,7 @@ test('HE8 a log is read by its last lines, as text', async () => {
     },
   })
   const read = async () => ({ tls: { insecure: false }, authorization: null })
-  const client = createRestCluster({ source: 'test', server: `http://127.0.0.1:${listener.port}`, read }, deps)
+  const client = createRestCluster({ source: 'test', server: `http://127.0.0.1:${listener.port}`, read }, REST_DEPS)
   const pod = { group: '', kind: 'Pod', namespace: 'shop', name: 'web-0' }
   expect(await client.logTail(pod, { container: 'app', previous: true, lines: 5 })).toEqual({
     kind: 'log',

@@ -1,33 +1,20 @@
 // Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and what does not go.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
-import { createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster } from '../support/kube-cluster.ts'
+import { type RealCluster, startRealAgent } from '../support/real-cluster.ts'
+import type { ReconcileKit } from '../support/reconcile-kit.ts'
 
 const TEST_MS = 90_000
+let real: RealCluster
 let server: KubeCluster
 let kit: ReconcileKit
-let close = () => {}
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'prune', nodes: 1 })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: 'prune-agent' }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  const cluster = createRestCluster(credentials, deps)
-  kit = createReconcileKit({ cluster, clock: systemClock })
-  kit.start()
-  close = () => cluster.close()
+  const started = await startRealAgent({ name: 'prune', controllers: true, nodes: 1, userAgent: 'prune-agent' })
+  ;[real, server, kit] = [started, started.server, started.kit]
 }, CLUSTER_START_TIMEOUT_MS)
-afterAll(async () => {
-  await kit?.stop()
-  close()
-  await server?.stop()
-}, CLUSTER_START_TIMEOUT_MS)
+afterAll(() => real?.stop(), CLUSTER_START_TIMEOUT_MS)
 
 let count = 0
 let ns = ''

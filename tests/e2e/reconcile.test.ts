@@ -1,54 +1,21 @@
 // The reconciler on a real API server with real controllers: what Kubernetes does to objects, and what is healed, left alone, pruned.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
-import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
-import { configMap, configMaps, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { agentsOn, type RealCluster, settled, startRealCluster } from '../support/real-cluster.ts'
+import { configMap, configMaps } from '../support/reconcile-kit.ts'
 
 const USER_AGENT = 'skerry-agent/test'
+let real: RealCluster
 let server: KubeCluster
-let cluster: ReturnType<typeof createRestCluster>
-const kits: ReconcileKit[] = []
-
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'reconcile' })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  cluster = createRestCluster(credentials, deps)
+  real = await startRealCluster({ name: 'reconcile', controllers: true, userAgent: USER_AGENT })
+  server = real.server
 }, CLUSTER_START_TIMEOUT_MS)
-afterEach(async () => {
-  for (const kit of kits.splice(0)) {
-    kit.remove('prune')
-    await eventually('all removed', async () => kit.service()?.removed === true, 60_000)
-    await kit.stop()
-  }
-}, 90_000)
-afterAll(async () => {
-  cluster?.close()
-  await server?.stop()
-})
-
-function start(): ReconcileKit {
-  const kit = createReconcileKit({ cluster, clock: systemClock, place: 'this machine' })
-  kits.push(kit)
-  kit.start()
-  return kit
-}
-const settled = (kit: ReconcileKit, digest: string, timeoutMs = 60_000) =>
-  eventually(
-    'synced and healthy',
-    async () => {
-      const status = kit.service()
-      if (status?.sync === 'Synced' && status.health === 'Healthy' && status.healthy?.digest === digest) return true
-      throw new Error(JSON.stringify(status))
-    },
-    timeoutMs,
-  )
+const { start, removeAll } = agentsOn(() => real.cluster, { place: 'this machine' })
+afterEach(removeAll, 90_000)
+afterAll(() => real?.stop())
 
 const labels = { app: 'web' }
 const template = {

@@ -1,57 +1,23 @@
 // Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready or do not, TTLs that delete.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
 import { annotated, hooked, POLICY, waved } from '../support/hook-fixtures.ts'
-import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
-import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
+import { agentsOn, type RealCluster, serviceIs, settled, startRealCluster } from '../support/real-cluster.ts'
+import { configMap, type ReconcileKit } from '../support/reconcile-kit.ts'
 
 const USER_AGENT = 'skerry-agent/test'
 const NAMESPACE = 'ordered'
+let real: RealCluster
 let server: KubeCluster
-let cluster: ReturnType<typeof createRestCluster>
-const kits: ReconcileKit[] = []
-
 beforeAll(async () => {
-  server = await startKubeCluster({ name: 'waves' })
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  cluster = createRestCluster(credentials, deps)
+  real = await startRealCluster({ name: 'waves', controllers: true, userAgent: USER_AGENT })
+  server = real.server
 }, CLUSTER_START_TIMEOUT_MS)
-afterEach(async () => {
-  for (const kit of kits.splice(0)) {
-    if (kit.service()?.removed !== true) kit.remove('prune')
-    await eventually('all removed', async () => kit.service()?.removed === true, 60_000)
-    await kit.stop()
-  }
-}, 90_000)
-afterAll(async () => {
-  cluster?.close()
-  await server?.stop()
-})
+const { start, removeAll } = agentsOn(() => real.cluster)
+afterEach(removeAll, 90_000)
+afterAll(() => real?.stop())
 
-function start(): ReconcileKit {
-  const kit = createReconcileKit({ cluster, clock: systemClock })
-  kits.push(kit)
-  kit.start()
-  return kit
-}
-const until = (kit: ReconcileKit, what: string, check: (status: NonNullable<ReturnType<ReconcileKit['service']>>) => boolean) =>
-  eventually(
-    what,
-    async () => {
-      const status = kit.service()
-      if (status !== null && check(status)) return true
-      throw new Error(JSON.stringify(status))
-    },
-    60_000,
-  )
-const settled = (kit: ReconcileKit, digest: string) =>
-  until(kit, 'synced and healthy', ({ sync, health, healthy }) => sync === 'Synced' && health === 'Healthy' && healthy?.digest === digest)
 const desire = (kit: ReconcileKit, objects: readonly K8sObject[], sync = {}) => kit.desire(objects, { namespace: NAMESPACE, sync })
 
 const pod = { restartPolicy: 'Never', terminationGracePeriodSeconds: 0, containers: [{ name: 'a', image: 'a:1' }] }
@@ -120,7 +86,7 @@ test('HK4 a failing pre-sync Job keeps the old documents in force and runs sync-
   await settled(kit, desire(kit, [settings('a')]))
   const rescue = hooked(job('rescue'), 'sync-fail')
   desire(kit, [hooked(failingJob('migrate'), 'pre-sync'), rescue, settings('a', { v: '2' })])
-  await until(kit, 'hook failed', ({ reason, health }) => reason === 'HookFailed' && health === 'Degraded')
+  await serviceIs(kit, 'hook failed', ({ reason, health }) => reason === 'HookFailed' && health === 'Degraded')
   expect(kit.service()?.message).toContain('the pre-sync hook Job ordered/migrate failed at ')
   await eventually('rescue ran', async () => (await field('{.status.succeeded}', 'job', 'rescue')) === '1')
   expect(await field('{.data.v}', 'configmap', 'a')).toBe('1')
@@ -132,7 +98,7 @@ test('OR4 a rollout that fails stops the waves after it, and they go on when it 
   const kit = start()
   const stuck = deployment('web', NOWHERE, { progressDeadlineSeconds: 2 })
   desire(kit, [stuck, waved(settings('last'), 1)])
-  await until(kit, 'degraded', ({ health, reason }) => health === 'Degraded' && reason === 'WaitingForWave')
+  await serviceIs(kit, 'degraded', ({ health, reason }) => health === 'Degraded' && reason === 'WaitingForWave')
   expect(kit.object('/ConfigMap/ordered/last')?.message).toContain('wave 0: Deployment ordered/web, which is not healthy since ')
   expect(await get('configmap', 'last')).toBe('')
   await settled(kit, desire(kit, [deployment('web'), waved(settings('last'), 1)]))
@@ -161,7 +127,7 @@ test('HK7, HK8, HK9 TTL, generateName and a hook that leaves Git', async () => {
 test('HK5 a newer revision does not wait for a hook that hangs', async () => {
   const kit = start()
   desire(kit, [hooked(job('migrate', {}, NOWHERE), 'pre-sync'), settings('a')])
-  await until(kit, 'waits', ({ reason }) => reason === 'WaitingForHook')
+  await serviceIs(kit, 'waits', ({ reason }) => reason === 'WaitingForHook')
   await eventually('its Job is there', async () => (await get('job', 'migrate')) !== '')
   await settled(kit, desire(kit, [hooked(job('migrate'), 'pre-sync'), settings('a', { v: '2' })]))
 }, 120_000)
@@ -172,7 +138,7 @@ test('HK10, OR5 a removal runs its hooks around the prune, waves backwards', asy
   const mark = server.auditMark()
   await settled(kit, desire(kit, [helm('first', 'pre-delete'), helm('last', 'post-delete'), settings('a'), waved(settings('b'), 1)]))
   kit.remove('prune')
-  await until(kit, 'removed', ({ removed }) => removed === true)
+  await serviceIs(kit, 'removed', ({ removed }) => removed === true)
   const lines = await server.auditLines({ since: mark, userAgent: USER_AGENT, verbs: WRITE_VERBS })
   const writes = lines.flatMap(({ verb, objectRef }) => (objectRef?.namespace === NAMESPACE ? [`${verb} ${objectRef.name}`] : []))
   expect(writes.slice(0, 6)).toEqual(['patch a', 'patch b', 'patch first', 'delete b', 'delete a', 'patch last'])

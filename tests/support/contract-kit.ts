@@ -49,7 +49,8 @@ export const deployment = (namespace: string, name: string, container: Record<st
   },
 })
 
-export const crd = (group: string): K8sObject => ({
+/** `version`: what is other in its only version. */
+export const crd = (group: string, version: Record<string, unknown> = {}): K8sObject => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: { name: `boats.${group}` },
@@ -65,8 +66,24 @@ export const crd = (group: string): K8sObject => ({
         schema: {
           openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } } },
         },
+        ...version,
       },
     ],
+  },
+})
+
+/** An APIService that no server stands behind. */
+export const deadApiService = (group: string): K8sObject => ({
+  apiVersion: 'apiregistration.k8s.io/v1',
+  kind: 'APIService',
+  metadata: { name: `v1.${group}` },
+  spec: {
+    group,
+    version: 'v1',
+    groupPriorityMinimum: 100,
+    versionPriority: 100,
+    insecureSkipTLSVerify: true,
+    service: { name: 'nobody', namespace: 'default' },
   },
 })
 

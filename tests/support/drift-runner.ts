@@ -2,8 +2,6 @@
 // at its own Cluster port; that nothing more was written is asked of the API server's audit log.
 import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
-import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
-import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { isNewer } from '../../agent/reconcile/watch/live-object.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
@@ -11,10 +9,9 @@ import { type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus } from '../../shared/model/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
-import { systemRandom } from '../../shared/runtime/random.ts'
 import { createDriftSite, type DriftCase, type DriftSite } from './drift-site.ts'
 import type { KubeCluster } from './kube-cluster.ts'
+import { connect } from './real-cluster.ts'
 import { createReconcileKit, type ReconcileKit, type RowOptions } from './reconcile-kit.ts'
 import { until } from './watch-probe.ts'
 
@@ -104,9 +101,7 @@ const textOf = ({ verb, ref }: Write) => `${verb} ${ref.kind} ${ref.namespace}/$
 const isOf = (ns: string, { namespace, name }: ObjectRef) => namespace === ns || name.includes(ns)
 
 export async function startDriftAgent(server: KubeCluster): Promise<DriftAgent> {
-  const deps = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
-  const credentials = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, deps)
-  const rest = createRestCluster(credentials, deps)
+  const rest = await connect(server, USER_AGENT)
   const watched = watchOver(rest)
   const kit = createReconcileKit({ cluster: watched.cluster, clock: systemClock })
   const turns = countTurns(kit)

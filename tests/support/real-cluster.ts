@@ -1,4 +1,4 @@
-// A real API server behind the Cluster port, for the contract suite and for what only a real one can do; the newest minor or an older one.
+// A real API server behind the Cluster port, for the contract suite and for what only a real one can do; the newest minor or an older one. And agents on it.
 import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import type { KubeCredentials } from '../../agent/cluster/kube-credentials.ts'
@@ -6,31 +6,41 @@ import { createKubeHttp, type KubeHttp } from '../../agent/cluster/kube-http.ts'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import { type ObjectRef, refOf } from '../../shared/kube/object.ts'
+import type { ServiceStatus } from '../../shared/model/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import type { ClusterHarness } from './contract-kit.ts'
-import { type KubeCluster, type KubeClusterOptions, startKubeCluster } from './kube-cluster.ts'
+import { eventually, type KubeCluster, type KubeClusterOptions, startKubeCluster } from './kube-cluster.ts'
+import { createReconcileKit, type KitOptions, type ReconcileKit } from './reconcile-kit.ts'
 
 export const USER_AGENT = 'skerry-agent/contract'
 export const REST_DEPS = { clock: systemClock, random: systemRandom, log: silentLogger, userAgent: USER_AGENT }
 
-export const credentialsOf = (server: KubeCluster): Promise<KubeCredentials> =>
+const credentialsOf = (server: KubeCluster): Promise<KubeCredentials> =>
   loadKubeCredentials({ kubeconfig: server.kubeconfigPath, context: server.contextName, env: {} }, REST_DEPS)
+
+type RealClient = ReturnType<typeof createRestCluster>
+
+/** Told apart in the API server's log by its user agent. */
+export const connect = async (server: KubeCluster, userAgent: string): Promise<RealClient> =>
+  createRestCluster(await credentialsOf(server), { ...REST_DEPS, userAgent })
 
 export interface RealCluster {
   server: KubeCluster
   credentials: KubeCredentials
-  cluster: Cluster & { close(): void }
+  cluster: RealClient
   resources: readonly ApiResource[]
   stop(): Promise<void>
 }
 
+type RealOptions = KubeClusterOptions & { userAgent?: string }
+
 /** Without controllers, if not asked for. */
-export async function startRealCluster(options: KubeClusterOptions): Promise<RealCluster> {
+export async function startRealCluster({ userAgent = USER_AGENT, ...options }: RealOptions): Promise<RealCluster> {
   const server = await startKubeCluster({ controllers: false, ...options })
   const credentials = await credentialsOf(server)
-  const cluster = createRestCluster(credentials, REST_DEPS)
+  const cluster = createRestCluster(credentials, { ...REST_DEPS, userAgent })
   const { resources } = await cluster.discover()
   const stop = async () => {
     cluster.close()
@@ -38,6 +48,57 @@ export async function startRealCluster(options: KubeClusterOptions): Promise<Rea
   }
   return { server, credentials, cluster, resources, stop }
 }
+
+/** With one agent for all tests of a file; each of them has a service of its own. */
+export async function startRealAgent(options: RealOptions, told: Partial<KitOptions> = {}): Promise<RealCluster & { kit: ReconcileKit }> {
+  const real = await startRealCluster(options)
+  const kit = createReconcileKit({ cluster: real.cluster, clock: systemClock, ...told })
+  kit.start()
+  const stop = async () => {
+    await kit.stop()
+    await real.stop()
+  }
+  return { ...real, kit, stop }
+}
+
+/** An agent for each test. `removeAll` takes away what it applied. */
+export function agentsOn(cluster: () => Cluster, options: Partial<KitOptions> = {}) {
+  const kits: ReconcileKit[] = []
+  const start = (): ReconcileKit => {
+    const kit = createReconcileKit({ cluster: cluster(), clock: systemClock, ...options })
+    kits.push(kit)
+    kit.start()
+    return kit
+  }
+  const removeAll = async () => {
+    for (const kit of kits.splice(0)) {
+      if (kit.service()?.removed !== true) kit.remove('prune')
+      await eventually('all removed', async () => kit.service()?.removed === true, 60_000)
+      await kit.stop()
+    }
+  }
+  return { start, removeAll }
+}
+
+/** In vain, it tells what the service says instead. */
+export const serviceIs = (kit: ReconcileKit, what: string, check: (status: ServiceStatus) => boolean, timeoutMs = 60_000) =>
+  eventually(
+    what,
+    async () => {
+      const status = kit.service()
+      if (status !== null && check(status)) return true
+      throw new Error(JSON.stringify(status))
+    },
+    timeoutMs,
+  )
+
+export const settled = (kit: ReconcileKit, digest: string, timeoutMs?: number) =>
+  serviceIs(
+    kit,
+    'synced and healthy',
+    ({ sync, health, healthy }) => sync === 'Synced' && health === 'Healthy' && healthy?.digest === digest,
+    timeoutMs,
+  )
 
 export function resourceNamed(resources: readonly ApiResource[], kind: string, group?: string): ApiResource {
   const found = resources.find((resource) => resource.kind === kind && (group === undefined || resource.group === group))

@@ -27,7 +27,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   agentId: 'a-1',
   incarnation: 1,
   link: link(),
-  enforcement: enforcementOf({ kind: 'held' }, null, true),
+  enforcement: enforcementOf({ kind: 'held' }, null, true, null),
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
   disk: null,
   outboxDepth: 0,
@@ -45,7 +45,7 @@ const NOT_JOINED = {
   agentId: null,
   incarnation: null,
   replica: null,
-  enforcement: enforcementOf({ kind: 'asking', message: null }, null, false),
+  enforcement: enforcementOf({ kind: 'asking', message: null }, null, false, null),
 }
 
 describe('what a person at the site reads', () => {
@@ -120,12 +120,19 @@ describe('what a person at the site reads', () => {
     ],
     [
       'superseded',
-      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } }, null, true) },
+      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } }, null, true, null) },
       ['superseded: agent a-2 enforces this cluster; stop that one and start this one again to take over, or stop this one'],
     ],
     [
+      'held',
+      { enforcement: enforcementOf({ kind: 'held' }, null, true, { by: 'ola', why: 'a storm', sinceMs: 0, scope: '--all' }) },
+      [
+        'enforcing: only what is deleted is put back; held by ola since 1970-01-01T00:00Z: a storm; `skerry-agent unhold --all` lets it go on',
+      ],
+    ],
+    [
       'without an API server',
-      { enforcement: enforcementOf({ kind: 'held' }, 'no answer from https://10.0.0.1: ECONNREFUSED', true) },
+      { enforcement: enforcementOf({ kind: 'held' }, 'no answer from https://10.0.0.1: ECONNREFUSED', true, null) },
       ['waiting: the Kubernetes API gives no answer, and it goes on by itself', 'ECONNREFUSED'],
     ],
     [

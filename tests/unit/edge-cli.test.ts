@@ -118,7 +118,7 @@ describe('orders at the site', () => {
     const { orders, run } = site()
     const shown = await run('confirm', 'web/shop')
     expect(shown.out).toBe(
-      `web/shop would delete 8 of 9 objects: 8 of 9 objects are more than 50 %\n  ConfigMap web/a\n  ConfigMap web/b\n  and 6 more\nTo delete them: skerry-agent confirm web/shop --digest ${refusal.digest}\n`,
+      `web/shop waits with these deletions: 8 of 9 objects are more than 50 %\n  ConfigMap web/a\n  ConfigMap web/b\n  and 6 more\nTo delete them: skerry-agent confirm web/shop --digest ${refusal.digest}\n`,
     )
     expect((await run('confirm', 'web/calm')).out).toBe('Nothing of web/calm waits for a confirmation.\n')
     expect(orders).toEqual([])

@@ -52,7 +52,7 @@ test('PR8 each cluster is told by what the taker holds there', async () => {
   const { current, find } = world(['prod', 'prod', 'prod', 'prod', 'test'], rows)
   const handover = await find()
   const to = { object: X, ...TAKER }
-  const found = current.map((row) => handover(docOf('g1'), row, 'revision'))
+  const found = current.map((row) => handover(row, 'revision'))
   expect(found).toEqual([[to], [{ ...to, after: 't1' }], [to], [{ ...to, after: 't2' }], []])
 })
 
@@ -63,6 +63,6 @@ test('PR8 of a large fleet clusters that hold the same share one answer', async 
     new Map(Array.from({ length: count }, (_, n) => [n, docOf(n % 2 === 0 ? 't1' : 't2')])),
   )
   const handover = await find()
-  const answers = new Set(current.map((row) => handover(docOf('g1'), row, 'revision')))
+  const answers = new Set(current.map((row) => handover(row, 'revision')))
   expect(answers.size).toBe(2)
 })

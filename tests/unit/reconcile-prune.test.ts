@@ -254,6 +254,20 @@ describe('holds and windows', () => {
     expect(kit.events().map(({ reason }) => reason)).toEqual(expect.arrayContaining(['Held', 'Released']))
   })
 
+  test('HO1 lifting one of two holds says that the other one stays', async () => {
+    const { kit, run } = setup()
+    kit.desire([configMap('a')])
+    await run()
+    const unhold = { kind: 'unhold', service: null, by: 'ola' } as const
+    kit.reconciler.order(hold)
+    expect(kit.reconciler.order(unhold).message).toBe(
+      'the whole cluster goes on but for web/shop, held by a hold of its own; lifted by ola',
+    )
+    kit.reconciler.order({ ...hold, service: null })
+    expect(kit.reconciler.order({ ...unhold, service: 'web/shop' }).message).toContain('stays held with the whole cluster')
+    expect(kit.reconciler.order(unhold).message).toBe('the whole cluster goes on; lifted by ola')
+  })
+
   test('HO2 a hold on the whole cluster ends at its hour, with nobody asking', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('a')])

@@ -116,7 +116,11 @@ test.each([
 
 test.each([
   ['web --yes --cluster ship-3', 0, 'nothing waits: all that web shall be in 1 cluster was allowed\n'],
-  ['web --yes -l ship=9', 0, 'nothing waits: web of project default is in none of these clusters\n'],
+  [
+    'web --yes -l ship=9',
+    0,
+    'nothing waits: web of project default is in none of these clusters; `skerry describe service web -p default` shows where it is\n',
+  ],
   ['web --cluster ship-1 --cluster ship-9', 1, 'web is not in ship-9'],
   ['web --cluster ship-9', 1, 'web is not in ship-9'],
   ['none', 1, 'there is no service none in project default'],

@@ -1,8 +1,7 @@
 // The part of a plan that is about an object which cannot be changed, only made again. Pure.
 import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
-import { versionOf } from '../../../shared/kube/object.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
-import type { PlanView, Verdict } from '../plan-view.ts'
+import { type PlanView, type Verdict, viewIn } from '../plan-view.ts'
 import type { Problem } from '../situation.ts'
 import type { Wanted } from '../wanted.ts'
 import type { LiveObject } from '../watch/live-object.ts'
@@ -41,10 +40,9 @@ export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resou
 
 /** AO5: what was refused, with why it is not made again where somebody asked for that. */
 export function refusedAgain(view: PlanView, wanted: Wanted, refused: Problem, isOurs: IsOurs): Problem {
-  const { key, ref, apiVersion, sent, options = APPLY_PLAINLY } = wanted
+  const { sent, options = APPLY_PLAINLY } = wanted
   if (options.recreate === 'never' || !isImmutable(refused, sent)) return refused
-  const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
-  const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+  const live = viewIn(view, wanted)
   const why = live.kind === 'unknown' ? null : whyNot(view, wanted, live, isOurs)
   if (why === null || why === '' || refused.failure.message.endsWith(why)) return refused
   return { ...refused, failure: { ...refused.failure, message: `${refused.failure.message}; ${why}` } }

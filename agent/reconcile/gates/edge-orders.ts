@@ -65,12 +65,29 @@ export function carryOutOrder(order: EdgeOrder, deps: EdgeDeps): EdgeAnswer {
 function setHold(service: string | null, hold: Hold | null, by: string, { holds, turn, services }: EdgeDeps): EdgeAnswer {
   holds.set(service === null ? null : parseServiceKey(service), hold)
   const whole = service ?? 'the whole cluster'
-  const message = hold === null ? `${whole} goes on, by ${by}` : `${whole} is ${holdText({ ...hold, scope: service ?? '--all' })}`
+  const held = hold === null ? stillHeld(service === null ? services() : [parseServiceKey(service)], holds, turn.clock.nowMs()) : []
+  const message =
+    hold === null
+      ? `${releasedText(whole, service, held)}; lifted by ${by}`
+      : `${whole} is ${holdText({ ...hold, scope: service ?? '--all' })}`
   turn.emit({ type: 'Normal', reason: hold === null ? 'Released' : 'Held', message, ...(service === null ? {} : { service }) })
   turn.flushReports()
   for (const key of service === null ? services().map(serviceKey) : [service]) turn.wake(key)
   return { kind: 'done', message }
 }
+
+const NAMED_MAX = 5
+
+/** Lifting one of two holds lets nothing go on: who did it must not believe so. */
+function releasedText(whole: string, service: string | null, held: readonly string[]): string {
+  if (held.length === 0) return `${whole} goes on`
+  if (service !== null) return `${whole} has no hold of its own now, and stays held with the whole cluster (\`skerry-agent unhold --all\`)`
+  const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : ''
+  return `${whole} goes on but for ${held.slice(0, NAMED_MAX).join(', ')}${more}, held by ${held.length === 1 ? 'a hold of its own' : 'holds of their own'}`
+}
+
+const stillHeld = (services: readonly ServiceId[], holds: Holds, nowMs: number): string[] =>
+  services.filter((id) => holds.of(id, nowMs) !== null).map(serviceKey)
 
 /** EC1. */
 function confirm(

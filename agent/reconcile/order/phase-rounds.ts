@@ -1,13 +1,13 @@
 // The order inside a revision: finds where it is, runs the hooks whose turn that is, lets the objects of its wave through, and looks again, until an event is needed. A
 // service without waves and hooks passes by. A removal order has its own hooks, before and after its prune.
 import { hasHealthDeadline } from '../../../shared/kube/health.ts'
-import { type ObjectRef, refKey, versionOf } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import { isWell, objectStatusSchema } from '../../../shared/model/status.ts'
 import { isKeptAsMade } from '../apply/left-alone.ts'
 import { removalWait, revisionGate } from '../gates/revision-gate.ts'
-import type { PlanView } from '../plan-view.ts'
+import { type PlanView, viewIn } from '../plan-view.ts'
 import { applyRounds, isInterrupted } from '../rounds.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { describeProblem } from '../tell/outcome.ts'
@@ -158,13 +158,12 @@ function unappliedOf(model: ServiceModel, { key, ref, sent }: Wanted): Untimed |
 }
 
 function unhealthyOf(model: ServiceModel, deps: TurnDeps, view: PlanView, wanted: Wanted): Untimed | null {
-  const { key, ref, apiVersion } = wanted
-  const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
-  const live = lookup.kind === 'served' ? view.view(lookup.resource, key) : null
+  const { key, ref } = wanted
+  const live = viewIn(view, wanted)
   const wait = (failed: string | null, detail: string): Untimed => ({ ref, lacks: 'healthy', failed, detail })
-  if (live?.kind !== 'present') {
+  if (live.kind !== 'present') {
     // Left alone on purpose (an annotation), or not known at the moment.
-    return live?.kind === 'absent' && (model.inventory.get(key)?.appliedDoc ?? null) === null ? null : wait(null, '')
+    return live.kind === 'absent' && (model.inventory.get(key)?.appliedDoc ?? null) === null ? null : wait(null, '')
   }
   const { word, message, reason } = live.live.health
   if (isWell(word)) return null

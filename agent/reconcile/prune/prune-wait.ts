@@ -1,14 +1,14 @@
 // What a prune waits for, and what is said when it has waited for longer than the new objects may take.
-import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell } from '../../../shared/model/status.ts'
 import { isApart, isKeptAsMade } from '../apply/left-alone.ts'
 import { isInForce, othersIn } from '../fields/shaping.ts'
+import { viewIn } from '../plan-view.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { describeProblem } from '../tell/outcome.ts'
 import type { TurnDeps } from '../turn-deps.ts'
 import { planView } from '../turn-view.ts'
-import type { LiveView } from '../watch/watches.ts'
 import { isHeldByLeaving } from './held-by-leaving.ts'
 
 export interface PruneWait {
@@ -26,11 +26,10 @@ export function firstNotReady(model: ServiceModel, deps: TurnDeps, doomed: reado
     if (hook === undefined) return { ref, until: 'applied', why: describeProblem(problem).message }
   const view = planView(model, deps)
   for (const wanted of model.wanted.values()) {
-    const { key, ref, apiVersion } = wanted
+    const { key, ref } = wanted
     const applied = model.inventory.get(key)?.appliedDoc ?? null
     if (isApart(wanted, applied) || isKeptAsMade(wanted)) continue
-    const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
-    const live: LiveView = lookup.kind === 'served' ? view.view(lookup.resource, key) : { kind: 'unknown' }
+    const live = viewIn(view, wanted)
     const problem = model.problems.get(key)
     if (pruneWhen === 'applied' && problem !== undefined && isHeldByLeaving(problem, docsOf(model, doomed))) continue
     if (problem !== undefined || !isInForce(wanted, view.leave(wanted), othersIn(live), applied))
