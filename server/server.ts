@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
-import type { AppError } from '../shared/protocol/error.ts'
+import { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -30,8 +30,8 @@ import { IDLE_TIMEOUT_SECONDS } from './http/desired-routes.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
-import { createGitSources } from './ingest/git-sources.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createSources } from './sources/sources.ts'
 import { maintainContent } from './store/content/content-collect.ts'
 import { contentFilesIn } from './store/content/content-files.ts'
 import { createFileContentStore } from './store/content/file-content-store.ts'
@@ -150,7 +150,13 @@ async function startOn(
   })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
-  const sources = createGitSources(at('git'), (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }))
+  const sources = createSources({
+    root: at('git'),
+    fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
+    credentials: async (_, secretRef) => {
+      throw new AppError('not_found', { detail: `there is no Config ${secretRef}` })
+    },
+  })
   const onPublished = (clusters: number) => {
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }

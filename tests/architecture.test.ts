@@ -78,7 +78,7 @@ const LIBRARIES: readonly Library[] = [
   },
   {
     name: 'isomorphic-git',
-    importers: (path) => path.startsWith('server/ingest/git-'),
+    importers: (path) => path.startsWith('server/sources/git-'),
     reason: 'the git CLI or another library may replace it',
   },
   {

@@ -2,6 +2,7 @@
 
 import { dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { selectorText } from '../../shared/model/labels.ts'
+import { placeTexts, sourcesOf, sourceText } from '../../shared/model/resources.ts'
 import {
   type ClusterView,
   type ConfirmationView,
@@ -156,7 +157,7 @@ const serviceFacts = ({ metadata, spec, status }: ServiceView, nowMs: number): F
   ['Labels', labelsText(metadata.labels)],
   ...stateFacts(status, nowMs),
   ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
-  ['Source', `${spec.source.repository}/${spec.source.path}`],
+  ['Source', sourcesOf(spec).map(sourceText).join(', ')],
   ['Targets', selectorText(spec.targets.selector) || 'every cluster'],
   [
     'Excluded',
@@ -185,8 +186,8 @@ const repositoryFacts = ({ metadata, spec, status }: RepositoryView, nowMs: numb
   ['Reason', status.reason],
   ['Message', status.message],
   ['Next', status.next],
-  ['URL', spec.git.url],
-  ['Ref', spec.git.ref],
+  ['URL', placeTexts(spec).url],
+  ['Ref', placeTexts(spec).ref],
   ['Poll', spec.poll],
   ['Commit', status.commit],
   ['Fetched', sinceText(status.fetchedMs, nowMs)],

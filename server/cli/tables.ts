@@ -1,5 +1,7 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
+
 import { parseRefKey } from '../../shared/kube/object.ts'
+import { placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import type {
   ClusterView,
   ConfirmationView,
@@ -58,8 +60,22 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
   { title: 'OBJECTS', value: ({ status }) => status.objectCount },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
-  { title: 'REPOSITORY', value: ({ spec }) => spec.source.repository, wide: true },
-  { title: 'PATH', value: ({ spec }) => spec.source.path, wide: true },
+  {
+    title: 'REPOSITORY',
+    value: ({ spec }) =>
+      sourcesOf(spec)
+        .map(({ repository }) => repository)
+        .join(','),
+    wide: true,
+  },
+  {
+    title: 'PATH',
+    value: ({ spec }) =>
+      sourcesOf(spec)
+        .map(({ path, chart }) => chart ?? path)
+        .join(','),
+    wide: true,
+  },
   { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
   ...why<ServiceView>(({ status }) => status),
 ]
@@ -71,8 +87,8 @@ export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<R
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
-  { title: 'URL', value: ({ spec }) => spec.git.url, wide: true },
-  { title: 'REF', value: ({ spec }) => spec.git.ref, wide: true },
+  { title: 'URL', value: ({ spec }) => placeTexts(spec).url, wide: true },
+  { title: 'REF', value: ({ spec }) => placeTexts(spec).ref, wide: true },
   ...why<RepositoryView>(({ status }) => status),
 ]
 

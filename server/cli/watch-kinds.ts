@@ -1,5 +1,7 @@
 // Which of the things that are shown a change is about. Pure: a change names less than it touches, so in doubt it is all of them.
+
 import type { ChangeTopic, ChangeView } from '../../shared/model/change.ts'
+import { sourcesOf } from '../../shared/model/resources.ts'
 import type { ClusterView, ServiceView } from '../../shared/model/views.ts'
 import type { Kind } from './kinds.ts'
 
@@ -58,7 +60,7 @@ function aboutServices({ topic, cluster, project, name, keys }: ChangeView, show
     case 'repository': {
       const services = [...shown.items].filter(([, item]) => {
         const { metadata, spec } = item as ServiceView
-        return metadata.project === project && spec.source.repository === name
+        return metadata.project === project && sourcesOf(spec).some(({ repository }) => repository === name)
       })
       return services.map(([key]) => key)
     }

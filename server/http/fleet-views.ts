@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
-import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { ClusterView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -135,7 +135,7 @@ class FleetReading {
     const { project, name: service } = resource
     const id = { project, service }
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
-    const { repository } = spec.source
+    const repository = sourcesOf(spec)[0]?.repository ?? ''
     const questions = await this.questions()
     const open = [removeSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     const placements = known === undefined ? await this.placementsOfService(id) : []

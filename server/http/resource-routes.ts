@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
 import { nameSchema } from '../../shared/model/ids.ts'
-import { clusterSchema, FLEET, repositorySchema, serviceSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { clusterSchema, FLEET, repositorySchema, serviceSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
   type DeleteAnswer,
@@ -165,7 +165,8 @@ async function deleteRepository({ store, actions }: AdminDeps, key: ResourceKey)
   let after: string | undefined
   do {
     const page = await store.listResources('Service', { project: key.project, limit: 500, ...(after === undefined ? {} : { after }) })
-    for (const item of page.items) if (serviceSpecSchema.parse(JSON.parse(item.spec)).source.repository === key.name) users.push(item.name)
+    for (const item of page.items)
+      if (sourcesOf(serviceSpecSchema.parse(JSON.parse(item.spec))).some(({ repository }) => repository === key.name)) users.push(item.name)
     after = page.next ?? undefined
   } while (after !== undefined)
   if (users.length > 0) throw new AppError('in_use', { detail: `${keyText(key)} is the source of ${users.join(', ')}` })

@@ -1,13 +1,13 @@
 // Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { durationMs, repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { durationMs, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import type { Sources } from '../sources/sources.ts'
 import type { StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
-import type { Sources } from './git-sources.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
@@ -132,7 +132,7 @@ class IngestLoop implements Ingest {
     const concerned = new Map<ServiceKeyText, PublishRank>()
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-      if (spec.source.repository !== name) continue
+      if (!sourcesOf(spec).some(({ repository }) => repository === name)) continue
       const id = { project, service: service.name }
       if (!(await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit))) continue
       // Why it cannot be known, the service's own pass tells.
@@ -158,7 +158,7 @@ class IngestLoop implements Ingest {
     this.uids.delete(key)
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-      if (spec.source.repository === name) this.start(serviceKeyText(service))
+      if (sourcesOf(spec).some(({ repository }) => repository === name)) this.start(serviceKeyText(service))
     }
   }
 

@@ -1,13 +1,13 @@
 // One repository: what does its ref name now, and is that commit here? The last content stays in use while the other side cannot be read.
-import { type RepositorySpec, repositorySpecSchema } from '../../shared/model/resources.ts'
+import { placeOf, placeTexts, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import type { Source } from '../sources/source.ts'
+import type { Sources } from '../sources/sources.ts'
 import type { RepositoryState, StoredError, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import type { Sources } from './git-sources.ts'
-import type { Source } from './source.ts'
 
 export interface RepositoryPassDeps {
   store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
@@ -28,24 +28,25 @@ export type RepositoryPass =
 export async function passRepository(deps: RepositoryPassDeps, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {
   const { store, sources } = deps
   const { project, name, uid } = repository
-  const { git }: RepositorySpec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+  const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+  const { url } = placeTexts(spec)
   const before = await store.repositoryState(project, name)
-  const source = sources.open({ uid, url: git.url, ref: git.ref })
   try {
+    const source = sources.open({ uid, project, place: placeOf(spec) })
     const held = before.commit !== null && (await source.has(before.commit))
     const asked = expectChange || !held ? null : await source.head()
     const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
-    await record(deps, repository, before, { kind: 'read', commit, git })
+    await record(deps, repository, before, { kind: 'read', commit, url })
     return held && commit === before.commit ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     if (deps.stopping.aborted) return { kind: 'unchanged' }
-    await record(deps, repository, before, { kind: 'failed', error, git })
+    await record(deps, repository, before, { kind: 'failed', error, url })
     return { kind: 'failed', error }
   }
 }
 
-type Outcome = { git: RepositorySpec['git'] } & ({ kind: 'read'; commit: string } | { kind: 'failed'; error: AppError })
+type Outcome = { url: string } & ({ kind: 'read'; commit: string } | { kind: 'failed'; error: AppError })
 
 /** A poll that finds nothing new writes nothing. */
 async function record(
@@ -61,7 +62,7 @@ async function record(
     log.info('repository read', { project, repository: name, commit: outcome.commit })
     if (before.error === null) return
     await store.appendEvents([
-      fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.git.url}`, { project }),
+      fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),
     ])
     return
   }

@@ -3,14 +3,14 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
-import { repositorySpecSchema, type ServiceSpec } from '../../shared/model/resources.ts'
+import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
 import { type RenderResult, renderRaw } from '../render/render-raw.ts'
+import type { Source } from '../sources/source.ts'
+import type { Sources } from '../sources/sources.ts'
 import type { RenderState, StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import type { Sources } from './git-sources.ts'
-import type { Source } from './source.ts'
 
 export type Rendering =
   | {
@@ -58,7 +58,7 @@ export class ServiceRenderer {
 
   private async renderRead(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
     const { project } = id
-    const name = spec.source.repository
+    const name = sourcesOf(spec)[0]?.repository ?? ''
     const repository = await this.store.getResource({ kind: 'Repository', project, name })
     if (repository === null) {
       const message = `there is no repository ${name} in project ${project}`
@@ -66,8 +66,8 @@ export class ServiceRenderer {
     }
     const { commit } = await this.store.repositoryState(project, name)
     if (commit === null) return { kind: 'no_content' }
-    const { git } = repositorySpecSchema.parse(JSON.parse(repository.spec))
-    const source = this.sources.open({ uid: repository.uid, url: git.url, ref: git.ref })
+    const place = placeOf(repositorySpecSchema.parse(JSON.parse(repository.spec)))
+    const source = this.sources.open({ uid: repository.uid, project, place })
     try {
       const result = await this.resultAt(id, spec, source, commit)
       if (result === null) return { kind: 'no_content' }
@@ -86,8 +86,8 @@ export class ServiceRenderer {
   /** Whether another commit changes what the service renders to, as far as that is known. */
   async changedBy(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<boolean> {
     const entry = this.entries.get(serviceKey(id))
-    if (entry === undefined || this.unread.has(serviceKey(id)) || entry.path !== spec.source.path) return true
-    return (await source.treeId(commit, entry.path).catch(() => undefined)) !== entry.treeId
+    if (entry === undefined || this.unread.has(serviceKey(id)) || entry.path !== pathOf(spec)) return true
+    return (await treeId(source, commit, entry.path).catch(() => undefined)) !== entry.treeId
   }
 
   /** Services whose last render names one of these objects, by key; of the renders that are kept. */
@@ -116,19 +116,20 @@ export class ServiceRenderer {
   private async resultAt(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<RenderResult | null> {
     const key = serviceKey(id)
     const { namespace } = spec
-    const { path } = spec.source
+    const path = pathOf(spec)
     const held = this.entries.get(key)
     const fits = held !== undefined && held.path === path && held.namespace === namespace
     if (fits && held.commit === commit) return this.use(key, held)
     if (!(await source.has(commit))) return null
-    const treeId = await source.treeId(commit, path)
-    if (fits && held.treeId === treeId) return this.use(key, { ...held, commit })
-    const tree = await source.readTree(commit, path, isManifestPath)
-    const files = new Map([...tree].map(([file, { bytes }]) => [file, bytes]))
+    const { tree } = await source.open(commit, { path })
+    const id_ = await tree.id(path)
+    if (fits && held.treeId === id_) return this.use(key, { ...held, commit })
+    const found = await tree.files(path, isManifestPath)
+    const files = new Map([...found].map(([file, { bytes }]) => [file, bytes]))
     const result = renderRaw({ ...id, files, namespace, path, commit })
     let bytes = 0
     if (result.kind === 'rendered') for (const [rowId, doc] of result.objects) bytes += rowId.length + doc.length
-    return this.use(key, { commit, path, namespace, treeId, result, bytes })
+    return this.use(key, { commit, path, namespace, treeId: id_, result, bytes })
   }
 
   private use(key: string, entry: Entry): RenderResult {
@@ -147,6 +148,11 @@ export class ServiceRenderer {
     this.entries.delete(key)
   }
 }
+
+const pathOf = (spec: ServiceSpec): string => sourcesOf(spec)[0]?.path ?? '.'
+
+const treeId = async (source: Source, commit: string, path: string): Promise<string | null> =>
+  (await source.open(commit, { path })).tree.id(path)
 
 export const sameError = (a: Omit<StoredError, 'sinceMs'> | null, b: Omit<StoredError, 'sinceMs'>): boolean =>
   a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)

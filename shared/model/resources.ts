@@ -3,6 +3,18 @@
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
+import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSchema, renderSchema } from './render.ts'
+import {
+  type GitSpec,
+  type HelmRepositorySpec,
+  type OciSpec,
+  PICKS_ONE,
+  pickShape,
+  picksOne,
+  repositorySourceShape,
+  VERSIONS_CHART,
+  versionsChart,
+} from './sources.ts'
 
 export const API_VERSION = 'skerry.dev/v1'
 export const DEFAULT_PROJECT = 'default'
@@ -23,30 +35,30 @@ const projectMetadata = z.strictObject({
 })
 const fleetMetadata = z.strictObject({ name: nameSchema, labels: labelsSchema.default({}) })
 
-const gitUrl = z
-  .string()
-  .max(2048)
-  .refine((text) => /^https?:\/\//.test(text) && URL.canParse(text), 'expected an http:// or https:// URL')
-  .refine(
-    (text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''),
-    'must not hold a user name or password: specs are shown to everyone who may read them',
-  )
-
-/** A path inside a tree: relative, forward slashes, no `..`; `.` is the root. */
-export const treePathSchema = z
-  .string()
-  .min(1)
-  .max(1024)
-  .refine(
-    (path) => !path.startsWith('/') && !path.includes('\\') && !path.split('/').includes('..'),
-    'expected a relative path without ".."',
-  )
-
-export const repositorySpecSchema = z.strictObject({
-  git: z.strictObject({ url: gitUrl, ref: z.string().min(1).max(255).default('main') }),
-  poll: durationSchema.default('60s').refine((text) => durationMs(text) >= 1_000, 'at least 1s'),
-})
+export const repositorySpecSchema = z
+  .strictObject({
+    ...repositorySourceShape,
+    poll: durationSchema.default('60s').refine((text) => durationMs(text) >= 1_000, 'at least 1s'),
+  })
+  .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, 'expected one of git, helm and oci')
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
+
+/** Which of the three it is. */
+export type RepositoryPlace = { kind: 'git'; spec: GitSpec } | { kind: 'helm'; spec: HelmRepositorySpec } | { kind: 'oci'; spec: OciSpec }
+export function placeOf({ git, helm, oci }: RepositorySpec): RepositoryPlace {
+  if (git !== undefined) return { kind: 'git', spec: git }
+  if (helm !== undefined) return { kind: 'helm', spec: helm }
+  if (oci !== undefined) return { kind: 'oci', spec: oci }
+  throw new Error('a repository without a source passed its schema')
+}
+
+/** For columns and messages: the address, and what of it is wanted. */
+export function placeTexts(spec: RepositorySpec): { url: string; ref: string } {
+  const place = placeOf(spec)
+  if (place.kind === 'git') return { url: place.spec.url, ref: place.spec.semver ?? place.spec.ref }
+  if (place.kind === 'helm') return { url: place.spec.url, ref: 'index' }
+  return { url: place.spec.url, ref: place.spec.digest ?? place.spec.semver ?? place.spec.tag ?? '' }
+}
 
 const SERVICE_ACCOUNT = /^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
@@ -127,8 +139,35 @@ export type HealthRule = z.infer<typeof healthRuleSchema>
 export const dependencySchema = z.strictObject({ name: nameSchema, project: nameSchema.optional() })
 export type Dependency = z.infer<typeof dependencySchema>
 
-export const serviceSpecSchema = z.strictObject({
-  source: z.strictObject({ repository: nameSchema, path: treePathSchema }),
+export const sourceSchema = z.strictObject(pickShape).refine(picksOne, PICKS_ONE).refine(versionsChart, VERSIONS_CHART)
+export type ServiceSource = z.infer<typeof sourceSchema>
+const namedSourceSchema = z
+  .strictObject({
+    ...pickShape,
+    /** By which values files of others name it: `$NAME/…`. */
+    name: nameSchema.optional(),
+    /** Default: the service's `render`. */
+    render: renderSchema.optional(),
+    /** Nothing is rendered of it: others take files from it. Default false. */
+    filesOnly: z.boolean().optional(),
+  })
+  .refine(picksOne, PICKS_ONE)
+  .refine(versionsChart, VERSIONS_CHART)
+export type NamedSource = z.infer<typeof namedSourceSchema>
+
+const serviceShape = z.strictObject({
+  /** One source; several are `sources`. */
+  source: sourceSchema.optional(),
+  /** Objects of all of them together, in this order. */
+  sources: z.array(namedSourceSchema).min(1).max(20).optional(),
+  render: renderSchema.optional(),
+  /** Variables of templates: configFrom in its order < config < overrides in their order < the cluster's own. */
+  config: configDataSchema.optional(),
+  configFrom: z
+    .array(z.strictObject({ name: nameSchema, optional: z.boolean().optional() }))
+    .max(50)
+    .optional(),
+  overrides: z.array(overrideSchema).max(200).optional(),
   targets: z.strictObject({
     selector: labelSelectorSchema,
     exclude: z.array(labelSelectorSchema).default([]),
@@ -144,10 +183,30 @@ export const serviceSpecSchema = z.strictObject({
   health: z.array(healthRuleSchema).max(50).optional(),
   dependsOn: z.array(dependencySchema).max(50).optional(),
 })
+export const serviceSpecSchema = serviceShape
+  .refine(({ source, sources }) => (source === undefined) !== (sources === undefined), 'expected source or sources')
+  .refine(({ sources = [] }) => hasNoDouble(sources.flatMap(({ name }) => (name === undefined ? [] : [name]))), {
+    message: 'two sources have the same name',
+    path: ['sources'],
+  })
 export type ServiceSpec = z.infer<typeof serviceSpecSchema>
 
+const hasNoDouble = (names: readonly string[]): boolean => new Set(names).size === names.length
+
+/** One list, whichever of the two forms was written. */
+export const sourcesOf = ({ source, sources }: Pick<ServiceSpec, 'source' | 'sources'>): readonly NamedSource[] =>
+  sources ?? (source === undefined ? [] : [source])
+/** For columns and messages: `apps/podinfo`, `charts/podinfo ^6`. */
+export const sourceText = ({ repository, path, chart, version }: ServiceSource): string =>
+  `${repository}/${chart ?? path}${version === undefined ? '' : ` ${version}`}`
+
 /** A cluster comes into being by joining; people write its labels. `revoked` stops its agent from syncing, what is applied stays. */
-export const clusterSpecSchema = z.strictObject({ revoked: z.boolean().default(false) })
+export const clusterSpecSchema = z.strictObject({
+  revoked: z.boolean().default(false),
+  /** Variables of this cluster, over those of every service. */
+  config: configDataSchema.optional(),
+  overrides: z.array(clusterOverrideSchema).max(200).optional(),
+})
 export type ClusterSpec = z.infer<typeof clusterSpecSchema>
 
 export const joinTokenSpecSchema = z.strictObject({
@@ -172,6 +231,9 @@ export const clusterSchema = z.strictObject({
   metadata: fleetMetadata,
   spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})),
 })
+
+export const configSchema = z.strictObject({ ...head, kind: z.literal('Config'), metadata: projectMetadata, spec: configSpecSchema })
+export type ConfigResource = z.infer<typeof configSchema>
 
 /** What `skerry apply -f` takes. */
 export const applicableSchema = z.discriminatedUnion('kind', [repositorySchema, serviceSchema, clusterSchema])

@@ -204,6 +204,43 @@ export const ERRORS = define({
     cause: 'The folder holds something that is not read, or more than is read.',
     remedy: 'Change what is named and push again.',
   },
+  source_unreachable: {
+    status: 502,
+    retryable: true,
+    cause: 'A chart repository or a registry cannot be reached, or did not answer in time.',
+    remedy: 'Check the URL of the repository and the network of the server; it is tried again, and the last content stays in use.',
+  },
+  source_address_refused: {
+    status: 422,
+    retryable: false,
+    cause: 'The source is at a private, loopback or link-local address, which users of this server may not make it speak to.',
+    remedy: 'If it is meant, whoever runs the server allows the address: `skerry server --source-addresses 10.0.0.0/8`.',
+  },
+  credential_missing: {
+    status: 422,
+    retryable: false,
+    cause: 'The source needs a credential that is not there, or it was refused.',
+    remedy: 'Put it into the Config that spec…auth.secretRef names: token, or username and password, or sshKey and knownHosts.',
+  },
+  commit_unverified: {
+    status: 422,
+    retryable: false,
+    cause: 'The commit is not signed by a key that the repository names.',
+    remedy: 'Sign it with one of the keys, or add the key to spec.git.verify.keys. The last verified commit stays in force.',
+  },
+  renderer_missing: {
+    status: 422,
+    retryable: false,
+    cause: 'The program that renders this is not on the server.',
+    remedy:
+      'Install it and name it with `skerry server --helm`, `--helm3`, `--kustomize` or `--renderers`; `skerry doctor` shows what is there.',
+  },
+  sandbox_unavailable: {
+    status: 422,
+    retryable: false,
+    cause: 'Code of others must not run on this server, because it cannot be kept apart from it here.',
+    remedy: 'Allow user namespaces on the host of the server, so that bubblewrap works; `skerry doctor` shows what is missing.',
+  },
   no_manifests: {
     status: 422,
     retryable: false,
@@ -323,7 +360,12 @@ export interface AppErrorData {
 }
 
 /** One thing that is wrong in an input: where, and what was expected. */
-export const problemSchema = z.object({ path: z.string(), message: z.string() })
+export const problemSchema = z.object({
+  path: z.string(),
+  message: z.string(),
+  /** The line of the file that it is about, as its author wrote it; never of what a template made, which may hold secrets. */
+  excerpt: z.string().max(400).optional(),
+})
 export type Problem = z.infer<typeof problemSchema>
 
 /** An expected failure at an edge. Wrapped once, at the adapter, with what was being done. */

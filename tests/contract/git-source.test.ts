@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createGitSource, type GitSourceOptions } from '../../server/ingest/git-source.ts'
+import { createGitSource, type GitSourceOptions } from '../../server/sources/git-source.ts'
+import type { Source } from '../../server/sources/source.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
 const everything = () => true
@@ -36,6 +37,9 @@ const source = (options: Partial<GitSourceOptions> = {}) =>
     },
     ...options,
   })
+const filesOf = async (repository: Source, commit: string, path: string, wanted: (path: string) => boolean) =>
+  (await repository.open(commit, { path: '.' })).tree.files(path, wanted)
+const idOf = async (repository: Source, commit: string, path: string) => (await repository.open(commit, { path: '.' })).tree.id(path)
 const git = (...args: string[]) =>
   Bun.spawnSync(['git', '-C', join(root, 'remote', 'work'), ...args])
     .stdout.toString()
@@ -59,19 +63,19 @@ describe('reading', () => {
     expect(await repository.fetch()).toBe(first)
     expect(await repository.has(first)).toBe(true)
     expect(await repository.has('0'.repeat(40))).toBe(false)
-    const files = await repository.readTree(first, './web/', everything)
+    const files = await filesOf(repository, first, './web/', everything)
     expect([...files].map(([path, file]) => [path, new TextDecoder().decode(file.bytes)])).toEqual([
       ['web/a.yaml', 'a: 1\n'],
       ['web/deep/b.yaml', 'b: 1\n'],
     ])
-    expect([...(await repository.readTree(first, '.', (path) => !path.startsWith('web/'))).keys()]).toEqual(['README.md', 'db/c.yaml'])
-    expect(await repository.treeId(first, 'nowhere')).toBeNull()
-    expect((await repository.readTree(first, 'nowhere', everything)).size).toBe(0)
+    expect([...(await filesOf(repository, first, '.', (path) => !path.startsWith('web/'))).keys()]).toEqual(['README.md', 'db/c.yaml'])
+    expect(await idOf(repository, first, 'nowhere')).toBeNull()
+    expect((await filesOf(repository, first, 'nowhere', everything)).size).toBe(0)
 
     const second = await server.commit({ 'web/a.yaml': 'a: 2\n' }, 'second')
     expect(await repository.fetch()).toBe(second)
-    expect(await repository.treeId(second, 'db')).toBe(await repository.treeId(first, 'db'))
-    expect(await repository.treeId(second, 'web')).not.toBe(await repository.treeId(first, 'web'))
+    expect(await idOf(repository, second, 'db')).toBe(await idOf(repository, first, 'db'))
+    expect(await idOf(repository, second, 'web')).not.toBe(await idOf(repository, first, 'web'))
   })
 
   test('IN2 looking at an unchanged branch costs two requests, a change two; content is read without the network', async () => {
@@ -86,7 +90,7 @@ describe('reading', () => {
     expect(requests).toHaveLength(2)
     requests = []
     server.setDown(true)
-    expect((await repository.readTree(commit, 'web', everything)).size).toBe(2)
+    expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
     server.setDown(false)
     expect(requests).toEqual([])
   })
@@ -101,7 +105,7 @@ describe('reading', () => {
       const repository = source({ ref })
       expect([ref, await repository.head()]).toEqual([ref, tagged])
       expect([ref, await repository.fetch()]).toEqual([ref, tagged])
-      expect((await repository.readTree(tagged, 'web', everything)).size).toBe(2)
+      expect((await filesOf(repository, tagged, 'web', everything)).size).toBe(2)
     }
     expect(await source({ ref: 'refs/heads/main' }).fetch()).toBe(later)
   })
@@ -113,7 +117,7 @@ describe('reading', () => {
     git('push', '-qf', 'origin', 'HEAD:main')
     const rewritten = git('rev-parse', 'HEAD')
     expect(await repository.fetch()).toBe(rewritten)
-    expect((await repository.readTree(rewritten, 'web', everything)).size).toBe(2)
+    expect((await filesOf(repository, rewritten, 'web', everything)).size).toBe(2)
   })
 
   test('IN4 packs do not pile up', async () => {
@@ -125,7 +129,7 @@ describe('reading', () => {
       expect(await repository.fetch()).toBe(commit)
     }
     expect(readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack')).length).toBeLessThanOrEqual(3)
-    expect((await repository.readTree(commit, 'web', everything)).size).toBe(2)
+    expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
   })
 })
 
@@ -137,7 +141,7 @@ test('IN4 a folder that cannot be read any more is fetched afresh', async () => 
   const repository = source({ dir })
   const commit = await server.commit({ 'web/a.yaml': 'torn: 1\n' }, 'after the crash')
   expect(await repository.fetch()).toBe(commit)
-  expect((await repository.readTree(commit, 'web', everything)).size).toBe(2)
+  expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
 })
 
 describe('refusals', () => {
@@ -176,10 +180,10 @@ describe('refusals', () => {
     const commit = await server.commit({ 'web/z.yaml': 'z: 1\n' }, 'a link')
     const repository = source()
     await repository.fetch()
-    expect(await failure(repository.readTree(commit, 'web', everything))).toEqual([
+    expect(await failure(filesOf(repository, commit, 'web', everything))).toEqual([
       'source_refused',
       'web/link.yaml is a link: only files of the repository itself are read; put a copy there',
     ])
-    expect((await failure(repository.readTree(commit, 'README.md', everything)))[1]).toBe('README.md is a file, not a folder')
+    expect((await failure(filesOf(repository, commit, 'README.md', everything)))[1]).toBe('README.md is a file, not a folder')
   })
 })

@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { createGitServer, type FileChanges } from '../../scripts/local-cluster/git-http-server.ts'
 import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
-import { createGitSources } from '../../server/ingest/git-sources.ts'
 import { createIngest } from '../../server/ingest/ingest-loop.ts'
+import { createSources } from '../../server/sources/sources.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey } from '../../server/store/records.ts'
@@ -34,7 +34,7 @@ export async function createIngestKit() {
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
   const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
-  const openSources = () => createGitSources(join(dir, 'git'), fetch)
+  const openSources = () => createSources({ root: join(dir, 'git'), fetcher: fetch, credentials: async () => ({}) })
   const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), stopping })
   const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })

@@ -1,6 +1,6 @@
 // IN: what a Git source remembers between two passes.
 import { expect, test } from 'bun:test'
-import { SizedCache } from '../../server/ingest/sized-cache.ts'
+import { SizedCache } from '../../server/sources/sized-cache.ts'
 
 const held = (cache: SizedCache<number>, keys: string) => [...keys].filter((key) => cache.get(key) !== undefined).join('')
 

@@ -10,13 +10,17 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { createGitHttp, type Fetcher } from './git-http.ts'
 import { SizedCache } from './sized-cache.ts'
 import {
+  type OpenedSource,
   pathSegments,
   SOURCE_FILE_BYTES_MAX,
   SOURCE_FILES_MAX,
   SOURCE_PATH_LENGTH_MAX,
   SOURCE_TREE_BYTES_MAX,
   type Source,
+  type SourceEntry,
   type SourceFile,
+  type SourcePick,
+  type SourceTree,
 } from './source.ts'
 
 export interface GitSourceOptions {
@@ -132,11 +136,35 @@ class GitSource implements Source {
     return hasCommit(this.options.dir, commit, this.packs)
   }
 
-  async treeId(commit: string, path: string): Promise<string | null> {
-    return this.guarded(`read ${path}`, () => this.findTree(commit, path, this.packs))
+  async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
+    if (!('path' in pick)) throw refused(`${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`)
+    return { tree: this.treeAt(commit), root: pathSegments(pick.path).join('/'), version: commit }
   }
 
-  async readTree(commit: string, path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>> {
+  private treeAt(commit: string): SourceTree {
+    return {
+      id: (path) => this.guarded(`read ${path}`, async () => (await this.findEntry(commit, path, this.packs))?.oid ?? null),
+      list: (path) => this.guarded(`read ${path}`, () => this.listFolder(commit, path)),
+      file: (path) => this.guarded(`read ${path}`, () => this.readFile(commit, path)),
+      files: (path, wanted) => this.readFiles(commit, path, wanted),
+    }
+  }
+
+  private async listFolder(commit: string, path: string): Promise<SourceEntry[] | null> {
+    const entry = await this.findEntry(commit, path, this.packs)
+    if (entry === null || entry.kind !== 'folder') return null
+    const { tree } = await this.folder(entry.oid, this.packs)
+    return tree.map((child) => ({ name: child.path, kind: kindOf(child), id: child.oid })).sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  private async readFile(commit: string, path: string): Promise<SourceFile | null> {
+    const entry = await this.findEntry(commit, path, this.packs)
+    if (entry === null || entry.kind === 'folder') return null
+    if (entry.kind !== 'file') throw refusedKind(path, entry.kind)
+    return { oid: entry.oid, bytes: await this.blob(path, entry.oid, this.packs) }
+  }
+
+  private async readFiles(commit: string, path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>> {
     return this.guarded(`read ${path}`, async () => {
       const cache = this.packs
       const tree = await this.findTree(commit, path, cache)
@@ -145,17 +173,36 @@ class GitSource implements Source {
       const files = new Map<string, SourceFile>()
       let total = 0
       for (const { path: file, oid } of found.sort((a, b) => (a.path < b.path ? -1 : 1))) {
-        const blob = this.blobs.get(oid) ?? (await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })).blob
-        this.blobs.set(oid, blob)
-        total += blob.byteLength
-        if (blob.byteLength > SOURCE_FILE_BYTES_MAX) throw refused(`${file} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
+        const bytes = await this.blob(file, oid, cache)
+        total += bytes.byteLength
         if (total > SOURCE_TREE_BYTES_MAX)
-          throw refused(`the manifests under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
-        files.set(file, { oid, bytes: blob })
+          throw refused(`the files under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
+        files.set(file, { oid, bytes })
       }
       this.packs = {}
       return files
     })
+  }
+
+  private async blob(path: string, oid: string, cache: object): Promise<Uint8Array> {
+    const blob = this.blobs.get(oid) ?? (await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })).blob
+    this.blobs.set(oid, blob)
+    if (blob.byteLength > SOURCE_FILE_BYTES_MAX) throw refused(`${path} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
+    return blob
+  }
+
+  private async findEntry(commit: string, path: string, cache: object): Promise<{ kind: SourceEntry['kind']; oid: string } | null> {
+    const segments = pathSegments(path)
+    const name = segments.pop()
+    const folder = await this.findTree(commit, segments.join('/'), cache).catch((error: unknown) => {
+      if (error instanceof AppError && error.code === 'source_refused') return null // a file is where a folder should be
+      throw error
+    })
+    if (folder === null) return null
+    if (name === undefined) return { kind: 'folder', oid: folder }
+    const { tree } = await this.folder(folder, cache)
+    const entry = tree.find((candidate) => candidate.path === name)
+    return entry === undefined ? null : { kind: kindOf(entry), oid: entry.oid }
   }
 
   private async findTree(commit: string, path: string, cache: object): Promise<string | null> {
@@ -164,7 +211,7 @@ class GitSource implements Source {
       const { tree } = await this.folder(oid, cache)
       const entry = tree.find((candidate) => candidate.path === segment)
       if (entry === undefined) return null
-      if (entry.type !== 'tree') throw refused(`${path} is ${kindOf(entry)}, not a folder`)
+      if (entry.type !== 'tree') throw refused(`${path} is a ${kindOf(entry)}, not a folder`)
       oid = entry.oid
     }
     return oid
@@ -191,9 +238,8 @@ class GitSource implements Source {
       const path = folder === '' ? entry.path : `${folder}/${entry.path}`
       if (path.length > SOURCE_PATH_LENGTH_MAX) throw refused(`a path under ${folder} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
       const kind = kindOf(entry)
-      if (kind === 'a link' || kind === 'a submodule')
-        throw refused(`${path} is ${kind}: only files of the repository itself are read; put a copy there`)
-      if (kind === 'a folder') {
+      if (kind === 'link' || kind === 'submodule') throw refusedKind(path, kind)
+      if (kind === 'folder') {
         // A folder is asked for with a slash at its end, so that a whole one can be left out.
         if (wanted(`${path}/`)) await this.listTree(entry.oid, path, wanted, cache, found)
       } else if (wanted(path)) {
@@ -236,10 +282,13 @@ const FOREIGN_ANSWERS = ['SmartHttpError', 'ParseError']
 
 const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
-function kindOf(entry: { type: string; mode: string }): 'a file' | 'a folder' | 'a link' | 'a submodule' {
-  if (entry.type === 'commit') return 'a submodule'
-  if (entry.type === 'tree') return 'a folder'
-  return entry.mode === '120000' ? 'a link' : 'a file'
+const refusedKind = (path: string, kind: 'link' | 'submodule'): AppError =>
+  refused(`${path} is a ${kind}: only files of the repository itself are read; put a copy there`)
+
+function kindOf(entry: { type: string; mode: string }): SourceEntry['kind'] {
+  if (entry.type === 'commit') return 'submodule'
+  if (entry.type === 'tree') return 'folder'
+  return entry.mode === '120000' ? 'link' : 'file'
 }
 
 const candidates = (ref: string): string[] =>

@@ -1,0 +1,48 @@
+// What a service renders to now: for each of its clusters, where clusters that get the same get one and the same object.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { StoredError } from '../store/records.ts'
+
+export interface GoodRender {
+  kind: 'rendered'
+  /** Row id → canonical JSON. Equal sets are one and the same map. */
+  objects: ReadonlyMap<string, string>
+  digest: string
+  count: number
+  /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
+  hooks: number
+}
+export type ClusterRender = GoodRender | { kind: 'failed'; error: Omit<StoredError, 'sinceMs'> }
+
+/** What was rendered, and with what. */
+export interface Release {
+  /** Goes where people look for a commit: of the first source. */
+  commit: string
+  /** By repository: the revision that was read. */
+  revisions: Readonly<Record<string, string>>
+  /** Of the programs that took part: `{ helm: '4.3.1' }`. */
+  tools: Readonly<Record<string, string>>
+}
+
+export type Rendering =
+  | {
+      kind: 'good'
+      release: Release
+      /** Every cluster that was asked for. At least one is `rendered`, or none was asked for. */
+      clusters: ReadonlyMap<ClusterId, ClusterRender>
+      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it cannot be rendered without one. */
+      forNobody: GoodRender | null
+      warnings: Problem[]
+    }
+  /** Nothing could be rendered for anybody. */
+  | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
+  /** A repository was not read yet, or cannot be: its own state says why. */
+  | { kind: 'no_content' }
+
+/** Each once. */
+export function goodRenders(rendering: Rendering): GoodRender[] {
+  if (rendering.kind !== 'good') return []
+  const found = new Set<GoodRender>(rendering.forNobody === null ? [] : [rendering.forNobody])
+  for (const render of rendering.clusters.values()) if (render.kind === 'rendered') found.add(render)
+  return [...found]
+}

@@ -1,0 +1,44 @@
+// What templates may look at: the cluster, the variables, the service, and where its files come from. The same names in Liquid, in TypeScript and for exec renderers.
+import type { Labels } from '../../shared/model/labels.ts'
+
+/** Reported by the agent; from complete discovery only (FA1). */
+export interface ClusterFacts {
+  /** `v1.36.3`; '' while it is not known. */
+  kubernetesVersion: string
+  /** `v1`, `apps/v1`, and `apps/v1/Deployment`: what is served. As names, so that a look at one of them is a look at that one only. */
+  apiVersions: Readonly<Record<string, true>>
+}
+
+export interface ClusterInputs {
+  name: string
+  labels: Labels
+  facts: ClusterFacts
+}
+
+export interface RenderInputs {
+  /** Null: for no cluster in particular. */
+  cluster: ClusterInputs | null
+  config: Readonly<Record<string, unknown>>
+  service: { name: string; project: string; namespace: string | null }
+  /** Of the source that is rendered: its commit, or version and digest. */
+  source: { version: string }
+}
+
+/** A look: `['cluster','labels','region']`. Somebody who lists the names of an object, or takes it whole, has looked at all of it: the path ends there. */
+export type InputRead = readonly string[]
+
+/** What was looked at in the files of a source: content ids, so that equal ids are equal bytes; null: it was not there. */
+export interface FileRead {
+  /** Index in the service's sources. */
+  source: number
+  path: string
+  id: string | null
+}
+
+/** All that a render depends on besides the service's own render options and the tools: with equal values at these places it gives the same again. */
+export interface Reads {
+  files: readonly FileRead[]
+  inputs: readonly InputRead[]
+  /** A value of a Config's secrets was among them: whatever is kept of the render is encrypted. */
+  secret: boolean
+}

@@ -1,0 +1,41 @@
+// The port that helm, kustomize, Liquid, TypeScript and exec renderers fill: one source's files and inputs → YAML or JSON texts, or everything that is wrong with them.
+// What comes after (reading the texts, patches, labels, namespaces, rows) is the same for all.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { SourceTree } from '../sources/source.ts'
+import type { RenderInputs } from './inputs.ts'
+import type { Sandbox } from './sandbox.ts'
+
+/** Every look into its tree is recorded. */
+export interface JobSource {
+  tree: SourceTree
+  /** The folder in it that is rendered; '' is its root. */
+  root: string
+}
+
+export interface RenderJob {
+  id: ServiceId
+  spec: RenderSpec
+  namespace: string | undefined
+  source: JobSource
+  /** By name, for `$NAME/path`. */
+  named: ReadonlyMap<string, JobSource>
+  /** Every look is recorded: take no more of it than is needed, and never the whole. */
+  inputs: RenderInputs
+  /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them are templates still. `from` is for messages: `overrides[2]`. */
+  values: ReadonlyArray<{ from: string; values: HelmValues }>
+  /** YAML text of a Config for `helm.valuesFrom`, recorded like any other look; null: there is none. */
+  configText(name: string, key: string): string | null
+  sandbox: Sandbox
+  /** What a program said for exactly these parts, which name all that it got; runs it if that is not known. Bounded, and shared by all services. */
+  once(parts: readonly string[], run: () => Promise<Uint8Array>): Promise<Uint8Array>
+  signal: AbortSignal
+}
+
+export type RendererResult =
+  /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
+  { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] } | { kind: 'failed'; problems: Problem[] }
+
+/** Expected failures are values; throws AppError only for what is wrong with this server (`renderer_missing`, `sandbox_unavailable`). */
+export type Renderer = (job: RenderJob) => Promise<RendererResult>

@@ -1,0 +1,36 @@
+// The port behind which programs run that others wrote or whose input others wrote: helm, kustomize, TypeScript, and the operator's own renderers.
+// No network, an empty environment, nothing to see but the tree that is given, nothing to write but a bounded /tmp.
+
+export interface SandboxLimits {
+  timeoutMs: number
+  memoryBytes: number
+  /** Of standard output. Standard error is cut at 64 KiB. */
+  outputBytes: number
+}
+export const SANDBOX_LIMITS: SandboxLimits = { timeoutMs: 30_000, memoryBytes: 512 * 1024 * 1024, outputBytes: 64 * 1024 * 1024 }
+
+/** `helm` is helm 4, `helm3` helm 3; `bun` is this very binary; anything else is a name of the operator's allow-list. */
+export type SandboxProgram = 'helm' | 'helm3' | 'kustomize' | 'bun' | { exec: string }
+
+export interface SandboxRun {
+  program: SandboxProgram
+  args: readonly string[]
+  /** Relative path → bytes; read-only below /work, which is the working directory unless `cwd` names a folder in it. Paths are checked: none leads out. */
+  files: ReadonlyMap<string, Uint8Array>
+  cwd?: string
+  stdin?: Uint8Array
+  env?: Readonly<Record<string, string>>
+  limits?: Partial<SandboxLimits>
+}
+
+export type SandboxOutcome =
+  | { kind: 'done'; exitCode: number; stdout: Uint8Array; stderr: string }
+  /** `message` says which limit, in words for the author of the manifests. */
+  | { kind: 'stopped'; why: 'time' | 'memory' | 'output'; message: string; stderr: string }
+
+export interface Sandbox {
+  /** Throws `renderer_missing` when the program is not on this server, `sandbox_unavailable` when it must not run without isolation here. */
+  run(run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome>
+  /** As the programs say themselves, `helm 4.3.1`; part of what a render depends on. Null: it is not there. */
+  version(program: SandboxProgram): Promise<string | null>
+}

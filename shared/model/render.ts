@@ -1,0 +1,132 @@
+// How files become objects: what a Service says to its renderer, to those that come after it, and for some of its clusters.
+import { z } from 'zod'
+import { nameSchema } from './ids.ts'
+import { labelSelectorSchema, labelsSchema } from './labels.ts'
+import { treePathSchema } from './sources.ts'
+
+export const RENDERERS = ['raw', 'helm', 'kustomize', 'typescript', 'exec'] as const
+export type RendererName = (typeof RENDERERS)[number]
+
+/** JSON values under names that templates can write: `config.color`. */
+export const configDataSchema = z.record(
+  z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'),
+  z.json(),
+)
+export type ConfigData = z.infer<typeof configDataSchema>
+const helmValuesSchema = z.record(z.string(), z.json())
+export type HelmValues = z.infer<typeof helmValuesSchema>
+
+/** Files of the service's tree; `$NAME/path` is a file of the source of that name. */
+const valuesFileSchema = z.string().min(1).max(1_024)
+
+const helmOptionsSchema = z.strictObject({
+  /** Of helm itself. Default 4. */
+  helm: z.enum(['3', '4']).optional(),
+  /** Default: the name of the service. */
+  releaseName: z
+    .string()
+    .regex(/^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$/, 'expected a release name of at most 53 characters')
+    .optional(),
+  /** Later ones win. A name that ends with `?` may be missing. */
+  valuesFiles: z.array(valuesFileSchema).max(50).optional(),
+  /** YAML texts of Configs, or single values at a path. */
+  valuesFrom: z
+    .array(
+      z.strictObject({
+        name: nameSchema,
+        key: z.string().max(63).default('values'),
+        at: z.string().max(256).optional(),
+        optional: z.boolean().optional(),
+      }),
+    )
+    .max(50)
+    .optional(),
+  /** Texts in it are templates: `{{ cluster.name }}`. */
+  values: helmValuesSchema.optional(),
+  /** CRDs of the chart's crds folder are left out. Default false. */
+  skipCrds: z.boolean().optional(),
+  /** Values are not held against the chart's values.schema.json. Default false. */
+  skipSchemaValidation: z.boolean().optional(),
+})
+
+const kustomizeOptionsSchema = z.strictObject({
+  /** `helmCharts:` of kustomizations is inflated; only charts that are in the tree. Default false: refused. */
+  helmCharts: z.boolean().optional(),
+  namePrefix: z.string().max(63).optional(),
+  nameSuffix: z.string().max(63).optional(),
+  /** `name=newName:tag`, as `kustomize edit set image` takes them. */
+  images: z.array(z.string().max(512)).max(100).optional(),
+  /** Added to those of the kustomization. */
+  components: z.array(treePathSchema).max(50).optional(),
+})
+
+const execOptionsSchema = z.strictObject({
+  /** A name of the operator's allow-list (`skerry server --renderers FILE`). */
+  command: nameSchema,
+  args: z.array(z.string().max(1_024)).max(50).default([]),
+  /** What it gets of the inputs, as a JSON document on its standard input: `cluster.name`, `cluster.labels`, `config`. */
+  inputs: z.array(z.string().max(256)).max(50).default([]),
+})
+
+const patchTargetSchema = z.strictObject({
+  group: z.string().max(253).optional(),
+  version: z.string().max(63).optional(),
+  /** Texts are whole names, or regular expressions that match whole names, as in kustomize. */
+  kind: z.string().max(128).optional(),
+  namespace: z.string().max(253).optional(),
+  name: z.string().max(253).optional(),
+  /** As kubectl's -l. */
+  labelSelector: z.string().max(1_024).optional(),
+  annotationSelector: z.string().max(1_024).optional(),
+})
+const jsonPatchOpSchema = z.strictObject({
+  op: z.enum(['add', 'remove', 'replace', 'move', 'copy', 'test']),
+  path: z.string().max(1_024),
+  from: z.string().max(1_024).optional(),
+  value: z.json().optional(),
+})
+/** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a text one of both as YAML. Without a target a strategic one is of the object that it names. */
+export const patchSchema = z.strictObject({
+  target: patchTargetSchema.optional(),
+  patch: z.union([z.array(jsonPatchOpSchema).max(1_000), z.record(z.string(), z.json()), z.string().max(262_144)]),
+})
+export type Patch = z.infer<typeof patchSchema>
+
+export const renderSchema = z.strictObject({
+  /** Default auto: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw. */
+  type: z.enum(['auto', ...RENDERERS]).optional(),
+  /** Manifests, values files and kustomizations are Liquid templates, whatever they are called. Default: only `*.liquid`. */
+  templated: z.boolean().optional(),
+  helm: helmOptionsSchema.optional(),
+  kustomize: kustomizeOptionsSchema.optional(),
+  typescript: z.strictObject({ entry: treePathSchema.default('main.ts') }).optional(),
+  exec: execOptionsSchema.optional(),
+  /** After the renderer, in their order. One that meets no object is an error. */
+  patches: z.array(patchSchema).max(100).optional(),
+  /** Of every object's metadata; selectors stay as they are. */
+  commonLabels: labelsSchema.optional(),
+  commonAnnotations: z.record(z.string().max(317), z.string().max(4_096)).optional(),
+})
+export type RenderSpec = z.infer<typeof renderSchema>
+
+/** What is different in some clusters. */
+const overrideShape = {
+  config: configDataSchema.optional(),
+  helm: z.strictObject({ values: helmValuesSchema }).optional(),
+  patches: z.array(patchSchema).max(100).optional(),
+}
+/** Later ones win over earlier ones. */
+export const overrideSchema = z.strictObject({ selector: labelSelectorSchema, ...overrideShape })
+export type Override = z.infer<typeof overrideSchema>
+/** Of a Cluster: for one service, over everything that the service itself says. */
+export const clusterOverrideSchema = z.strictObject({ service: nameSchema, project: nameSchema.optional(), ...overrideShape })
+export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
+
+/** Variables and secrets of a project. Secrets are written and never shown: reads give `hmac:…`, and writing that back keeps what is there. */
+export const configSpecSchema = z.strictObject({
+  data: configDataSchema.default({}),
+  secrets: z
+    .record(z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'), z.string().max(262_144))
+    .default({}),
+})
+export type ConfigSpec = z.infer<typeof configSpecSchema>

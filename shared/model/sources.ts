@@ -1,0 +1,118 @@
+// Where manifests come from: what a Repository says, and what a Service takes of it.
+import { z } from 'zod'
+import { nameSchema } from './ids.ts'
+
+/** The name of a Config of the same project; which of its secrets are read is said where it is used. */
+const secretRefSchema = nameSchema
+/** Git and Helm over https: `token` (bearer), or `username` and `password`, or `githubApp` (a JSON document: appId, installationId, privateKey); ssh: `sshKey` and `knownHosts`; a server with a CA of its own: `caCert`. */
+const authSchema = z.strictObject({ secretRef: secretRefSchema })
+
+const SCP_FORM = /^[a-z_][-a-z0-9_.]*@[A-Za-z0-9][-A-Za-z0-9.]*:(?!\/\/)[^\s]+$/
+const isUrlOf = (schemes: readonly string[]) => (text: string) =>
+  schemes.some((scheme) => text.startsWith(`${scheme}://`)) && URL.canParse(text)
+const NO_CREDENTIALS = 'must not hold a user name or password: specs are shown to everyone who may read them'
+const holdsCredentials = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password } = new URL(text)
+  return password !== '' || (username !== '' && protocol !== 'ssh:')
+}
+
+const gitUrlSchema = z
+  .string()
+  .max(2048)
+  .refine(
+    (text) => isUrlOf(['http', 'https', 'ssh'])(text) || SCP_FORM.test(text),
+    'expected an http://, https:// or ssh:// URL, or user@host:path',
+  )
+  .refine((text) => !holdsCredentials(text), NO_CREDENTIALS)
+const webUrlSchema = z
+  .string()
+  .max(2048)
+  .refine(isUrlOf(['http', 'https']), 'expected an http:// or https:// URL')
+  .refine((text) => !holdsCredentials(text), NO_CREDENTIALS)
+/** Host, port and path of one OCI repository, without tag or digest. */
+const ociUrlSchema = z
+  .string()
+  .max(2048)
+  .regex(/^oci:\/\/[A-Za-z0-9][-A-Za-z0-9.]*(:[0-9]{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)+$/, 'expected oci://host/path, without a tag')
+
+/** As npm and Helm write them: `>=1.2.0 <2.0.0`, `^1.4`, `~1.2.3`, `1.x`. */
+const semverRangeSchema = z.string().min(1).max(200)
+
+const gitSchema = z
+  .strictObject({
+    url: gitUrlSchema,
+    /** Branch, tag, `refs/…`, or a full commit id. */
+    ref: z.string().min(1).max(255).default('main'),
+    /** Instead of `ref`: the greatest tag of that range. */
+    semver: semverRangeSchema.optional(),
+    auth: authSchema.optional(),
+    /** Files of submodules are read, too. Default false: they are refused by name. */
+    submodules: z.boolean().optional(),
+    /** `library`: no process, for https. `cli`: the git program, for ssh and for repositories of more than a few hundred megabytes. Default auto: by the URL. */
+    client: z.enum(['auto', 'library', 'cli']).optional(),
+    /** Nothing is rendered of a commit that none of these keys signed: armored OpenPGP public keys, or SSH public keys as in an authorized_keys file. */
+    verify: z.strictObject({ keys: z.array(z.string().min(1).max(65_536)).min(1).max(50) }).optional(),
+  })
+  .refine(({ ref, semver }) => semver === undefined || ref === 'main', { message: 'expected ref or semver, not both', path: ['semver'] })
+
+const helmRepositorySchema = z.strictObject({ url: webUrlSchema, auth: authSchema.optional() })
+
+const ociSchema = z
+  .strictObject({
+    url: ociUrlSchema,
+    tag: z.string().max(128).optional(),
+    /** The greatest tag of that range. */
+    semver: semverRangeSchema.optional(),
+    /** Pinned: a tag that moved is no news. */
+    digest: z
+      .string()
+      .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 hex digits')
+      .optional(),
+    auth: authSchema.optional(),
+    /** Plain HTTP, for a registry of a test. Default false. */
+    insecure: z.boolean().optional(),
+  })
+  .refine(
+    ({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1,
+    'expected one of tag, semver and digest',
+  )
+
+/** Exactly one of the three is there. */
+export const repositorySourceShape = { git: gitSchema.optional(), helm: helmRepositorySchema.optional(), oci: ociSchema.optional() }
+export type GitSpec = z.infer<typeof gitSchema>
+export type HelmRepositorySpec = z.infer<typeof helmRepositorySchema>
+export type OciSpec = z.infer<typeof ociSchema>
+
+/** A path inside a tree: relative, forward slashes, no `..`; `.` is the root. */
+export const treePathSchema = z
+  .string()
+  .min(1)
+  .max(1024)
+  .refine(
+    (path) => !path.startsWith('/') && !path.includes('\\') && !path.split('/').includes('..'),
+    'expected a relative path without ".."',
+  )
+
+export const pickShape = {
+  repository: nameSchema,
+  /** A folder of a Git repository or an OCI artifact. */
+  path: treePathSchema.optional(),
+  /** A chart of a Helm repository. */
+  chart: z
+    .string()
+    .regex(/^[a-zA-Z0-9][-a-zA-Z0-9_.]*$/, 'expected the name of a chart')
+    .max(250)
+    .optional(),
+  /** Of the chart; default the newest that is no pre-release. */
+  version: semverRangeSchema.optional(),
+}
+interface Picked {
+  path?: string | undefined
+  chart?: string | undefined
+  version?: string | undefined
+}
+export const picksOne = ({ path, chart }: Picked): boolean => (path === undefined) !== (chart === undefined)
+export const PICKS_ONE = 'expected a path, or a chart of a Helm repository'
+export const versionsChart = ({ chart, version }: Picked): boolean => version === undefined || chart !== undefined
+export const VERSIONS_CHART = 'version is of a chart; of anything else the repository names it'
