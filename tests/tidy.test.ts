@@ -156,7 +156,7 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md']
+const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md']
   .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
   .join('\n')
 
