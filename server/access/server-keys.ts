@@ -94,7 +94,7 @@ function historyOf({ publicKey, links }: SigningFile): KeyHistory[] {
 }
 
 /** Durable and whole before it is used: a half-written key would lock out every agent. */
-function readOrMake(path: string, make: () => string): string {
+export function readOrMake(path: string, make: () => string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {

@@ -12,7 +12,7 @@ import type { ContentStore } from '../store/content/content-store.ts'
 import { createFileContentStore } from '../store/content/file-content-store.ts'
 import { copyStoreFile, openStoreFile } from '../store/engines/store-file.ts'
 import { namedDiskFull, sumFile, writeSynced } from './copy-file.ts'
-import { CONTENT, FORMAT, KEYS, MANIFEST, type Manifest, manifestText, STORE } from './manifest.ts'
+import { CONTENT, FORMAT, KEYS, MANIFEST, type Manifest, manifestText, mayBeMissing, STORE } from './manifest.ts'
 import { refuseUnfinishedRestore } from './restore-mark.ts'
 import { signingFingerprint } from './signing-file.ts'
 
@@ -169,6 +169,7 @@ async function copyKeys(dataDir: string, partial: string) {
     mkdirSync(folder, { mode: 0o700 })
     const files: Array<Manifest['files'][number]> = []
     for (const path of KEYS) {
+      if (!existsSync(join(dataDir, path)) && mayBeMissing(path)) continue
       if (!existsSync(join(dataDir, path)))
         throw new AppError('not_found', {
           doing: 'back up the keys',

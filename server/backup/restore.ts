@@ -8,7 +8,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { leapChangesOfFile } from '../store/engines/store-file.ts'
 import { namedDiskFull, sumFile, writeSynced } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'
-import { CONTENT, KEYS, type Manifest, STORE } from './manifest.ts'
+import { CONTENT, KEYS, type Manifest, mayBeMissing, STORE } from './manifest.ts'
 import { RESTORE_MARK } from './restore-mark.ts'
 import { signingFingerprint } from './signing-file.ts'
 import { filesOf, verifyBackup } from './verify.ts'
@@ -92,7 +92,9 @@ function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreO
 }
 
 function keysElsewhere(keysFrom: string): ReadonlyMap<string, KeySource> {
-  const sources = new Map(KEYS.map((path) => [path as string, { from: join(keysFrom, path.slice('keys/'.length)), sha256: null }]))
+  const elsewhere = (path: string) => join(keysFrom, path.slice('keys/'.length))
+  const present = KEYS.filter((path) => !mayBeMissing(path) || existsSync(elsewhere(path)))
+  const sources = new Map(present.map((path) => [path as string, { from: elsewhere(path), sha256: null }]))
   const signing = sources.get(KEYS[0])?.from ?? ''
   const missing = [...sources.values()].find(({ from }) => !existsSync(from))
   if (missing !== undefined || signingFingerprint(readFileSync(signing, 'utf8')) === null)

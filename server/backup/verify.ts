@@ -6,7 +6,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { openStoreFile } from '../store/engines/store-file.ts'
 import { type FileSum, sumFile } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'
-import { KEYS, MANIFEST, type Manifest, pathOfContent, readManifest, STORE } from './manifest.ts'
+import { KEYS, MANIFEST, type Manifest, mayBeMissing, pathOfContent, readManifest, STORE } from './manifest.ts'
 import { signingFingerprint } from './signing-file.ts'
 
 export interface Verified {
@@ -71,7 +71,8 @@ function listFiles(folder: string, expected: ReadonlyMap<string, unknown>, { pro
 function checkMeaning(folder: string, { manifest, problems, warnings }: Verified, deps: BackupDeps): void {
   const paths = new Set(manifest.files.map(({ path }) => path))
   const keys = KEYS.filter((path) => paths.has(path))
-  if (keys.length === 1) problems.push(`of the keys only ${keys[0]} is in it`)
+  const lacking = KEYS.filter((path) => !paths.has(path) && !mayBeMissing(path))
+  if (keys.length > 0 && lacking.length > 0) problems.push(`of the keys only ${keys.join(' and ')} is in it`)
   if (keys.length === 0) warnings.push('the keys are not in it: without them no agent knows the restored server')
   else if (signingFingerprint(readFileSync(join(folder, KEYS[0]), 'utf8')) !== manifest.fingerprint)
     problems.push(`${KEYS[0]} is not the key that the manifest names`)
