@@ -27,6 +27,9 @@ export interface RenderInputs {
 /** A look: `['cluster','labels','region']`. Somebody who lists the names of an object, or takes it whole, has looked at all of it: the path ends there. */
 export type InputRead = readonly string[]
 
+/** As the last name of a path: what there is was not looked into, only whether it is there, and whether it is an object, a list or something else. */
+export const KIND_ONLY = '\u0000kind'
+
 /** What was looked at in the files of a source: content ids, so that equal ids are equal bytes; null: it was not there. */
 export interface FileRead {
   /** Index in the service's sources. */

@@ -4,7 +4,7 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { SourceTree } from '../sources/source.ts'
-import type { RenderInputs } from './inputs.ts'
+import type { InputRead, RenderInputs } from './inputs.ts'
 import type { Sandbox } from './sandbox.ts'
 
 /** Every look into its tree is recorded. */
@@ -23,6 +23,8 @@ export interface RenderJob {
   named: ReadonlyMap<string, JobSource>
   /** Every look is recorded: take no more of it than is needed, and never the whole. */
   inputs: RenderInputs
+  /** For looks in another process, which cannot be seen here: every place of `inputs` that it looked at, also of what was not there. */
+  recordInput(path: InputRead): void
   /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them are templates still. `from` is for messages: `overrides[2]`. */
   values: ReadonlyArray<{ from: string; values: HelmValues }>
   /** YAML text of a Config for `helm.valuesFrom`, recorded like any other look; null: there is none. */
