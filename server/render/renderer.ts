@@ -27,8 +27,8 @@ export interface RenderJob {
   recordInput(path: InputRead): void
   /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them are templates still. `from` is for messages: `overrides[2]`. */
   values: ReadonlyArray<{ from: string; values: HelmValues }>
-  /** YAML text of a Config for `helm.valuesFrom`, recorded like any other look; null: there is none. */
-  configText(name: string, key: string): string | null
+  /** What a Config of the project has at that key, for `helm.valuesFrom`: a value of `data` as it is, a secret as its text; recorded like any other look. Undefined: there is none. */
+  configValue(name: string, key: string): unknown
   sandbox: Sandbox
   /** What a program said for exactly these parts, which name all that it got; runs it if that is not known. Bounded, and shared by all services. */
   once(parts: readonly string[], run: () => Promise<Uint8Array>): Promise<Uint8Array>
