@@ -28,6 +28,11 @@ export const SERVER_OPTIONS = {
     placeholder: 'URL',
     help: 'How agents and forges reach this server; default http:// and the listen address.',
   },
+  sourceAddresses: {
+    type: 'text',
+    placeholder: 'CIDR,…',
+    help: 'Private, loopback and other inner addresses at which sources may be, such as 10.0.0.0/8; default none.',
+  },
   eventsKept: {
     type: 'integer',
     placeholder: 'COUNT',

@@ -11,6 +11,8 @@ import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { startServer } from './server.ts'
+import { outboundProxy } from './sources/address-proxy.ts'
+import { parseRanges } from './sources/address-range.ts'
 import { readStorePlace } from './store-place.ts'
 
 export interface ServeIo {
@@ -27,10 +29,17 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, listen, adminTokenFile, externalUrl, recount, logLevel, ...retention } = read.options
+  const { data, store, storeFile, listen, adminTokenFile, externalUrl, sourceAddresses, recount, logLevel, ...retention } = read.options
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
+  const allowed = parseRanges(sourceAddresses ?? '')
+  if (allowed.wrong.length > 0) {
+    io.err(
+      `error: --source-addresses (SKERRY_SOURCE_ADDRESSES) expected addresses or ranges such as 10.0.0.0/8, not ${allowed.wrong.join(', ')}\n`,
+    )
+    return 2
+  }
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   try {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
@@ -42,6 +51,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       retention,
       recount,
       ...address,
+      sourceAddresses: allowed.ranges,
+      proxyFor: outboundProxy(io.env),
       ...(externalUrl === undefined ? {} : { externalUrl }),
     }
     const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })

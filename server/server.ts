@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
-import { AppError } from '../shared/protocol/error.ts'
+import type { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -11,7 +11,9 @@ import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens } from './access/api-tokens.ts'
+import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
+import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
@@ -31,6 +33,9 @@ import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createAddressGuard } from './sources/address-guard.ts'
+import type { AddressRange } from './sources/address-range.ts'
+import { systemResolver } from './sources/address-resolve.ts'
 import { createSources } from './sources/sources.ts'
 import { maintainContent } from './store/content/content-collect.ts'
 import { contentFilesIn } from './store/content/content-files.ts'
@@ -56,6 +61,10 @@ export interface ServerOptions {
   port: number
   /** How agents and forges reach it; default http:// and the address. */
   externalUrl?: string
+  /** Inner addresses at which sources may be (SO1); default none. */
+  sourceAddresses?: readonly AddressRange[]
+  /** The outbound proxy that requests of sources take; default none. */
+  proxyFor?: (url: URL) => string | null
 }
 
 export interface ServerDeps {
@@ -111,6 +120,8 @@ async function startOn(
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
+  const secrets = loadSecretBox(at('keys'))
+  const configs = createConfigs(store, secrets)
   const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
   const opened = createShards({
@@ -150,12 +161,16 @@ async function startOn(
   })
 
   const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
+  const addresses = createAddressGuard({
+    allowed: options.sourceAddresses ?? [],
+    resolve: systemResolver,
+    fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
+    proxyFor: options.proxyFor ?? (() => null),
+  })
   const sources = createSources({
     root: at('git'),
-    fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
-    credentials: async (_, secretRef) => {
-      throw new AppError('not_found', { detail: `there is no Config ${secretRef}` })
-    },
+    addresses,
+    credentials: configs.credentials,
   })
   const onPublished = (clusters: number) => {
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
@@ -197,6 +212,7 @@ async function startOn(
     clock,
     logger: log,
     serverKeys: keys,
+    secrets,
     restore,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })

@@ -116,7 +116,17 @@ export async function createLocalFleet(
   const startServer = async ({ wait = true }: { wait?: boolean } = {}) => {
     if (wait && server?.exitCode() === null) return ready(server)
     await server?.kill()
-    const flags = ['server', '--data', dataDir, '--listen', `127.0.0.1:${port}`, '--admin-token-file', tokenFile]
+    const flags = [
+      'server',
+      '--data',
+      dataDir,
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--admin-token-file',
+      tokenFile,
+      '--source-addresses',
+      '127.0.0.0/8',
+    ]
     const env = { ...options.serverEnv, ...(database === null ? {} : { SKERRY_STORE: database.url }) }
     const child = startChild([...program('skerry'), ...flags], serverLogPath, env)
     server = child

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import type { Fetcher } from './git-http.ts'
+import type { AddressGuard } from './address-guard.ts'
 import { createGitSource } from './git-source.ts'
 import type { Source } from './source.ts'
 
@@ -24,7 +24,8 @@ export interface Sources {
 export interface SourceDeps {
   /** A folder for each source is made below it. */
   root: string
-  fetcher: Fetcher
+  /** Every request of every source goes through it (SO1). */
+  addresses: AddressGuard
   /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config. */
   credentials(project: string, secretRef: string): Promise<Readonly<Record<string, string>>>
 }
@@ -62,10 +63,10 @@ function folderText(place: RepositoryPlace): string {
   return canonicalJson(place)
 }
 
-function create({ place }: SourceKey, dir: string, { fetcher }: SourceDeps): Source {
+function create({ place }: SourceKey, dir: string, { addresses }: SourceDeps): Source {
   switch (place.kind) {
     case 'git':
-      return createGitSource({ url: place.spec.url, ref: place.spec.ref, dir, fetcher })
+      return createGitSource({ url: place.spec.url, ref: place.spec.ref, dir, fetcher: addresses.fetcher })
     case 'helm':
     case 'oci':
       throw new AppError('source_refused', { detail: `${place.spec.url}: this version reads Git repositories only` })
