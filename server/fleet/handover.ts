@@ -7,8 +7,8 @@ export type Handover = NonNullable<ServiceRow['handover']>[number]
 /** What the server knows of a service that may gain. */
 export interface Gainer {
   id: ServiceId
-  /** What it renders to now. */
-  names(object: string): boolean
+  /** What it renders to now, in that cluster. */
+  names(object: string, clusterId: ClusterId): boolean
   /** Where it is, or is about to be. */
   targets: ReadonlySet<ClusterId>
   /** What its row says in a cluster, where it has one. */
@@ -23,7 +23,7 @@ export function handoversTo(lost: Iterable<string>, gainers: readonly Gainer[], 
   const found: Handover[] = []
   for (const object of lost) {
     for (const { id, names, targets, rows } of gainers) {
-      if (!names(object) || !targets.has(clusterId)) continue
+      if (!targets.has(clusterId) || !names(object, clusterId)) continue
       const row = rows.get(clusterId)
       const { project, service } = id
       found.push({ object, project, service, ...(row !== undefined && !row.names(object) ? { after: row.digest } : {}) })

@@ -9,6 +9,12 @@ import type { Handover } from './handover.ts'
 import { lastAllowed } from './sync-plan.ts'
 import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
 
+/** In one cluster. Null there: it has none that could be published (RL1). The cluster keeps its row, or does not join; that it leaves is another matter. */
+export interface PlannedRender {
+  digest: string
+  count: number
+}
+
 export interface PlanInput {
   id: ServiceId
   spec: ServiceSpec
@@ -17,7 +23,7 @@ export interface PlanInput {
   /** Who, if that is still known. */
   deletedBy: string | null
   /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
-  render: { commit: string; digest: string; count: number } | null
+  render: { commit: string; in(clusterId: ClusterId): PlannedRender | null } | null
   clusters: readonly TargetCluster[]
   /** All rows of the service, tombstones too. */
   current: readonly DesiredService[]
@@ -87,12 +93,14 @@ export function planService(input: PlanInput): ServicePlan {
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
 
   if (input.render !== null) {
-    const commit = commitOf(input.render, holders)
     // Who may not leave yet is served on, and keeps the note of what placed it: the reason to wait is still the same.
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
     const placedBy = placedByText(input.spec.targets)
-    const wanted = wantedDocs(input.spec, input.render, commit)
-    const allowed = syncsAllowed(input.confirmations, input.render.digest, plan)
+    const { render } = input
+    const wanted = sharedBy((digest: string) =>
+      sharedBy((count: number) => wantedDocs(input.spec, { digest, count }, commitOf(render.commit, digest, holders))),
+    )
+    const allowed = syncsAllowed(input, targets, plan)
     for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
     for (const { cluster, row } of kept) place(input, wanted, cluster, row, row.placedBy, allowed, plan)
   }
@@ -103,16 +111,20 @@ export function planService(input: PlanInput): ServicePlan {
   return plan
 }
 
-/** TG17: clusters in which a person said yes to this digest. What was said of another one is said of nothing. */
-function syncsAllowed(confirmations: PlanInput['confirmations'], digest: string, plan: ServicePlan): ReadonlySet<string> {
-  const allowed = new Set<string>()
-  for (const { kind, subject, token, names, confirmedMs } of confirmations.values()) {
-    if (kind !== 'sync' || (confirmedMs === null && token === digest)) continue
+/** TG17: whether a person said yes to this digest in a cluster. What was said of one that no cluster shall have is said of nothing. */
+function syncsAllowed({ confirmations, render }: PlanInput, targets: readonly TargetCluster[], plan: ServicePlan): SyncsAllowed {
+  const asked = [...confirmations.values()].filter(({ kind }) => kind === 'sync')
+  const digests = new Set(asked.length === 0 ? [] : targets.map(({ clusterId }) => render?.in(clusterId)?.digest))
+  const allowed = new Map<string, Set<string>>()
+  for (const { subject, token, names, confirmedMs } of asked) {
+    if (confirmedMs === null && digests.has(token)) continue
     plan.close.push(subject)
-    if (token === digest) for (const name of names) allowed.add(name)
+    if (digests.has(token)) allowed.set(token, new Set([...(allowed.get(token) ?? []), ...names]))
   }
-  return allowed
+  return (digest, cluster) => allowed.get(digest)?.has(cluster) ?? false
 }
+
+type SyncsAllowed = (digest: string, cluster: string) => boolean
 
 function holdersOf(rows: ReadonlyMap<ClusterId, DesiredService>, clusters: readonly TargetCluster[]): Holder[] {
   const holders: Holder[] = []
@@ -247,12 +259,11 @@ function liftRestored({ id, confirmations }: PlanInput, { row, doc, cluster }: H
 }
 
 /** RV2: the last commit that changed the digest, also for a cluster that joins later. */
-function commitOf(render: { commit: string; digest: string }, holders: readonly Holder[]): string {
-  const same = holders.find(({ doc }) => doc.removal === undefined && doc.digest === render.digest)
-  return same?.doc.commit ?? render.commit
+function commitOf(commit: string, digest: string, holders: readonly Holder[]): string {
+  const same = holders.find(({ doc }) => doc.removal === undefined && doc.digest === digest)
+  return same?.doc.commit ?? commit
 }
 
-type Render = NonNullable<PlanInput['render']>
 /** What a person said of this digest in a cluster. */
 interface Yes {
   prune: boolean
@@ -270,7 +281,7 @@ function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRo
   return rest
 }
 
-function wantedDocs(spec: ServiceSpec, { digest, count }: Render, commit: string): WantedDocs {
+function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit: string): WantedDocs {
   const make = (said: Yes, handover: readonly Handover[]) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
     const yes = said.prune || before?.pruneConfirmed === digest
@@ -306,22 +317,28 @@ const NOTHING_HANDED_OVER: readonly Handover[] = []
 
 function place(
   input: PlanInput,
-  wanted: WantedDocs,
+  wanted: (digest: string) => (count: number) => WantedDocs,
   cluster: TargetCluster,
   row: DesiredService | undefined,
   placedBy: string,
-  allowed: ReadonlySet<string>,
+  allowed: SyncsAllowed,
   plan: ServicePlan,
 ): void {
-  const { id, render, confirmations } = input
+  const { id, confirmations } = input
+  const render = input.render?.in(cluster.clusterId) ?? null
   if (render === null) return
+  const { digest, count } = render
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
-  const confirmed = confirmation?.token === render.digest && confirmation.confirmedMs !== null
-  const isSame = held !== null && held.removal === undefined && held.digest === render.digest
+  const confirmed = confirmation?.token === digest && confirmation.confirmedMs !== null
+  const isSame = held !== null && held.removal === undefined && held.digest === digest
   const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
-  const { doc, settled } = wanted(held, { prune: confirmed, sync: allowed.has(cluster.name) }, handover ?? NOTHING_HANDED_OVER)
-  if (confirmation !== undefined && (confirmed || confirmation.token !== render.digest)) plan.close.push(confirmation.subject)
+  const { doc, settled } = wanted(digest)(count)(
+    held,
+    { prune: confirmed, sync: allowed(digest, cluster.name) },
+    handover ?? NOTHING_HANDED_OVER,
+  )
+  if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy) return
   const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
   plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })

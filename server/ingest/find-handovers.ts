@@ -22,17 +22,24 @@ export type HandoverOf = (row: DesiredService, deed: 'revision' | 'removal') => 
 const NOTHING: HandoverOf = () => []
 const NO_NAMES: ReadonlySet<string> = new Set()
 
+export interface HandoverRender {
+  digest: string
+  objects: ReadonlyMap<string, string>
+}
+
 export async function findHandovers(
   { store, content, renderer }: HandoverDeps,
   id: ServiceId,
   current: readonly DesiredService[],
   clusters: readonly TargetCluster[],
-  /** Null: the service is being deleted. */
-  rendered: { digest: string; objects: ReadonlyMap<string, string> } | null,
+  /** What it is in a cluster now; null: it stays as it is there. Null altogether: the service is being deleted. */
+  renderIn: ((clusterId: ClusterId) => HandoverRender | null) | null,
   targets: ReadonlySet<ClusterId>,
 ): Promise<HandoverOf> {
-  const isLeft = ({ clusterId }: DesiredService) => rendered === null || !targets.has(clusterId)
-  if (current.every((row) => row.doc === null || (!isLeft(row) && row.doc.digest === rendered?.digest))) return NOTHING
+  const isLeft = ({ clusterId }: DesiredService) => renderIn === null || !targets.has(clusterId)
+  const renderOf = ({ clusterId }: DesiredService) => renderIn?.(clusterId) ?? null
+  const losesNothing = (row: DesiredService) => [null, row.doc?.digest].includes(renderOf(row)?.digest ?? null)
+  if (current.every((row) => row.doc === null || (!isLeft(row) && losesNothing(row)))) return NOTHING
   const sets = new Map<string, ReadonlySet<string>>()
   const namesOf = async (setSha: string | null, prefix: string): Promise<ReadonlySet<string>> => {
     if (setSha === null) return NO_NAMES
@@ -44,25 +51,29 @@ export async function findHandovers(
     return names
   }
   const prefix = objectRowPrefix(id)
-  const kept = new Set([...(rendered?.objects.keys() ?? [])].map((rowId) => rowId.slice(prefix.length)))
   const holds = namesHeld()
   const held = new Map<DesiredService, ReadonlySet<string>>()
-  const lookedAt = { left: new Set<ReadonlySet<string>>(), kept: new Set<ReadonlySet<string>>() }
+  const lookedAt = new Map<HandoverRender['objects'] | null, Set<ReadonlySet<string>>>() // by what stays; null: nothing does
   const all = new Set<string>()
   for (const row of current) {
     if (row.doc === null) continue
     const names = holds(await namesOf(row.setSha, prefix), row.doc.handover)
     held.set(row, names)
-    const seen = isLeft(row) ? lookedAt.left : lookedAt.kept
+    const render = isLeft(row) ? null : renderOf(row)
+    if (render === null && !isLeft(row)) continue
+    const stays = render?.objects ?? null
+    const seen = lookedAt.get(stays) ?? new Set()
+    lookedAt.set(stays, seen)
     if (seen.has(names)) continue
     seen.add(names)
-    for (const name of names) if (isLeft(row) || !kept.has(name)) all.add(name)
+    for (const name of names) if (stays?.has(prefix + name) !== true) all.add(name)
   }
   const found = renderer.rendersNaming(all).filter(({ id: other }) => serviceKey(other) !== serviceKey(id))
   if (found.length === 0) return NOTHING
   const gainers: Gainer[] = []
   const states: Array<(clusterId: ClusterId) => string> = []
-  for (const { id: other, names } of found) {
+  const numbered = numbering()
+  for (const { id: other, objectsIn } of found) {
     const resource = await store.getResource({ kind: 'Service', project: other.project, name: other.service })
     if (resource === null || resource.deletingMs !== null) continue
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
@@ -75,8 +86,11 @@ export async function findHandovers(
       sameRows.set(clusterId, `${doc.digest} ${setSha} ${doc.removal === undefined}`)
     }
     const targets = new Set(targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
-    gainers.push({ id: other, names, targets, rows })
-    states.push((clusterId) => (targets.has(clusterId) ? (sameRows.get(clusterId) ?? 'none') : 'elsewhere'))
+    const ofOther = objectRowPrefix(other)
+    gainers.push({ id: other, names: (object, clusterId) => objectsIn(clusterId)?.has(ofOther + object) ?? false, targets, rows })
+    states.push((clusterId) =>
+      targets.has(clusterId) ? `${numbered(objectsIn(clusterId))} ${sameRows.get(clusterId) ?? 'none'}` : 'elsewhere',
+    )
   }
   // One answer for all clusters that hold the same, as do the gainers there.
   const answers = new Map<ReadonlySet<string>, Map<string, Handover[]>>()
@@ -85,11 +99,22 @@ export async function findHandovers(
     if (names === undefined) return []
     const known = answers.get(names) ?? new Map<string, Handover[]>()
     answers.set(names, known)
-    const key = [deed, ...states.map((state) => state(row.clusterId))].join('\n')
-    const answer =
-      known.get(key) ?? handoversTo(deed === 'removal' ? names : [...names].filter((name) => !kept.has(name)), gainers, row.clusterId)
+    const stays = deed === 'removal' ? null : (renderOf(row)?.objects ?? null)
+    const key = [deed, numbered(stays), ...states.map((state) => state(row.clusterId))].join('\n')
+    const lost = () => (stays === null ? names : [...names].filter((name) => !stays.has(prefix + name)))
+    const answer = known.get(key) ?? handoversTo(lost(), gainers, row.clusterId)
     known.set(key, answer)
     return answer
+  }
+}
+
+/** Equal sets are one and the same map: a number stands for each. */
+function numbering(): (objects: HandoverRender['objects'] | null) => number {
+  const numbers = new Map<HandoverRender['objects'] | null, number>()
+  return (objects) => {
+    const number = numbers.get(objects) ?? numbers.size
+    numbers.set(objects, number)
+    return number
   }
 }
 

@@ -130,13 +130,14 @@ class IngestLoop implements Ingest {
   private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
     if (pass.kind !== 'changed') return
     const concerned = new Map<ServiceKeyText, PublishRank>()
+    const clusters = await this.deps.store.listClusters()
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (!sourcesOf(spec).some(({ repository }) => repository === name)) continue
       const id = { project, service: service.name }
       if (!(await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit))) continue
       // Why it cannot be known, the service's own pass tells.
-      concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec).catch(() => 0 as const))
+      concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec, clusters).catch(() => 0 as const))
     }
     // All is rendered before anything is published: between the ranks nothing slow is left to do.
     for (const rank of [0, 1, 2]) await settled([...concerned].flatMap(([key, of]) => (of === rank ? [this.services.run(key)] : [])))

@@ -1,5 +1,6 @@
 // What a service renders to now: for each of its clusters, where clusters that get the same get one and the same object.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { StoredError } from '../store/records.ts'
 
@@ -45,4 +46,17 @@ export function goodRenders(rendering: Rendering): GoodRender[] {
   const found = new Set<GoodRender>(rendering.forNobody === null ? [] : [rendering.forNobody])
   for (const render of rendering.clusters.values()) if (render.kind === 'rendered') found.add(render)
   return [...found]
+}
+
+/** Of a release as a whole: with one render its own, so that what is known of services that are the same everywhere stays as it is. Null: there is none. */
+export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): string | null {
+  const digests = [...new Set(renders.map(({ digest }) => digest))].sort()
+  const [only] = digests
+  return only === undefined || digests.length === 1 ? (only ?? null) : sha256Hex(canonicalJson(digests))
+}
+
+/** What a service renders to in a cluster, as of its last render; null: it was not rendered for it, or that failed. */
+export interface NamingService {
+  id: ServiceId
+  objectsIn(clusterId: ClusterId): ReadonlyMap<string, string> | null
 }

@@ -13,13 +13,16 @@ import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
 import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
-import { targetsOf } from '../fleet/targeting.ts'
+import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { RenderState, StoredResource } from '../store/records.ts'
+import type { DesiredService, RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
-import { nextRenderState, type Rendering, type ServiceRenderer, sameError } from './service-render.ts'
+import { clustersOf } from './publish-order.ts'
+import { nextRenderState, sameError } from './render-state.ts'
+import { type GoodRender, type Rendering, releaseDigest } from './rendering.ts'
+import type { ServiceRenderer } from './service-render.ts'
 
 export interface ServicePassDeps {
   store: Store
@@ -45,9 +48,13 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
     return { retry: false }
   }
   const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-  const rendering = await deps.renderer.render(id, spec)
-  await recordRender(deps, id, service, rendering)
-  const input = await readPlanInput(deps, id, service, spec, rendering, options)
+  const clusters = await deps.store.listClusters()
+  const current = await deps.store.desiredOfService(id)
+  // Of a service that goes nothing is published any more.
+  const rendering: Rendering =
+    service.deletingMs === null ? await deps.renderer.render(id, spec, clustersOf(spec, clusters, current)) : { kind: 'no_content' }
+  await recordRender(deps, id, service, rendering, clusters)
+  const input = await readPlanInput(deps, id, service, spec, { rendering, clusters, current }, options)
   const plan = planService(input)
   await carryOut(deps, service, input, plan, rendering)
   return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed' }
@@ -58,10 +65,12 @@ async function recordRender(
   id: ServiceId,
   service: StoredResource,
   rendering: Rendering,
+  clusters: readonly TargetCluster[],
 ): Promise<void> {
   const nowMs = clock.nowMs()
   const before = await store.renderState(id)
-  const after = nextRenderState(before, service.generation, rendering, nowMs)
+  const names = new Map(clusters.map(({ clusterId, name }) => [clusterId, name]))
+  const after = nextRenderState(before, service.generation, rendering, nowMs, (clusterId) => names.get(clusterId) ?? clusterId)
   if (after === before) return
   await store.setRenderState(id, after)
   const events = renderEvents(before, after, rendering, nowMs, id)
@@ -108,15 +117,11 @@ async function readPlanInput(
   id: ServiceId,
   service: StoredResource,
   spec: ServiceSpec,
-  rendering: Rendering,
+  { rendering, clusters, current }: { rendering: Rendering; clusters: readonly TargetCluster[]; current: readonly DesiredService[] },
   { deletedBy }: ServicePassOptions,
 ): Promise<PlanInput> {
   const { store, clock } = deps
-  const [clusters, current, questions] = await Promise.all([
-    store.listClusters(),
-    store.desiredOfService(id),
-    store.confirmationsOfService(id),
-  ])
+  const questions = await store.confirmationsOfService(id)
   // Only for removal orders: otherwise every commit would read what every cluster reports.
   const ordered = current.some(({ doc }) => doc?.removal !== undefined)
   const reports = ordered ? await store.listStatus({ kind: 'service', key: serviceKey(id) }) : []
@@ -127,6 +132,7 @@ async function readPlanInput(
   }
   const deleting = service.deletingMs !== null
   const rendered = rendering.kind === 'good' && !deleting ? rendering : null
+  const renderIn = (clusterId: ClusterId) => renderOf(rendering, clusterId)
   const targets = new Set(deleting ? [] : targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
   const isFrozen = rendered === null && !deleting
   return {
@@ -134,8 +140,8 @@ async function readPlanInput(
     spec,
     deleting,
     deletedBy,
-    ...(isFrozen ? {} : { handover: await findHandovers(deps, id, current, clusters, rendered, targets) }),
-    render: rendering.kind === 'good' ? rendering : null,
+    ...(isFrozen ? {} : { handover: await findHandovers(deps, id, current, clusters, rendered && renderIn, targets) }),
+    render: rendering.kind === 'good' ? { commit: rendering.release.commit, in: renderIn } : null,
     clusters,
     current,
     removed,
@@ -196,8 +202,8 @@ async function publishPlanned(
   rendering: Rendering,
   nowMs: number,
 ): Promise<NewEvent[]> {
-  const rendered = rendering.kind === 'good' ? rendering.objects : NONE
   const wanted = publishes.map(({ clusterId, doc, objects, placedBy }) => {
+    const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
     return { ...id, clusterId, doc, placedBy, objects: objects === 'rendered' ? rendered : NONE }
   })
   const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
@@ -205,11 +211,15 @@ async function publishPlanned(
   await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, id))) // they are committed together
   const events: NewEvent[] = []
   const revised: string[] = []
-  for (const [index, { cluster, doc, what }] of publishes.entries()) {
+  const brought = new Set<GoodRender>()
+  for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {
     if (changed[index] !== true) continue
     const about = { service: id, cluster }
-    if (what === 'placed' || what === 'updated') revised.push(cluster)
-    else if (what === 'removed')
+    if (what === 'placed' || what === 'updated') {
+      revised.push(cluster)
+      const render = renderOf(rendering, clusterId)
+      if (render !== null) brought.add(render)
+    } else if (what === 'removed')
       events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `nothing of it is left to manage in ${cluster}`, about))
     else if (doc?.removal !== undefined) {
       const { policy, by, why } = doc.removal
@@ -219,12 +229,22 @@ async function publishPlanned(
   if (revised.length > 0) deps.onPublished?.(revised.length)
   const waiting = publishes.some(({ doc }) => doc !== null && waitsForSync(doc))
   if (revised.length > 0 && rendering.kind === 'good') {
-    const { commit, digest, count, hooks } = rendering
-    deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: count, clusters: revised.length })
-    const message = `${countText(count - hooks, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
+    const { commit } = rendering.release
+    const digest = releaseDigest([...brought])
+    const most = Math.max(...[...brought].map(({ count, hooks }) => count - hooks))
+    const hooks = Math.max(...[...brought].map((render) => render.hooks))
+    const variants = brought.size === 1 ? '' : ` at most, in ${brought.size} variants,`
+    deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length })
+    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
   }
   return events
+}
+
+/** Null: nothing of it can be published there. */
+function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender | null {
+  const render = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : undefined
+  return render?.kind === 'rendered' ? render : null
 }
 
 const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -1,30 +1,16 @@
 // What a service renders to now: the content of its folder at the commit that was read last. Asked again with nothing changed, it reads nothing.
-import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { TargetCluster } from '../fleet/targeting.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
 import { type RenderResult, renderRaw } from '../render/render-raw.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { RenderState, StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-
-export type Rendering =
-  | {
-      kind: 'good'
-      commit: string
-      objects: ReadonlyMap<string, string>
-      digest: string
-      count: number
-      hooks: number
-      warnings: Problem[]
-    }
-  | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
-  /** The repository was not read yet, or cannot be: its own state says why. */
-  | { kind: 'no_content' }
+import type { GoodRender, NamingService, Rendering } from './rendering.ts'
 
 interface Entry {
   commit: string
@@ -51,12 +37,23 @@ export class ServiceRenderer {
     this.sources = sources
   }
 
-  async render(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
+  /** `at`: other revisions than those that were read last, by repository; nothing of such a render is remembered. */
+  async render(
+    id: ServiceId,
+    spec: ServiceSpec,
+    clusters: readonly TargetCluster[],
+    at?: Readonly<Record<string, string>>,
+  ): Promise<Rendering> {
     this.unread.add(serviceKey(id))
-    return this.renderRead(id, spec)
+    return this.renderRead(id, spec, clusters, at)
   }
 
-  private async renderRead(id: ServiceId, spec: ServiceSpec): Promise<Rendering> {
+  private async renderRead(
+    id: ServiceId,
+    spec: ServiceSpec,
+    clusters: readonly TargetCluster[],
+    at?: Readonly<Record<string, string>>,
+  ): Promise<Rendering> {
     const { project } = id
     const name = sourcesOf(spec)[0]?.repository ?? ''
     const repository = await this.store.getResource({ kind: 'Repository', project, name })
@@ -64,7 +61,7 @@ export class ServiceRenderer {
       const message = `there is no repository ${name} in project ${project}`
       return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
     }
-    const { commit } = await this.store.repositoryState(project, name)
+    const commit = at?.[name] ?? (await this.store.repositoryState(project, name)).commit
     if (commit === null) return { kind: 'no_content' }
     const place = placeOf(repositorySpecSchema.parse(JSON.parse(repository.spec)))
     const source = this.sources.open({ uid: repository.uid, project, place })
@@ -72,7 +69,17 @@ export class ServiceRenderer {
       const result = await this.resultAt(id, spec, source, commit)
       if (result === null) return { kind: 'no_content' }
       this.unread.delete(serviceKey(id))
-      if (result.kind === 'rendered') return { ...result, kind: 'good', commit }
+      if (result.kind === 'rendered') {
+        const { objects, digest, count, hooks, warnings } = result
+        const render: GoodRender = { kind: 'rendered', objects, digest, count, hooks }
+        return {
+          kind: 'good',
+          release: { commit, revisions: { [name]: commit }, tools: {} },
+          clusters: new Map(clusters.map(({ clusterId }) => [clusterId, render])),
+          forNobody: clusters.length === 0 ? render : null,
+          warnings,
+        }
+      }
       return { kind: 'failed', commit, error: { code: result.code, message: result.message, problems: result.problems } }
     } catch (error) {
       if (!(error instanceof AppError)) throw error
@@ -91,9 +98,9 @@ export class ServiceRenderer {
   }
 
   /** Services whose last render names one of these objects, by key; of the renders that are kept. */
-  rendersNaming(objects: ReadonlySet<string>): Array<{ id: ServiceId; names(object: string): boolean }> {
+  rendersNaming(objects: ReadonlySet<string>): NamingService[] {
     if (objects.size === 0) return []
-    const found: Array<{ id: ServiceId; names(object: string): boolean }> = []
+    const found: NamingService[] = []
     for (const [key, { result }] of this.entries) {
       if (result.kind !== 'rendered') continue
       const id = parseServiceKey(key)
@@ -103,7 +110,7 @@ export class ServiceRenderer {
         result.objects.size < objects.size
           ? [...result.objects.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
           : [...objects].some((object) => result.objects.has(prefix + object))
-      if (isNaming) found.push({ id, names: (object) => result.objects.has(prefix + object) })
+      if (isNaming) found.push({ id, objectsIn: () => result.objects })
     }
     return found
   }
@@ -153,26 +160,3 @@ const pathOf = (spec: ServiceSpec): string => sourcesOf(spec)[0]?.path ?? '.'
 
 const treeId = async (source: Source, commit: string, path: string): Promise<string | null> =>
   (await source.open(commit, { path })).tree.id(path)
-
-export const sameError = (a: Omit<StoredError, 'sinceMs'> | null, b: Omit<StoredError, 'sinceMs'>): boolean =>
-  a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
-
-/** The state to store after a render; the very same object when nothing about it changed. */
-export function nextRenderState(before: RenderState, generation: number, rendering: Rendering, nowMs: number): RenderState {
-  switch (rendering.kind) {
-    case 'no_content':
-      return before
-    case 'failed': {
-      const { code, message, problems } = rendering.error
-      if (before.generation === generation && sameError(before.error, rendering.error)) return before
-      const sinceMs = before.error?.code === code ? before.error.sinceMs : nowMs
-      // Commit, digest and count stay those of the last good render: it is what is in force.
-      return { ...before, generation, error: { code, message, problems, sinceMs } }
-    }
-    case 'good': {
-      const { commit, digest, count, hooks } = rendering
-      if (before.error === null && before.generation === generation && before.digest === digest) return before
-      return { commit, generation, digest, objectCount: count - hooks, renderedMs: nowMs, error: null }
-    }
-  }
-}

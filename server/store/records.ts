@@ -5,7 +5,7 @@ import type { Labels } from '../../shared/model/labels.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster'] as const
+export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
 
 /** Cluster resources have project ''. */
@@ -60,6 +60,19 @@ export interface RenderState {
   objectCount: number
   renderedMs: number | null
   error: StoredError | null
+  /** Absent: it is the same in all clusters, no program took part, and nothing was to be warned of. */
+  release?: ReleaseNote
+}
+
+export interface ReleaseNote {
+  /** In how many ways its clusters get it. */
+  variants: number
+  /** By repository: what was read for it. Empty where no program took part. */
+  revisions: Readonly<Record<string, string>>
+  /** Of the programs that took part (RL3). */
+  tools: Readonly<Record<string, string>>
+  /** Of the last render; the first of them. */
+  warnings: Problem[]
 }
 
 /** What a service was rendered to at some time. */

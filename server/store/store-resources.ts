@@ -10,7 +10,7 @@ import type { Store } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import type { ReadDb, StoreDb } from './store-db.ts'
 import { confirmationNote } from './store-people.ts'
-import { readError, readLabels, type Tables, writeError } from './tables.ts'
+import { readError, readLabels, readRelease, type Tables, writeError } from './tables.ts'
 import { forgetRevisions, noteRevision } from './upkeep/revision-log.ts'
 
 type ResourceStore = Pick<
@@ -121,14 +121,13 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         const { sql: trx, changes } = tx
         const { kind, project, name } = key
         if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
-        const ofIt =
-          kind === 'Repository'
-            ? trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
-            : trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
-        const state = await ofIt.executeTakeFirstOrThrow()
+        const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
+        const ofService = trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
+        const ofIt = kind === 'Repository' ? ofRepository : kind === 'Service' ? ofService : null
+        const state = await ofIt?.executeTakeFirstOrThrow()
         if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
-        if (numDeletedRows + state.numDeletedRows > 0n) changes.add(resourceNote(key))
+        if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
         return numDeletedRows > 0n
       }),
 
@@ -197,6 +196,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         objectCount: row?.object_count ?? 0,
         renderedMs: row?.rendered_ms ?? null,
         error: readError(row?.error ?? null),
+        ...readRelease(row?.release_note ?? null),
       }
     },
 
@@ -208,6 +208,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         object_count: state.objectCount,
         rendered_ms: state.renderedMs,
         error: writeError(state.error),
+        release_note: state.release === undefined ? null : canonicalJson(state.release),
       }
       await db.write(async ({ sql: trx, changes }) => {
         const ofIt = trx.selectFrom('render_states').selectAll().where('project', '=', project).where('service', '=', service)

@@ -7,7 +7,7 @@ import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
 import type { RollupDimension } from './counts/rollup-dimensions.ts'
-import type { Confirmation, FleetEvent, ResourceKind, StoredError } from './records.ts'
+import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, StoredError } from './records.ts'
 
 export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */
@@ -37,6 +37,8 @@ export interface Tables {
     object_count: number
     rendered_ms: number | null
     error: string | null
+    /** JSON of a ReleaseNote; null: there is nothing to note. */
+    release_note: string | null
   }
   desired: {
     cluster_id: ClusterId
@@ -164,6 +166,15 @@ export interface Tables {
     set_sha: string | null
     rendered_ms: number
   }
+  /** Of revisions that are not the same in every cluster. */
+  revision_variants: {
+    project: string
+    service: string
+    number: number
+    digest: string
+    object_count: number
+    set_sha: string | null
+  }
   /** When the words of a service in a cluster changed. */
   status_history: {
     cluster_no: number
@@ -209,6 +220,12 @@ export const readLabels = (json: string): Record<string, string> => labels.parse
 const storedError = z.object({ code: z.string(), message: z.string(), problems: z.array(problemSchema), sinceMs: z.number() })
 export const readError = (json: string | null): StoredError | null => (json === null ? null : storedError.parse(JSON.parse(json)))
 export const writeError = (error: StoredError | null): string | null => (error === null ? null : JSON.stringify(error))
+
+const texts = z.record(z.string(), z.string())
+const releaseNote = z.object({ variants: z.number(), revisions: texts, tools: texts, warnings: z.array(problemSchema) })
+/** As the member that it is of a render's state. */
+export const readRelease = (json: string | null): { release?: ReleaseNote } =>
+  json === null ? {} : { release: releaseNote.parse(JSON.parse(json)) }
 
 const names = z.array(z.string())
 export const readNames = (json: string): string[] => names.parse(JSON.parse(json))

@@ -27,6 +27,7 @@ function world(labels: readonly string[], takerRows: ReadonlyMap<number, Service
   const shared = docOf('g1')
   const current = labels.map((_, n) => row(GIVER, n, shared, 'with-x'))
   const spec = { source: { repository: 'apps', path: 'taker' }, targets: { selector: { matchLabels: { env: 'prod' } } } }
+  const takes = new Map([[objectRowPrefix(TAKER) + X, '{}']])
   const deps = {
     store: {
       getResource: async () => ({ spec: JSON.stringify(spec), deletingMs: null }),
@@ -36,10 +37,11 @@ function world(labels: readonly string[], takerRows: ReadonlyMap<number, Service
       get: async (sha: string) =>
         sha === 'with-x' ? setOf(GIVER, [X]) : sha === 'taker-x' ? setOf(TAKER, [X]) : setOf(TAKER, ['/ConfigMap/web/y']),
     },
-    renderer: { rendersNaming: (names: ReadonlySet<string>) => (names.has(X) ? [{ id: TAKER, names: (name: string) => name === X }] : []) },
+    renderer: { rendersNaming: (names: ReadonlySet<string>) => (names.has(X) ? [{ id: TAKER, objectsIn: () => takes }] : []) },
   } as unknown as HandoverDeps
   const targets = new Set(clusters.map(({ clusterId: id }) => id))
-  const find = () => findHandovers(deps, GIVER, current, clusters, { digest: 'g2', objects: new Map() }, targets)
+  const render = { digest: 'g2', objects: new Map() }
+  const find = () => findHandovers(deps, GIVER, current, clusters, () => render, targets)
   return { current, find }
 }
 

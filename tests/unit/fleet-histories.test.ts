@@ -27,6 +27,8 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('delete' as const) }),
 )
 
+const everywhere = (digest: string) => ({ commit: digest, in: () => ({ digest, count: 1 }) })
+
 test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan carried out leaves nothing to do', () => {
   let [ordered, waited, finished] = [0, 0, 0]
   fc.assert(
@@ -38,7 +40,7 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
         spec: serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: { selector: { matchLabels: { env } } } }),
         deleting: false,
         deletedBy: null,
-        render: { commit: 'd1', digest: 'd1', count: 1 },
+        render: everywhere('d1'),
         clusters: Array.from({ length: CLUSTERS }, (_, n) => ({
           clusterId: clusterId(n),
           name: `site-${n}`,
@@ -87,7 +89,7 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
           input.clusters = input.clusters.map((cluster, n) =>
             n >= next.from && n < next.from + next.count ? { ...cluster, labels: { env: next.env } } : cluster,
           )
-        else if (next.kind === 'render') input.render = next.digest === null ? null : { commit: next.digest, digest: next.digest, count: 1 }
+        else if (next.kind === 'render') input.render = next.digest === null ? null : everywhere(next.digest)
         else if (next.kind === 'report')
           input.removed = new Map(input.current.map(({ clusterId: held, doc }) => [held, doc?.removal?.atMs ?? 0]))
         else if (next.kind === 'delete') input.deleting = true
@@ -106,7 +108,9 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
         expect([again.publishes, again.open, again.close]).toEqual([[], [], []])
         if (input.render !== null && !input.deleting)
           for (const cluster of input.clusters.filter(({ labels }) => isTarget(labels, input.spec.targets)))
-            expect(input.current.find((row) => row.clusterId === cluster.clusterId)?.doc).toMatchObject({ digest: input.render.digest })
+            expect(input.current.find((row) => row.clusterId === cluster.clusterId)?.doc).toMatchObject({
+              digest: input.render.in(cluster.clusterId)?.digest ?? 'none',
+            })
       }
     }),
     { numRuns: 300 },

@@ -18,8 +18,9 @@ const cluster = (n: number, labels: Labels = { env: 'prod' }): TargetCluster => 
 const clusters = (count: number, labels?: Labels) => Array.from({ length: count }, (_, n) => cluster(n + 1, labels))
 const spec = (change: Record<string, unknown> = {}): ServiceSpec =>
   serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: PROD, namespace: 'shop', ...change })
-const D1 = { commit: 'commit-1', digest: 'd1', count: 3 }
-const D2 = { commit: 'commit-2', digest: 'd2', count: 2 }
+const everywhere = (commit: string, digest: string, count: number) => ({ commit, in: () => ({ digest, count }) })
+const D1 = everywhere('commit-1', 'd1', 3)
+const D2 = everywhere('commit-2', 'd2', 2)
 
 const input = (change: Partial<PlanInput> = {}): PlanInput => ({
   id,
@@ -102,7 +103,9 @@ describe('placing', () => {
     const plan = planService(start)
     expect(summary(plan)).toEqual(['site-01 placed', 'site-02 placed', 'site-03 placed'])
     expect(plan.publishes[0]?.doc).toEqual({
-      ...D1,
+      commit: 'commit-1',
+      digest: 'd1',
+      count: 3,
       namespace: 'shop',
       sync: start.spec.sync,
       protect: false,

@@ -13,6 +13,7 @@ const spec = serviceSpecSchema.parse({
 })
 const cluster = { clusterId: CLUSTER, name: 'ship', labels: { env: 'prod' } }
 const BACKUP = { commit: 'c1', digest: 'd1', count: 2 }
+const everywhere = ({ commit, digest, count }: typeof BACKUP) => ({ commit, in: () => ({ digest, count }) })
 const doc: ServiceRow = { ...BACKUP, sync: spec.sync, protect: false }
 const removal = { policy: 'prune', by: 'ann', atMs: 3, why: 'deleted' } as const
 const held = (change: Partial<ServiceRow>): DesiredService => ({
@@ -34,7 +35,7 @@ const plan = (row: DesiredService, change: Partial<PlanInput> = {}) =>
     spec,
     deleting: false,
     deletedBy: null,
-    render: BACKUP,
+    render: everywhere(BACKUP),
     clusters: [cluster],
     current: [row],
     removed: new Map(),
@@ -51,7 +52,9 @@ test('RP2 a row of the backup stays marked while its digest does: planning it ag
 })
 
 test('RP2 the next digest, or a yes to this one, ends the mark', () => {
-  expect(docs(held(restored), { render: { ...BACKUP, commit: 'c2', digest: 'd2' } })).toEqual([{ ...doc, commit: 'c2', digest: 'd2' }])
+  expect(docs(held(restored), { render: everywhere({ ...BACKUP, commit: 'c2', digest: 'd2' }) })).toEqual([
+    { ...doc, commit: 'c2', digest: 'd2' },
+  ])
   expect(docs(held(restored), { confirmations: yes('d1') })).toEqual([{ ...doc, pruneConfirmed: 'd1' }])
   expect(docs(held(restored), { confirmations: yes('d1', null) })).toEqual([])
   expect(docs(held(restored), { confirmations: yes('d0') })).toEqual([])

@@ -6,6 +6,7 @@ import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
 import { migrateTo3 } from './migration-3.ts'
+import { migrateTo4 } from './migration-4.ts'
 
 export interface Migration {
   version: number
@@ -248,6 +249,7 @@ export const MIGRATIONS: readonly Migration[] = [
     },
   },
   { version: 3, up: migrateTo3 },
+  { version: 4, up: migrateTo4 },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

@@ -1,0 +1,98 @@
+// What is remembered of a service's last render, from what it rendered to. Pure.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { ReleaseNote, RenderState, StoredError } from '../store/records.ts'
+import { goodRenders, type Rendering, releaseDigest } from './rendering.ts'
+
+type RenderError = Omit<StoredError, 'sinceMs'>
+
+export const sameError = (a: RenderError | null, b: RenderError): boolean =>
+  a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
+
+/** Kept of each render; how many more there are is in the last of them. */
+const WARNINGS_MAX = 20
+const PROBLEMS_MAX = 50
+const NAMED_MAX = 3
+
+/** The state to store after a render; the very same object when nothing about it changed. */
+export function nextRenderState(
+  before: RenderState,
+  generation: number,
+  rendering: Rendering,
+  nowMs: number,
+  nameOf: (clusterId: ClusterId) => string = (clusterId) => clusterId,
+): RenderState {
+  switch (rendering.kind) {
+    case 'no_content':
+      return before
+    case 'failed': {
+      if (before.generation === generation && sameError(before.error, rendering.error)) return before
+      // Commit, digest and count stay those of the last good render: it is what is in force.
+      return { ...before, generation, error: storedError(rendering.error, before.error, nowMs) }
+    }
+    case 'good': {
+      const renders = goodRenders(rendering)
+      const digest = releaseDigest(renders) ?? before.digest
+      const { commit } = rendering.release
+      const error = failingError(rendering, nameOf)
+      const release = releaseNote(rendering)
+      const sameFault = error === null ? before.error === null : sameError(before.error, error)
+      const isSame = before.generation === generation && before.digest === digest && sameFault
+      if (isSame && noteText(before.release) === noteText(release)) return before
+      return {
+        commit,
+        generation,
+        digest,
+        objectCount: Math.max(0, ...renders.map(({ count, hooks }) => count - hooks)),
+        renderedMs: nowMs,
+        error: error === null ? null : storedError(error, before.error, nowMs),
+        ...(release === undefined ? {} : { release }),
+      }
+    }
+  }
+}
+
+function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>): ReleaseNote | undefined {
+  const { tools, revisions } = rendering.release
+  const variants = new Set(goodRenders(rendering).map(({ digest }) => digest)).size
+  const warnings = fewest(rendering.warnings, WARNINGS_MAX)
+  const isPlain = Object.keys(tools).length === 0
+  if (variants <= 1 && isPlain && warnings.length === 0) return undefined
+  return { variants, revisions: isPlain ? {} : revisions, tools, warnings }
+}
+
+/** What was read is another matter: a commit that changes nothing is not written. */
+const noteText = (note: ReleaseNote | undefined): string =>
+  canonicalJson(note === undefined ? null : [note.variants, note.tools, note.warnings])
+
+/** RL1: of a service that renders for some of its clusters only. Null: it does for all of them. */
+export function failingError(rendering: Rendering, nameOf: (clusterId: ClusterId) => string): RenderError | null {
+  if (rendering.kind !== 'good') return null
+  const failing: Array<{ name: string; error: RenderError }> = []
+  for (const [clusterId, render] of rendering.clusters)
+    if (render.kind === 'failed') failing.push({ name: nameOf(clusterId), error: render.error })
+  const [first, ...rest] = failing.sort((a, b) => (a.name < b.name ? -1 : 1))
+  if (first === undefined) return null
+  const named = failing.slice(0, NAMED_MAX).map(({ name }) => name)
+  const more = failing.length - named.length
+  const code = rest.every(({ error }) => error.code === first.error.code) ? first.error.code : 'render_failed'
+  const clusters = `${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`
+  const messages = new Set(failing.map(({ error }) => error.message))
+  const message = `in ${failing.length} of ${rendering.clusters.size} clusters (${clusters}): ${first.error.message}${messages.size === 1 ? '' : ', among others'}`
+  const problems = new Map(failing.flatMap(({ error }) => error.problems.map((problem) => [canonicalJson(problem), problem] as const)))
+  return { code, message, problems: fewest([...problems.values()], PROBLEMS_MAX) }
+}
+
+/** `sinceMs` counts from the first failure of the same code. */
+const storedError = ({ code, message, problems }: RenderError, before: StoredError | null, nowMs: number): StoredError => ({
+  code,
+  message,
+  problems: [...problems],
+  sinceMs: before?.code === code ? before.sinceMs : nowMs,
+})
+
+function fewest(problems: readonly Problem[], max: number): Problem[] {
+  if (problems.length <= max) return [...problems]
+  return [...problems.slice(0, max - 1), { path: '', message: `and ${problems.length - max + 1} more` }]
+}
