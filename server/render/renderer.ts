@@ -29,6 +29,9 @@ export interface RenderJob {
   values: ReadonlyArray<{ from: string; values: HelmValues }>
   /** What a Config of the project has at that key, for `helm.valuesFrom`: a value of `data` as it is, a secret as its text; recorded like any other look. Undefined: there is none. */
   configValue(name: string, key: string): unknown
+  /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
+   *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent: no charts but those of the tree. */
+  charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
   sandbox: Sandbox
   /** What a program said for exactly these parts, which name all that it got; runs it if that is not known. Bounded, and shared by all services. */
   once(parts: readonly string[], run: () => Promise<Uint8Array>): Promise<Uint8Array>

@@ -53,7 +53,17 @@ test('BI1 server and agent take a commit to a cluster from a read-only root', as
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   const data = dataDir('server')
-  const serverFlags = ['server', '--data', '/data', '--listen', `127.0.0.1:${port}`, '--admin-token-file', '/data/admin.token']
+  const serverFlags = [
+    'server',
+    '--data',
+    '/data',
+    '--listen',
+    `127.0.0.1:${port}`,
+    '--admin-token-file',
+    '/data/admin.token',
+    '--source-addresses',
+    '127.0.0.0/8',
+  ]
   if (postgresIsWanted()) {
     writeFileSync(join(data, 'store-url'), await testDatabase())
     serverFlags.push('--store-file', '/data/store-url')
