@@ -179,6 +179,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/gates/heal-leaving.ts': 'carries out what puts back an object that a waiting revision drops',
   'agent/reconcile/watch/served-kinds.ts': 'asks discovery what is served, through the port',
   'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
+  'server/render/record-tree.ts': 'reads a tree through its port',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {
   'shared/adapters/yaml.ts': 'text in, values out: an adapter only because it has a library',
