@@ -34,7 +34,7 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'restore' | 'webhook' | 'version' | 'stopping'> {
+export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'restore' | 'webhook' | 'version' | 'stopping'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions

@@ -109,7 +109,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
 
   program
     .command('describe')
-    .description('everything about a cluster, service, repository or confirmation')
+    .description('everything about a cluster, service, repository, config or confirmation')
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
@@ -122,7 +122,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
 
   program
     .command('apply')
-    .description('create or change repositories, services and cluster labels; all or nothing')
+    .description('create or change repositories, configs, services and cluster labels; all or nothing')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect, [] as string[])
     .option('-R, --recursive', 'folders inside folders too')
     .option('--dry-run', 'check on the server and say what would change')
@@ -139,7 +139,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
 
   program
     .command('delete')
-    .description('delete a repository, service, cluster or join token; shows what goes and asks')
+    .description('delete a repository, config, service, cluster or join token; shows what goes and asks')
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())

@@ -4,6 +4,7 @@ import { type DependenciesView, dependenciesViewSchema } from '../../shared/mode
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
+  configViewSchema,
   type DeleteAnswer,
   deleteAnswerSchema,
   joinTokenViewSchema,
@@ -27,7 +28,7 @@ export async function remove(
   nameText: string | undefined,
   options: { project: string; yes?: true | undefined },
 ): Promise<void> {
-  const { kind, name } = parseTarget(kindText, nameText, ['repositories', 'services', 'clusters', 'join-tokens'])
+  const { kind, name } = parseTarget(kindText, nameText, ['repositories', 'services', 'configs', 'clusters', 'join-tokens'])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const { io } = context
   const client = context.client()
@@ -71,6 +72,12 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
     return `Repository ${name} of project ${project} is forgotten; nothing in a cluster changes.\n`
+  }
+  if (kind === 'configs') {
+    const { spec } = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
+    const secrets = Object.keys(spec.secrets)
+    const lost = secrets.length === 0 ? '' : `; the values of its secrets are LOST: ${plainText(secrets.join(', '))}`
+    return `Config ${name} of project ${project} is forgotten${lost}.\n`
   }
   const tokens = await client.list('/join-tokens', joinTokenViewSchema)
   if (!tokens.some((token) => token.id === name))

@@ -7,6 +7,7 @@ import {
   type ClusterView,
   type ConfirmationView,
   clusterViewSchema,
+  configViewSchema,
   confirmationViewSchema,
   type EventView,
   eventViewSchema,
@@ -22,6 +23,7 @@ import {
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
+import { configFacts } from './config-facts.ts'
 import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
@@ -37,7 +39,7 @@ export async function describe(
   nameText: string | undefined,
   options: { project: string; showSecret?: true | undefined },
 ): Promise<void> {
-  const { kind, name } = parseTarget(kindText, nameText, ['clusters', 'services', 'repositories', 'confirmations'])
+  const { kind, name } = parseTarget(kindText, nameText, ['clusters', 'services', 'repositories', 'configs', 'confirmations'])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const client = context.client()
   const { project } = options
@@ -92,6 +94,10 @@ export async function describe(
       const hook = options.showSecret === true ? await client.get(`${address}/webhook`, webhookAnswerSchema) : null
       const webhook: Fact[] = hook === null ? [['Webhook', '--show-secret shows its address and secret']] : [['Webhook', hook.url], ['Webhook secret', hook.secret]] // biome-ignore format: short
       return void write(facts([...repositoryFacts(view, nowMs), ...webhook]), problems(view.status.problems))
+    }
+    case 'configs': {
+      const view = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
+      return void write(facts(configFacts(view)))
     }
     default: {
       const view = await client.get(path`/confirmations/${name}`, confirmationViewSchema)

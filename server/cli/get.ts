@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import {
   clusterViewSchema,
+  configViewSchema,
   confirmationViewSchema,
   eventViewSchema,
   joinTokenViewSchema,
@@ -20,6 +21,7 @@ import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { streamPrinter } from './stream-printer.ts'
 import {
   clusterColumns,
+  configColumns,
   confirmationColumns,
   eventColumns,
   joinTokenColumns,
@@ -126,6 +128,15 @@ export async function get(context: Context, kindText: string, nameText: string |
         repositoryViewSchema,
         { list: ['/repositories', narrowed], one: addressOf('repositories') },
         (nowMs) => repositoryColumns(nowMs, all),
+        ({ metadata }) => metadata.name,
+        where,
+        inProject,
+      )
+    case 'configs':
+      return show(
+        configViewSchema,
+        { list: ['/configs', narrowed], one: addressOf('configs') },
+        (nowMs) => configColumns(nowMs, all),
         ({ metadata }) => metadata.name,
         where,
         inProject,

@@ -6,6 +6,7 @@ const ALIASES = {
   clusters: ['cluster', 'cl'],
   services: ['service', 'svc'],
   repositories: ['repository', 'repo', 'repos'],
+  configs: ['config', 'cfg'],
   placements: ['placement', 'pl'],
   objects: ['object', 'obj'],
   confirmations: ['confirmation', 'conf'],

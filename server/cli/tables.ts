@@ -4,6 +4,7 @@ import { parseRefKey } from '../../shared/kube/object.ts'
 import { placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import type {
   ClusterView,
+  ConfigView,
   ConfirmationView,
   EventView,
   JoinTokenView,
@@ -90,6 +91,16 @@ export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<R
   { title: 'URL', value: ({ spec }) => placeTexts(spec).url, wide: true },
   { title: 'REF', value: ({ spec }) => placeTexts(spec).ref, wide: true },
   ...why<RepositoryView>(({ status }) => status),
+]
+
+export const configColumns = (nowMs: number, allProjects: boolean): Column<ConfigView>[] => [
+  ...project<ConfigView>(allProjects, ({ metadata }) => metadata.project),
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'DATA', value: ({ spec }) => Object.keys(spec.data).length },
+  { title: 'SECRETS', value: ({ spec }) => Object.keys(spec.secrets).length },
+  { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
+  { title: 'CHANGED', value: ({ metadata }) => ageText(metadata.updatedMs, nowMs), wide: true },
+  { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
 ]
 
 export const placementColumns = (nowMs: number, allProjects: boolean): Column<PlacementView>[] => [

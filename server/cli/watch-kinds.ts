@@ -33,6 +33,10 @@ export const WATCHING: Record<WatchedKind, Watching> = {
     about: ({ topic, project, name }, shown) =>
       inProject(project, shown) ? some(topic === 'repository' ? name : named(name, 'Repository'), project) : null,
   },
+  configs: {
+    topics: ['resource'],
+    about: ({ project, name }, shown) => (inProject(project, shown) ? some(named(name, 'Config'), project) : null),
+  },
   placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation'], about: aboutPlacements },
   objects: { topics: ['cluster', 'status'], about: aboutObjects },
   confirmations: { topics: ['confirmation'], about: () => 'all' },

@@ -13,6 +13,7 @@ import type { Ingest } from '../ingest/ingest-loop.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { AgentRecord, Confirmation, ResourceKey, StatusWrite } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { configUsers } from './config-users.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { pruneSubject, removeSubject } from './plan-service.ts'
 import { allowSync, planSync } from './sync-actions.ts'
@@ -70,7 +71,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     onChanged(keys) {
       const others = keys.filter(({ kind }) => kind !== 'Cluster')
       if (others.length < keys.length) follow('Cluster changed', ingest.clustersChanged())
-      for (const key of others) follow(`${key.kind} changed`, changed(ingest, key))
+      for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
     },
     onJoined(name) {
       const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
@@ -83,9 +84,12 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
   }
 }
 
-function changed(ingest: FleetActionsDeps['ingest'], { kind, project, name }: ResourceKey): Promise<void> {
-  if (kind === 'Repository') return ingest.repositoryChanged(project, name)
-  return ingest.serviceChanged({ project, service: name })
+async function changed(deps: Pick<FleetActionsDeps, 'store' | 'ingest'>, { kind, project, name }: ResourceKey): Promise<void> {
+  if (kind === 'Repository') return deps.ingest.repositoryChanged(project, name)
+  if (kind !== 'Config') return deps.ingest.serviceChanged({ project, service: name })
+  const users = await configUsers(deps.store, project, name)
+  const looks = await Promise.allSettled(users.map((user) => changed(deps, user)))
+  for (const look of looks) if (look.status === 'rejected') throw look.reason
 }
 
 async function deleteService({ store, ingest, clock, log }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {

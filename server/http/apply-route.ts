@@ -1,4 +1,4 @@
-// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, repositories before services, and only
+// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, configs and repositories before services, and only
 // after the last write does anything follow from them: looked at one by one, many relabelled clusters would be many harmless steps (TG3).
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { healthProblems } from './health-problems.ts'
 import { jsonSchema } from './resource-routes.ts'
-import { keyOf, keyText, plannedAction, refusal, writeResource } from './write-resource.ts'
+import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -19,7 +19,7 @@ const applyRequestSchema = z.strictObject({
 })
 const documented = z.strictObject({ resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX), dryRun: z.boolean().default(false) })
 
-const KIND_ORDER: Record<Applicable['kind'], number> = { Repository: 0, Cluster: 1, Service: 2 }
+const KIND_ORDER: Record<Applicable['kind'], number> = { Config: 0, Repository: 1, Cluster: 2, Service: 3 }
 
 /** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. */
 export function parseApplicables(documents: readonly unknown[]): { resources: Applicable[]; places: number[]; problems: Problem[] } {
@@ -71,6 +71,10 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     const refused = await refusal(deps, item.resource, item.held)
     if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
   }
+  for (const [index, { resource, held }] of planned.entries())
+    problems.push(
+      ...secretProblems(deps, resource, held).map(({ path, message }) => ({ path: `resources[${places[index]}].${path}`, message })),
+    )
   for (const [index, resource] of resources.entries())
     for (const { path, message } of await healthProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources))
@@ -85,7 +89,7 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
   const ordered = dependenciesFirst(planned, ({ resource }) => resource)
   if (!request.data.dryRun) return { dryRun: false, results: await writeAll(deps, ordered, by) }
-  const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(resource, held) }))
+  const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, results }
 }
 

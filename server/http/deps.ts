@@ -1,6 +1,7 @@
 // What the admin routes work with.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Principal } from '../access/api-tokens.ts'
+import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
 import type { Store } from '../store/store.ts'
@@ -14,6 +15,8 @@ export interface AdminDeps {
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
+  /** Seals secrets of Configs. */
+  secrets: SecretBox
   restore: RestoreActions
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>

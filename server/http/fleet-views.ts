@@ -5,8 +5,10 @@ import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
-import type { ClusterView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
+import type { ClusterView, ConfigView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { shownConfig } from '../access/config-secrets.ts'
+import { configUsers } from '../fleet/config-users.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, removeSubject } from '../fleet/plan-service.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
@@ -19,10 +21,10 @@ import {
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type { ClusterRecord, DesiredService, StatusEntry, StoredResource } from '../store/records.ts'
+import type { ClusterRecord, DesiredService, ResourceKey, StatusEntry, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
-type AnyView = RepositoryView | ServiceView | ClusterView
+type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView
 
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
@@ -100,6 +102,8 @@ class FleetReading {
         const status = await this.clusterStatus(resource.name)
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
       }
+      case 'Config':
+        return this.config(resource, await configUsers(this.store, resource.project, resource.name))
     }
   }
 
@@ -124,10 +128,19 @@ class FleetReading {
       const key = `${resource.project}/${resource.name}`
       const known = { counts: counts.get(key) ?? {}, away: away.get(key) }
       const view =
-        resource.kind === 'Service' && resource.deletingMs === null ? await this.service(resource, known) : await this.resource(resource)
+        resource.kind === 'Service' && resource.deletingMs === null
+          ? await this.service(resource, known)
+          : resource.kind === 'Config'
+            ? this.config(resource, null)
+            : await this.resource(resource)
       if (view !== null) views.push(view)
     }
     return views
+  }
+
+  private config(resource: StoredResource, users: readonly ResourceKey[] | null): ConfigView {
+    const usedBy = users?.map(({ kind, name }) => `${kind.toLowerCase()}/${name}`) ?? null
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Config', spec: shownConfig(resource.spec), status: { usedBy } }
   }
 
   /** `known`: instead of reading all its placements. */

@@ -1,11 +1,20 @@
-// Repositories, services and clusters: list, get, put, delete.
+// Repositories, services, clusters and configs: list, get, put, delete.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
 import { nameSchema } from '../../shared/model/ids.ts'
-import { clusterSchema, FLEET, repositorySchema, serviceSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import {
+  clusterSchema,
+  configSchema,
+  FLEET,
+  repositorySchema,
+  serviceSchema,
+  serviceSpecSchema,
+  sourcesOf,
+} from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
+  configViewSchema,
   type DeleteAnswer,
   deleteAnswerSchema,
   listOf,
@@ -14,16 +23,22 @@ import {
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { configUsers } from '../fleet/config-users.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
 import { healthProblems } from './health-problems.ts'
 import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
-import { keyNotFound, keyText, refusal, writeResource } from './write-resource.ts'
+import { keyNotFound, keyText, refusal, secretProblems, writeResource } from './write-resource.ts'
 
-const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema } as const
-const VIEW_SCHEMAS = { Repository: repositoryViewSchema, Service: serviceViewSchema, Cluster: clusterViewSchema } as const
+const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema, Config: configSchema } as const
+const VIEW_SCHEMAS = {
+  Repository: repositoryViewSchema,
+  Service: serviceViewSchema,
+  Cluster: clusterViewSchema,
+  Config: configViewSchema,
+} as const
 const inProject = z.object({ project: nameSchema, name: nameSchema })
 const inFleet = z.object({ name: nameSchema })
 
@@ -66,7 +81,7 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
-    const problems = await healthProblems(resource)
+    const problems = [...(await healthProblems(resource)), ...secretProblems(deps, resource, held)]
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
@@ -90,7 +105,7 @@ export function resourceRoutes(deps: AdminDeps) {
         return { outcome: 'waiting', clusters: [], confirmation: confirmationView(outcome.confirmation) }
     }
   }
-  const of = (kind: 'Repository' | 'Service', params: z.infer<typeof inProject>): ResourceKey => ({ kind, ...params })
+  const of = (kind: 'Repository' | 'Service' | 'Config', params: z.infer<typeof inProject>): ResourceKey => ({ kind, ...params })
   const cluster = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'Cluster', project: FLEET, ...params })
 
   const repositories = new Elysia({ tags: ['repositories'] })
@@ -156,7 +171,24 @@ export function resourceRoutes(deps: AdminDeps) {
       },
       doc('Cluster', 'delete', { params: inFleet }),
     )
-  return new Elysia().use(repositories).use(services).use(clusters)
+  const configs = new Elysia({ tags: ['configs'] })
+    .get('/configs', ({ query }) => lister('Config')(query), doc('Config', 'list', { query: listQuery }))
+    .get(
+      '/projects/:project/configs/:name',
+      ({ params, set }) => show(of('Config', params), set),
+      doc('Config', 'get', { params: inProject }),
+    )
+    .put(
+      '/projects/:project/configs/:name',
+      ({ params, request, body, set }) => put(of('Config', params), request, body, set),
+      doc('Config', 'put', { params: inProject }),
+    )
+    .delete(
+      '/projects/:project/configs/:name',
+      async ({ params, set }) => answer(await deleteConfig(deps, of('Config', params)), of('Config', params), set),
+      doc('Config', 'delete', { params: inProject }),
+    )
+  return new Elysia().use(repositories).use(services).use(clusters).use(configs)
 }
 
 /** AP5: a repository that a service names stays. */
@@ -173,6 +205,16 @@ async function deleteRepository({ store, actions }: AdminDeps, key: ResourceKey)
   if (!(await store.deleteResource(key))) return { kind: 'not_found' }
   actions.onChanged([key])
   return { kind: 'deleted' }
+}
+
+/** CG4: a config that a repository or a service names stays. */
+async function deleteConfig({ store }: AdminDeps, key: ResourceKey): Promise<DeleteOutcome> {
+  const users = await configUsers(store, key.project, key.name)
+  if (users.length > 0)
+    throw new AppError('in_use', {
+      detail: `${keyText(key)} is named by ${users.map((user) => keyText({ ...user, project: '' })).join(', ')}`,
+    })
+  return { kind: (await store.deleteResource(key)) ? 'deleted' : 'not_found' }
 }
 
 function ifMatch(request: Request): number | undefined {

@@ -3,6 +3,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/model/resources.ts'
 import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { sealConfig } from '../access/config-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
@@ -25,7 +26,12 @@ export const keyText = ({ kind, project, name }: ResourceKey): string =>
 export const keyNotFound = (key: ResourceKey): AppError =>
   notFound(
     keyText(key),
-    { Repository: 'skerry get repositories -A', Service: 'skerry get services -A', Cluster: 'skerry get clusters' }[key.kind],
+    {
+      Repository: 'skerry get repositories -A',
+      Service: 'skerry get services -A',
+      Cluster: 'skerry get clusters',
+      Config: 'skerry get configs -A',
+    }[key.kind],
   )
 
 /** Why it cannot be written although its fields are right; null when it can. */
@@ -51,27 +57,45 @@ function revocation(resource: Applicable, held: StoredResource | null): boolean 
 
 const BEING_DELETED = 'is being deleted; apply it again when `skerry get services` no longer shows it'
 
+/** Marks of secrets that stand for nothing that is there; none: `storedSpec` can be asked. */
+export function secretProblems({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): Problem[] {
+  if (resource.kind !== 'Config') return []
+  const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
+  return sealed.kind === 'refused' ? sealed.problems : []
+}
+
+/** What is kept of a spec: of a Config with its secrets sealed. */
+function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): string {
+  if (resource.kind !== 'Config') return canonicalJson(resource.spec)
+  const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
+  if (sealed.kind === 'refused') throw wrongFields(sealed.problems, `write ${keyText(keyOf(resource))}`)
+  return sealed.spec
+}
+
 /** What a write would do. */
-export function plannedAction(resource: Applicable, held: StoredResource | null): WriteAction {
+export function plannedAction(deps: AdminDeps, resource: Applicable, held: StoredResource | null): WriteAction {
   if (held === null) return 'created'
   if (held.deletingMs !== null) return 'configured'
-  const same = held.spec === canonicalJson(resource.spec) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
+  const same = held.spec === storedSpec(deps, resource, held) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
   return same ? 'unchanged' : 'configured'
 }
 
 /** `changed`: the caller tells `actions.onChanged`, once it has written all that it has to write. */
 export async function writeResource(
-  { store, actions, clock }: AdminDeps,
+  deps: AdminDeps,
   resource: Applicable,
-  { by, held, ifVersion }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
+  { by, held, ifVersion: given }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
 ): Promise<{ action: WriteAction; changed: boolean }> {
+  const { store, actions, clock } = deps
   const key = keyOf(resource)
+  // A secret that is kept is the one that was looked at, or nothing is written.
+  const ifVersion = given ?? (key.kind === 'Config' ? held?.version : undefined)
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
     throw new AppError('in_use', { detail: `${keyText(key)} ${BEING_DELETED}` })
   const result = await store.applyResource(key, {
     labels: resource.metadata.labels,
-    spec: canonicalJson(resource.spec),
+    spec: storedSpec(deps, resource, held),
     nowMs: clock.nowMs(),
     ...(ifVersion === undefined ? {} : { ifVersion }),
   })

@@ -83,11 +83,25 @@ export interface Revision {
   generation: number
   digest: string
   objectCount: number
-  /** Content-store key of its rendered set; null until a cluster got it, and when it has no objects. */
+  /** Content-store key of its rendered set; null until a cluster got it, when it has no objects, and with several variants. */
   setSha: string | null
   renderedMs: number
-  /** That shall have it now. */
+  /** That shall have it now, or one of its variants. */
   clusters: number
+  /** In how many ways its clusters get it. */
+  variants: number
+}
+
+/** A release as some of its clusters get it. */
+export interface Variant {
+  digest: string
+  objectCount: number
+}
+export interface KnownVariant {
+  commit: string | null
+  objectCount: number
+  /** As in Revision. */
+  setSha: string | null
 }
 
 /** What a service in a cluster said of itself from a time on. */

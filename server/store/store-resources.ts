@@ -200,7 +200,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }
     },
 
-    setRenderState: async ({ project, service }, state) => {
+    setRenderState: async ({ project, service }, state, variants = []) => {
       const columns = {
         commit_id: state.commit,
         generation: state.generation,
@@ -218,7 +218,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           .values({ project, service, ...columns })
           .onConflict((on) => on.columns(['project', 'service']).doUpdateSet(columns))
           .execute()
-        await noteRevision(trx, { project, service }, state)
+        await noteRevision(trx, { project, service }, state, variants)
         changes.add({ topic: 'render', project, name: service })
       })
     },

@@ -123,10 +123,18 @@ export const clusterOverrideSchema = z.strictObject({ service: nameSchema, proje
 export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
 
 /** Variables and secrets of a project. Secrets are written and never shown: reads give `hmac:…`, and writing that back keeps what is there. */
+export const CONFIG_DATA_LENGTH_MAX = 1_048_576
+export const CONFIG_SECRETS_MAX = 100
 export const configSpecSchema = z.strictObject({
-  data: configDataSchema.default({}),
+  data: configDataSchema
+    .default({})
+    .refine((data) => JSON.stringify(data).length <= CONFIG_DATA_LENGTH_MAX, `at most ${CONFIG_DATA_LENGTH_MAX} characters as JSON`),
   secrets: z
-    .record(z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'), z.string().max(262_144))
-    .default({}),
+    .record(
+      z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'),
+      z.string().max(262_144, 'at most 262144 characters'),
+    )
+    .default({})
+    .refine((secrets) => Object.keys(secrets).length <= CONFIG_SECRETS_MAX, `at most ${CONFIG_SECRETS_MAX} secrets`),
 })
 export type ConfigSpec = z.infer<typeof configSpecSchema>

@@ -232,11 +232,15 @@ export const clusterSchema = z.strictObject({
   spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})),
 })
 
-export const configSchema = z.strictObject({ ...head, kind: z.literal('Config'), metadata: projectMetadata, spec: configSpecSchema })
-export type ConfigResource = z.infer<typeof configSchema>
+export const configSchema = z.strictObject({
+  ...head,
+  kind: z.literal('Config'),
+  metadata: projectMetadata,
+  spec: configSpecSchema.default(() => configSpecSchema.parse({})),
+})
 
 /** What `skerry apply -f` takes. */
-export const applicableSchema = z.discriminatedUnion('kind', [repositorySchema, serviceSchema, clusterSchema])
+export const applicableSchema = z.discriminatedUnion('kind', [repositorySchema, serviceSchema, clusterSchema, configSchema])
 export type Applicable = z.infer<typeof applicableSchema>
 export type RepositoryResource = z.infer<typeof repositorySchema>
 export type ServiceResource = z.infer<typeof serviceSchema>

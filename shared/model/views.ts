@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
 import { removalOrderSchema } from './desired.ts'
+import { configSpecSchema } from './render.ts'
 import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 
@@ -114,6 +115,18 @@ export const clusterViewSchema = z.object({
   }),
 })
 export type ClusterView = z.infer<typeof clusterViewSchema>
+
+export const configViewSchema = z.object({
+  ...head,
+  kind: z.literal('Config'),
+  /** `hmac:…` in the place of each secret. */
+  spec: configSpecSchema,
+  status: z.object({
+    /** `repository/apps`, `service/web`: it cannot be deleted while they name it. Null in lists: not looked for. */
+    usedBy: z.array(z.string()).nullable(),
+  }),
+})
+export type ConfigView = z.infer<typeof configViewSchema>
 
 const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
 /** One service in one cluster. */

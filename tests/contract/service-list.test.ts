@@ -103,7 +103,7 @@ describe.each(STORES)('the list of services on $name', (kind) => {
       },
     })
     const views = createFleetViews(counted, clock, { pendingSinceMs: async () => null })
-    const listed = await views.listed(services)
+    const listed = (await views.listed(services)).filter((view) => view.kind === 'Service')
     const read = (name: string) => calls.filter((call) => call === name).length
     expect([read('desiredOfService'), read('listClusters'), read('listStatus')]).toEqual([0, 0, 3])
     expect<string[]>(listed.map((view) => view.metadata.name)).toEqual([...SERVICES].sort())

@@ -1,6 +1,7 @@
 // The whole admin API over a real store in memory, with actions that only note what they were asked.
 
 import { createApiTokens } from '../../server/access/api-tokens.ts'
+import { loadSecretBox } from '../../server/access/secret-box.ts'
 import type { App, AppDeps } from '../../server/app.ts'
 import { createApp } from '../../server/app.ts'
 import { removeSubject } from '../../server/fleet/plan-service.ts'
@@ -11,6 +12,7 @@ import type { Store } from '../../server/store/store.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { tempDir } from './temp-dir.ts'
 
 export interface TestAdmin {
   app: App
@@ -43,6 +45,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     clock,
     logger: silentLogger,
     serverKeys: testKeys(),
+    secrets: loadSecretBox(tempDir()),
     restore: NO_RESTORE,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),

@@ -235,7 +235,7 @@ describe('apply', () => {
   ${path}:10: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit
   ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
   ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
-  ${path}:19: kind: expected Repository or Service or Cluster
+  ${path}:19: kind: expected Repository or Service or Cluster or Config
 hint: Mend the fields that are named and send it again; nothing was changed.
 `,
     )

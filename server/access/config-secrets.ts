@@ -1,0 +1,81 @@
+// The spec of a Config as it is kept: values of secrets are sealed there and nowhere in the clear. What people read is a mark, equal for equal values, and a mark written back keeps
+// what is there.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { type ConfigData, type ConfigSpec, configSpecSchema } from '../../shared/model/render.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { SecretBox } from './secret-box.ts'
+
+export interface ConfigId {
+  project: string
+  name: string
+}
+
+export interface OpenedConfig {
+  data: ConfigData
+  secrets: Readonly<Record<string, string>>
+}
+
+const MARK = /^hmac:[0-9a-f]{16}$/
+/** `sealed:` the mark's digits `:` base64url. */
+const SEALED = /^sealed:([0-9a-f]{16}):([A-Za-z0-9_-]+)$/
+
+/** Equal for equal values of the same secret of the same Config: what somebody writes into another one proves nothing about it. */
+const macOf = (box: SecretBox, { project, name }: ConfigId, secret: string, value: string): string =>
+  box.macOf(['config', project, name, secret, value].join('\0'))
+
+/** `held`: the spec that is kept now. A secret that stays the same stays the same sealed text, so that nothing is written when nothing changed. */
+export function sealConfig(
+  box: SecretBox,
+  id: ConfigId,
+  { data, secrets }: ConfigSpec,
+  held: string | null,
+): { kind: 'sealed'; spec: string } | { kind: 'refused'; problems: Problem[] } {
+  const before = held === null ? {} : sealedSecrets(held)
+  const problems: Problem[] = []
+  const sealed: Record<string, string> = {}
+  for (const [secret, value] of Object.entries(secrets)) {
+    const kept = before[secret]
+    if (MARK.test(value)) {
+      if (kept !== undefined && markOf(kept) === value) sealed[secret] = kept
+      else problems.push({ path: `spec.secrets.${secret}`, message: kept === undefined ? NOTHING_TO_KEEP : ANOTHER_VALUE })
+    } else if (kept !== undefined && unseal(box, kept) === value) sealed[secret] = kept
+    else sealed[secret] = `sealed:${macOf(box, id, secret, value)}:${Buffer.from(box.seal(Buffer.from(value))).toString('base64url')}`
+  }
+  return problems.length > 0 ? { kind: 'refused', problems } : { kind: 'sealed', spec: canonicalJson({ data, secrets: sealed }) }
+}
+
+const NOTHING_TO_KEEP = 'hmac:… keeps a value that is there, and there is none: write the value itself'
+const ANOTHER_VALUE = 'hmac:… is the mark of another value than the one that is there: read the Config again, or write the value itself'
+
+/** For people: marks in the place of secrets. */
+export function shownConfig(spec: string): ConfigSpec {
+  const { data } = keptSpec(spec)
+  return { data, secrets: Object.fromEntries(Object.entries(sealedSecrets(spec)).map(([name, sealed]) => [name, markOf(sealed)])) }
+}
+
+/** Throws `credential_missing` for secrets that were sealed under keys that are not here. */
+export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: string): OpenedConfig {
+  const secrets: Record<string, string> = {}
+  for (const [secret, sealed] of Object.entries(sealedSecrets(spec))) {
+    const value = unseal(box, sealed)
+    if (value === null)
+      throw new AppError('credential_missing', {
+        detail: `secret ${secret} of Config ${name} in project ${project} was sealed under a key that this server does not have`,
+        remedy: 'Write the value again with `skerry apply -f`, or bring back keys/secrets.json of the server that it was written on.',
+      })
+    secrets[secret] = value
+  }
+  return { data: keptSpec(spec).data, secrets }
+}
+
+const keptSpec = (spec: string): ConfigSpec => configSpecSchema.parse({ ...JSON.parse(spec), secrets: {} })
+const sealedSecrets = (spec: string): Readonly<Record<string, string>> => {
+  const { secrets }: { secrets: Record<string, string> } = JSON.parse(spec)
+  return secrets
+}
+const markOf = (sealed: string): string => `hmac:${SEALED.exec(sealed)?.[1] ?? ''}`
+
+function unseal(box: SecretBox, sealed: string): string | null {
+  const bytes = box.open(Buffer.from(SEALED.exec(sealed)?.[2] ?? '', 'base64url'))
+  return bytes === null ? null : new TextDecoder().decode(bytes)
+}

@@ -1,0 +1,117 @@
+// A real server and its folder: where the value of a secret could be found afterwards, and what it is used for.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createBackup } from '../../server/backup/create.ts'
+import { restoreBackup } from '../../server/backup/restore.ts'
+import { verifyBackup } from '../../server/backup/verify.ts'
+import { type RunningServer, startServer } from '../../server/server.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const SECRET = 'hunter2-and-the-rest-of-it'
+let dataDir: string
+let server: RunningServer
+let admin: string
+let logged: string[]
+const note = (message: string, fields?: Record<string, unknown>) => void logged.push(`${message} ${JSON.stringify(fields ?? {})}`)
+const log: Logger = { debug: note, info: note, warn: note, error: note, with: () => log }
+const start = async (folder: string) => {
+  server = await startServer({ dataDir: folder, hostname: '127.0.0.1', port: 0 }, { clock: systemClock, random: seededRandom(3), log })
+  admin = server.firstAdminToken ?? admin
+}
+beforeEach(async () => {
+  dataDir = tempDir()
+  logged = []
+  await start(dataDir)
+})
+afterEach(() => server.stop())
+
+async function ask(method: string, path: string, body?: unknown): Promise<string> {
+  const init = { method, headers: { authorization: `Bearer ${admin}`, 'content-type': 'application/json' } }
+  return (await fetch(`${server.url}/api/v1${path}`, body === undefined ? init : { ...init, body: JSON.stringify(body) })).text()
+}
+const config = (secret: string) => ({
+  apiVersion: 'skerry.dev/v1',
+  kind: 'Config',
+  metadata: { name: 'apps-git' },
+  spec: { data: { color: 'blue' }, secrets: { username: secret, password: `${secret}-password` } },
+})
+
+/** Files below a folder that hold the secret, in the clear or as the JSON, base64 or hex that something might make of it. */
+function holding(folder: string): string[] {
+  const forms = [SECRET, Buffer.from(SECRET).toString('base64').slice(0, 32), Buffer.from(SECRET).toString('hex')]
+  return readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => statSync(path).isFile())
+    .filter((path) => forms.some((form) => readFileSync(path).includes(form)))
+}
+
+test('CG2 a secret that was written, used and refused is in no file, log, event or answer, while the server runs and after', async () => {
+  const remote = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(null, { status: 401 }) })
+  const answers = [
+    await ask('POST', '/apply', { resources: [config(SECRET)] }),
+    await ask('POST', '/apply', { resources: [config(SECRET)], dryRun: true }),
+    await ask('PUT', '/projects/default/configs/apps-git', config(SECRET)),
+    await ask('PUT', '/projects/default/configs/apps-git', {
+      ...config(SECRET),
+      spec: { secrets: { x: `hmac:${'0'.repeat(16)}`, y: SECRET, z: { a: SECRET }, 'a b': SECRET } },
+    }),
+    await ask('PUT', '/projects/default/repositories/apps', {
+      apiVersion: 'skerry.dev/v1',
+      kind: 'Repository',
+      metadata: { name: 'apps' },
+      spec: { git: { url: `http://127.0.0.1:${remote.port}/apps.git`, auth: { secretRef: 'apps-git' } } },
+    }),
+    await ask('GET', '/configs'),
+    await ask('GET', '/projects/default/configs/apps-git'),
+    await ask('GET', '/events'),
+    await ask('GET', '/repositories'),
+  ]
+  expect(answers[0]).toContain('"created"')
+  const files = readdirSync(dataDir).filter((name) => name.startsWith('fleet.sqlite'))
+  expect(files).toContain('fleet.sqlite-wal')
+  expect(holding(dataDir)).toEqual([])
+  await server.stop()
+  remote.stop(true)
+  expect(holding(dataDir)).toEqual([])
+  expect([...answers, ...logged].filter((text) => text.includes(SECRET))).toEqual([])
+  await start(dataDir)
+  expect(await ask('GET', '/projects/default/configs/apps-git')).toMatch(/"password":"hmac:[0-9a-f]{16}"/)
+})
+
+test('CG1 CG2 BK2 a backup brings secrets back with its keys; without them it holds none, and the server still starts', async () => {
+  await ask('POST', '/apply', { resources: [config(SECRET)] })
+  const before = await ask('GET', '/projects/default/configs/apps-git')
+  const deps = { clock: systemClock, progress: () => {}, signal: new AbortController().signal }
+  const base = tempDir()
+  const openFolder = (path: string) => {
+    mkdirSync(path, { mode: 0o700 })
+    return { path, place: null, unlock: () => {} }
+  }
+  const make = async (name: string, withoutKeys: boolean) => {
+    const to = join(base, name)
+    await createBackup({ dataDir, to, withoutKeys, postgres: false }, deps)
+    expect((await verifyBackup(to, deps)).problems).toEqual([])
+    expect(holding(to)).toEqual([])
+    return to
+  }
+  const [whole, bare] = [await make('whole', false), await make('bare', true)]
+  expect(statSync(join(whole, 'keys/secrets.json')).mode & 0o777).toBe(0o600)
+  await server.stop()
+  const restore = (folder: string, to: string, newKeys: boolean, keysFrom: string | null) =>
+    restoreBackup({ folder, dataDir: join(base, to), keysFrom, newKeys }, { ...deps, openFolder })
+  await restore(whole, 'a', false, null)
+  await restore(bare, 'b', false, join(dataDir, 'keys'))
+  await restore(bare, 'c', true, null)
+  for (const folder of ['a', 'b', 'c']) {
+    await start(join(base, folder))
+    expect(await ask('GET', '/projects/default/configs/apps-git')).toBe(before)
+    const again = await ask('POST', '/apply', { resources: [config(SECRET)], dryRun: true })
+    expect(again).toContain(folder === 'c' ? '"configured"' : '"unchanged"') // sealed under a key that is not there: it is sealed anew
+    await server.stop()
+  }
+  await start(dataDir)
+})
