@@ -81,6 +81,7 @@ const LIBRARIES: readonly Library[] = [
     importers: (path) => path.startsWith('server/sources/git-'),
     reason: 'the git CLI or another library may replace it',
   },
+  { name: 'openpgp', importers: list('server/sources/git-openpgp.ts'), reason: 'which signatures count is decided in one file' },
   {
     name: 'js-yaml',
     importers: list('shared/adapters/yaml.ts'),
