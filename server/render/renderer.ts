@@ -25,6 +25,8 @@ export interface RenderJob {
   inputs: RenderInputs
   /** For looks in another process, which cannot be seen here: every place of `inputs` that it looked at, also of what was not there. */
   recordInput(path: InputRead): void
+  /** The same without recording, only to be handed to such a process. */
+  plainInputs: RenderInputs
   /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them are templates still. `from` is for messages: `overrides[2]`. */
   values: ReadonlyArray<{ from: string; values: HelmValues }>
   /** What a Config of the project has at that key, for `helm.valuesFrom`: a value of `data` as it is, a secret as its text; recorded like any other look. Undefined: there is none. */
