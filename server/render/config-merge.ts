@@ -1,0 +1,40 @@
+// Variables of templates from their layers: maps into maps, anything else in the place of what was there, null takes it away (RFC 7386). Which names hold secrets is
+// carried along, so that a look at one of them is known for what it is.
+
+export type ConfigLayer = {
+  values: Readonly<Record<string, unknown>>
+  /** Of `values`, those that are secrets. */
+  secrets?: ReadonlySet<string>
+}
+
+export interface MergedConfig {
+  values: Readonly<Record<string, unknown>>
+  /** Names whose value is, or holds, a secret. */
+  secrets: ReadonlySet<string>
+}
+
+/** Later layers win. */
+export function mergeLayers(layers: readonly ConfigLayer[]): MergedConfig {
+  let values: Readonly<Record<string, unknown>> = {}
+  const secrets = new Set<string>()
+  for (const layer of layers) {
+    values = mergeMaps(values, layer.values)
+    for (const name of Object.keys(layer.values)) {
+      if (layer.secrets?.has(name) === true) secrets.add(name)
+      else secrets.delete(name) // a secret is a text: whatever came over it took its place
+    }
+  }
+  return { values, secrets }
+}
+
+export function mergeMaps(base: Readonly<Record<string, unknown>>, over: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const merged = new Map(Object.entries(base))
+  for (const [name, value] of Object.entries(over)) {
+    const before = merged.get(name)
+    if (value === null) merged.delete(name)
+    else merged.set(name, isMap(value) ? mergeMaps(isMap(before) ? before : {}, value) : value)
+  }
+  return Object.fromEntries(merged)
+}
+
+const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)

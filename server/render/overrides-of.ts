@@ -1,0 +1,60 @@
+// What is different in a cluster: which overrides of the service are for it, and what it says itself. Clusters for which that is the same share one variant, so
+// that most of a fleet costs a look at its labels.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
+import type { ClusterOverride, ConfigData, HelmValues, Override, Patch } from '../../shared/model/render.ts'
+import { DEFAULT_PROJECT, type ServiceSpec } from '../../shared/model/resources.ts'
+import { type ConfigLayer, type MergedConfig, mergeLayers } from './config-merge.ts'
+
+/** Of a Cluster's spec. */
+export interface ClusterSettings {
+  config?: ConfigData | undefined
+  overrides?: readonly ClusterOverride[] | undefined
+}
+
+/** For messages: `overrides[2]`, `cluster overrides[0]`. */
+export interface PatchLayer {
+  from: string
+  patches: readonly Patch[]
+}
+
+export interface Variant {
+  config: MergedConfig
+  /** From the lowest to the highest. */
+  helmValues: ReadonlyArray<{ from: string; values: HelmValues }>
+  patches: readonly PatchLayer[]
+}
+
+export type VariantOf = (cluster: { labels: Labels } & ClusterSettings) => Variant
+
+/** `configs`: what `configFrom` names, in its order. A cluster that is null has nothing of its own. */
+export function variantsOf(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'overrides'>, configs: readonly ConfigLayer[]): VariantOf {
+  const { config = {}, overrides = [] } = spec
+  const base = [...configs, { values: config }]
+  const made = new Map<string, Variant>()
+  return (cluster) => {
+    const meant = overrides.map(({ selector }) => matchesSelector(cluster.labels, selector))
+    const own = (cluster.overrides ?? []).filter(
+      ({ service, project }) => service === id.service && (project ?? DEFAULT_PROJECT) === id.project,
+    )
+    const ownText = cluster.config === undefined && own.length === 0 ? '' : canonicalJson([cluster.config ?? {}, own])
+    const key = `${meant.map(Number).join('')} ${ownText}`
+    const known = made.get(key)
+    if (known !== undefined) return known
+    const chosen = overrides.flatMap((override, index) => (meant[index] === true ? [{ from: `overrides[${index}]`, override }] : []))
+    const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
+    const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
+    const all = [...chosen, ...last]
+    const variant = { config: mergeLayers(layers), helmValues: helmValuesOf(all), patches: patchesOf(all) }
+    made.set(key, variant)
+    return variant
+  }
+}
+
+type Layers = ReadonlyArray<{ from: string; override: Pick<Override, 'config' | 'helm' | 'patches'> }>
+const configsOf = (layers: Layers): ConfigLayer[] => layers.map(({ override: { config = {} } }) => ({ values: config }))
+const helmValuesOf = (layers: Layers): Variant['helmValues'] =>
+  layers.flatMap(({ from, override: { helm } }) => (helm === undefined ? [] : [{ from, values: helm.values }]))
+const patchesOf = (layers: Layers): PatchLayer[] =>
+  layers.flatMap(({ from, override: { patches = [] } }) => (patches.length === 0 ? [] : [{ from, patches }]))
