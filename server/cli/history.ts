@@ -43,6 +43,7 @@ const revisionColumns = (nowMs: number): Column<RevisionView>[] => [
   { title: 'AGE', value: ({ renderedMs }) => ageText(renderedMs, nowMs) },
   { title: 'OBJECTS', value: ({ objectCount }) => objectCount },
   { title: 'CLUSTERS', value: ({ clusters }) => clusters },
+  { title: 'VARIANTS', value: ({ variants }) => (variants === 1 ? null : variants), wide: true },
   { title: 'GENERATION', value: ({ generation }) => generation, wide: true },
   { title: 'DIGEST', value: ({ digest }) => digest, wide: true },
 ]

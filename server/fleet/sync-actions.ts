@@ -11,7 +11,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { Ingest } from '../ingest/ingest-loop.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { ClusterRecord, DesiredService, Revision } from '../store/records.ts'
+import type { ClusterRecord, DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { nameList } from './placements-summary.ts'
@@ -32,8 +32,6 @@ interface Placed {
   row: NonNullable<DesiredService['doc']>
 }
 
-const REVISIONS_LOOKED_AT = 500
-
 /** Null: there is no such service. `wanted`: only these clusters. */
 export async function planSync(
   { store, content, clock }: SyncActionsDeps,
@@ -45,7 +43,6 @@ export async function planSync(
   const { sync } = serviceSpecSchema.parse(JSON.parse(service.spec))
   const placed = (await placedOf(store, id)).filter(({ cluster }) => wanted(cluster))
   const reports = new Map((await store.listStatus({ kind: 'service', key: serviceKey(id) })).map(({ clusterId, doc }) => [clusterId, doc]))
-  const revisions = await store.revisions(id, { limit: REVISIONS_LOOKED_AT })
   const changes: SyncChange[] = []
   const indexes = new Map<string, number>()
   const clusters: SyncPlanView['clusters'] = []
@@ -58,7 +55,7 @@ export async function planSync(
     }
     const from = fromDigest(row, reportOf(reports, cluster.clusterId))
     const key = `${from} ${digest} ${desired.setSha}`
-    const index = indexes.get(key) ?? changes.push(await readChange(content, row, desired, from, revisions)) - 1
+    const index = indexes.get(key) ?? changes.push(await readChange({ store, content }, row, desired, from)) - 1
     indexes.set(key, index)
     clusters.push({ ...base, waits: true, change: index })
   }
@@ -144,16 +141,15 @@ const reportOf = (reports: ReadonlyMap<ClusterId, unknown>, clusterId: ClusterId
   serviceStatusSchema.safeParse(reports.get(clusterId)).data ?? null
 
 async function readChange(
-  content: Pick<ContentStore, 'get'>,
+  { store, content }: Pick<SyncActionsDeps, 'store' | 'content'>,
   { digest, commit, count }: Placed['row'],
-  { setSha }: DesiredService,
+  { project, service, setSha }: DesiredService,
   from: string | null,
-  revisions: readonly Revision[],
 ): Promise<SyncChange> {
-  const before = revisions.find((revision) => revision.digest === from)
+  const before = from === null ? null : await store.variant({ project, service }, from)
   const head = { digest, commit, fromDigest: from, fromCommit: before?.commit ?? null }
   const to = await readObjects(content, setSha, count)
-  const held = from === null ? null : before === undefined ? undefined : await readObjects(content, before.setSha, before.objectCount)
+  const held = from === null ? null : before === null ? undefined : await readObjects(content, before.setSha, before.objectCount)
   if (to === undefined || held === undefined) return { ...head, known: false, create: NOTHING, change: NOTHING, prune: NOTHING, same: 0 }
   return { ...head, known: true, ...compareObjects(held, to) }
 }

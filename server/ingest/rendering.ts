@@ -2,7 +2,7 @@
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import type { StoredError } from '../store/records.ts'
+import type { StoredError, Variant } from '../store/records.ts'
 
 export interface GoodRender {
   kind: 'rendered'
@@ -53,6 +53,12 @@ export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): s
   const digests = [...new Set(renders.map(({ digest }) => digest))].sort()
   const [only] = digests
   return only === undefined || digests.length === 1 ? (only ?? null) : sha256Hex(canonicalJson(digests))
+}
+
+/** By digest, sorted; objects without hooks. */
+export function variantsOf(rendering: Rendering): Variant[] {
+  const counts = new Map(goodRenders(rendering).map(({ digest, count, hooks }) => [digest, count - hooks]))
+  return [...counts].map(([digest, objectCount]) => ({ digest, objectCount })).sort((a, b) => (a.digest < b.digest ? -1 : 1))
 }
 
 /** What a service renders to in a cluster, as of its last render; null: it was not rendered for it, or that failed. */

@@ -21,7 +21,7 @@ import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
 import { clustersOf } from './publish-order.ts'
 import { nextRenderState, sameError } from './render-state.ts'
-import { type GoodRender, type Rendering, releaseDigest } from './rendering.ts'
+import { type GoodRender, type Rendering, releaseDigest, variantsOf } from './rendering.ts'
 import type { ServiceRenderer } from './service-render.ts'
 
 export interface ServicePassDeps {
@@ -72,7 +72,7 @@ async function recordRender(
   const names = new Map(clusters.map(({ clusterId, name }) => [clusterId, name]))
   const after = nextRenderState(before, service.generation, rendering, nowMs, (clusterId) => names.get(clusterId) ?? clusterId)
   if (after === before) return
-  await store.setRenderState(id, after)
+  await store.setRenderState(id, after, variantsOf(rendering))
   const events = renderEvents(before, after, rendering, nowMs, id)
   if (events.length > 0) await store.appendEvents(events)
   for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })

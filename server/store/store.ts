@@ -17,6 +17,7 @@ import type {
   JoinInput,
   JoinResult,
   JoinTokenRecord,
+  KnownVariant,
   Page,
   RenderState,
   RepositoryState,
@@ -27,6 +28,7 @@ import type {
   StatusEntry,
   StatusWrite,
   StoredResource,
+  Variant,
 } from './records.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
@@ -60,10 +62,12 @@ export interface Store {
   repositoryState(project: string, name: string): Promise<RepositoryState>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
-  /** Another digest is the next revision of the service. */
-  setRenderState(id: ServiceId, state: RenderState): Promise<void>
+  /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
+  setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
+  /** What clusters with that digest have, as far as it is kept. */
+  variant(id: ServiceId, digest: string): Promise<KnownVariant | null>
 
   // Desired state
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>

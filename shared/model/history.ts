@@ -14,8 +14,10 @@ export const revisionViewSchema = z.object({
   generation: ms,
   objectCount: ms,
   renderedMs: ms,
-  /** How many shall have it now. */
+  /** How many shall have it now, in one of its variants. */
   clusters: ms,
+  /** In how many ways its clusters get it. */
+  variants: ms.default(1),
 })
 export type RevisionView = z.infer<typeof revisionViewSchema>
 

@@ -41,6 +41,38 @@ describe.each(STORES)('histories on $name', (kind) => {
   const history = async (clusterId: ClusterId) =>
     (await store.statusHistory(clusterId, web, { limit: 10 })).map(({ atMs, health }) => [atMs, health])
 
+  test('RL2 a revision of several variants counts the clusters of each, and tells what those of one have; without it they are gone', async () => {
+    await store.applyResource(key, { labels: {}, spec: '{}', nowMs: 1 })
+    const clusterIds = await Promise.all(['1', '2', '3'].map((digit) => joinCluster(store, digit)))
+    await store.setRenderState(web, rendered('whole'), [
+      { digest: 'a', objectCount: 3 },
+      { digest: 'b', objectCount: 2 },
+    ])
+    for (const [index, clusterId] of clusterIds.entries()) {
+      const digest = index === 2 ? 'b' : 'a'
+      await publishOne(store, { ...web, clusterId, doc: doc(digest), setSha: `set-${digest}`, placedBy: '' })
+    }
+    expect((await store.revisions(web, { limit: 5 })).map(({ clusters, variants, setSha }) => [clusters, variants, setSha])).toEqual([
+      [3, 2, null],
+    ])
+    expect(await store.variant(web, 'b')).toEqual({ commit: 'commit-whole', objectCount: 2, setSha: 'set-b' })
+    expect(await store.variant(web, 'c')).toBeNull()
+    expect(await store.referencedContent(['set-a', 'set-b', 'set-c'])).toEqual(new Set(['set-a', 'set-b']))
+    // The next one shares a variant with it: clusters that have that get no new set.
+    await store.setRenderState(web, rendered('next', { commit: 'commit-2' }), [
+      { digest: 'a', objectCount: 3 },
+      { digest: 'c', objectCount: 1 },
+    ])
+    expect(await store.variant(web, 'a')).toEqual({ commit: 'commit-2', objectCount: 3, setSha: 'set-a' })
+    expect((await store.revisions(web, { limit: 5 })).map(({ number, clusters }) => [number, clusters])).toEqual([
+      [2, 2],
+      [1, 3],
+    ])
+    for (const clusterId of clusterIds) await publishOne(store, { ...web, clusterId, doc: null, setSha: null, placedBy: '' })
+    await store.deleteResource(key)
+    expect(await store.referencedContent(['set-a', 'set-b'])).toEqual(new Set())
+  })
+
   test('HI1 a render with another digest is the next revision; with the same one, or a failed one, it is none', async () => {
     await store.setRenderState(web, rendered('one'))
     await store.setRenderState(web, rendered('one', { generation: 2, commit: 'later' }))
@@ -49,7 +81,17 @@ describe.each(STORES)('histories on $name', (kind) => {
     await store.setRenderState(web, rendered('one', { renderedMs: 30 }))
     expect(await numbers()).toEqual([[3, 'one'], [2, 'two'], [1, 'one']]) // biome-ignore format: a table
     expect(await store.revisions(web, { before: 3, limit: 1 })).toEqual([
-      { number: 2, commit: 'commit-two', generation: 1, digest: 'two', objectCount: 4, setSha: null, renderedMs: 20, clusters: 0 },
+      {
+        number: 2,
+        commit: 'commit-two',
+        generation: 1,
+        digest: 'two',
+        objectCount: 4,
+        setSha: null,
+        renderedMs: 20,
+        clusters: 0,
+        variants: 1,
+      },
     ])
     expect(await store.revisions({ ...web, service: 'other' }, { limit: 10 })).toEqual([])
   })

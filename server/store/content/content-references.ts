@@ -10,7 +10,8 @@ export function createReferenceStore(db: StoreDb): Pick<Store, 'referencedConten
       const names = sql.join(sha256s.map((sha256) => sql`(cast(${sha256} as text))`))
       const { rows } = await sql<{ sha: string }>`with named (sha) as (values ${names}) select sha from named
         where exists (select 1 from desired where desired.set_sha = named.sha)
-          or exists (select 1 from revisions where revisions.set_sha = named.sha)`.execute(db.read)
+          or exists (select 1 from revisions where revisions.set_sha = named.sha)
+          or exists (select 1 from revision_variants where revision_variants.set_sha = named.sha)`.execute(db.read)
       return new Set(rows.map(({ sha }) => sha))
     },
   }

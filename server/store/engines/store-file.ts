@@ -95,7 +95,8 @@ function readReferences(rows: <T>(sql: string) => T[], schema: number): ContentR
     )
   const found = new Map<string, ContentReference>()
   for (const { sha, of } of named('desired')) found.set(sha, { sha256: sha, of, desired: true })
-  if (schema >= 3) for (const { sha, of } of named('revisions')) if (!found.has(sha)) found.set(sha, { sha256: sha, of, desired: false })
+  const past = [...(schema >= 3 ? named('revisions') : []), ...(schema >= 4 ? named('revision_variants') : [])]
+  for (const { sha, of } of past) if (!found.has(sha)) found.set(sha, { sha256: sha, of, desired: false })
   return [...found.values()]
 }
 

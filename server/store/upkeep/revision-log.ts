@@ -1,12 +1,12 @@
 // What each service was rendered to, one number after the other: a render that brings another digest is its next revision.
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import type { ServiceId } from '../../../shared/model/ids.ts'
-import type { RenderState, Revision } from '../records.ts'
+import type { RenderState, Revision, Variant } from '../records.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 
-export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions'> {
+export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant'> {
   return {
     revisions: async ({ project, service }, { before, limit }) => {
       let query = ofService(db.read, { project, service }).selectAll()
@@ -22,7 +22,43 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions'> {
         .groupBy('digest')
         .execute()
       const clusters = new Map(counted.map((row) => [row.digest, Number(row.clusters)]))
-      return rows.map((row) => toRevision(row, clusters.get(row.digest) ?? 0))
+      const [oldest, newest] = [rows.at(-1)?.number ?? 0, rows[0]?.number ?? 0]
+      const variants = await ofVariants(db.read, { project, service })
+        .select(['number', 'digest'])
+        .where('number', '>=', oldest)
+        .where('number', '<=', newest)
+        .execute()
+      const digests = new Map<number, string[]>()
+      for (const { number, digest } of variants) digests.set(number, [...(digests.get(number) ?? []), digest])
+      return rows.map((row) => {
+        const own = digests.get(row.number) ?? [row.digest]
+        return toRevision(
+          row,
+          own.length,
+          own.reduce((sum, digest) => sum + (clusters.get(digest) ?? 0), 0),
+        )
+      })
+    },
+    variant: async (id, digest) => {
+      const columns = ['number', 'object_count', 'set_sha'] as const
+      const whole = await ofService(db.read, id)
+        .select(columns)
+        .select('commit_id')
+        .where('digest', '=', digest)
+        .orderBy('number', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      const part = await ofVariants(db.read, id)
+        .select(columns)
+        .where('digest', '=', digest)
+        .orderBy('number', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      if (whole !== undefined && whole.number >= (part?.number ?? 0))
+        return { commit: whole.commit_id, objectCount: whole.object_count, setSha: whole.set_sha }
+      if (part === undefined) return null
+      const revision = await ofService(db.read, id).select('commit_id').where('number', '=', part.number).executeTakeFirst()
+      return { commit: revision?.commit_id ?? null, objectCount: part.object_count, setSha: part.set_sha }
     },
   }
 }
@@ -30,17 +66,26 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions'> {
 const ofService = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, service }: ServiceId) =>
   db.selectFrom('revisions').where('project', '=', project).where('service', '=', service)
 
+const ofVariants = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, service }: ServiceId) =>
+  db.selectFrom('revision_variants').where('project', '=', project).where('service', '=', service)
+
 /** In the transaction that writes what the last render brought. A failed one changes no digest. */
-export async function noteRevision(trx: Transaction<Tables>, id: ServiceId, state: RenderState): Promise<void> {
+export async function noteRevision(
+  trx: Transaction<Tables>,
+  id: ServiceId,
+  state: RenderState,
+  variants: readonly Variant[],
+): Promise<void> {
   if (state.digest === null) return
   const newest = await ofService(trx, id).select(['number', 'digest']).orderBy('number', 'desc').limit(1).executeTakeFirst()
   if (newest?.digest === state.digest) return
+  const number = (newest?.number ?? 0) + 1
   await trx
     .insertInto('revisions')
     .values({
       project: id.project,
       service: id.service,
-      number: (newest?.number ?? 0) + 1,
+      number,
       commit_id: state.commit,
       generation: state.generation,
       digest: state.digest,
@@ -49,6 +94,23 @@ export async function noteRevision(trx: Transaction<Tables>, id: ServiceId, stat
       rendered_ms: state.renderedMs ?? 0,
     })
     .execute()
+  await noteVariants(trx, id, number, variants)
+}
+
+/** Rows in one statement. */
+const VARIANTS_A_TIME = 500
+
+async function noteVariants(trx: Transaction<Tables>, id: ServiceId, number: number, variants: readonly Variant[]): Promise<void> {
+  if (variants.length < 2) return
+  for (let start = 0; start < variants.length; start += VARIANTS_A_TIME) {
+    const some = variants.slice(start, start + VARIANTS_A_TIME)
+    const rows = some.map(({ digest, objectCount }) => ({ ...id, number, digest, object_count: objectCount, set_sha: null }))
+    await trx.insertInto('revision_variants').values(rows).execute()
+  }
+  // Of digests that clusters have already: they take no new set.
+  await sql`update revision_variants set set_sha = (select max(d.set_sha) from desired d
+      where d.digest = revision_variants.digest and d.project = ${id.project} and d.service = ${id.service})
+    where project = ${id.project} and service = ${id.service} and number = ${number}`.execute(trx)
 }
 
 /** Of a digest that was there before: clusters that have it take no new set. */
@@ -72,14 +134,23 @@ export async function noteSet(trx: Transaction<Tables>, id: ServiceId, digest: s
     .where('digest', '=', digest)
     .where('set_sha', 'is', null)
     .execute()
+  await trx
+    .updateTable('revision_variants')
+    .set({ set_sha: setSha })
+    .where('project', '=', id.project)
+    .where('service', '=', id.service)
+    .where('digest', '=', digest)
+    .where('set_sha', 'is', null)
+    .execute()
 }
 
 /** With the service. */
 export async function forgetRevisions(trx: Transaction<Tables>, { project, service }: ServiceId): Promise<void> {
-  await trx.deleteFrom('revisions').where('project', '=', project).where('service', '=', service).execute()
+  for (const table of ['revisions', 'revision_variants'] as const)
+    await trx.deleteFrom(table).where('project', '=', project).where('service', '=', service).execute()
 }
 
-const toRevision = (row: Tables['revisions'], clusters: number): Revision => ({
+const toRevision = (row: Tables['revisions'], variants: number, clusters: number): Revision => ({
   number: row.number,
   commit: row.commit_id,
   generation: row.generation,
@@ -88,4 +159,5 @@ const toRevision = (row: Tables['revisions'], clusters: number): Revision => ({
   setSha: row.set_sha,
   renderedMs: row.rendered_ms,
   clusters,
+  variants,
 })

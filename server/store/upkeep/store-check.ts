@@ -178,6 +178,7 @@ const NUMBERS: ReadonlyArray<[schema: number, table: string, columns: string[]]>
   [3, 'status_rows', ['rev', 'since_ms', 'received_ms']],
   [3, 'changes', ['id', 'at_ms']],
   [3, 'revisions', ['number', 'generation', 'object_count', 'rendered_ms']],
+  [4, 'revision_variants', ['number', 'object_count']],
 ]
 
 export interface BrokenRule {
@@ -242,7 +243,7 @@ function outOfRange(engine: Engine, table: string, columns: readonly string[]): 
 
 /** What is in use of the content store, each name once, with one `project/service` that uses it. */
 export async function readContentReferences(db: ReadDb, schema: number): Promise<Array<{ sha256: string; of: string; desired: boolean }>> {
-  const read = async (table: 'desired' | 'revisions') => {
+  const read = async (table: 'desired' | 'revisions' | 'revision_variants') => {
     const { rows } = await sql<{
       sha: string
       of: string
@@ -252,8 +253,13 @@ export async function readContentReferences(db: ReadDb, schema: number): Promise
   }
   const found = new Map<string, { sha256: string; of: string; desired: boolean }>()
   for (const { sha, of } of await read('desired')) found.set(sha, { sha256: sha, of, desired: true })
-  if (schema >= 3)
-    for (const { sha, of } of await read('revisions')) if (!found.has(sha)) found.set(sha, { sha256: sha, of, desired: false })
+  for (const [since, table] of [
+    [3, 'revisions'],
+    [4, 'revision_variants'],
+  ] as const) {
+    if (schema < since) continue
+    for (const { sha, of } of await read(table)) if (!found.has(sha)) found.set(sha, { sha256: sha, of, desired: false })
+  }
   return [...found.values()]
 }
 

@@ -132,7 +132,8 @@ async function revisions(db: StoreDb, { revisionsMax }: KeepBounds, from: string
   const removed = await db.write(async ({ sql: trx }) => {
     const old = await find(trx)
     for (const { project, service, number } of old)
-      await trx.deleteFrom('revisions').where('project', '=', project).where('service', '=', service).where('number', '=', number).execute()
+      for (const table of ['revisions', 'revision_variants'] as const)
+        await trx.deleteFrom(table).where('project', '=', project).where('service', '=', service).where('number', '=', number).execute()
     return old.length
   })
   return { removed, next: removed < ROWS_MAX ? on : from }
