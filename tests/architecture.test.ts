@@ -109,6 +109,11 @@ const LIBRARIES: readonly Library[] = [
     importers: list('shared/adapters/cel.ts'),
     reason: 'its expressions have no budget: one file refuses and counts what could grow',
   },
+  {
+    name: 'semver',
+    importers: list('server/sources/range.ts'),
+    reason: 'charts, tags and artifacts have one idea of what a range holds: that of helm',
+  },
   { name: 'pino', importers: list('shared/adapters/pino-logger.ts'), reason: 'everything else logs through the Logger interface' },
   {
     name: 'commander',
