@@ -87,6 +87,12 @@ const LIBRARIES: readonly Library[] = [
     importers: list('shared/adapters/yaml.ts'),
     reason: 'two parsers for manifests would disagree; kubectl’s scalar rules live there',
   },
+  {
+    name: 'liquidjs',
+    importers: (path) => path.startsWith('server/render/liquid-'),
+    reason:
+      'its defaults read the working directory, the clock and prototypes; one room says what templates may do and counts what they cost',
+  },
   { name: 'kysely', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
   { name: 'pg', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
   {
@@ -184,6 +190,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/watch/unseen.ts': 'a first apply beside whom a list did not know, through the port',
   'agent/reconcile/gates/heal-leaving.ts': 'carries out what puts back an object that a waiting revision drops',
   'agent/reconcile/watch/served-kinds.ts': 'asks discovery what is served, through the port',
+  'server/render/liquid-engine.ts': 'text in, text out: named only because it has a library',
+  'server/render/liquid-syntax.ts': 'looks at parsed templates: named only because it has a library',
   'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
   'server/render/record-tree.ts': 'reads a tree through its port',
 }

@@ -1,0 +1,52 @@
+// What a template may cost, counted and not timed: the same template with the same inputs fails or succeeds on every machine.
+
+export const TEMPLATE_BYTES_MAX = 1024 * 1024
+export const TEMPLATE_OUTPUT_BYTES_MAX = 16 * 1024 * 1024
+/** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter gets. */
+export const TEMPLATE_WORK_MAX = 2_000_000
+/** Characters and members of lists that a render makes, all together. */
+export const TEMPLATE_MEMORY_MAX = 16 * 1024 * 1024
+/** Blocks within blocks, through partials too. */
+export const TEMPLATE_DEPTH_MAX = 100
+/** Different ones of one template; then the rest is not looked at. */
+export const TEMPLATE_ERRORS_MAX = 50
+
+/** A message for the author of a template, without any value of an input. */
+export class TemplateRefusal extends Error {}
+
+/** Nothing of the template is rendered any further. */
+export class TemplateStop extends TemplateRefusal {}
+
+export class Meter {
+  private work = 0
+  private output = 0
+  private depth = 0
+
+  charge(work: number): void {
+    this.work += work
+    if (this.work > TEMPLATE_WORK_MAX)
+      throw new TemplateStop(`takes more than ${TEMPLATE_WORK_MAX} steps; a loop is too long, or repeats too much`)
+  }
+
+  /** `other`: of what it is held against, for work that grows with both. */
+  chargeFor(value: unknown, other = 0): void {
+    const size = sizeOf(value)
+    this.charge(1 + size / 64 + (size * other) / 2_048)
+  }
+
+  write(text: string): void {
+    this.output += Buffer.byteLength(text)
+    if (this.output > TEMPLATE_OUTPUT_BYTES_MAX) throw new TemplateStop(`writes more than ${TEMPLATE_OUTPUT_BYTES_MAX / 1024 / 1024} MiB`)
+  }
+
+  enter(): void {
+    this.depth += 1
+    if (this.depth > TEMPLATE_DEPTH_MAX)
+      throw new TemplateStop(`blocks and partials are more than ${TEMPLATE_DEPTH_MAX} levels deep; does a partial render itself?`)
+  }
+  leave(): void {
+    this.depth -= 1
+  }
+}
+
+export const sizeOf = (value: unknown): number => (typeof value === 'string' || Array.isArray(value) ? value.length : 0)
