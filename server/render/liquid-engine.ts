@@ -53,7 +53,7 @@ const parsed = new SizedCache<Parsed>(4 * 1024 * 1024, ({ text }) => 200 + text.
 /** One render of one template. */
 class Run {
   readonly meter = new Meter()
-  readonly problems = new Map<string, Problem>()
+  readonly found = new Map<string, { file: string; at: number; problem: Problem }>()
   /** Of the template itself; what they lie in says nothing new when it is rendered. */
   findings: readonly Finding[] = []
   private failures = 0
@@ -79,10 +79,17 @@ class Run {
     if (this.failures >= TEMPLATE_ERRORS_MAX && !(error instanceof TemplateStop)) throw new TemplateStop('too many errors')
   }
 
+  all(): Problem[] {
+    return [...this.found.values()]
+      .sort((a, b) => (a.file === b.file ? a.at - b.at : a.file < b.file ? -1 : 1))
+      .slice(0, TEMPLATE_ERRORS_MAX)
+      .map(({ problem }) => problem)
+  }
+
   add(file: string, text: string, { at, message, missing }: Finding): void {
     const said = missing === undefined ? message : (misspelledMessage(missing, this.inputs) ?? message)
     const problem = problemAt(file === this.place.file ? this.place : { file }, text, at, said)
-    this.problems.set(`${problem.path} ${problem.message}`, problem)
+    this.found.set(`${file} ${at} ${problem.message}`, { file, at, problem })
   }
 }
 
@@ -101,6 +108,7 @@ class Scope extends Context {
   }
 
   /** Without a look at what lies between: the library asks every value that it is handed whether it is an iterator. */
+  // biome-ignore lint/correctness/useYield: the library expects a generator
   override *_getFromScope(scope: unknown, paths: unknown, strict = this.strictVariables): Generator<unknown, unknown, unknown> {
     let value = scope
     for (const name of Array.isArray(paths) ? paths : String(paths).split('.')) {
@@ -170,7 +178,7 @@ class Walk {
         const text = yield template.render(context, out)
         if (text) out.write(text)
       } catch (error) {
-        if (error instanceof TemplateStop && run.problems.size > 0) throw error
+        if (error instanceof TemplateStop && run.found.size > 0) throw error
         run.note(error, template)
         if (isFatal(error)) throw new TemplateStop('stopped')
       }
@@ -221,6 +229,7 @@ class Engine extends Liquid {
     this.registerFilter('required', required)
   }
 
+  // biome-ignore lint/correctness/useYield: the library expects a generator
   override *_parsePartialFile(name: string): Generator<unknown, Template[], string | Template[]> {
     const partial = rendering?.partials.get(name)
     if (partial === undefined)
@@ -354,12 +363,10 @@ function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Gen
     try {
       value = toValueSync(render(templates, scope))
     } catch (error) {
-      if (run.problems.size === 0) run.add(run.place.file, run.text, { at: 0, message: messageOf(error) })
+      if (run.found.size === 0) run.add(run.place.file, run.text, { at: 0, message: messageOf(error) })
     } finally {
       rendering = null
     }
   }
-  return run.problems.size > 0
-    ? { kind: 'failed', problems: [...run.problems.values()].slice(0, TEMPLATE_ERRORS_MAX) }
-    : { kind: 'value', value }
+  return run.found.size > 0 ? { kind: 'failed', problems: run.all() } : { kind: 'value', value }
 }
