@@ -17,9 +17,9 @@ const parseVersion = (text: string): Version | null => {
   return parsed === null ? null : { text, parsed }
 }
 
-/** Of versions that are equal but for what does not count (a leading v, build metadata) the later text, so that the order they came in changes nothing. */
+/** Of versions that are equal but for what does not count (a leading v, build metadata) the lesser text, which is the one without a v, so that the order they came in changes nothing. */
 const newestFirst = (a: Version, b: Version): number =>
-  semver.rcompare(a.parsed, b.parsed) || semver.compareBuild(b.parsed, a.parsed) || (a.text < b.text ? 1 : a.text > b.text ? -1 : 0)
+  semver.rcompare(a.parsed, b.parsed) || semver.compareBuild(b.parsed, a.parsed) || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)
 
 const versionsOf = (texts: Iterable<string>): Version[] =>
   [...texts].flatMap((text) => {
@@ -49,7 +49,7 @@ function parseRange(text: string): ((version: SemVer) => boolean) | null {
 export const isRange = (text: string): boolean => parseRange(text) !== null
 
 /** The newest version in the range; absent: the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null: there is none. */
-export function newestInRange(texts: Iterable<string>, range: string | undefined): string | null {
+export function greatestVersion(texts: Iterable<string>, range: string | undefined): string | null {
   const all = [...texts]
   if (range !== undefined && all.includes(range)) return range
   const test = range === undefined ? (version: SemVer) => version.prerelease.length === 0 : parseRange(range)
