@@ -194,6 +194,12 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/liquid-syntax.ts': 'looks at parsed templates: named only because it has a library',
   'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
   'server/render/record-tree.ts': 'reads a tree through its port',
+  'server/render/helm-chart.ts': 'reads a chart through its tree',
+  'server/render/helm-layers.ts': 'reads values files through their trees',
+  'server/render/helm-run.ts': 'runs helm through the sandbox',
+  'server/render/helm-renderer.ts': 'the renderer: order of the calls above, nothing else',
+  'server/render/pipeline.ts': 'the order of what happens to one service; reads trees and runs renderers through their ports',
+  'server/render/render-raw.ts': 'reads a tree through its port',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {
   'shared/adapters/yaml.ts': 'text in, values out: an adapter only because it has a library',

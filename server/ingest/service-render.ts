@@ -6,7 +6,8 @@ import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { TargetCluster } from '../fleet/targeting.ts'
 import { isManifestPath } from '../render/manifest-path.ts'
-import { type RenderResult, renderRaw } from '../render/render-raw.ts'
+import { readManifests } from '../render/manifests.ts'
+import { type RenderResult, rowsOf } from '../render/object-rows.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
@@ -133,7 +134,7 @@ export class ServiceRenderer {
     if (fits && held.treeId === id_) return this.use(key, { ...held, commit })
     const found = await tree.files(path, isManifestPath)
     const files = new Map([...found].map(([file, { bytes }]) => [file, bytes]))
-    const result = renderRaw({ ...id, files, namespace, path, commit })
+    const result = rowsOf({ ...id, namespace, path, commit }, readManifests(files))
     let bytes = 0
     if (result.kind === 'rendered') for (const [rowId, doc] of result.objects) bytes += rowId.length + doc.length
     return this.use(key, { commit, path, namespace, treeId: id_, result, bytes })

@@ -1,6 +1,6 @@
 // Which files of a folder are read as manifests.
 
-const MANIFEST = /\.(ya?ml|json)$/i
+const MANIFEST = /\.(ya?ml|json)(\.liquid)?$/i
 /** Files that say that plain reading is not what is meant. */
 const OTHER_RENDERERS: Record<string, string> = {
   'Chart.yaml': 'a Helm chart',
@@ -9,7 +9,7 @@ const OTHER_RENDERERS: Record<string, string> = {
   Kustomization: 'a kustomization',
 }
 
-/** RN2: `.yaml`, `.yml` and `.json`, but nothing whose name or folder begins with a dot. A path that ends with a slash is a folder: whether to look into it. */
+/** RN2: `.yaml`, `.yml` and `.json`, with or without `.liquid`, but nothing whose name or folder begins with a dot. A path that ends with a slash is a folder: whether to look into it. */
 export function isManifestPath(path: string): boolean {
   const segments = path.split('/')
   const folder = segments.at(-1) === ''

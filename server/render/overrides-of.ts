@@ -1,4 +1,4 @@
-// What is different in a cluster: which overrides of the service are for it, and what it says itself. Clusters for which that is the same share one variant, so
+// What is different in a cluster: which overrides of the service are for it, and what it says itself. Clusters for which that is the same share one settings, so
 // that most of a fleet costs a look at its labels.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
@@ -19,20 +19,20 @@ export interface PatchLayer {
   patches: readonly Patch[]
 }
 
-export interface Variant {
+export interface RenderSettings {
   config: MergedConfig
   /** From the lowest to the highest. */
   helmValues: ReadonlyArray<{ from: string; values: HelmValues }>
   patches: readonly PatchLayer[]
 }
 
-export type VariantOf = (cluster: { labels: Labels } & ClusterSettings) => Variant
+export type SettingsOf = (cluster: { labels: Labels } & ClusterSettings) => RenderSettings
 
 /** `configs`: what `configFrom` names, in its order. A cluster that is null has nothing of its own. */
-export function variantsOf(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'overrides'>, configs: readonly ConfigLayer[]): VariantOf {
+export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'overrides'>, configs: readonly ConfigLayer[]): SettingsOf {
   const { config = {}, overrides = [] } = spec
   const base = [...configs, { values: config }]
-  const made = new Map<string, Variant>()
+  const made = new Map<string, RenderSettings>()
   return (cluster) => {
     const meant = overrides.map(({ selector }) => matchesSelector(cluster.labels, selector))
     const own = (cluster.overrides ?? []).filter(
@@ -46,15 +46,15 @@ export function variantsOf(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'ov
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
     const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
     const all = [...chosen, ...last]
-    const variant = { config: mergeLayers(layers), helmValues: helmValuesOf(all), patches: patchesOf(all) }
-    made.set(key, variant)
-    return variant
+    const settings = { config: mergeLayers(layers), helmValues: helmValuesOf(all), patches: patchesOf(all) }
+    made.set(key, settings)
+    return settings
   }
 }
 
 type Layers = ReadonlyArray<{ from: string; override: Pick<Override, 'config' | 'helm' | 'patches'> }>
 const configsOf = (layers: Layers): ConfigLayer[] => layers.map(({ override: { config = {} } }) => ({ values: config }))
-const helmValuesOf = (layers: Layers): Variant['helmValues'] =>
+const helmValuesOf = (layers: Layers): RenderSettings['helmValues'] =>
   layers.flatMap(({ from, override: { helm } }) => (helm === undefined ? [] : [{ from, values: helm.values }]))
 const patchesOf = (layers: Layers): PatchLayer[] =>
   layers.flatMap(({ from, override: { patches = [] } }) => (patches.length === 0 ? [] : [{ from, patches }]))

@@ -42,7 +42,9 @@ export interface RenderJob {
 
 export type RendererResult =
   /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
-  { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] } | { kind: 'failed'; problems: Problem[] }
+  | { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] }
+  /** `files`: what could be rendered nevertheless, so that errors in it are told with the others. */
+  | { kind: 'failed'; problems: Problem[]; files?: ReadonlyMap<string, Uint8Array> }
 
 /** Expected failures are values; throws AppError only for what is wrong with this server (`renderer_missing`, `sandbox_unavailable`). */
 export type Renderer = (job: RenderJob) => Promise<RendererResult>

@@ -3,7 +3,6 @@
 import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { isNewer } from '../../agent/reconcile/watch/live-object.ts'
-import { renderRaw } from '../../server/render/render-raw.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -13,6 +12,7 @@ import { createDriftSite, type DriftCase, type DriftSite } from './drift-site.ts
 import type { KubeCluster } from './kube-cluster.ts'
 import { connect } from './real-cluster.ts'
 import { createReconcileKit, type ReconcileKit, type RowOptions } from './reconcile-kit.ts'
+import { renderFiles } from './render-files.ts'
 import { until } from './watch-probe.ts'
 
 const USER_AGENT = 'skerry-agent/corpus'
@@ -176,7 +176,7 @@ async function quiet({ kit, turns }: Agent, ns: string): Promise<void> {
 
 function render(manifest: string, ns: string): K8sObject[] {
   const files = new Map([['all.yaml', Buffer.from(manifest.replaceAll('$NS', ns))]])
-  const rendered = renderRaw({ ...idOf(ns), files, namespace: ns, path: 'all', commit: 'c' })
+  const rendered = renderFiles({ ...idOf(ns), files, namespace: ns, path: 'all', commit: 'c' })
   if (rendered.kind === 'failed') throw new Error(`${rendered.message} ${JSON.stringify(rendered.problems)}`)
   return [...rendered.objects.values()].map((doc) => JSON.parse(doc) as K8sObject)
 }

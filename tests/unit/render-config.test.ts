@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { mergeLayers, mergeMaps } from '../../server/render/config-merge.ts'
-import { variantsOf } from '../../server/render/overrides-of.ts'
+import { settingsFor } from '../../server/render/overrides-of.ts'
 import type { Override } from '../../shared/model/render.ts'
 
 const ID = { project: 'default', service: 'shop' }
@@ -79,7 +79,7 @@ describe('what is different in a cluster', () => {
   const eu: Override = { selector: { matchLabels: { region: 'eu' } }, config: { who: 'eu', eu: 1 }, helm: { values: { a: 1 } } }
   const edge: Override = { selector: { matchLabels: { tier: 'edge' } }, config: { who: 'edge' }, patches: [{ patch: { kind: 'X' } }] }
   const spec = { config: { who: 'service', service: 1 }, overrides: [eu, edge] }
-  const of = variantsOf(ID, spec, [{ values: { who: 'first', first: 1 } }, { values: { who: 'second' } }])
+  const of = settingsFor(ID, spec, [{ values: { who: 'first', first: 1 } }, { values: { who: 'second' } }])
   const own = {
     overrides: [
       { service: 'shop', config: { who: 'own' }, helm: { values: { b: 1 } } },
@@ -105,7 +105,7 @@ describe('what is different in a cluster', () => {
     expect(helmValues.map(({ from }) => from)).toEqual(['overrides[0]', 'cluster overrides[0]'])
     expect(patches.map(({ from }) => from)).toEqual(['overrides[1]'])
   })
-  test('IC3 clusters for which the same is meant share one variant', () => {
+  test('IC3 clusters for which the same is meant share one settings', () => {
     expect(of({ labels: { region: 'eu', name: 'a' } })).toBe(of({ labels: { region: 'eu', name: 'b' } }))
     expect(of({ labels: {}, config: { x: 1 } })).toBe(of({ labels: {}, config: { x: 1 } }))
     expect(of({ labels: {} })).not.toBe(of({ labels: {}, config: { x: 1 } }))

@@ -1,9 +1,9 @@
 // Manifests without a name: of hooks they are rows, of anything else an error with its line.
 import { expect, test } from 'bun:test'
-import { renderRaw } from '../../server/render/render-raw.ts'
+import { renderFiles } from '../support/render-files.ts'
 
 const render = (yaml: string) =>
-  renderRaw({
+  renderFiles({
     project: 'web',
     service: 'shop',
     files: new Map([['a.yaml', new TextEncoder().encode(yaml)]]),

@@ -3,13 +3,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { isManifestPath } from '../../server/render/manifest-path.ts'
-import { RENDER_OBJECTS_MAX, type RenderResult, renderRaw } from '../../server/render/render-raw.ts'
+import { RENDER_OBJECTS_MAX, type RenderResult } from '../../server/render/object-rows.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
+import { renderFiles } from '../support/render-files.ts'
 
 const GOLDEN = join(import.meta.dir, 'render-golden')
 const bytes = (text: string) => new TextEncoder().encode(text)
 const render = (files: Record<string, string> | Map<string, Uint8Array>, namespace: string | undefined = 'web'): RenderResult =>
-  renderRaw({
+  renderFiles({
     project: 'default',
     service: 'shop',
     path: 'shop',
@@ -79,7 +80,7 @@ test('RN7 members of metadata that a chart left empty are as if left out', () =>
 
 describe('namespaces', () => {
   test('RN4 a namespaced object without a namespace anywhere is an error with the remedy', () => {
-    const result = renderRaw({
+    const result = renderFiles({
       project: 'default',
       service: 'shop',
       path: '.',
@@ -94,7 +95,7 @@ describe('namespaces', () => {
   test('RN4 without a namespace of the service, cluster-scoped and unknown kinds stay as they are', () => {
     const text =
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: b}\n'
-    const result = renderRaw({
+    const result = renderFiles({
       project: 'default',
       service: 'shop',
       path: '.',

@@ -1,0 +1,118 @@
+// Texts → objects, or everything that is wrong with them, each with file and line. Pure: nothing half-good leaves here.
+import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
+import { orderOf } from '../../shared/kube/waves.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+
+/** Lists in lists in lists: as deep as anybody has meant it. */
+const LIST_DEPTH_MAX = 4
+
+export interface Manifest {
+  object: K8sObject
+  /** `file:line`. */
+  place: string
+}
+
+export interface Manifests {
+  found: Manifest[]
+  problems: Problem[]
+  warnings: Problem[]
+}
+
+/** RN6: in the order of their names. `named`: what a file is called in messages. */
+export function readManifests(files: ReadonlyMap<string, Uint8Array>, named: (file: string) => string = (file) => file): Manifests {
+  const manifests: Manifests = { found: [], problems: [], warnings: [] }
+  for (const [file, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) readFile(named(file), bytes, manifests)
+  return manifests
+}
+
+function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
+  const text = decodeUtf8(bytes)
+  if (text === null) {
+    manifests.problems.push({ path: file, message: 'is not UTF-8 text' })
+    return
+  }
+  const parsed = parseYamlDocuments(text, { file })
+  manifests.problems.push(...parsed.problems)
+  manifests.warnings.push(...parsed.warnings)
+  if (parsed.problems.length > 0) return
+  for (const { value, line } of parsed.documents) expand(value, line, 0)
+
+  function expand(value: unknown, line: number, depth: number): void {
+    const items = listItems(value)
+    if (items === null) {
+      readObject(value, `${file}:${line}`, manifests)
+      return
+    }
+    if (depth >= LIST_DEPTH_MAX) {
+      manifests.problems.push({ path: `${file}:${line}`, message: `a List more than ${LIST_DEPTH_MAX} levels deep` })
+      return
+    }
+    for (const item of items) expand(item, typeof item === 'object' && item !== null ? parsed.lineOf(item) : line, depth + 1)
+  }
+}
+
+function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/** `kind: List` and typed lists such as `ConfigMapList` hold objects and are none. */
+function listItems(value: unknown): unknown[] | null {
+  if (typeof value !== 'object' || value === null || !('kind' in value) || !('items' in value)) return null
+  return typeof value.kind === 'string' && value.kind.endsWith('List') && Array.isArray(value.items) ? value.items : null
+}
+
+const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/
+const API_VERSION = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[a-z][a-z0-9]{0,62}$/
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+
+/** Charts leave `annotations:` and `labels:` empty where they have none; kubectl takes it for what it is. */
+const withoutNulls = (metadata: unknown): unknown =>
+  typeof metadata === 'object' && metadata !== null
+    ? Object.fromEntries(Object.entries(metadata).filter(([, member]) => member !== null))
+    : metadata
+
+function readObject(value: unknown, place: string, { found, problems }: Manifests): void {
+  const refuse = (message: string) => problems.push({ path: place, message })
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    refuse('expected an object with apiVersion, kind and metadata')
+    return
+  }
+  const before = problems.length
+  const { apiVersion, kind, metadata } = value as Record<string, unknown>
+  if (apiVersion === undefined || apiVersion === null) refuse('apiVersion is missing')
+  else if (typeof apiVersion !== 'string' || !API_VERSION.test(apiVersion)) refuse(`apiVersion ${JSON.stringify(apiVersion)} is none`)
+  if (kind === undefined || kind === null) refuse('kind is missing')
+  else if (typeof kind !== 'string' || !KIND.test(kind)) refuse(`kind ${JSON.stringify(kind)} is none`)
+  const what = typeof kind === 'string' ? kind : 'the object'
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) refuse(`${what} has no metadata`)
+  else {
+    const { name, generateName, namespace } = metadata as Record<string, unknown>
+    if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata as Record<string, unknown>, what, refuse)
+    else if (name === undefined || name === null || name === '') refuse(`${what} has no metadata.name`)
+    else if (typeof name !== 'string') refuse(`metadata.name ${JSON.stringify(name)} is no text; quote it`)
+    else if (!isPathSegment(name)) refuse(`metadata.name ${JSON.stringify(name)} cannot be a name in Kubernetes`)
+    if (typeof namespace === 'string' && namespace !== '' && !DNS_LABEL.test(namespace))
+      refuse(`metadata.namespace ${JSON.stringify(namespace)} cannot be a namespace`)
+  }
+  if (problems.length > before) return
+  const parsed = k8sObjectSchema.safeParse({ ...value, metadata: withoutNulls(metadata) })
+  if (parsed.success) found.push({ object: parsed.data, place })
+  else for (const issue of parsed.error.issues) refuse(`${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
+}
+
+/** HK9: each run of a hook has an object of its own; of anything else each pass would make another one. */
+function checkGenerated(generateName: unknown, metadata: Record<string, unknown>, what: string, refuse: (message: string) => void): void {
+  const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])
+  if (!parsed.success || orderOf(parsed.data).kind !== 'hook')
+    refuse(`${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
+  else if (typeof generateName !== 'string' || !isPathSegment(`${generateName}0`))
+    refuse(`metadata.generateName ${JSON.stringify(generateName)} cannot begin a name in Kubernetes`)
+}
+
+/** What Kubernetes takes as a name of any kind; some kinds take less, which the API server says. */
+const isPathSegment = (name: string): boolean => name.length <= 253 && name !== '.' && name !== '..' && !/[/%\s]/.test(name)

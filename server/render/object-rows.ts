@@ -1,0 +1,117 @@
+// Objects → the rows of a revision, with the namespace that each goes to, or everything that is wrong with them. Pure: the same objects give the same bytes.
+import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
+import { rowRefOf } from '../../shared/kube/generated-name.ts'
+import { groupOf, type K8sObject, refText } from '../../shared/kube/object.ts'
+import { orderOf } from '../../shared/kube/waves.ts'
+import { objectRowId } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { type DeclaredScopes, declaredScopes, scopeOf } from './kind-scope.ts'
+import type { Manifest, Manifests } from './manifests.ts'
+
+/** Objects of one service. */
+export const RENDER_OBJECTS_MAX = 10_000
+/** A broken generator fails everywhere at once: enough to see it, not enough to drown the page. */
+export const RENDER_PROBLEMS_MAX = 200
+
+export interface RenderedObjects {
+  kind: 'rendered'
+  objects: ReadonlyMap<string, string>
+  digest: string
+  count: number
+  /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
+  hooks: number
+  warnings: Problem[]
+}
+export interface FailedRender {
+  kind: 'failed'
+  code: 'no_manifests' | 'render_failed'
+  message: string
+  problems: Problem[]
+}
+export type RenderResult = RenderedObjects | FailedRender
+
+export interface RowsOf extends ServiceId {
+  /** The service's: given to namespaced objects that name none. */
+  namespace: string | undefined
+  /** For messages: the folder, and the commit or the version. */
+  path: string
+  commit: string
+}
+
+export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Manifests): RenderResult {
+  const problems = [...given]
+  if (found.length === 0 && problems.length === 0) {
+    const message = `${input.path} holds no manifests at commit ${input.commit.slice(0, 12)}`
+    return { kind: 'failed', code: 'no_manifests', message, problems: [] }
+  }
+  if (found.length > RENDER_OBJECTS_MAX)
+    problems.push({ path: input.path, message: `${found.length} objects, more than ${RENDER_OBJECTS_MAX} in one service; split it` })
+  const scopes = declaredScopes(found.map(({ object }) => object))
+  const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, problems)
+  if (problems.length > 0) return failedRender(problems)
+  const hooks = found.filter(({ object }) => ['hook', 'skipped'].includes(orderOf(object.metadata.annotations).kind)).length
+  return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, hooks, warnings: sortedProblems(warnings) }
+}
+
+/** Each once, sorted by place, so that many renders of one service say it once. */
+export function failedRender(given: readonly Problem[]): FailedRender {
+  const problems = sortedProblems(given)
+  const message = problems.length === 1 ? '1 error in the manifests' : `${problems.length} errors in the manifests`
+  return { kind: 'failed', code: 'render_failed', message, problems: problems.slice(0, RENDER_PROBLEMS_MAX) }
+}
+
+export function sortedProblems(problems: readonly Problem[]): Problem[] {
+  const each = new Map(problems.map((problem) => [`${problem.path}\0${problem.message}`, problem]))
+  return [...each.values()]
+    .map((problem) => ({ problem, at: placeOf(problem.path) }))
+    .sort(byPlace)
+    .map(({ problem }) => problem)
+}
+
+type Place = readonly [file: string, line: number, column: number]
+function placeOf(path: string): Place {
+  const match = /^(.*?)(?::(\d+))?(?::(\d+))?$/.exec(path)
+  return [match?.[1] ?? path, Number(match?.[2] ?? 0), Number(match?.[3] ?? 0)]
+}
+function byPlace({ at: a }: { at: Place }, { at: b }: { at: Place }): number {
+  if (a[0] !== b[0]) return a[0] < b[0] ? -1 : 1
+  return a[1] - b[1] || a[2] - b[2]
+}
+
+function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScopes, problems: Problem[]): Map<string, string> {
+  const rows = new Map<string, { doc: string; place: string }>()
+  for (const { object, place } of found) {
+    const placed = withNamespace(object, input.namespace, scopes)
+    if (placed === null) {
+      const message = `${object.kind} ${object.metadata.name} names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service`
+      problems.push({ path: place, message })
+      continue
+    }
+    const ref = rowRefOf(placed)
+    const id = objectRowId(input, ref)
+    const doc = canonicalJson(placed)
+    const first = rows.get(id)
+    if (first !== undefined) problems.push({ path: place, message: `${refText(ref)} is also in ${first.place}` })
+    if (Buffer.byteLength(doc) > ROW_DOC_BYTES_MAX)
+      problems.push({ path: place, message: `${refText(ref)} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB` })
+    if (Buffer.byteLength(id) > ROW_ID_BYTES_MAX) problems.push({ path: place, message: 'kind, namespace and name together are too long' })
+    if (first === undefined) rows.set(id, { doc, place })
+  }
+  return new Map([...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, { doc }]) => [id, doc]))
+}
+
+/** A kind of unknown scope goes where the service goes, if it says where. Null: it needs a namespace and there is none to give. */
+function withNamespace(object: K8sObject, namespace: string | undefined, scopes: DeclaredScopes): K8sObject | null {
+  const scope = scopeOf(groupOf(object.apiVersion), object.kind, scopes)
+  const own = object.metadata.namespace
+  if (scope === 'cluster') {
+    // kubectl drops it in silence, and so do charts' authors expect.
+    const { namespace: _, ...metadata } = object.metadata
+    return own === undefined ? object : { ...object, metadata }
+  }
+  if (own !== undefined && own !== '') return object
+  if (namespace !== undefined) return { ...object, metadata: { ...object.metadata, namespace } }
+  return scope === 'namespaced' ? null : object
+}

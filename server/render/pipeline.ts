@@ -1,0 +1,195 @@
+// One service for one cluster, or for nobody: its sources at their revisions → what it renders to, and all that this depends on. Knows no store and no clusters but the
+// one it is asked for, so that the server and `skerry render` on somebody's desk run the very same code.
+import type { K8sObject } from '../../shared/kube/object.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { type OpenedSource, pathSegments } from '../sources/source.ts'
+import type { ConfigLayer, MergedConfig } from './config-merge.ts'
+import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
+import { type Manifest, type Manifests, readManifests } from './manifests.ts'
+import { type RenderResult, rowsOf } from './object-rows.ts'
+import type { RenderSettings } from './overrides-of.ts'
+import { recordedInputs } from './record-inputs.ts'
+import { createRecorder, type Recorder } from './record-reads.ts'
+import { recordedSandbox } from './record-sandbox.ts'
+import { recordedTree } from './record-tree.ts'
+import type { JobSource, Renderer, RendererResult, RenderJob } from './renderer.ts'
+import type { Sandbox } from './sandbox.ts'
+
+export interface PipelineSource {
+  /** By which others name it. */
+  name: string | undefined
+  /** For messages, where there are several: its name or that of its repository. */
+  label: string
+  opened: OpenedSource
+  /** Absent: that of the service. */
+  render: RenderSpec | undefined
+  /** Nothing is rendered of it. */
+  filesOnly: boolean
+}
+
+export interface PipelineInput {
+  id: ServiceId
+  namespace: string | undefined
+  /** Of the service. */
+  render: RenderSpec
+  sources: readonly PipelineSource[]
+  /** Null: for nobody. */
+  cluster: ClusterInputs | null
+  settings: RenderSettings
+  /** Of the project, those that the service names. */
+  configs: ReadonlyMap<string, ConfigLayer>
+}
+
+export interface PipelineDeps {
+  renderers: Readonly<Record<RendererName, Renderer>>
+  sandbox: Sandbox
+  once: RenderJob['once']
+  charts?: RenderJob['charts']
+  signal: AbortSignal
+}
+
+export interface PipelineOutcome {
+  result: RenderResult
+  reads: Reads
+}
+
+/** Throws what is wrong with this server or with reading a source (AppError); what is wrong with the manifests is a result. */
+export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
+  const recorder = createRecorder()
+  const { sources } = input
+  const jobs = sources.map(({ opened: { tree, root } }, index): JobSource => ({ tree: recordedTree(tree, index, recorder.file), root }))
+  const named = new Map<string, JobSource>()
+  for (const [index, { name }] of sources.entries()) if (name !== undefined && jobs[index] !== undefined) named.set(name, jobs[index])
+  const parts: Part[] = []
+  for (const [index, source] of sources.entries()) {
+    const job = jobs[index]
+    if (source.filesOnly || job === undefined) continue
+    const spec = source.render ?? input.render
+    const result = await deps.renderers[await typeOf(spec, job)](jobOf(deps, input, { index, job, named, spec, recorder }))
+    parts.push(partOf(source, sources.length > 1, result))
+  }
+  return { result: finish(input, parts, recorder), reads: recorder.reads() }
+}
+
+const KUSTOMIZATIONS = ['kustomization.yaml', 'kustomization.yml', 'Kustomization', 'kustomization.yaml.liquid', 'kustomization.yml.liquid']
+
+/** RD1 */
+async function typeOf({ type = 'auto', typescript }: RenderSpec, { tree, root }: JobSource): Promise<RendererName> {
+  if (type !== 'auto') return type
+  const holds = async (name: string) => (await tree.id([...pathSegments(root), name].join('/'))) !== null
+  if (await holds('Chart.yaml')) return 'helm'
+  for (const name of KUSTOMIZATIONS) if (await holds(name)) return 'kustomize'
+  return (await holds(typescript?.entry ?? 'main.ts')) ? 'typescript' : 'raw'
+}
+
+interface JobParts {
+  index: number
+  job: JobSource
+  named: ReadonlyMap<string, JobSource>
+  spec: RenderSpec
+  recorder: Recorder
+}
+
+function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
+  const { id, namespace, settings, configs } = input
+  const { index, recorder } = parts
+  const plainInputs = inputsOf(input, index)
+  const note = (path: InputRead) => noteInput(recorder, settings.config, index, path)
+  return {
+    ...{ id, namespace, spec: parts.spec, source: parts.job, named: parts.named, once, signal, plainInputs },
+    inputs: recordedInputs(plainInputs, note),
+    recordInput: note,
+    get values() {
+      recorder.input(['values'])
+      return settings.helmValues
+    },
+    configValue(name, key) {
+      recorder.input(['configs', name, key])
+      const config = configs.get(name)
+      if (config === undefined || !Object.hasOwn(config.values, key)) return undefined
+      if (config.secrets?.has(key) === true) recorder.secret()
+      return config.values[key]
+    },
+    sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool])),
+    ...(charts === undefined ? {} : { charts }),
+  }
+}
+
+const inputsOf = ({ id, namespace, cluster, settings, sources }: PipelineInput, index: number): RenderInputs => ({
+  cluster,
+  config: settings.config.values,
+  service: { name: id.service, project: id.project, namespace: namespace ?? null },
+  source: { version: sources[index]?.opened.version ?? '' },
+})
+
+/** What every render of the service has in common (its own name) is no look; what is of a source is told apart by its number. */
+function noteInput(recorder: Recorder, config: MergedConfig, source: number, path: InputRead): void {
+  const [first, second] = path
+  if (first === undefined) for (const member of ['cluster', 'config', 'source']) noteInput(recorder, config, source, [member])
+  else if (first === 'source') recorder.input(['source', String(source), ...path.slice(1)])
+  else if (first !== 'service') recorder.input(path)
+  const isSecret = second === undefined ? config.secrets.size > 0 : config.secrets.has(second)
+  if (first === 'config' && isSecret) recorder.secret()
+}
+
+/** What a source came to. */
+interface Part extends Manifests {
+  source: PipelineSource
+}
+
+function partOf(source: PipelineSource, isOneOfMany: boolean, result: RendererResult): Part {
+  const prefixed = (path: string) => (isOneOfMany ? `${source.label}/${path}` : path)
+  const read = readManifests(result.files ?? new Map(), prefixed)
+  const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: prefixed(problem.path) }))
+  const problems = result.kind === 'failed' ? [...own(result.problems), ...read.problems] : read.problems
+  return { source, found: read.found, problems, warnings: [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings] }
+}
+
+/** Stands in until there are patches. */
+const applyPatches = <T>(
+  found: readonly T[],
+  _: readonly Patch[],
+  from: string,
+): { kind: 'patched'; found: T[] } | { kind: 'failed'; problems: Problem[] } =>
+  found.length < 0 ? { kind: 'patched', found: [...found] } : { kind: 'failed', problems: [{ path: from, message: 'patches come soon' }] }
+
+/** With the render spec that its labels come from. */
+interface Owned extends Manifest {
+  render: RenderSpec
+}
+
+/** RD3: patches of a source of its own, then the service's for all that have none, then those of the overrides for everything; last of all common labels. */
+function finish(input: PipelineInput, parts: readonly Part[], recorder: Recorder): RenderResult {
+  recorder.input(['patches'])
+  const problems = parts.flatMap((part) => part.problems)
+  const patched = (found: readonly Owned[], from: string, patches: readonly Patch[]): readonly Owned[] => {
+    // What is missing because of an error elsewhere is no error of a patch.
+    if (patches.length === 0 || problems.length > 0) return found
+    const result = applyPatches(found, patches, from)
+    if (result.kind === 'patched') return result.found
+    problems.push(...result.problems)
+    return found
+  }
+  const owned = ({ source, found }: Part): Owned[] => found.map((one) => ({ ...one, render: source.render ?? input.render }))
+  const shared = parts.filter(({ source }) => source.render === undefined).flatMap(owned)
+  let found = patched(shared, 'render.patches', input.render.patches ?? [])
+  for (const part of parts)
+    if (part.source.render !== undefined)
+      found = [...found, ...patched(owned(part), `render.patches of ${part.source.label}`, part.source.render.patches ?? [])]
+  for (const { from, patches } of input.settings.patches) found = patched(found, `${from}.patches`, patches)
+  const { root = '', version = '' } = input.sources[0]?.opened ?? {}
+  const about = { ...input.id, namespace: input.namespace, path: root === '' ? '.' : root, commit: version }
+  return rowsOf(about, { found: found.map(marked), problems, warnings: parts.flatMap(({ warnings }) => warnings) })
+}
+
+/** RD4: as kustomize has it, what is common wins. */
+function marked({ object, place, render }: Owned): Manifest {
+  const { commonLabels, commonAnnotations } = render
+  if (commonLabels === undefined && commonAnnotations === undefined) return { object, place }
+  const metadata: K8sObject['metadata'] = { ...object.metadata }
+  if (commonLabels !== undefined) metadata.labels = { ...metadata.labels, ...commonLabels }
+  if (commonAnnotations !== undefined) metadata.annotations = { ...metadata.annotations, ...commonAnnotations }
+  return { object: { ...object, metadata }, place }
+}
