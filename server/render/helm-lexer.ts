@@ -1,0 +1,93 @@
+// The actions of a Go template as tokens: enough to see which functions and fields a chart names, and where. Comments and plain text give nothing.
+
+export interface TemplateToken {
+  /** `open` and `close` are the borders of an action; `name` a function or keyword; `chain` `.Values.a`, `$`, `$x.b`; `text` a quoted text, whose `text` is what it holds. */
+  kind: 'open' | 'close' | 'name' | 'chain' | 'text' | 'mark'
+  text: string
+  at: number
+  end: number
+}
+
+const NAME = /[\p{L}_][\p{L}\p{N}_]*/uy
+const CHAIN = /\$?(?:[\p{L}_][\p{L}\p{N}_]*)?(?:\.[\p{L}_][\p{L}\p{N}_]*)*/uy
+const NUMBER = /[+-]?[0-9][\w.+-]*/y
+const QUOTED = /"(?:[^"\\\n]|\\.)*"/y
+const RAW = /`[^`]*`/y
+const CHARACTER = /'(?:[^'\\\n]|\\.)*'/y
+const MARK = /:=|[^\s]/uy
+
+export function templateTokens(source: string): TemplateToken[] {
+  const tokens: TemplateToken[] = []
+  for (let at = source.indexOf('{{'); at >= 0; at = source.indexOf('{{', at)) at = readAction(source, at, tokens)
+  return tokens
+}
+
+/** Answers where the action ends; one that does not end is helm's to refuse. */
+function readAction(source: string, start: number, tokens: TemplateToken[]): number {
+  const comment = /\{\{(?:- ?\s*)?\/\*/y
+  comment.lastIndex = start
+  if (comment.test(source)) {
+    const end = source.indexOf('*/', comment.lastIndex)
+    const close = end < 0 ? -1 : source.indexOf('}}', end)
+    return close < 0 ? source.length : close + 2
+  }
+  tokens.push({ kind: 'open', text: '{{', at: start, end: start + 2 })
+  let at = start + 2
+  while (at < source.length) {
+    if (source.startsWith('}}', at)) {
+      tokens.push({ kind: 'close', text: '}}', at, end: at + 2 })
+      return at + 2
+    }
+    const token = readToken(source, at)
+    if (token.text !== '') tokens.push(token)
+    at = token.end
+  }
+  return at
+}
+
+function readToken(source: string, at: number): TemplateToken {
+  const char = source.charAt(at)
+  const taken = (pattern: RegExp): string => {
+    pattern.lastIndex = at
+    return pattern.exec(source)?.[0] ?? ''
+  }
+  const token = (kind: TemplateToken['kind'], whole: string, text = whole): TemplateToken => ({ kind, text, at, end: at + whole.length })
+  if (/\s/.test(char)) return token('mark', char, '')
+  if (char === '"' || char === '`') {
+    const whole = taken(char === '"' ? QUOTED : RAW)
+    if (whole !== '') return token('text', whole, char === '"' ? unescaped(whole) : whole.slice(1, -1))
+  }
+  if (char === "'") {
+    const whole = taken(CHARACTER)
+    if (whole !== '') return token('mark', whole, "'")
+  }
+  if (char === '$' || char === '.') {
+    const whole = taken(CHAIN)
+    if (whole !== '') return token('chain', whole)
+  }
+  const number = taken(NUMBER)
+  if (number !== '') return token('mark', number)
+  const name = taken(NAME)
+  if (name !== '') return token('name', name)
+  const mark = taken(MARK)
+  return token('mark', mark === '' ? char : mark)
+}
+
+function unescaped(quoted: string): string {
+  try {
+    return String(JSON.parse(quoted))
+  } catch {
+    return quoted.slice(1, -1)
+  }
+}
+
+export interface TextPosition {
+  line: number
+  column: number
+}
+/** 1-based, as helm counts lines. */
+export function positionIn(source: string, at: number): TextPosition {
+  const before = source.slice(0, at)
+  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') }
+}
+export const lineText = (source: string, line: number): string => (source.split('\n', line)[line - 1] ?? '').trim().slice(0, 200)
