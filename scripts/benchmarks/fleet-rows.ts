@@ -263,6 +263,7 @@ export class FleetRows {
       ordinal: placed.number + 1,
       doc,
       set_sha,
+      made_of: null,
       placed_by: '{"exclude":[],"selector":{}}',
       digest: row.digest,
       sync: words?.sync ?? null,

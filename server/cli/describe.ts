@@ -204,12 +204,14 @@ const MEANING: Record<string, string> = {
   leave_targets: 'The service leaves these clusters',
   prune: 'These objects are deleted',
   sync: 'The revision may be applied in these clusters',
+  release: 'These objects become what the new version of the tool makes of them',
 }
 
 const INSTEAD: Record<string, string> = {
   remove_service: 'Take it back by applying the service again: skerry apply -f',
   leave_targets: 'Take it back by restoring the targets of the service, or the labels of the clusters: skerry apply -f',
   prune: 'Take it back by putting the manifests back and pushing',
+  release: 'Without a yes everything stays as it is; take it back by starting the server with the old version of the tool',
 }
 
 /** What a person can answer. */

@@ -13,6 +13,8 @@ import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targe
 export interface PlannedRender {
   digest: string
   count: number
+  /** Names everything that it was made of but the facts of the cluster; absent: it was made of none. */
+  madeOf?: string
 }
 
 export interface PlanInput {
@@ -44,6 +46,7 @@ export interface PlannedPublish {
   /** With the objects of the render, or with none. */
   objects: 'rendered' | 'none'
   placedBy: string
+  madeOf?: string
   /** `settled`: the same objects under other settings, such as a prune that was confirmed. */
   what: 'placed' | 'updated' | 'settled' | 'removal_ordered' | 'removed'
 }
@@ -61,6 +64,8 @@ export interface ServicePlan {
 
 export const removeSubject = ({ project, service }: ServiceId): string => `remove_service/${project}/${service}`
 export const leaveSubject = ({ project, service }: ServiceId): string => `leave_targets/${project}/${service}`
+/** RL3 */
+export const releaseSubject = ({ project, service }: ServiceId): string => `release/${project}/${service}`
 export const pruneSubject = (clusterId: ClusterId, { project, service }: ServiceId): string => `prune/${clusterId}/${project}/${service}`
 
 interface Holder {
@@ -196,7 +201,7 @@ function decideRemovals(
 /** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
 function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
   const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
-  return sharedBy(({ pruneConfirmed: _, restored, ...rest }: ServiceRow) => {
+  return sharedBy(({ pruneConfirmed: _, factsOnly: __, restored, ...rest }: ServiceRow) => {
     // RP2: labels, targets and deletions are of the backup, too: only a person's own order is of today.
     return { ...rest, removal, ...(restored === true && by === BY_ITSELF ? { restored } : {}) }
   })
@@ -271,7 +276,11 @@ interface Yes {
 }
 
 /** `settled`: it is what the cluster holds. */
-type WantedDocs = (held: ServiceRow | null, yes: Yes, handover: readonly Handover[]) => { doc: ServiceRow; settled: boolean }
+type WantedDocs = (
+  held: ServiceRow | null,
+  yes: Yes & { factsOnly: boolean },
+  handover: readonly Handover[],
+) => { doc: ServiceRow; settled: boolean }
 
 /** PR8: what one revision hands over goes with the next. */
 function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRow {
@@ -282,7 +291,7 @@ function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRo
 }
 
 function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit: string): WantedDocs {
-  const make = (said: Yes, handover: readonly Handover[]) => (held: ServiceRow | null) => {
+  const make = (said: Yes & { factsOnly: boolean }, handover: readonly Handover[]) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
     const yes = said.prune || before?.pruneConfirmed === digest
     const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
@@ -300,6 +309,8 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
       ...(synced === undefined ? {} : { synced }),
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
+      // RL5: for as long as it is the digest that the facts brought, and nobody said yes to it.
+      ...((said.factsOnly || (before?.factsOnly === true && before.digest === digest)) && !yes ? { factsOnly: true } : {}),
     }
     const doc = withHandover(plain, handover)
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
@@ -308,9 +319,11 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
   const textOf = sharedBy((handover: readonly Handover[]) => canonicalJson(handover))
   const byHandover = sharedBy((text: string) => {
     const handover = JSON.parse(text) as Handover[]
-    return sharedBy((prune: boolean) => sharedBy((sync: boolean) => sharedBy(make({ prune, sync }, handover))))
+    return sharedBy((prune: boolean) =>
+      sharedBy((sync: boolean) => sharedBy((factsOnly: boolean) => sharedBy(make({ prune, sync, factsOnly }, handover)))),
+    )
   })
-  return (held, { prune, sync }, handover) => byHandover(textOf(handover))(prune)(sync)(held)
+  return (held, { prune, sync, factsOnly }, handover) => byHandover(textOf(handover))(prune)(sync)(factsOnly)(held)
 }
 
 const NOTHING_HANDED_OVER: readonly Handover[] = []
@@ -327,19 +340,25 @@ function place(
   const { id, confirmations } = input
   const render = input.render?.in(cluster.clusterId) ?? null
   if (render === null) return
-  const { digest, count } = render
+  const { digest, count, madeOf } = render
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === digest && confirmation.confirmedMs !== null
   const isSame = held !== null && held.removal === undefined && held.digest === digest
   const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
-  const { doc, settled } = wanted(digest)(count)(
-    held,
-    { prune: confirmed, sync: allowed(digest, cluster.name) },
-    handover ?? NOTHING_HANDED_OVER,
-  )
+  const factsOnly = held !== null && held.removal === undefined && !isSame && madeOf !== undefined && madeOf === row?.madeOf
+  const yes = { prune: confirmed, sync: allowed(digest, cluster.name), factsOnly }
+  const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
-  if (settled && row?.placedBy === placedBy) return
+  if (settled && row?.placedBy === placedBy && row.madeOf === madeOf) return
   const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
-  plan.publishes.push({ clusterId: cluster.clusterId, cluster: cluster.name, doc, objects: 'rendered', placedBy, what })
+  plan.publishes.push({
+    clusterId: cluster.clusterId,
+    cluster: cluster.name,
+    doc,
+    objects: 'rendered',
+    placedBy,
+    what,
+    ...(madeOf === undefined ? {} : { madeOf }),
+  })
 }

@@ -172,7 +172,12 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
   const { project, service } = id
   const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
   if (question !== undefined && question.kind !== 'prune') {
-    const what = question.kind === 'remove_service' ? 'its deletion' : 'leaving clusters'
+    const what =
+      question.kind === 'remove_service'
+        ? 'its deletion'
+        : question.kind === 'release'
+          ? 'a new version of a render tool'
+          : 'leaving clusters'
     return {
       ...folded,
       sync: 'OutOfSync',
@@ -180,9 +185,11 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       reason: 'WaitingForConfirmation',
       message: `${what} waits for a person: ${question.why}: ${nameList(question.names)}`,
       next: `\`skerry confirm ${question.id}\` shows the names and asks. ${
-        question.kind === 'remove_service'
-          ? 'Applying the service again takes the deletion back.'
-          : 'Restoring its targets, or the labels of the clusters, takes it back.'
+        question.kind === 'release'
+          ? 'What clusters have stays until then.'
+          : question.kind === 'remove_service'
+            ? 'Applying the service again takes the deletion back.'
+            : 'Restoring its targets, or the labels of the clusters, takes it back.'
       }`,
     }
   }

@@ -10,7 +10,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import { configUsers } from '../fleet/config-users.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
-import { leaveSubject, pruneSubject, removeSubject } from '../fleet/plan-service.ts'
+import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
 import {
   clusterStatusView,
@@ -150,7 +150,7 @@ class FleetReading {
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
     const repository = sourcesOf(spec)[0]?.repository ?? ''
     const questions = await this.questions()
-    const open = [removeSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
+    const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     const placements = known === undefined ? await this.placementsOfService(id) : []
     const status = serviceStatusView({
       id,

@@ -53,6 +53,11 @@ export function nextRenderState(
   }
 }
 
+/** RL3: it renders, and what is in force is what was there before. */
+export function waitingState(before: RenderState, generation: number): RenderState {
+  return before.error === null && before.generation === generation ? before : { ...before, generation, error: null }
+}
+
 function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>): ReleaseNote | undefined {
   const { tools, revisions } = rendering.release
   const variants = new Set(goodRenders(rendering).map(({ digest }) => digest)).size

@@ -10,6 +10,8 @@ export interface GoodRender {
   objects: ReadonlyMap<string, string>
   digest: string
   count: number
+  /** RL5: names everything that it was made of but the facts of clusters: sources, spec, tools, labels, config. Absent: no fact was looked at. */
+  madeOf?: string
   /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
   hooks: number
 }

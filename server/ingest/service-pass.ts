@@ -11,16 +11,17 @@ import { publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
-import { type PlanInput, type PlannedPublish, planService, type ServicePlan } from '../fleet/plan-service.ts'
+import { type PlanInput, type PlannedPublish, planService, releaseSubject, type ServicePlan } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { DesiredService, RenderState, StoredResource } from '../store/records.ts'
+import type { Confirmation, DesiredService, RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
+import { judgeRelease } from './pending-release.ts'
 import { clustersOf } from './publish-order.ts'
-import { nextRenderState, sameError } from './render-state.ts'
+import { nextRenderState, sameError, waitingState } from './render-state.ts'
 import { type GoodRender, type Rendering, releaseDigest, variantsOf } from './rendering.ts'
 import type { ServiceRenderer } from './service-render.ts'
 
@@ -51,28 +52,36 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const clusters = await deps.store.listClusters()
   const current = await deps.store.desiredOfService(id)
   // Of a service that goes nothing is published any more.
-  const rendering: Rendering =
-    service.deletingMs === null ? await deps.renderer.render(id, spec, clustersOf(spec, clusters, current)) : { kind: 'no_content' }
-  await recordRender(deps, id, service, rendering, clusters)
-  const input = await readPlanInput(deps, id, service, spec, { rendering, clusters, current }, options)
+  const asked = service.deletingMs === null ? clustersOf(spec, clusters, current) : []
+  const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
+  const before = await deps.store.renderState(id)
+  const questions = new Map((await deps.store.confirmationsOfService(id)).map((question) => [question.subject, question]))
+  const held = questions.get(releaseSubject(id))
+  const { generation } = service
+  const release = { id, spec, generation, before, rendering, clusters: asked, current, held }
+  const question = await judgeRelease(deps, release)
+  await recordRender(deps, id, { before, generation, rendering, waits: question !== null }, clusters)
+  const seen: Seen = { rendering: question === null ? rendering : forNow(rendering), clusters, current, questions }
+  const input = await readPlanInput(deps, id, service, spec, seen, options)
   const plan = planService(input)
-  await carryOut(deps, service, input, plan, rendering)
+  if (question !== null && held?.token !== question.token) plan.open.push(question)
+  if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
+  await carryOut(deps, service, input, plan, seen.rendering)
   return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed' }
 }
 
 async function recordRender(
   { store, clock, log }: ServicePassDeps,
   id: ServiceId,
-  service: StoredResource,
-  rendering: Rendering,
+  { before, generation, rendering, waits }: { before: RenderState; generation: number; rendering: Rendering; waits: boolean },
   clusters: readonly TargetCluster[],
 ): Promise<void> {
   const nowMs = clock.nowMs()
-  const before = await store.renderState(id)
   const names = new Map(clusters.map(({ clusterId, name }) => [clusterId, name]))
-  const after = nextRenderState(before, service.generation, rendering, nowMs, (clusterId) => names.get(clusterId) ?? clusterId)
+  const nameOf = (clusterId: ClusterId) => names.get(clusterId) ?? clusterId
+  const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf)
   if (after === before) return
-  await store.setRenderState(id, after, variantsOf(rendering))
+  await store.setRenderState(id, after, waits ? [] : variantsOf(rendering))
   const events = renderEvents(before, after, rendering, nowMs, id)
   if (events.length > 0) await store.appendEvents(events)
   for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })
@@ -112,16 +121,26 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
 
 const WARNINGS_TOLD_MAX = 10
 
+interface Seen {
+  /** As it may be published now. */
+  rendering: Rendering
+  clusters: readonly TargetCluster[]
+  current: readonly DesiredService[]
+  questions: ReadonlyMap<string, Confirmation>
+}
+
+/** RL3: while it waits, every cluster keeps what it has, and none joins. */
+const forNow = (rendering: Rendering): Rendering => (rendering.kind === 'good' ? { ...rendering, clusters: new Map() } : rendering)
+
 async function readPlanInput(
   deps: ServicePassDeps,
   id: ServiceId,
   service: StoredResource,
   spec: ServiceSpec,
-  { rendering, clusters, current }: { rendering: Rendering; clusters: readonly TargetCluster[]; current: readonly DesiredService[] },
+  { rendering, clusters, current, questions }: Seen,
   { deletedBy }: ServicePassOptions,
 ): Promise<PlanInput> {
   const { store, clock } = deps
-  const questions = await store.confirmationsOfService(id)
   // Only for removal orders: otherwise every commit would read what every cluster reports.
   const ordered = current.some(({ doc }) => doc?.removal !== undefined)
   const reports = ordered ? await store.listStatus({ kind: 'service', key: serviceKey(id) }) : []
@@ -145,7 +164,7 @@ async function readPlanInput(
     clusters,
     current,
     removed,
-    confirmations: new Map(questions.map((question) => [question.subject, question])),
+    confirmations: questions,
     nowMs: clock.nowMs(),
   }
 }
@@ -202,9 +221,10 @@ async function publishPlanned(
   rendering: Rendering,
   nowMs: number,
 ): Promise<NewEvent[]> {
-  const wanted = publishes.map(({ clusterId, doc, objects, placedBy }) => {
+  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, madeOf }) => {
     const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
-    return { ...id, clusterId, doc, placedBy, objects: objects === 'rendered' ? rendered : NONE }
+    const notes = { placedBy, ...(madeOf === undefined ? {} : { madeOf }) }
+    return { ...id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
   })
   const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
   const removed = publishes.filter(({ what }) => what === 'removed')

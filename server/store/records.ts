@@ -125,6 +125,8 @@ export interface DesiredService extends ServiceId {
   setSha: string | null
   /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
   placedBy: string
+  /** Names all that it was rendered from but the cluster's facts, where it was made of those, too (RL5). */
+  madeOf?: string
 }
 
 export interface JoinTokenRecord {
@@ -219,8 +221,8 @@ export interface FleetEvent {
 export interface Confirmation {
   /** Short, typed by people: 6 letters and digits. */
   id: string
-  kind: 'remove_service' | 'leave_targets' | 'prune' | 'sync'
-  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `prune/<cluster id>/<project>/<name>`, `sync/<project>/<name>/<of digest and clusters>`. */
+  kind: 'remove_service' | 'leave_targets' | 'prune' | 'sync' | 'release'
+  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `release/<project>/<name>`, `prune/<cluster id>/<project>/<name>`, `sync/<project>/<name>/<of digest and clusters>`. */
   subject: string
   project: string
   service: string

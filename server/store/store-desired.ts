@@ -50,7 +50,7 @@ type NewRow = Omit<DesiredService, 'ordinal'>
 type Published = Awaited<ReturnType<Store['publish']>>[number]
 type Written = Pick<NewRow, 'project' | 'service'> & { rows: NewRow[] }
 
-/** Rows in one statement: 7 parameters each, databases take at least 32,766. */
+/** Rows in one statement: 11 parameters each, databases take at least 32,766. */
 const RUN_ROWS = 500
 
 /** Rows of one service in different clusters, which a few statements can write. */
@@ -78,18 +78,23 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   const held = new Map(found.map((row) => [row.cluster_id, row]))
   const text = docText()
   const changed: ChangedRow[] = []
-  const moved = new Map<string, ClusterId[]>()
+  const moved = new Map<string, { notes: Notes; clusters: ClusterId[] }>()
   for (const row of rows) {
     const before = held.get(row.clusterId)
     const doc = text(row.doc)
     if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha)
       changed.push({ row, doc, before: wordsOf(before) })
-    else if (before !== undefined && before.placed_by !== row.placedBy)
-      moved.set(row.placedBy, [...(moved.get(row.placedBy) ?? []), row.clusterId])
+    else if (before !== undefined && (before.placed_by !== row.placedBy || before.made_of !== (row.madeOf ?? null))) {
+      const notes = notesOf(row)
+      const key = `${notes.made_of} ${notes.placed_by}`
+      const same = moved.get(key) ?? { notes, clusters: [] }
+      same.clusters.push(row.clusterId)
+      moved.set(key, same)
+    }
   }
-  // Who placed it is the server's own note: the shard has no part in it, so it takes no ordinal.
-  for (const [placed_by, clusters] of moved) {
-    const of = trx.updateTable('desired').set({ placed_by }).where('project', '=', project).where('service', '=', service)
+  // Who placed it, and what it was made of, is the server's own note: the shard has no part in it, so it takes no ordinal.
+  for (const { notes, clusters } of moved.values()) {
+    const of = trx.updateTable('desired').set(notes).where('project', '=', project).where('service', '=', service)
     await of.where('cluster_id', 'in', clusters).execute()
   }
   const ordinals = await writeChanged(tx, { project, service }, changed)
@@ -102,6 +107,9 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     return { changed: true, ordinal, before: { doc: before?.doc ?? null, setSha: before?.set_sha ?? null } }
   })
 }
+
+type Notes = Pick<Tables['desired'], 'placed_by' | 'made_of'>
+const notesOf = ({ placedBy, madeOf }: NewRow): Notes => ({ placed_by: placedBy, made_of: madeOf ?? null })
 
 /** By digest. Most clusters get the same. */
 function setsOf(changed: readonly ChangedRow[]): Map<string, string> {
@@ -119,11 +127,11 @@ interface ChangedRow {
 }
 
 const WRITE_ROWS: Bulk = {
-  before: 'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, digest, sync, health) values',
-  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  before: 'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, made_of, digest, sync, health) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
-    placed_by = excluded.placed_by, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
-  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text'],
+    placed_by = excluded.placed_by, made_of = excluded.made_of, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
+  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
 
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
@@ -140,14 +148,14 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
   const moves: WordMove[] = []
   const values: unknown[][] = []
   for (const { row, doc, before } of changed) {
-    const { clusterId, setSha, placedBy } = row
+    const { clusterId, setSha, placedBy, madeOf = null } = row
     const cluster = found.get(clusterId)
     if (cluster === undefined) continue
     const digest = row.doc === null || row.doc.removal !== undefined ? null : row.doc.digest
     const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
-    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, digest, ...words])
+    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, madeOf, digest, ...words])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
   await countMoves(tx, id, moves)
@@ -183,4 +191,5 @@ const toDesired = (row: Tables['desired'], parse: (text: string) => ServiceRow):
   doc: row.doc === null ? null : parse(row.doc),
   setSha: row.set_sha,
   placedBy: row.placed_by,
+  ...(row.made_of === null ? {} : { madeOf: row.made_of }),
 })

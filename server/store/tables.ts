@@ -48,6 +48,8 @@ export interface Tables {
     doc: string | null
     set_sha: string | null
     placed_by: string
+    /** Of a row that was made of facts of the cluster, among others (RL5). */
+    made_of: string | null
     /** Of the revision that it shall have; null for a removal order and a tombstone. */
     digest: string | null
     /** What people see of it, liveness apart: of this row and the agent's report; null for a tombstone. */

@@ -46,6 +46,13 @@ describe('a service row of a newer server', () => {
       true,
     ])
   })
+  test('RL5 RV5 what a newer server means by `factsOnly` prunes nothing', () => {
+    expect([read({}), read({}, { factsOnly: true }), read({}, { factsOnly: 'api' })].map(({ data }) => data?.factsOnly)).toEqual([
+      undefined,
+      true,
+      true,
+    ])
+  })
   test('RV5 a removal order of an unknown policy is not read: nothing goes by guess', () => {
     expect(read({}, { removal: { policy: 'archive', by: 'b', atMs: 0, why: '' } }).success).toBe(false)
   })

@@ -47,8 +47,8 @@ const bySubject = (...all: Confirmation[]) => new Map(all.map((one) => [one.subj
 /** What the store holds after a plan was carried out. */
 function carriedOut(before: readonly DesiredService[], plan: ServicePlan): DesiredService[] {
   const rows = new Map(before.map((row) => [row.clusterId, row]))
-  for (const { clusterId, doc, placedBy } of plan.publishes)
-    rows.set(clusterId, { ...id, clusterId, doc, placedBy, ordinal: 1, setSha: null })
+  for (const { clusterId, doc, placedBy, madeOf } of plan.publishes)
+    rows.set(clusterId, { ...id, clusterId, doc, placedBy, ordinal: 1, setSha: null, ...(madeOf === undefined ? {} : { madeOf }) })
   return [...rows.values()]
 }
 const placedIn = (change: Partial<PlanInput> = {}) => carriedOut([], planService(input(change)))
@@ -306,4 +306,93 @@ test('TG8 PR8 clusters that hold the same get one order, what is handed over in 
   const plan = planService(input({ current: placedIn(), deleting: true, spec: spec({ protect: false }), handover: () => handover }))
   const docs = new Set(plan.publishes.map(({ doc }) => doc))
   expect([plan.publishes.length, docs.size, [...docs][0]?.handover]).toEqual([3, 1, handover])
+})
+
+describe('renders by cluster', () => {
+  const by = (renders: Record<string, { digest: string; count: number; madeOf?: string }>): PlanInput['render'] => ({
+    commit: 'commit-3',
+    in: (clusterId) => renders[clusterId] ?? null,
+  })
+  const [one, two, three] = [clusterId(1), clusterId(2), clusterId(3)]
+  const docOf = (rows: readonly DesiredService[], of: ClusterId) => rows.find((row) => row.clusterId === of)?.doc
+
+  test('RL1 a cluster without a render keeps its row and does not join; the others go on', () => {
+    const current = carriedOut([], planService(input({ clusters: clusters(2) })))
+    const plan = planService(input({ current, render: by({ [two]: { digest: 'd9', count: 1 } }) }))
+    expect(summary(plan)).toEqual(['site-02 updated'])
+    const relabelled = [cluster(1, { env: 'test' }), cluster(2), cluster(3)]
+    expect(summary(planService(input({ current, clusters: relabelled, render: by({}) })))).toEqual(['site-01 removal_ordered'])
+  })
+
+  test('RL2 each cluster gets the digest of its own render, and the commit that brought it', () => {
+    const rows = carriedOut(
+      [],
+      planService(
+        input({ render: by({ [one]: { digest: 'a', count: 1 }, [two]: { digest: 'b', count: 2 }, [three]: { digest: 'a', count: 1 } }) }),
+      ),
+    )
+    expect([one, two, three].map((of) => [docOf(rows, of)?.digest, docOf(rows, of)?.count])).toEqual([['a', 1], ['b', 2], ['a', 1]]) // biome-ignore format: a table
+    expect(docOf(rows, one)).toBe(docOf(rows, three) ?? null)
+  })
+
+  test('TG17 a yes to one variant is for the clusters that shall have that one', () => {
+    const manual = {
+      spec: spec({ sync: { mode: 'manual' } }),
+      render: by({ [one]: { digest: 'a', count: 1 }, [two]: { digest: 'b', count: 1 } }),
+    }
+    const current = carriedOut([], planService(input(manual)))
+    const asked = {
+      kind: 'sync',
+      subject: 'sync/default/shop/x',
+      ...id,
+      cluster: null,
+      token: 'a',
+      names: ['site-01', 'site-02'],
+      why: '',
+    } as const
+    const plan = planService(
+      input({ ...manual, current, confirmations: bySubject(confirmation({ ...asked, names: [...asked.names] }, 'ada')) }),
+    )
+    expect(plan.publishes.map(({ cluster: name, doc }) => [name, doc?.synced])).toEqual([['site-01', 'a']])
+    expect(plan.close).toEqual(['sync/default/shop/x'])
+  })
+
+  describe('RL5 a render that only facts of the cluster changed', () => {
+    const at = (digest: string, madeOf?: string) => by({ [one]: { digest, count: 1, ...(madeOf === undefined ? {} : { madeOf }) } })
+    const after = (...renders: Array<PlanInput['render']>) =>
+      renders.reduce<DesiredService[]>(
+        (current, render) => carriedOut(current, planService(input({ clusters: clusters(1), current, render }))),
+        [],
+      )
+    const marks = (...renders: Array<PlanInput['render']>) => docOf(after(...renders), one)?.factsOnly
+
+    test.each<[string, Array<PlanInput['render']>, true | undefined]>([
+      ['the first', [at('a', 'm')], undefined],
+      ['the same again', [at('a', 'm'), at('a', 'm')], undefined],
+      ['another digest of the same', [at('a', 'm'), at('b', 'm')], true],
+      ['and again', [at('a', 'm'), at('b', 'm'), at('b', 'm')], true],
+      ['then of something else', [at('a', 'm'), at('b', 'm'), at('c', 'n')], undefined],
+      ['something else that renders to the same keeps it', [at('a', 'm'), at('b', 'm'), at('b', 'n')], true],
+      ['something else that rendered to the same, then the facts', [at('a', 'm'), at('a', 'n'), at('b', 'n')], true],
+      ['no facts in it', [at('a'), at('b')], undefined],
+      ['facts for the first time', [at('a'), at('b', 'm')], undefined],
+    ])('%s', (_, renders, expected) => expect(marks(...renders)).toBe(expected as true))
+
+    test('a yes ends it; planned again nothing is left to do', () => {
+      const current = after(at('a', 'm'), at('b', 'm'))
+      const same = { clusters: clusters(1), current, render: at('b', 'm') }
+      expect(planService(input(same)).publishes).toEqual([])
+      const asked = {
+        kind: 'prune',
+        subject: `prune/${one}/default/shop`,
+        ...id,
+        cluster: 'site-01',
+        token: 'b',
+        names: [],
+        why: '',
+      } as const
+      const plan = planService(input({ ...same, confirmations: bySubject(confirmation({ ...asked, names: [] }, 'ada')) }))
+      expect(plan.publishes.map(({ doc }) => [doc?.pruneConfirmed, doc?.factsOnly])).toEqual([['b', undefined]])
+    })
+  })
 })

@@ -16,6 +16,7 @@ const counts = (change: Partial<PruneCounts>): PruneCounts => ({
   protect: false,
   maxPrunePercent: 50,
   restored: false,
+  factsOnly: false,
   ...change,
 })
 
@@ -52,6 +53,8 @@ describe('the prune guard', () => {
     ['RP2 nothing to prune in it', { restored: true }, 'kept'],
     ['RP2 PR4 a person confirmed the restored revision', { prune: maps(1), restored: true, pruneConfirmed: 'd' }, 'kept'],
     ['RP2 PR4 a person confirmed the one before the restore', { prune: maps(1), restored: true, pruneConfirmed: 'old' }, 'refused'],
+    ['RL5 one object of a render that only the cluster’s own facts changed', { prune: maps(1), factsOnly: true }, 'refused'],
+    ['RL5 a person confirmed it', { prune: maps(1), factsOnly: true, pruneConfirmed: 'd' }, 'kept'],
     ['PR4 a person confirmed another one', { prune: one('', 'Namespace'), pruneConfirmed: 'other' }, 'refused'],
   ] as const)('%s', (_, change, expected) => expect(guardPrune(counts(change)) === null ? 'kept' : 'refused').toBe(expected))
 

@@ -201,6 +201,21 @@ describe('pruning', () => {
     expect(writes(cluster)).toHaveLength(1)
   })
 
+  test('RL5 a render that only facts of the cluster changed applies what it names and prunes nothing, until a person confirmed it', async () => {
+    const { cluster, kit, run, settle } = setup()
+    kit.desire(configMaps(3))
+    await run()
+    writes(cluster)
+    const digest = kit.desire(configMaps(2), { factsOnly: true })
+    await settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1 } })
+    expect(kit.service()?.refusal?.why).toContain('no commit and no setting changed')
+    kit.desire(configMaps(2), { pruneConfirmed: digest })
+    await settle()
+    expect(writes(cluster)).toHaveLength(1)
+  })
+
   test('RP2 a removal order of a restored server deletes nothing, until a person confirmed it', async () => {
     const { cluster, kit, run, settle } = setup()
     kit.desire(configMaps(2))

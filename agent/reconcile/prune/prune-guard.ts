@@ -34,9 +34,11 @@ export interface PruneCounts {
   allowed?: ReadonlySet<string>
   /** RP2: the server was set back to a backup, and this revision is what the backup says. */
   restored: boolean
+  /** RL5: nobody changed anything but what the cluster itself serves. */
+  factsOnly: boolean
 }
 
-/** PR1–PR4, RP2: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
+/** PR1–PR4, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
 export function guardPrune(counts: PruneCounts): PruneRefusal | null {
   const { prune, digest, ownedCount } = counts
   if (prune.length === 0 || counts.pruneConfirmed === digest) return null
@@ -46,9 +48,20 @@ export function guardPrune(counts: PruneCounts): PruneRefusal | null {
   return { digest, names: names.slice(0, NAMES_MAX), count: prune.length, ownedCount, why }
 }
 
-function refusalReason({ prune, desiredCount, ownedCount, protect, maxPrunePercent, restored, allowed }: PruneCounts): string | null {
+function refusalReason({
+  prune,
+  desiredCount,
+  ownedCount,
+  protect,
+  maxPrunePercent,
+  restored,
+  factsOnly,
+  allowed,
+}: PruneCounts): string | null {
   if (restored)
     return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
+  if (factsOnly)
+    return 'no commit and no setting changed, only the version or the API kinds that this cluster serves: commit what is wanted, or confirm this prune'
   if (protect) return 'the service is protected: nothing of it is pruned without a person'
   if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
   const precious = prune.filter((ref) => isPrecious(ref) && allowed?.has(refKey(ref)) !== true)

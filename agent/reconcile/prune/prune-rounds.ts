@@ -91,7 +91,7 @@ function whyHeld(model: ServiceModel, deps: TurnDeps, { doomed, allowed }: Prune
 function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectRef[], allowed: ReadonlySet<string>): string | null {
   const { row } = model
   if (row === null || doomed.length === 0) return null
-  const { sync, digest, count, protect, restored = false } = row
+  const { sync, digest, count, protect, restored = false, factsOnly = false } = row
   const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
   if (!sync.prune && row.removal === undefined) {
     model.refusal = null
@@ -116,6 +116,7 @@ function holdPrune(model: ServiceModel, deps: TurnDeps, doomed: readonly ObjectR
     protect,
     maxPrunePercent: sync.maxPrunePercent,
     restored,
+    factsOnly,
   })
   if (refusal !== null && !isSaid(refusal, model.refusal ?? lastSaid(model, deps))) {
     const [first] = doomed

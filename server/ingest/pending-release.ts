@@ -1,0 +1,111 @@
+// A new version of a render tool may render the same manifests to something else. That is nobody's commit: it waits for a person, and the fleet stays as it is.
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { refText } from '../../shared/kube/object.ts'
+import { parseRowId } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { decodeRenderedSet } from '../desired/rendered-set.ts'
+import { type PlannedConfirmation, releaseSubject } from '../fleet/plan-service.ts'
+import type { TargetCluster } from '../fleet/targeting.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
+import type { Confirmation, DesiredService, RenderState } from '../store/records.ts'
+import type { Rendering } from './rendering.ts'
+import type { ServiceRenderer } from './service-render.ts'
+
+export interface PendingReleaseDeps {
+  content: Pick<ContentStore, 'get'>
+  renderer: Pick<ServiceRenderer, 'render'>
+}
+
+export interface JudgedRelease {
+  id: ServiceId
+  spec: ServiceSpec
+  generation: number
+  /** Of what is published. */
+  before: RenderState
+  rendering: Rendering
+  /** That it was rendered for. */
+  clusters: readonly TargetCluster[]
+  current: readonly DesiredService[]
+  /** That was asked before. */
+  held: Confirmation | undefined
+}
+
+/** RL3: null: it may be published. Else what has to be asked first. */
+export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRelease): Promise<PlannedConfirmation | null> {
+  const { id, spec, generation, before, rendering, clusters, current, held } = release
+  if (rendering.kind !== 'good') return null
+  const moved = movedTools(before.release?.tools ?? {}, rendering.release.tools)
+  if (moved.length === 0) return null
+  // What changes because of the tool is what it makes of the commit that is published: newer ones are somebody's wish.
+  const published = before.release?.revisions ?? {}
+  const isPublished = canonicalJson(published) === canonicalJson(rendering.release.revisions)
+  const again = isPublished || Object.keys(published).length === 0 ? rendering : await deps.renderer.render(id, spec, clusters, published)
+  const base = again.kind === 'good' ? again : rendering
+  const change = await compareRelease(deps, base, current)
+  if (change.clusters === 0) return null
+  const token = sha256Hex(canonicalJson([moved, [...change.digests].sort()])).slice(0, 32)
+  if (held?.token === token && held.confirmedMs !== null) return null
+  const names = [...change.objects].sort()
+  const more = names.length - NAMES_MAX
+  const objects = `${names.length} object${names.length === 1 ? '' : 's'}`
+  const alsoSpec = generation === before.generation ? '' : ', and its spec was changed as well'
+  const why = `${moved.join(', ')}: ${base === rendering ? 'it renders' : `commit ${before.commit?.slice(0, 12) ?? ''} renders`} to something else in ${change.clusters} of ${current.filter(isHeld).length} clusters, ${objects} in all${more > 0 ? ` (the first ${NAMES_MAX} are named)` : ''}${alsoSpec}; nothing of the service is published meanwhile, new commits wait, too`
+  return {
+    kind: 'release',
+    subject: releaseSubject(id),
+    project: id.project,
+    service: id.service,
+    cluster: null,
+    token,
+    names: names.slice(0, NAMES_MAX),
+    why,
+  }
+}
+
+const NAMES_MAX = 500
+
+/** `helm 4.1.0 → 4.2.0`, sorted. A tool that came or went with the manifests is somebody's wish. */
+export function movedTools(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string[] {
+  const moved = Object.entries(after).filter(([tool, version]) => before[tool] !== undefined && before[tool] !== version)
+  return moved.map(([tool, version]) => `${tool} ${before[tool]} → ${version}`).sort()
+}
+
+const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
+
+interface ReleaseChange {
+  /** How many get something else. */
+  clusters: number
+  /** That they would get. */
+  digests: Set<string>
+  objects: Set<string>
+}
+
+async function compareRelease(
+  { content }: PendingReleaseDeps,
+  rendering: Extract<Rendering, { kind: 'good' }>,
+  current: readonly DesiredService[],
+): Promise<ReleaseChange> {
+  const change: ReleaseChange = { clusters: 0, digests: new Set(), objects: new Set() }
+  const compared = new Map<ReadonlyMap<string, string>, Set<string | null>>()
+  for (const row of current) {
+    const render = rendering.clusters.get(row.clusterId)
+    if (!isHeld(row) || render?.kind !== 'rendered' || render.digest === row.doc?.digest) continue
+    change.clusters += 1
+    change.digests.add(render.digest)
+    const sets = compared.get(render.objects) ?? new Set()
+    compared.set(render.objects, sets)
+    if (sets.has(row.setSha)) continue
+    sets.add(row.setSha)
+    const bytes = row.setSha === null ? null : await content.get(row.setSha)
+    const held = bytes === null ? new Map<string, string>() : decodeRenderedSet(bytes)
+    for (const [rowId, doc] of render.objects) if (held.get(rowId) !== doc) change.objects.add(nameOf(rowId))
+    for (const rowId of held.keys()) if (!render.objects.has(rowId)) change.objects.add(nameOf(rowId))
+  }
+  return change
+}
+
+function nameOf(rowId: string): string {
+  const row = parseRowId(rowId)
+  return row.kind === 'object' ? refText(row.ref) : rowId
+}

@@ -1,0 +1,185 @@
+// A server that got a new version of a render tool: what the fleet has stays until a person says yes. A tool of its own stands for helm, with everything behind it real.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type { GoodRender, Rendering } from '../../server/ingest/rendering.ts'
+import { passService } from '../../server/ingest/service-pass.ts'
+import type { ServiceRenderer } from '../../server/ingest/service-render.ts'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { objectRowPrefix } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+
+/** What the tool makes of a commit in a cluster: text of its one ConfigMap. */
+type Make = (commit: string, cluster: string, version: string) => string
+
+let kit: IngestKit
+let clusters: ClusterId[]
+let version: string
+let head: string
+let make: Make
+let asked: string[]
+beforeEach(async () => {
+  kit = await createIngestKit()
+  clusters = [await kit.join('1'), await kit.join('2'), await kit.join('3')]
+  await kit.service()
+  ;[version, head, asked] = ['4.1.0', 'c1', []]
+  make = (commit) => commit
+})
+afterEach(() => kit.close())
+
+const renderer = {
+  forget() {},
+  rendersNaming: () => [],
+  async render(_: unknown, __: unknown, wanted: ReadonlyArray<{ clusterId: ClusterId; name: string }>, at?: Record<string, string>) {
+    const commit = at?.['apps'] ?? head
+    asked.push(commit)
+    const renders = new Map<string, GoodRender>()
+    const rendering: Rendering = {
+      kind: 'good',
+      release: { commit, revisions: { apps: commit }, tools: { helm: version } },
+      clusters: new Map(
+        wanted.map(({ clusterId, name }) => {
+          const text = make(commit, name, version)
+          const doc = canonicalJson({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'shop' }, data: { text } })
+          const objects = new Map([[`${objectRowPrefix(SHOP)}/ConfigMap/shop/a`, doc]])
+          const render = renders.get(text) ?? { kind: 'rendered', objects, digest: sha256Hex(doc), count: 1, hooks: 0 }
+          renders.set(text, render)
+          return [clusterId, render]
+        }),
+      ),
+      forNobody: null,
+      warnings: [],
+    }
+    return rendering
+  },
+} as unknown as ServiceRenderer
+
+const pass = () =>
+  passService({ store: kit.store, content: kit.content, shards: kit.shards, renderer, clock: systemClock, log: silentLogger }, SHOP, {
+    deletedBy: null,
+  })
+const digests = async () => Promise.all(clusters.map(async (clusterId) => (await kit.row(clusterId))?.digest ?? null))
+const question = async () => (await kit.store.listConfirmations())[0]
+const tools = async () => (await kit.store.renderState(SHOP)).release?.tools
+
+describe('a new version of a render tool', () => {
+  test('RL3 that makes the same of it is taken without a word, and new commits flow', async () => {
+    await pass()
+    const before = await digests()
+    version = '4.2.0'
+    await pass()
+    expect([await digests(), await question(), await tools()]).toEqual([before, undefined, { helm: '4.2.0' }])
+    head = 'c2'
+    await pass()
+    expect(await digests()).not.toEqual(before)
+  })
+
+  test('RL3 that makes something else of it changes nothing and asks, once, with versions, objects and clusters', async () => {
+    await pass()
+    const before = await digests()
+    version = '4.2.0'
+    make = (commit, cluster, by) => (cluster === 'cluster-3' ? commit : `${commit} by ${by}`)
+    await pass()
+    await pass()
+    expect([await digests(), await tools()]).toEqual([before, { helm: '4.1.0' }])
+    const held = await question()
+    expect(held).toMatchObject({ kind: 'release', names: ['ConfigMap shop/a'], cluster: null })
+    expect(held?.why).toBe(
+      'helm 4.1.0 → 4.2.0: it renders to something else in 2 of 3 clusters, 1 object in all; nothing of the service is published meanwhile, new commits wait, too',
+    )
+    expect((await kit.events()).filter((event) => event.startsWith('ConfirmationNeeded'))).toHaveLength(1)
+    expect((await kit.store.revisions(SHOP, { limit: 9 })).length).toBe(1)
+  })
+
+  test('RL3 a yes lets it flow; the commits that waited with it come, too', async () => {
+    await pass()
+    version = '4.2.0'
+    make = (commit, _, by) => `${commit} by ${by}`
+    await pass()
+    const first = await question()
+    head = 'c2'
+    await pass()
+    expect((await question())?.id).toBe(first?.id ?? '') // a commit makes it no other question
+    expect(new Set(asked)).toEqual(new Set(['c1', 'c2']))
+    await kit.store.confirm(first?.id ?? '', 'ada', 5)
+    await pass()
+    expect(await tools()).toEqual({ helm: '4.2.0' })
+    expect(await kit.store.confirmationsOfService(SHOP)).toEqual([])
+    expect((await kit.row(clusters[0] as ClusterId))?.commit).toBe('c2')
+    const after = await digests()
+    await pass()
+    expect(await digests()).toEqual(after)
+  })
+
+  test('RL3 a commit that came together with it flows when the tool makes the same of what is published', async () => {
+    await pass()
+    version = '4.2.0'
+    head = 'c2'
+    await pass()
+    expect([await question(), (await kit.row(clusters[0] as ClusterId))?.commit]).toEqual([undefined, 'c2'])
+  })
+
+  test('RL3 with the old version back the question goes; while it waits nobody joins, and who leaves leaves', async () => {
+    await pass()
+    version = '4.2.0'
+    make = (commit, _, by) => (by === '4.1.0' ? commit : by)
+    await pass()
+    const late = await kit.join('4')
+    await kit.relabel('cluster-1', { env: 'test' })
+    await pass()
+    expect(await kit.row(late)).toBeNull()
+    expect((await kit.row(clusters[0] as ClusterId))?.removal).toBeDefined()
+    version = '4.1.0'
+    await pass()
+    expect(await kit.store.confirmationsOfService(SHOP)).toEqual([])
+    expect(await kit.row(late)).not.toBeNull()
+  })
+
+  test('RL3 another new version is another question; a yes to the first is none to it', async () => {
+    await pass()
+    make = (commit, _, by) => `${commit} by ${by}`
+    version = '4.2.0'
+    await pass()
+    const first = await question()
+    await kit.store.confirm(first?.id ?? '', 'ada', 5)
+    version = '4.3.0'
+    const before = await digests()
+    await pass()
+    expect((await question())?.why).toContain('helm 4.1.0 → 4.3.0')
+    expect(await digests()).toEqual(before)
+  })
+})
+
+describe('clusters whose render fails', () => {
+  const failFor = (names: readonly string[]) => {
+    const inner = renderer.render.bind(renderer)
+    return {
+      ...renderer,
+      async render(...args: Parameters<typeof inner>) {
+        const rendering = await inner(...args)
+        if (rendering.kind !== 'good') return rendering
+        const ids = new Set((await kit.store.listClusters()).flatMap(({ clusterId, name }) => (names.includes(name) ? [clusterId] : [])))
+        const failed = { kind: 'failed' as const, error: { code: 'render_failed', message: 'no region', problems: [] } }
+        return { ...rendering, clusters: new Map([...rendering.clusters].map(([id, render]) => [id, ids.has(id) ? failed : render])) }
+      },
+    } as unknown as ServiceRenderer
+  }
+
+  test('RL1 keep what they have, and do not join; the others go on, and the error names them', async () => {
+    await pass()
+    const [kept] = await digests()
+    const late = await kit.join('4')
+    head = 'c2'
+    const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
+    const failing = failFor(['cluster-1', 'cluster-4'])
+    await passService({ ...deps, renderer: failing }, SHOP, { deletedBy: null })
+    const [first, second] = await digests()
+    expect([first, await kit.row(late)]).toEqual([kept ?? '', null])
+    expect(second).not.toBe(kept ?? '')
+    expect((await kit.store.renderState(SHOP)).error?.message).toBe('in 2 of 4 clusters (cluster-1, cluster-4): no region')
+    await kit.relabel('cluster-1', { env: 'test' })
+    await passService({ ...deps, renderer: failing }, SHOP, { deletedBy: null })
+    expect((await kit.row(clusters[0] as ClusterId))?.removal).toBeDefined()
+  })
+})
