@@ -193,6 +193,13 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/liquid-engine.ts': 'text in, text out: named only because it has a library',
   'server/render/liquid-syntax.ts': 'looks at parsed templates: named only because it has a library',
   'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
+  'server/render/sandbox-runs.ts': 'runs programs: places their files, starts them, cleans up',
+  'server/render/sandbox-process.ts': 'starts a process, watches and ends it',
+  'server/render/sandbox-trees.ts': 'writes the files of renders, and removes them',
+  'server/render/sandbox-programs.ts': 'looks where programs are',
+  'server/render/sandbox-elf.ts': 'reads of programs which libraries they need',
+  'server/render/sandbox-tree-size.ts': 'asks the kernel what a process takes',
+  'server/render/sandbox-slots.ts': 'lets those wait for whom there is no place yet',
   'server/render/record-tree.ts': 'reads a tree through its port',
   'server/render/helm-chart.ts': 'reads a chart through its tree',
   'server/render/helm-layers.ts': 'reads values files through their trees',
@@ -264,7 +271,8 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    allowed: (path) => mains(path) || /^(server|agent)\/cli\//.test(path),
+    // The sandbox ends others, never itself.
+    allowed: (path) => mains(path) || /^(server|agent)\/cli\//.test(path) || path === 'server/render/sandbox-process.ts',
     instead: 'return or throw; only mains and commands decide about exit codes',
   },
 ]

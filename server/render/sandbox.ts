@@ -9,13 +9,15 @@ export interface SandboxLimits {
 }
 export const SANDBOX_LIMITS: SandboxLimits = { timeoutMs: 30_000, memoryBytes: 512 * 1024 * 1024, outputBytes: 64 * 1024 * 1024 }
 
-/** `helm` is helm 4, `helm3` helm 3; `bun` is this very binary; anything else is a name of the operator's allow-list. */
+/** On PATH inside are the program itself and, for kustomize, `helm` and `helm3` as far as the server has them. `helm` is helm 4, `helm3` helm 3; `bun` is this very binary; anything else is a name of the operator's allow-list. */
 export type SandboxProgram = 'helm' | 'helm3' | 'kustomize' | 'bun' | { exec: string }
 
 export interface SandboxRun {
   program: SandboxProgram
+  /** Files are named relative to the working directory: /work is there only where there is bubblewrap. */
   args: readonly string[]
-  /** Relative path → bytes; read-only below /work, which is the working directory unless `cwd` names a folder in it. Paths are checked: none leads out. */
+  /** Relative path → bytes; read-only below /work, which is the working directory unless `cwd` names a folder in it. Paths are checked: none leads out. What is the same for many
+   *  runs (a chart) is best below one folder of the root and what differs (values) beside it: a folder of 8 files and more is written once for all runs that have the same. */
   files: ReadonlyMap<string, Uint8Array>
   cwd?: string
   stdin?: Uint8Array
@@ -26,7 +28,7 @@ export interface SandboxRun {
 export type SandboxOutcome =
   | { kind: 'done'; exitCode: number; stdout: Uint8Array; stderr: string }
   /** `message` says which limit, in words for the author of the manifests. */
-  | { kind: 'stopped'; why: 'time' | 'memory' | 'output'; message: string; stderr: string }
+  | { kind: 'stopped'; why: 'time' | 'memory' | 'output' | 'processes'; message: string; stderr: string }
 
 export interface Sandbox {
   /** Throws `renderer_missing` when the program is not on this server, `sandbox_unavailable` when it must not run without isolation here. */
