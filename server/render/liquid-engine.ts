@@ -309,7 +309,7 @@ function syntaxFindings(error: unknown): Finding[] {
 }
 
 /** Names of the partials that a template renders; those of a text with errors are none. */
-export const partialsOf = (text: string, file: string): readonly string[] => parse(text, file).partials
+export const partialsOf = (text: string, file: string, partial: boolean): readonly string[] => parse(text, file, partial).partials
 
 export function renderText(text: string, place: TemplatePlace, inputs: RenderInputs, partials: Partials = NO_PARTIALS): RenderedText {
   const run = new Run(place, text, inputs, partials)

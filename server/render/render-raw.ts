@@ -1,25 +1,28 @@
 // The renderer of plain manifests: every YAML and JSON file of a folder as it is, or as what its template makes of it.
 import type { Problem } from '../../shared/protocol/error.ts'
-import { renderText } from './liquid-engine.ts'
+import { renderedName, renderFile } from './liquid-files.ts'
 import { isManifestPath, otherRenderer } from './manifest-path.ts'
 import type { RendererResult, RenderJob } from './renderer.ts'
 
-const TEMPLATE = /\.liquid$/i
-
-export async function renderRaw({ source: { tree, root }, spec, inputs }: RenderJob): Promise<RendererResult> {
+export async function renderRaw({ source, spec, inputs }: RenderJob): Promise<RendererResult> {
+  const { tree, root } = source
   const below = root === '' ? 0 : root.length + 1
   const found = await tree.files(root, (path) => isManifestPath(path.slice(below)))
+  const job = { source, inputs, templated: spec.templated === true }
   const files = new Map<string, Uint8Array>()
   const problems: Problem[] = []
   for (const [path, { bytes }] of found) {
-    const other = otherRenderer(path)
+    const name = renderedName(path)
+    const other = otherRenderer(name)
     if (other !== null)
       problems.push({ path, message: `marks ${other}, which is never read as plain manifests; give it a service of its own` })
-    else if (spec.templated === true || TEMPLATE.test(path)) {
-      const result = renderText(new TextDecoder().decode(bytes), { file: path }, inputs)
+    else if (name !== path && found.has(name))
+      problems.push({ path, message: `becomes ${name}, which is there already; remove one of them` })
+    else {
+      const result = await renderFile(path, bytes, job)
       if (result.kind === 'failed') problems.push(...result.problems)
-      else files.set(path.replace(TEMPLATE, ''), new TextEncoder().encode(result.text))
-    } else files.set(path, bytes)
+      else files.set(name, result.bytes)
+    }
   }
   return problems.length > 0 ? { kind: 'failed', problems, files } : { kind: 'rendered', files, warnings: [] }
 }
