@@ -9,8 +9,8 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
-import { healthProblems } from './health-problems.ts'
 import { jsonSchema } from './resource-routes.ts'
+import { specProblems } from './spec-problems.ts'
 import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const applyRequestSchema = z.strictObject({
@@ -76,7 +76,7 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
       ...secretProblems(deps, resource, held).map(({ path, message }) => ({ path: `resources[${places[index]}].${path}`, message })),
     )
   for (const [index, resource] of resources.entries())
-    for (const { path, message } of await healthProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
+    for (const { path, message } of await specProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {

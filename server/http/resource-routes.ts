@@ -27,9 +27,9 @@ import { configUsers } from '../fleet/config-users.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
-import { healthProblems } from './health-problems.ts'
 import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
+import { specProblems } from './spec-problems.ts'
 import { keyNotFound, keyText, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema, Config: configSchema } as const
@@ -81,7 +81,7 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
-    const problems = [...(await healthProblems(resource)), ...secretProblems(deps, resource, held)]
+    const problems = [...(await specProblems(resource)), ...secretProblems(deps, resource, held)]
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })

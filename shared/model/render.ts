@@ -85,10 +85,11 @@ const jsonPatchOpSchema = z.strictObject({
   from: z.string().max(1_024).optional(),
   value: z.json().optional(),
 })
+export const jsonPatchSchema = z.array(jsonPatchOpSchema).max(1_000)
 /** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a text one of both as YAML. Without a target a strategic one is of the object that it names. */
 export const patchSchema = z.strictObject({
   target: patchTargetSchema.optional(),
-  patch: z.union([z.array(jsonPatchOpSchema).max(1_000), z.record(z.string(), z.json()), z.string().max(262_144)]),
+  patch: z.union([jsonPatchSchema, z.record(z.string(), z.json()), z.string().max(262_144)]),
 })
 export type Patch = z.infer<typeof patchSchema>
 
