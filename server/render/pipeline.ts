@@ -3,13 +3,14 @@
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { type RenderResult, rowsOf } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
+import { applyPatches } from './patches.ts'
 import { recordedInputs } from './record-inputs.ts'
 import { createRecorder, type Recorder } from './record-reads.ts'
 import { recordedSandbox } from './record-sandbox.ts'
@@ -51,13 +52,23 @@ export interface PipelineDeps {
 }
 
 export interface PipelineOutcome {
-  result: RenderResult
+  /** An error: what is wrong with this server, or with reading a source. */
+  result: RenderResult | AppError
+  /** Until it ended, however it ended. */
   reads: Reads
 }
 
-/** Throws what is wrong with this server or with reading a source (AppError); what is wrong with the manifests is a result. */
 export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
   const recorder = createRecorder()
+  try {
+    return { result: await renderSources(deps, input, recorder), reads: recorder.reads() }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return { result: error, reads: recorder.reads() }
+  }
+}
+
+async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
   const { sources } = input
   const jobs = sources.map(({ opened: { tree, root } }, index): JobSource => ({ tree: recordedTree(tree, index, recorder.file), root }))
   const named = new Map<string, JobSource>()
@@ -70,7 +81,7 @@ export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Pro
     const result = await deps.renderers[await typeOf(spec, job)](jobOf(deps, input, { index, job, named, spec, recorder }))
     parts.push(partOf(source, sources.length > 1, result))
   }
-  return { result: finish(input, parts, recorder), reads: recorder.reads() }
+  return finish(input, parts, recorder)
 }
 
 const KUSTOMIZATIONS = ['kustomization.yaml', 'kustomization.yml', 'Kustomization', 'kustomization.yaml.liquid', 'kustomization.yml.liquid']
@@ -147,14 +158,6 @@ function partOf(source: PipelineSource, isOneOfMany: boolean, result: RendererRe
   return { source, found: read.found, problems, warnings: [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings] }
 }
 
-/** Stands in until there are patches. */
-const applyPatches = <T>(
-  found: readonly T[],
-  _: readonly Patch[],
-  from: string,
-): { kind: 'patched'; found: T[] } | { kind: 'failed'; problems: Problem[] } =>
-  found.length < 0 ? { kind: 'patched', found: [...found] } : { kind: 'failed', problems: [{ path: from, message: 'patches come soon' }] }
-
 /** With the render spec that its labels come from. */
 interface Owned extends Manifest {
   render: RenderSpec
@@ -167,7 +170,7 @@ function finish(input: PipelineInput, parts: readonly Part[], recorder: Recorder
   const patched = (found: readonly Owned[], from: string, patches: readonly Patch[]): readonly Owned[] => {
     // What is missing because of an error elsewhere is no error of a patch.
     if (patches.length === 0 || problems.length > 0) return found
-    const result = applyPatches(found, patches, from)
+    const result = applyPatches(found, patches, from, input.namespace)
     if (result.kind === 'patched') return result.found
     problems.push(...result.problems)
     return found
