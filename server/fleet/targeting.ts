@@ -4,12 +4,16 @@ import { z } from 'zod'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
+import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 
 export interface TargetCluster {
   clusterId: ClusterId
   name: string
   labels: Labels
+  /** Of its spec: what is different in it. */
+  config?: ConfigData
+  overrides?: readonly ClusterOverride[]
 }
 type Targets = ServiceSpec['targets']
 

@@ -2,6 +2,7 @@
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
+import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
@@ -177,6 +178,9 @@ export interface ClusterRecord {
   name: string
   labels: Labels
   revoked: boolean
+  /** Of its spec: what is different in it. */
+  config?: ConfigData
+  overrides?: readonly ClusterOverride[]
   joinedMs: number
   /** Last request of its agent; kept with a coarseness of 10 s, so that polls write little. */
   lastSeenMs: number | null

@@ -314,7 +314,10 @@ type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTake
 type AgentRow = Awaited<ReturnType<ReturnType<typeof agentRows>['executeTakeFirstOrThrow']>>
 
 /** There are two of them. */
-const isRevoked = remembering(2, (spec) => clusterSpecSchema.parse(JSON.parse(spec)).revoked)
+const settingsOf = remembering(20_000, (spec) => {
+  const { revoked, config, overrides } = clusterSpecSchema.parse(JSON.parse(spec))
+  return { revoked, ...(config === undefined ? {} : { config }), ...(overrides === undefined ? {} : { overrides }) }
+})
 /** Every pass of every service reads the labels of all clusters. */
 const labelsOf = remembering(20_000, readLabels)
 
@@ -335,7 +338,7 @@ const toCluster = (row: ClusterRow): ClusterRecord => ({
   clusterId: row.cluster_id,
   name: row.name,
   labels: labelsOf(row.labels),
-  revoked: isRevoked(row.spec),
+  ...settingsOf(row.spec),
   joinedMs: row.joined_ms,
   lastSeenMs: row.last_seen_ms,
   waitSeconds: row.wait_s,
@@ -350,7 +353,7 @@ const toAgent = (row: AgentRow): AgentRecord => ({
   recipient: row.recipient,
   incarnation: row.incarnation,
   epoch: row.epoch,
-  revoked: isRevoked(row.spec),
+  revoked: settingsOf(row.spec).revoked,
   joinedMs: row.joined_ms,
 })
 
