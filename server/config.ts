@@ -1,5 +1,6 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
+import { SANDBOX_MODES } from './render/sandbox-runs.ts'
 import { EVENTS_MAX } from './store/status/store-events.ts'
 import { RETENTION } from './store/upkeep/upkeep.ts'
 
@@ -60,6 +61,21 @@ export const SERVER_OPTIONS = {
     default: String(RETENTION.changesKept),
   },
   recount: { type: 'flag', help: 'At this start, counts what the fleet store holds anew: for counts that `skerry doctor` finds wrong.' },
+  renderSandbox: {
+    type: 'text',
+    placeholder: 'MODE',
+    help: 'How programs that render are kept apart; limits: no TypeScript and no renderers of others, and networks are to be cut by whoever runs this server.',
+    default: 'bubblewrap',
+    choices: SANDBOX_MODES,
+  },
+  helm: { type: 'text', placeholder: 'FILE', help: 'Helm 4; default: helm on PATH or beside this program.' },
+  helm3: { type: 'text', placeholder: 'FILE', help: 'Helm 3; default: helm3 on PATH or beside this program.' },
+  kustomize: { type: 'text', placeholder: 'FILE', help: 'Kustomize 5; default: kustomize on PATH or beside this program.' },
+  renderers: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'YAML or JSON with the programs that services may render with: name: {command, args, readOnly, memory, timeout}.',
+  },
   logLevel: {
     type: 'text',
     placeholder: 'LEVEL',

@@ -10,6 +10,7 @@ import { parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
+import { readRenderPlace } from './render-place.ts'
 import { startServer } from './server.ts'
 import { outboundProxy } from './sources/address-proxy.ts'
 import { parseRanges } from './sources/address-range.ts'
@@ -29,7 +30,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, listen, adminTokenFile, externalUrl, sourceAddresses, recount, logLevel, ...retention } = read.options
+  const { data, store, storeFile, listen, adminTokenFile, externalUrl, sourceAddresses, recount, logLevel, ...more } = read.options
+  const { renderSandbox, helm, helm3, kustomize, renderers, ...retention } = more
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
@@ -43,11 +45,13 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   try {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
+    const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
     const folder = openDataFolder(data)
     if (tokenFile !== undefined) await checkTokenFile(tokenFile)
     const options = {
       dataDir: folder.path,
       store: place,
+      rendering,
       retention,
       recount,
       ...address,

@@ -1,5 +1,6 @@
 // The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served before it is true, and stopped in reverse.
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
@@ -33,6 +34,8 @@ import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createSandbox } from './render/sandbox-runs.ts'
+import type { RenderPlace } from './render-place.ts'
 import { createAddressGuard } from './sources/address-guard.ts'
 import type { AddressRange } from './sources/address-range.ts'
 import { systemResolver } from './sources/address-resolve.ts'
@@ -57,6 +60,8 @@ export interface ServerOptions {
   retention?: Retention
   /** RU3: count anew what is counted. */
   recount?: boolean
+  /** Default: bubblewrap, with no program but this one. */
+  rendering?: RenderPlace
   hostname: string
   port: number
   /** How agents and forges reach it; default http:// and the address. */
@@ -172,6 +177,13 @@ async function startOn(
     addresses,
     credentials: configs.credentials,
   })
+  const sandbox = createSandbox(
+    {
+      ...(options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }),
+      ...{ ownBinary: process.execPath, bunVersion: Bun.version, folder: at('render'), slots: availableParallelism() },
+    },
+    clock,
+  )
   const onPublished = (clusters: number) => {
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }
@@ -287,6 +299,7 @@ async function startOn(
       // One that failed keeps nobody from closing: connections that stay open would keep the process.
       for (const ended of await Promise.allSettled(loops))
         if (ended.status === 'rejected') log.error('part of the server had ended', { error: describeError(ended.reason) })
+      await sandbox.close()
       await closeFiles()
       log.info('server stopped')
     },
