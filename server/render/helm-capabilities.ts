@@ -21,12 +21,13 @@ export interface Capabilities {
 export function capabilitiesOf(
   scan: ChartScan,
   chartKubeVersion: string,
-  { cluster }: RenderInputs,
+  inputs: RenderInputs,
   originOf: (path: string) => string,
 ): Capabilities {
   const asksVersion = scan.kubeVersion || chartKubeVersion !== ''
   const asksApis = scan.anyApi !== null || scan.apis.length > 0
   if (!asksVersion && !asksApis) return { kubeVersion: null, served: [], notServed: [], warnings: [] }
+  const { cluster } = inputs // a look
   const version = asksVersion ? (cluster?.facts.kubernetesVersion ?? '') : ''
   // `v1` is served by everyone: without it nothing is known.
   const known = asksApis && cluster !== null && cluster.facts.apiVersions['v1'] === true

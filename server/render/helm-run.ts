@@ -33,7 +33,8 @@ export async function runHelm(job: RenderJob, call: HelmCall): Promise<HelmAnswe
     return outcome
   }
   const first = await run(call.files, [], {})
-  if (first.exitCode === 0) return { stdout: first.stdout, warnings: droppedHooks(first.stderr, call.chart) }
+  if (first.exitCode === 0)
+    return { stdout: first.stdout, warnings: [...droppedHooks(first.stderr, call.chart), ...otherShapes(first.stderr, call)] }
   const problems: Problem[] = []
   const files = new Map(call.files)
   let { stderr } = first
@@ -87,8 +88,12 @@ function pathOf(chart: Chart, named: string | null): string | null {
 }
 
 function at(chart: Chart, path: string, line: number | null, column: number | null, message: string): Problem {
-  const excerpt = line === null ? '' : lineText(textOfFile(chart, path), line)
-  const place = [originOf(chart, path), line, column].filter((part) => part !== null).join(':')
+  const text = line === null ? '' : (textOfFile(chart, path).split('\n')[line - 1] ?? '')
+  const excerpt = text.trim().slice(0, 200)
+  // helm counts bytes, from 0.
+  const place = [originOf(chart, path), line, column === null ? null : Buffer.from(text).subarray(0, column).toString().length + 1]
+    .filter((part) => part !== null)
+    .join(':')
   return { path: place, message, ...(excerpt === '' ? {} : { excerpt }) }
 }
 
@@ -135,5 +140,14 @@ function droppedHooks(stderr: string, chart: Chart): Problem[] {
     const message = `an object with the hook ${word}, which helm does not know, is left out by helm; correct its helm.sh/hook annotation`
     const file = [...chart.files.keys()].sort().find((path) => path.includes('templates/') && textOfFile(chart, path).includes(word))
     return { path: originOf(chart, file ?? 'Chart.yaml'), message }
+  })
+}
+
+/** helm says it with the value, which may be a secret. */
+function otherShapes(stderr: string, call: HelmCall): Problem[] {
+  const places = [...stderr.matchAll(/(?:cannot overwrite table with non table for|destination for) (\S+)/g)].map(([, place = '']) => place)
+  return [...new Set(places)].sort().map((place) => {
+    const message = `${place}: one of chart and values has a mapping here and the other has none; what the values say is taken`
+    return { path: call.valuePlace(call.chart.node.name, place.split('.').slice(1)), message }
   })
 }
