@@ -4,9 +4,14 @@ import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AddressGuard } from './address-guard.ts'
-import { createGitSource } from './git-source.ts'
+import { findGitPrograms, type GitDeps, openGitSource } from './git-open.ts'
+import { createGitTokens } from './git-tokens.ts'
+import { createHelmSource, createIndexCache, type IndexCache } from './helm-source.ts'
 import type { Source } from './source.ts'
+import { createUnpacked, type Unpacked } from './stored-unpacked.ts'
+import type { WebCredential } from './web-request.ts'
 
 export interface SourceKey {
   /** Of the Repository resource. */
@@ -28,14 +33,19 @@ export interface SourceDeps {
   addresses: AddressGuard
   /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config. */
   credentials(project: string, secretRef: string): Promise<Readonly<Record<string, string>>>
+  clock: Clock
+  /** The server stops: programs that run are ended. */
+  stopping: AbortSignal
 }
 
 export function createSources(deps: SourceDeps): Sources {
   const { root } = deps
+  const git = gitDeps(deps)
+  const kept = { unpacked: createUnpacked(), indexes: createIndexCache() }
   const opened = new Map<string, { folder: string; source: Source }>()
   const removeOthers = async (uid: string, kept: string | null) => {
     const names = await readdir(root).catch(() => [])
-    const old = names.filter((name) => name.startsWith(`${uid}-`) && ![kept, `${kept}.new`, `${kept}.old`].includes(name))
+    const old = names.filter((name) => name.startsWith(`${uid}-`) && (kept === null || (name !== kept && !name.startsWith(`${kept}.`))))
     await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
   }
   return {
@@ -44,7 +54,7 @@ export function createSources(deps: SourceDeps): Sources {
       const folder = `${uid}-${sha256Hex(folderText(key.place)).slice(0, 12)}`
       const held = opened.get(uid)
       if (held?.folder === folder) return held.source
-      const source = create(key, join(root, folder), deps)
+      const source = create(key, join(root, folder), { ...deps, ...kept, git })
       opened.set(uid, { folder, source })
       removeOthers(uid, folder).catch(() => {}) // only space is lost; the next start tries again
       return source
@@ -63,12 +73,33 @@ function folderText(place: RepositoryPlace): string {
   return canonicalJson(place)
 }
 
-function create({ place }: SourceKey, dir: string, { addresses }: SourceDeps): Source {
+function create({ place, project }: SourceKey, dir: string, deps: SourceDeps & { unpacked: Unpacked; indexes: IndexCache; git: GitDeps }): Source {
+  const { addresses, unpacked, indexes, git } = deps
   switch (place.kind) {
-    case 'git':
-      return createGitSource({ url: place.spec.url, ref: place.spec.ref, dir, fetcher: addresses.fetcher })
-    case 'helm':
+    case 'git': {
+      const { auth } = place.spec
+      const secrets = auth === undefined ? null : () => deps.credentials(project, auth.secretRef)
+      return openGitSource({ ...place.spec, dir, secrets }, git)
+    }
+    case 'helm': {
+      const credential = credentialOf(deps, project, place.spec.auth)
+      return createHelmSource({ url: place.spec.url, dir, fetcher: addresses.fetcher, credential, unpacked, indexes })
+    }
     case 'oci':
       throw new AppError('source_refused', { detail: `${place.spec.url}: this version reads Git repositories only` })
   }
 }
+
+const credentialOf = (deps: SourceDeps, project: string, auth: { secretRef: string } | undefined): WebCredential => ({
+  secretRef: auth?.secretRef ?? null,
+  read: async () => (auth === undefined ? {} : deps.credentials(project, auth.secretRef)),
+})
+
+const gitDeps = ({ addresses, clock, stopping }: SourceDeps): GitDeps => ({
+  fetcher: addresses.fetcher,
+  allowedAddress: (host) => addresses.allowedAddress(host),
+  clock,
+  stopping,
+  tokens: createGitTokens({ fetcher: addresses.fetcher, clock }),
+  programs: findGitPrograms(),
+})

@@ -1,0 +1,94 @@
+// One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the host and never what was answered.
+import { AppError } from '../../shared/protocol/error.ts'
+import type { WebFetcher } from './address-guard.ts'
+
+/** From the request to the last byte of its answer. */
+const TIMEOUT_MS = 120_000
+
+/** Read anew for each request: a Config may change at any time. */
+export interface WebCredential {
+  /** Null: the repository names no Config. */
+  secretRef: string | null
+  read(): Promise<Readonly<Record<string, string>>>
+}
+
+export interface WebRequest {
+  fetcher: WebFetcher
+  url: string
+  /** For messages: `the index of the Helm repository charts.example.com`. */
+  what: string
+  method?: 'GET' | 'HEAD'
+  headers?: Readonly<Record<string, string>>
+  /** PEM of the CA that the other side's certificate is from. */
+  ca?: string | undefined
+  bytesMax: number
+  /** What came before it broke off; it may be asked on from there. */
+  onPart?: (bytes: Uint8Array) => Promise<void>
+}
+
+export interface WebAnswer {
+  /** After redirects. */
+  url: string
+  status: number
+  headers: Headers
+  bytes: Uint8Array
+}
+
+export async function askWeb(request: WebRequest): Promise<WebAnswer> {
+  const { fetcher, url, what, method = 'GET', headers = {}, ca, bytesMax } = request
+  const pieces: Uint8Array[] = []
+  try {
+    const tls = ca === undefined ? {} : { tls: { ca } }
+    const answer = await fetcher(url, { method, headers: { ...headers }, signal: AbortSignal.timeout(TIMEOUT_MS), ...tls })
+    const size = answer.status === 200 && method === 'GET' ? Number(answer.headers.get('content-length') ?? 0) : 0
+    if (size > bytesMax) {
+      await answer.body?.cancel()
+      throw tooLarge(what, bytesMax)
+    }
+    let held = 0
+    for await (const piece of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+      held += piece.byteLength
+      if (held > bytesMax) throw tooLarge(what, bytesMax)
+      pieces.push(piece)
+    }
+    return { url: answer.url === '' ? url : answer.url, status: answer.status, headers: answer.headers, bytes: joined(pieces) }
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    if (pieces.length > 0) await request.onPart?.(joined(pieces))
+    const why = error instanceof Error && error.name === 'TimeoutError' ? `did not answer within ${TIMEOUT_MS / 1000} s` : reasonOf(error)
+    throw new AppError('source_unreachable', { detail: `${what}: ${new URL(url).host} ${why}` }, { cause: error })
+  }
+}
+
+const joined = (pieces: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(pieces))
+const tooLarge = (what: string, bytesMax: number): AppError =>
+  new AppError('source_refused', { detail: `${what} is larger than ${Math.floor(bytesMax / 1024 / 1024)} MiB` })
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code.startsWith('DNS_')) return 'is a name that nothing answers to'
+  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ISSUER/i.test(code))
+    return `shows a certificate that is not trusted (${code}); put its CA as caCert into the Config that auth.secretRef names`
+  return 'cannot be reached'
+}
+
+/** What a status other than the expected one means. */
+export function statusError(what: string, { url, status, headers }: WebAnswer, { secretRef }: WebCredential): AppError {
+  const { host } = new URL(url)
+  if (status === 401 || status === 403) {
+    const why =
+      secretRef === null ? 'wants a credential, and auth.secretRef names none' : `refuses the credential of the Config ${secretRef}`
+    return new AppError('credential_missing', { detail: `${what}: ${host} ${why} (HTTP ${status})` })
+  }
+  const retryAfter = Number(headers.get('retry-after'))
+  const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}
+  const why = status === 404 ? 'has no such thing' : 'answers with an error'
+  return new AppError('source_unreachable', { detail: `${what}: ${host} ${why} (HTTP ${status})`, ...wait })
+}
+
+/** Null: there is nothing to send. */
+export function authorizationOf({ token, username, password }: Readonly<Record<string, string | undefined>>): string | null {
+  if (token !== undefined) return `Bearer ${token.trim()}`
+  if (username === undefined && password === undefined) return null
+  return `Basic ${Buffer.from(`${username ?? ''}:${(password ?? '').replace(/\r?\n$/, '')}`).toString('base64')}`
+}
