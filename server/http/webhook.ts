@@ -36,8 +36,9 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget })
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
-      if (repository === null || !signed(request.headers, body, webhookSecret(deps.keys, repository.uid)))
+      if (repository === null || !isSigned(request.headers, body, webhookSecret(deps.keys, repository.uid)))
         throw new AppError('webhook_signature')
+      if (isPing(request.headers)) return new Response('pong: the signature is right\n')
       deps.repositoryChanged(project, name)
       return new Response(null, { status: 202 })
     } catch (error) {
@@ -47,11 +48,21 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
   }
 }
 
-/** HMAC-SHA-256 of the body in hex, as GitHub, Gitea and Forgejo send it; GitLab sends the secret itself. */
-function signed(headers: Headers, body: Uint8Array, secret: string): boolean {
-  const gitlab = headers.get('x-gitlab-token')
-  if (gitlab !== null) return equalSecrets(gitlab, secret)
+/** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1 there, which proves nothing), and anybody else. */
+const SIGNATURES = ['x-skerry-signature', 'x-hub-signature-256', 'x-gitea-signature', 'x-forgejo-signature', 'x-hub-signature'] as const
+
+/** Whatever of it is there has to be right. GitLab sends the secret itself; so do registries, which can send a fixed header only. */
+export function isSigned(headers: Headers, body: Uint8Array, secret: string): boolean {
   const expected = createHmac('sha256', secret).update(body).digest('hex')
-  const given = headers.get('x-skerry-signature') ?? headers.get('x-hub-signature-256') ?? headers.get('x-gitea-signature') ?? ''
-  return equalSecrets(given.replace(/^sha256=/, '').toLowerCase(), expected)
+  const given = SIGNATURES.flatMap((name) => {
+    const text = headers.get(name)
+    return text === null || (name === 'x-hub-signature' && !text.startsWith('sha256=')) ? [] : [text.replace(/^sha256=/, '').toLowerCase()]
+  })
+  const token = headers.get('x-gitlab-token')
+  const proofs = [...given.map((text) => equalSecrets(text, expected)), ...(token === null ? [] : [equalSecrets(token, secret)])]
+  if (proofs.length > 0) return proofs.every((isRight) => isRight)
+  return equalSecrets(headers.get('authorization')?.replace(/^Bearer +/i, '') ?? '', secret)
 }
+
+/** What a forge sends when somebody presses "test": there is no news, and who presses it wants to read that it works. */
+const isPing = (headers: Headers): boolean => headers.get('x-github-event') === 'ping' || headers.get('x-event-key') === 'diagnostics:ping'

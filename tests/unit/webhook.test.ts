@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { createWebhook, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
+import { createWebhook, isSigned, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
 import type { StoredResource } from '../../server/store/records.ts'
 
 const keys = {
@@ -68,4 +68,39 @@ describe('webhook', () => {
     expect(await post({ 'x-gitlab-token': secret }, { path: 'default/apps/more' })).toEqual([404])
     expect(await webhook(new Request('http://localhost/elsewhere', { method: 'POST' }))).toBeNull()
   })
+})
+
+// As the forges send them; what differs from one delivery to the next is made up.
+const GITHUB = { 'content-type': 'application/json', 'user-agent': 'GitHub-Hookshot/044aadd', 'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958', 'x-github-hook-id': '292430182' } // biome-ignore format: headers
+const GITEA = { 'content-type': 'application/json', 'x-gitea-delivery': 'f6266f16-1bf3-46a5-9ea4-602e06ead473' }
+const PUSH =
+  '{"ref":"refs/heads/main","before":"28e1879d029cb852e4844d9c718537df08844e03","after":"bffeb74224043ba2feb48d137756c8a9331c449a"}'
+const both = (body: string) => ({ 'x-hub-signature-256': `sha256=${sign(body)}`, 'x-hub-signature': `sha1=${createHmac('sha1', secret).update(body).digest('hex')}` }) // biome-ignore format: headers
+test.each<[string, (body: string) => Record<string, string>, unknown[], string]>([
+  ['GitHub: a push', (body) => ({ ...GITHUB, 'x-github-event': 'push', ...both(body) }), [202, 'default/apps'], PUSH],
+  ['GitHub: a push as a form', (body) => ({ ...GITHUB, 'content-type': 'application/x-www-form-urlencoded', 'x-github-event': 'push', ...both(body) }), [202, 'default/apps'], `payload=${encodeURIComponent(PUSH)}`], // biome-ignore format: headers
+  ['GitHub: a ping', (body) => ({ ...GITHUB, 'x-github-event': 'ping', ...both(body) }), [200], '{"zen":"Keep it logically awesome.","hook_id":1,"hook":{"type":"Repository","id":1,"events":["push"]}}'], // biome-ignore format: headers
+  ['GitHub: a ping that is not signed', () => ({ ...GITHUB, 'x-github-event': 'ping' }), [401], '{"zen":"x"}'],
+  ['GitHub: only the old SHA-1', (body) => ({ ...GITHUB, 'x-github-event': 'push', 'x-hub-signature': both(body)['x-hub-signature'] }), [401], PUSH], // biome-ignore format: headers
+  ['GitLab: a push', () => ({ 'x-gitlab-event': 'Push Hook', 'x-gitlab-instance': 'https://gitlab.example', 'x-gitlab-token': secret }), [202, 'default/apps'], '{"object_kind":"push","event_name":"push","ref":"refs/heads/main"}'], // biome-ignore format: headers
+  ['GitLab: a tag', () => ({ 'x-gitlab-event': 'Tag Push Hook', 'x-gitlab-token': secret }), [202, 'default/apps'], '{"object_kind":"tag_push","ref":"refs/tags/v1"}'], // biome-ignore format: headers
+  ['Gitea: a push', (body) => ({ ...GITEA, 'x-gitea-event': 'push', 'x-gitea-signature': sign(body), 'x-gogs-signature': sign(body), ...both(body) }), [202, 'default/apps'], PUSH], // biome-ignore format: headers
+  ['Forgejo: a push', (body) => ({ ...GITEA, 'x-forgejo-event': 'push', 'x-forgejo-signature': sign(body), 'x-gitea-signature': sign(body), ...both(body) }), [202, 'default/apps'], PUSH], // biome-ignore format: headers
+  ['Forgejo: with an authorization header for somebody else', (body) => ({ ...GITEA, 'x-forgejo-signature': sign(body), authorization: 'Basic cHJveHk6eA==' }), [202, 'default/apps'], PUSH], // biome-ignore format: headers
+  ['Bitbucket Cloud: a push', (body) => ({ 'x-event-key': 'repo:push', 'x-hook-uuid': 'u', 'x-request-uuid': 'r', 'x-attempt-number': '1', 'x-hub-signature': `sha256=${sign(body)}` }), [202, 'default/apps'], '{"push":{"changes":[{"new":{"type":"branch","name":"main"}}]}}'], // biome-ignore format: headers
+  ['Bitbucket Server: a push', (body) => ({ 'x-event-key': 'repo:refs_changed', 'x-request-id': 'r', 'x-hub-signature': `sha256=${sign(body)}` }), [202, 'default/apps'], '{"eventKey":"repo:refs_changed","changes":[{"refId":"refs/heads/main"}]}'], // biome-ignore format: headers
+  ['Bitbucket Server: its test', (body) => ({ 'x-event-key': 'diagnostics:ping', 'x-hub-signature': `sha256=${sign(body)}` }), [200], '{"test":true}'], // biome-ignore format: headers
+  ['a registry, which can send a fixed header only', () => ({ 'content-type': 'application/vnd.docker.distribution.events.v1+json', authorization: `Bearer ${secret}` }), [202, 'default/apps'], '{"events":[{"action":"push","target":{"repository":"charts/web","tag":"1.2.0"}}]}'], // biome-ignore format: headers
+  ['a registry with the bare secret', () => ({ authorization: secret }), [202, 'default/apps'], '{"type":"PUSH_ARTIFACT"}'],
+  ['a registry with another secret', () => ({ authorization: 'Bearer x' }), [401], '{}'],
+  ['two signatures, one of them wrong', (body) => ({ 'x-gitea-signature': sign(body), 'x-hub-signature-256': 'sha256=00' }), [401], PUSH],
+])('IN11 WH1 %s', async (_, headers, expected, body) => expect(await post(headers(body), { body })).toEqual(expected))
+
+test.each([
+  ['GitHub', 'x-hub-signature-256', 'Hello, World!', '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'],
+  ['Bitbucket', 'x-hub-signature', 'Hello World!', 'a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9'],
+])('IN11 the example in the documentation of %s', (_, header, body, digest) => {
+  const headers = new Headers({ [header]: `sha256=${digest}` })
+  const bytes = new TextEncoder().encode(body)
+  expect([isSigned(headers, bytes, "It's a Secret to Everybody"), isSigned(headers, bytes, 'another')]).toEqual([true, false])
 })
