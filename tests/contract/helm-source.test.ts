@@ -1,0 +1,232 @@
+// HelmSource against repositories made by the real helm.
+import { afterEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { readIndex } from '../../server/sources/helm-index.ts'
+import { createHelmSource, createIndexCache, type HelmSourceOptions } from '../../server/sources/helm-source.ts'
+import { createUnpacked } from '../../server/sources/stored-unpacked.ts'
+import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { askHelm, createHelmRepository, type HelmRepository, packChart, runHelm } from '../support/helm-charts.ts'
+import { loopbackGuard } from '../support/source-guard.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { describeSource } from './source.contract.ts'
+
+const repositories: HelmRepository[] = []
+afterEach(() => Promise.all(repositories.splice(0).map((repository) => repository.stop())))
+function repositoryOf(options: { indexUrl?: string } = {}): HelmRepository {
+  const repository = createHelmRepository(options)
+  repositories.push(repository)
+  return repository
+}
+const sourceOf = (url: string, change: Partial<HelmSourceOptions> = {}) =>
+  createHelmSource({
+    url,
+    dir: tempDir(),
+    fetcher: loopbackGuard().fetcher,
+    credential: { secretRef: null, read: async () => ({}) },
+    unpacked: createUnpacked(),
+    indexes: createIndexCache(),
+    ...change,
+  })
+const refusal = async (asked: Promise<unknown>): Promise<string> => {
+  const error = await asked.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  return error instanceof AppError ? `${error.code}: ${error.data.detail}` : `no AppError: ${error}`
+}
+
+describe('a Helm repository', () => {
+  describeSource(async () => {
+    const repository = repositoryOf()
+    const dir = tempDir()
+    let version = 0
+    return {
+      open: () => sourceOf(repository.url, { dir }),
+      pick: { chart: 'shop' },
+      path: 'files/value.txt',
+      publish: async (value) => repository.add({ name: 'shop', version: `1.0.${version++}`, files: { 'files/value.txt': value } }),
+      away: (isAway) => {
+        repository.mode = isAway ? 'away' : 'up'
+      },
+      requests: () => repository.requests.splice(0).length,
+    }
+  })
+})
+
+test('SO12 an index that did not change is asked for by its ETag, also after a restart', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const dir = tempDir()
+  const first = await sourceOf(repository.url, { dir }).fetch()
+  const source = sourceOf(repository.url, { dir })
+  expect([await source.head(), await source.head()]).toEqual([first, first])
+  expect(repository.requests.map(({ status }) => status)).toEqual([200, 304, 304])
+})
+
+test('SO12 a new time in the index, or another description, is no news; a version, digest or URL is', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const source = sourceOf(repository.url)
+  const first = await source.head()
+  repository.editIndex((text) => text.replace(/generated: .*/, 'generated: "2020-01-01T00:00:00Z"').replace('of many words', 'of few'))
+  expect(await source.head()).toBe(first)
+  repository.editIndex((text) => text.replace(/- shop-1.0.0.tgz/, '- other/shop-1.0.0.tgz'))
+  expect(await source.head()).not.toBe(first)
+})
+
+const VERSIONS = ['0.9.0', '1.2.3', '1.10.0', '2.0.0-rc.1', '2.0.0-rc.10', '2.1.0', '3.0.0-alpha.1']
+test('SO6 SO13 the version that is taken of a range is the one that helm takes, and its digest is shown', async () => {
+  const repository = repositoryOf()
+  repository.add(...VERSIONS.map((version) => ({ name: 'shop', version })))
+  const source = sourceOf(repository.url)
+  const revision = await source.fetch()
+  const ranges = [
+    undefined,
+    '*',
+    '^1.2',
+    '~1.2.0',
+    '1.x',
+    '>=1.0.0 <2.0.0',
+    '>=1.0.0, <2',
+    '>=2.0.0-0 <2.0.0',
+    '>=2.0.0-0',
+    '<=2.0.0-rc.5',
+    '2.0.0-rc.1',
+    '!=2.1.0',
+    '^1 || ^2',
+  ]
+  const digest = /sha256:[0-9a-f]{64}$/
+  for (const range of ranges) {
+    const asked = await askHelm('show', 'chart', 'shop', '--repo', repository.url, ...(range === undefined ? [] : ['--version', range]))
+    const helms = /^version: (.*)$/m.exec(asked)?.[1]
+    const { version, tree } = await source.open(revision, { chart: 'shop', version: range })
+    expect([range, version.split(' ')[0]]).toEqual([range, helms])
+    expect(version).toMatch(digest)
+    expect(new TextDecoder().decode((await tree.file('Chart.yaml'))?.bytes)).toContain(`version: ${helms}\n`)
+  }
+})
+
+test('SO13 of a chart that is there once its archive is fetched once, for all who open it', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' }, { name: 'shop', version: '1.1.0' })
+  const source = sourceOf(repository.url)
+  const revision = await source.fetch()
+  await Promise.all(Array.from({ length: 20 }, () => source.open(revision, { chart: 'shop', version: '^1' })))
+  expect(repository.requests.map(({ path }) => path)).toEqual(['/charts/index.yaml', '/charts/shop-1.1.0.tgz'])
+})
+
+test('SO14 messages name host, chart and range, and the five newest versions there are', async () => {
+  const repository = repositoryOf()
+  repository.add(...VERSIONS.map((version) => ({ name: 'shop', version })))
+  const source = sourceOf(repository.url)
+  const revision = await source.fetch()
+  const open = (chart: string, version?: string) => refusal(source.open(revision, { chart, version }))
+  const at = `the Helm repository ${repository.url}`
+  expect(await open('shop', '^7')).toBe(
+    `source_refused: chart shop of ${at}: no version in the range ^7; the newest there are: 3.0.0-alpha.1, 2.1.0, 2.0.0-rc.10, 2.0.0-rc.1, 1.10.0`,
+  )
+  expect(await open('shop', 'newest')).toContain(
+    'newest is no range of versions and none of those there are; the newest there are: 3.0.0-alpha.1',
+  )
+  expect(await open('shopp')).toBe(`source_refused: ${at} has no chart shopp; did you mean shop?`)
+  expect(await open('constructor')).toBe(`source_refused: ${at} has no chart constructor`)
+  expect(await refusal(source.open(revision, { path: '.' }))).toContain('has charts and no folders: give source.chart')
+  repository.mode = 'error'
+  expect(await open('shop', '^1')).toContain(
+    `source_unreachable: shop 1.10.0 of ${at}: ${new URL(repository.url).host} answers with an error (HTTP 503)`,
+  )
+  repository.mode = 'away'
+  expect(await open('shop', '^1')).toContain('cannot be reached')
+})
+
+test('SO15 a credential is asked for, named when it is refused, and goes to the repository alone', async () => {
+  const other = repositoryOf()
+  other.add({ name: 'shop', version: '1.0.0' })
+  const repository = repositoryOf({ indexUrl: other.url })
+  repository.add({ name: 'shop', version: '1.0.0' })
+  repository.authorization = `Basic ${btoa('ada:s3cret')}`
+  expect(await refusal(sourceOf(repository.url).fetch())).toContain('credential_missing: the index of')
+  const secrets = { username: 'ada', password: 'wrong' }
+  const credential = { secretRef: 'charts', read: async () => secrets }
+  const source = sourceOf(repository.url, { credential })
+  expect(await refusal(source.fetch())).toContain('refuses the credential of the Config charts (HTTP 401)')
+  expect(await refusal(source.fetch())).not.toContain('wrong')
+  secrets.password = 's3cret'
+  other.editIndex((text) => text)
+  await source.open(await source.fetch(), { chart: 'shop' }).catch(() => {}) // packed at another second: its digest may differ
+  expect(other.requests.map(({ authorization }) => authorization)).toEqual([null])
+  const token = { secretRef: 'charts', read: async () => ({ token: 't0ken\n' }) }
+  repository.authorization = 'Bearer t0ken'
+  await sourceOf(repository.url, { credential: token }).fetch()
+})
+
+test('SO16 an archive is held against the digest of the index, and the next URL is tried', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' }, { name: 'evil', version: '1.0.0' })
+  const open = async () => {
+    const source = sourceOf(repository.url)
+    return source.open(await source.fetch(), { chart: 'shop' })
+  }
+  repository.editIndex((text) => text.replace('- shop-1.0.0.tgz', '- evil-1.0.0.tgz'))
+  expect(await refusal(open())).toMatch(
+    /source_refused: shop 1.0.0 of .*: its archive has the digest sha256:[0-9a-f]{64}, and the index said sha256:/,
+  )
+  repository.editIndex((text) => text.replace(/^( *)- evil-1.0.0.tgz\n(?= *version: 1.0.0\n(?![\s\S]*- evil))/m, ''))
+  repository.add({ name: 'shop', version: '1.0.1' })
+  repository.editIndex((text) =>
+    text.replaceAll(/^( *)- shop-1.0.1.tgz/gm, '$1- gone.tgz\n$1- evil-1.0.0.tgz\n$1- http://10.0.0.1/shop.tgz\n$1- shop-1.0.1.tgz'),
+  )
+  expect((await open()).version).toStartWith('1.0.1 ')
+})
+
+test('SO16 what an index has no digest of stays what it was when it was fetched first', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0', files: { 'files/value.txt': 'one' } })
+  repository.editIndex((text) => text.replace(/^ *digest: .*\n/m, ''))
+  const dir = tempDir()
+  const source = sourceOf(repository.url, { dir })
+  const first = await source.open(await source.fetch(), { chart: 'shop' })
+  repository.add({ name: 'shop', version: '1.0.0', files: { 'files/value.txt': 'two' } })
+  repository.editIndex((text) => text.replace(/^ *digest: .*\n/m, ''))
+  const later = sourceOf(repository.url, { dir })
+  expect((await later.open(await later.fetch(), { chart: 'shop' })).version).toBe(first.version)
+})
+
+test('SO16 what is no chart is refused with the chart’s name', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  repository.editIndex((text) => text.replace('shop-1.0.0.tgz', 'index.yaml').replace(/^ *digest: .*\n/m, ''))
+  const source = sourceOf(repository.url)
+  expect(await refusal(source.open(await source.fetch(), { chart: 'shop' }))).toMatch(
+    /^source_refused: shop 1.0.0 of .*: the archive is refused: it is no tar archive/,
+  )
+})
+
+test('SO13 exactly one version of a chart, for another that depends on it, of an index that may be older than it', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'common', version: '1.0.0' })
+  const source = sourceOf(repository.url)
+  expect((await source.chart('common', '1.0.0')).version).toStartWith('1.0.0 ')
+  repository.requests.length = 0
+  await source.chart('common', '1.0.0')
+  expect(repository.requests).toEqual([])
+  repository.add({ name: 'common', version: '1.0.1' })
+  expect((await source.chart('common', '1.0.1')).version).toStartWith('1.0.1 ')
+  expect(await refusal(source.chart('common', '2.0.0'))).toContain('no version in the range 2.0.0; the newest there are: 1.0.1, 1.0.0')
+})
+
+test('SO12 what is read of an index by its lines is what reading it whole says', async () => {
+  const dir = tempDir()
+  for (const name of ['a', 'b-c', 'd.e', '0'])
+    for (const version of ['1.0.0', '1.1.0+build', '2.0.0-rc.1']) packChart({ name, version, files: { 'values.yaml': 'x: 1' } }, dir)
+  runHelm('repo', 'index', dir, '--url', 'https://charts.example.com')
+  const text = await Bun.file(join(dir, 'index.yaml')).text()
+  const { value } = parseYamlDocuments(text, { file: 'index.yaml' }).documents[0] ?? { value: null }
+  const whole = await readIndex(JSON.stringify(value), async () => {})
+  expect(await readIndex(text, async () => {})).toEqual(whole)
+  expect(Object.keys(whole)).toEqual(['0', 'a', 'b-c', 'd.e'])
+  expect(whole['a']?.map(({ version }) => version)).toEqual(['1.0.0', '1.1.0+build', '2.0.0-rc.1'])
+  runHelm('repo', 'index', dir, '--url', 'https://charts.example.com', '--json')
+  expect(await readIndex(await Bun.file(join(dir, 'index.yaml')).text(), async () => {})).toEqual(whole)
+})
