@@ -3,6 +3,7 @@
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { KUSTOMIZATION_NAMES } from './kustomize-paths.ts'
+import { templateName } from './liquid-files.ts'
 import { readManifests } from './manifests.ts'
 
 /** The repository's tree in the sandbox. A name that no other folder has: where the sandbox itself lies is no matter of an author. */
@@ -17,6 +18,13 @@ export interface Built {
   /** The folder that was built. */
   root: string
 }
+
+/** LQ6: lines of what a template became are no lines of its author's. */
+export const byTemplates = (problems: readonly Problem[], templates: ReadonlySet<string>): Problem[] =>
+  problems.map((problem) => {
+    const file = problem.path.replace(/(:\d+)+$/, '')
+    return templates.has(file) ? { ...problem, path: templateName(file) } : problem
+  })
 
 /** Kustomize logs some with the time of day. */
 export const warningsOf = (stderr: string, built: Built): Problem[] =>
@@ -39,7 +47,35 @@ export function problemsOf(stderr: string, built: Built): Problem[] {
   // It stops at the first; an author wants all.
   const broken = unreadable ? brokenFiles(built.files) : []
   if (broken.length > 0) return broken
+  const known = unmatchedPatch(error, built.files) ?? duplicate(error, built.files)
+  if (known !== null) return [known]
   return [{ path: placeOf(error, built), message: clean(innermost(error)) || 'kustomize build failed and did not say why' }]
+}
+
+/** As kustomize writes a reference: `ConfigMap.v1.[noGrp]/name.[noNs]`. */
+const REFERENCE = '(\\w+)\\.[^/\\s"]*/([^\\s"]+)\\.(?:\\[noNs\\]|[\\w-]+)'
+
+function unmatchedPatch(error: string, files: Files): Problem | null {
+  const [, kind, name] = new RegExp(`no resource matches strategic merge patch "${REFERENCE}"`).exec(error) ?? []
+  const [place] = kind === undefined || name === undefined ? [] : placesOf(kind, name, files)
+  return place === undefined ? null : { path: place, message: `is a patch of ${kind} ${name}, which no resource is` }
+}
+
+function duplicate(error: string, files: Files): Problem | null {
+  const [, kind, name] = new RegExp(`already registered id: ${REFERENCE}`).exec(error) ?? []
+  const [first, ...others] = kind === undefined || name === undefined ? [] : placesOf(kind, name, files)
+  const [second] = others
+  return first === undefined || second === undefined ? null : { path: second, message: `${kind} ${name} is also in ${first}` }
+}
+
+function placesOf(kind: string, name: string, files: Files): string[] {
+  const places: string[] = []
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (!/\.(ya?ml|json)$/i.test(path)) continue
+    for (const { object, place } of readManifests(new Map([[path, bytes]])).found)
+      if (object.kind === kind && object.metadata.name === name) places.push(place)
+  }
+  return places
 }
 
 function brokenFiles(files: Files): Problem[] {
@@ -74,7 +110,8 @@ function clean(message: string): string {
     .replace(new RegExp(`${TREE_PATH}/`, 'g'), '')
     .replace(new RegExp(TREE_PATH, 'g'), '.')
     .replace(/with config: `[^`]*`/gs, '')
-    .replace(/literal source .*?(?=, expected|$)/gs, 'literal source')
+    .replace(/literal sources \[.*?\]: /gs, '')
+    .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
     .replace(/(\w+)\.\S*?\[no(?:Grp|Ver)\]\S*?\/([^\s."']+)\.(\[noNs\]|[\w-]+)/g, (_, kind, name, namespace) =>
       namespace === '[noNs]' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`,
     )

@@ -1,5 +1,5 @@
 // What a kustomization and the files of its plugins name: files, folders, charts. Pure: values in, names with their places out.
-import type { ParsedYaml } from '../../shared/adapters/yaml.ts'
+import { type ParsedYaml, parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { isInline } from './kustomize-paths.ts'
 
 /** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a folder of a chart. */
@@ -40,6 +40,7 @@ const LISTS: ReadonlyArray<readonly [field: string, kind: NeedKind]> = [
   ['patchesStrategicMerge', 'file'],
 ]
 const WITH_PATH = ['patches', 'patchesJson6902', 'replacements']
+const PLUGINS = ['generators', 'transformers', 'validators']
 const GENERATORS = ['configMapGenerator', 'secretGenerator']
 
 export interface Named {
@@ -73,10 +74,11 @@ export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string
       for (const [member, path] of generatorFiles(item)) need('file', path, `${field}[].${member}`, lines.after(parsed.lineOf(item), path))
   const { openapi } = kustomization
   if (isMapping(openapi) && typeof openapi['path'] === 'string') need('file', openapi['path'], 'openapi.path', parsed.lineOf(openapi))
-  const inline = ['generators', 'transformers', 'validators'].flatMap((field) => textsOf(kustomization[field]).filter(isInline))
-  const charts = chartsOf(kustomization, parsed)
+  const inline = PLUGINS.flatMap((field) => textsOf(kustomization[field]).filter(isInline)).map((plugin) => namedInline(plugin, lines))
+  const charts = [...chartsOf(kustomization, parsed), ...inline.flatMap((plugin) => plugin.charts)]
+  needs.push(...inline.flatMap((plugin) => plugin.needs))
   for (const item of mappingsOf(kustomization['helmCharts'])) needs.push(...valuesFilesOf(item, parsed.lineOf(item)))
-  return { needs, charts, refused: inline.length > 0 ? refusedInline(inline, lines) : [] }
+  return { needs, charts, refused: inline.flatMap(({ refused }) => refused) }
 }
 
 /** `name=path` or a path; a path may hold no `=`. */
@@ -151,13 +153,11 @@ function refusedPlugin(document: Mapping): string | null {
 }
 const BUILTINS = /(Transformer|Generator|Inflation|Resources)$/
 
-function refusedInline(inline: readonly string[], lines: Lines): Refused[] {
-  return inline
-    .filter((text) => text.includes(FUNCTION_MARK))
-    .map((text) => ({
-      line: lines.after(1, text.trim().split('\n')[0] ?? ''),
-      message: 'is a KRM function, which runs a program or a container; use a patch, a replacement or a built-in transformer instead',
-    }))
+function namedInline(plugin: string, lines: Lines): Named {
+  const line = lines.after(1, plugin.trim().split('\n')[0] ?? '')
+  const { needs, charts, refused } = namedByPlugins(parseYamlDocuments(plugin, { file: '' }))
+  const at = <T>(found: readonly T[]): T[] => found.map((one) => ({ ...one, line }))
+  return { needs: at(needs), charts: at(charts), refused: at(refused) }
 }
 
 /** Scalars have no line of their own: the first one at or after their field that holds them. */

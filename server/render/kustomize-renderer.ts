@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { editKustomization, hasAdditions } from './kustomize-edit.ts'
-import { type Built, kustomizationOf, missingFile, problemsOf, TREE_FOLDER, warningsOf } from './kustomize-errors.ts'
+import { type Built, byTemplates, kustomizationOf, missingFile, problemsOf, TREE_FOLDER, warningsOf } from './kustomize-errors.ts'
 import { resolvePath } from './kustomize-paths.ts'
 import { type KustomizeFiles, type ScanJob, scanKustomization } from './kustomize-scan.ts'
 import { decodeUtf8 } from './liquid-files.ts'
@@ -15,7 +15,8 @@ export const renderKustomize: Renderer = async (job) => {
   const root = resolvePath('', source.root) ?? ''
   const scanJob: ScanJob = { inputs, source, templated: spec.templated === true, helmCharts: options.helmCharts === true }
   const scanned = await scanKustomization(scanJob, { folders: options.components ?? [] })
-  if (scanned.problems.length > 0) return { kind: 'failed', problems: scanned.problems }
+  const { templates } = scanned
+  if (scanned.problems.length > 0) return { kind: 'failed', problems: byTemplates(scanned.problems, templates) }
   const built = edited({ files: scanned.files, root }, options)
   const args = argsOf(job, scanned)
   const outcome = await build(job, args, built)
@@ -25,7 +26,8 @@ export const renderKustomize: Renderer = async (job) => {
   const again = more === null ? null : await build(job, args, more)
   if (again?.kind === 'built' && more !== null) return rendered(again, more)
   const last = again ?? outcome
-  return { kind: 'failed', problems: last.kind === 'refused' ? problemsOf(last.stderr, built) : [stopped(last, built)] }
+  const problems = last.kind === 'refused' ? problemsOf(last.stderr, built) : [stopped(last, built)]
+  return { kind: 'failed', problems: byTemplates(problems, templates) }
 }
 
 /** KU6 */

@@ -13,6 +13,8 @@ export const KUSTOMIZE_FOLDERS_MAX = 1_000
 export interface KustomizeFiles {
   /** By path from the tree's root. */
   files: Map<string, Uint8Array>
+  /** Those of them that a template of that name and `.liquid` became. */
+  templates: Set<string>
   problems: Problem[]
   /** A chart is among them. */
   charts: boolean
@@ -32,7 +34,7 @@ export async function scanKustomization(job: ScanJob, more: { folders: readonly 
     if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is no folder with a kustomization`)
   }
   await scan.finish()
-  return { files: scan.files, problems: scan.problems, charts: scan.charts }
+  return { files: scan.files, templates: scan.templates, problems: scan.problems, charts: scan.charts }
 }
 
 interface Place {
@@ -42,6 +44,7 @@ interface Place {
 
 class Scan {
   readonly files = new Map<string, Uint8Array>()
+  readonly templates = new Set<string>()
   readonly problems: Problem[] = []
   charts = false
   private readonly job: ScanJob
@@ -178,6 +181,7 @@ class Scan {
     const template = plain === null ? await tree.file(templateName(path)) : null
     const found = plain ?? template
     if (found === null) return null
+    if (plain === null) this.templates.add(path)
     const rendered = await renderFile(plain === null ? templateName(path) : path, found.bytes, this.job)
     if (rendered.kind === 'failed') this.problems.push(...rendered.problems)
     const bytes = rendered.kind === 'failed' ? new Uint8Array() : rendered.bytes

@@ -76,12 +76,22 @@ const withoutNulls = (metadata: unknown): unknown =>
     ? Object.fromEntries(Object.entries(metadata).filter(([, member]) => member !== null))
     : metadata
 
+/** RN9: of tools that run where the files are written (kpt, kustomize), who read it like this. */
+function isLocal(value: object): boolean {
+  const { metadata } = value as { metadata?: { annotations?: unknown } | null }
+  const annotations = metadata?.annotations
+  if (typeof annotations !== 'object' || annotations === null || !Object.hasOwn(annotations, LOCAL_MARK)) return false
+  return (annotations as Record<string, unknown>)[LOCAL_MARK] !== 'false'
+}
+const LOCAL_MARK = 'config.kubernetes.io/local-config'
+
 function readObject(value: unknown, place: string, { found, problems }: Manifests): void {
   const refuse = (message: string) => problems.push({ path: place, message })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     refuse('expected an object with apiVersion, kind and metadata')
     return
   }
+  if (isLocal(value)) return
   const before = problems.length
   const { apiVersion, kind, metadata } = value as Record<string, unknown>
   if (apiVersion === undefined || apiVersion === null) refuse('apiVersion is missing')
