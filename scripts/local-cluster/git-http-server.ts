@@ -50,6 +50,7 @@ export async function createGitServer({ dir, onPush }: GitServerOptions): Promis
   mkdirSync(bare, { recursive: true })
   await git(bare, 'init', '--quiet', '--bare', '--initial-branch=main')
   await git(bare, 'config', 'http.receivepack', 'true')
+  await git(bare, 'config', 'uploadpack.allowFilter', 'true')
   await git(dir, 'init', '--quiet', '--initial-branch=main', work)
   await git(work, 'remote', 'add', 'origin', bare)
 

@@ -1,304 +1,287 @@
-// The importer of isomorphic-git: a Source over smart HTTP with a bare folder of its own. The first fetch is shallow, later ones bring only what is new; packs
-// that pile up are dropped by fetching afresh into a new folder.
-import fs from 'node:fs'
-import { readdir, rename, rm } from 'node:fs/promises'
+// A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
+// backend's: the library, or the program.
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import git, { type ReadTreeResult } from 'isomorphic-git'
-import type { HttpClient } from 'isomorphic-git/http/web'
-import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { createGitHttp, type Fetcher } from './git-http.ts'
-import { SizedCache } from './sized-cache.ts'
-import {
-  type OpenedSource,
-  pathSegments,
-  SOURCE_FILE_BYTES_MAX,
-  SOURCE_FILES_MAX,
-  SOURCE_PATH_LENGTH_MAX,
-  SOURCE_TREE_BYTES_MAX,
-  type Source,
-  type SourceEntry,
-  type SourceFile,
-  type SourcePick,
-  type SourceTree,
-} from './source.ts'
+import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './git-refs.ts'
+import type { GitBackend, GitObjects, GitWant } from './git-objects.ts'
+import { type Candidate, type Keys, readKeys, verifyCommit } from './git-signature.ts'
+import { createLinkCache, GitTree, type OpenSubmodule } from './git-tree.ts'
+import { headId } from './git-text.ts'
+import { newestVersions } from './range.ts'
+import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from './source.ts'
 
 export interface GitSourceOptions {
   url: string
   /** Branch, tag, `refs/…`, or a full commit id. */
   ref: string
-  /** Belongs to this source alone; made when it is missing. */
+  /** Instead of `ref`: the greatest tag of that range. */
+  semver?: string | undefined
+  /** Belongs to this source alone, with what is beside it under the same name and a dot; made when it is missing. */
   dir: string
-  fetcher: Fetcher
-  timeoutMs?: number
+  backend: GitBackend
+  /** Public keys, one of which must have signed. */
+  verifyKeys?: readonly string[] | undefined
+  nowMs(): number
   /** Packs after which everything is fetched afresh. */
-  packsMax?: number
+  packsMax?: number | undefined
+  submodules: SubmoduleOpener | null
 }
 
-const COMMIT_ID = /^[0-9a-f]{40}$/
-/** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
-const LOCAL_REF = 'refs/skerry/head'
+/** Of one repository; `gitmodules` is the text at the root of its commit. */
+export type SubmoduleOpener = (path: string, commit: string, gitmodules: string | null) => Promise<SourceTree>
+
 const PACKS_MAX = 50
-/** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
-const FOLDER_ENTRIES_KEPT_MAX = 50_000
-const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
+const TAGS_FOLLOWED_MAX = 5
+/** Paths whose content is brought along with a new commit; the ones after them come when they are read. */
+const READS_REMEMBERED_MAX = 2_000
+const GITMODULES = '.gitmodules'
 
-export function createGitSource(options: GitSourceOptions): Source {
-  return new GitSource(options)
-}
+type Wanted = (path: string) => boolean
 
-class GitSource implements Source {
+export class GitSource implements Source {
   private readonly options: GitSourceOptions
-  private readonly http: HttpClient
   private readonly place: string
-  private readonly blobs = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
-  /** isomorphic-git's own: whole packs and their indexes. Kept between the reads of one pass only. */
-  private packs: object = {}
-  private readonly folders = new SizedCache<ReadTreeResult>(FOLDER_ENTRIES_KEPT_MAX, ({ tree }) => tree.length + 1)
+  private readonly links = createLinkCache()
+  private keys: Keys | null = null
+  /** Of commits that are not signed as they must be: looked at once. */
+  private readonly refused = new Map<string, AppError>()
+  /** What was read lately, with the id of what was there: with a new commit it will be read again. */
+  private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
 
   constructor(options: GitSourceOptions) {
     this.options = options
-    this.http = createGitHttp(options.fetcher, options.timeoutMs)
-    this.place = `${options.ref} of ${options.url}`
+    this.place = `${options.semver ?? options.ref} of ${options.url}`
   }
 
   async head(): Promise<string> {
-    const { ref, url } = this.options
-    this.packs = {}
-    if (COMMIT_ID.test(ref)) return ref
+    const { ref, semver, backend } = this.options
+    backend.release()
+    if (semver === undefined && COMMIT_ID.test(ref)) return ref
     return this.guarded('look up', async () => {
-      // A branch wins over a tag of the same name, as it does in `git clone --branch`.
-      for (const prefix of candidates(ref)) {
-        const found = await git.listServerRefs({ http: this.http, url, prefix, protocolVersion: 2, peelTags: true })
-        const match = found.find((candidate) => candidate.ref === prefix)
-        if (match !== undefined) return match.peeled ?? match.oid
-      }
-      throw this.refNotFound()
+      const { commit } = await this.choose()
+      const refused = this.refused.get(commit)
+      if (refused !== undefined) throw refused
+      return commit
     })
   }
 
+  private async choose(): Promise<{ name: string; commit: string }> {
+    const { ref, semver, backend, url } = this.options
+    if (semver === undefined) {
+      const names = this.names()
+      const found = firstNamed(await backend.refs(names), names)
+      if (found === null) throw this.refNotFound(ref)
+      return found
+    }
+    const tags = await backend.refs(['refs/tags/'])
+    const greatest = greatestTag(tags, semver)
+    if (greatest !== null) return greatest
+    const newest = newestVersions(
+      tags.map(({ name }) => name.slice('refs/tags/'.length)),
+      5,
+    )
+    const there = newest.length === 0 ? 'none of its tags is a version' : `its newest are ${newest.join(', ')}`
+    throw new AppError('git_ref_not_found', { detail: `${url} has no tag in the range ${semver}; ${there}`, remedy: 'Correct spec.git.semver, or push the tag.' })
+  }
+
   async fetch(): Promise<string> {
-    const { dir, ref } = this.options
-    this.packs = {}
+    const { dir, ref, backend, semver } = this.options
+    backend.release()
     return this.guarded('fetch', async () => {
-      if (COMMIT_ID.test(ref) && (await this.has(ref))) return ref
-      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) return this.fetchAfresh(dir)
+      const isPinned = semver === undefined && COMMIT_ID.test(ref)
+      if (isPinned && (await this.has(ref))) return ref
+      const want: GitWant = isPinned ? { commit: ref } : { refs: semver === undefined ? this.names() : [(await this.choose()).name] }
+      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) return this.fetchAfresh(want)
       try {
-        return await this.fetchInto(dir)
+        return await this.fetchInto(dir, want)
       } catch (error) {
         // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
-        if (error instanceof AppError || ['HttpError', 'NotFoundError'].includes(errorCode(error))) throw error
-        return this.fetchAfresh(dir)
+        const isOurs = error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
+        if (!isOurs) throw error
+        return this.fetchAfresh(want)
       }
     })
   }
 
   /** The old folder stays in use until the new one is whole. */
-  private async fetchAfresh(dir: string): Promise<string> {
+  private async fetchAfresh(want: GitWant): Promise<string> {
+    const { dir } = this.options
     const [fresh, old] = [`${dir}.new`, `${dir}.old`]
     await rm(fresh, { recursive: true, force: true })
-    const commit = await this.fetchInto(fresh)
+    const commit = await this.fetchInto(fresh, want)
     await rm(old, { recursive: true, force: true })
-    if (fs.existsSync(dir)) await rename(dir, old)
+    if (existsSync(dir)) await rename(dir, old)
     await rename(fresh, dir)
     await rm(old, { recursive: true, force: true })
+    this.options.backend.release()
     return commit
   }
 
-  private async fetchInto(gitdir: string): Promise<string> {
-    const { url, ref } = this.options
-    const pinned = COMMIT_ID.test(ref)
-    if (!fs.existsSync(join(gitdir, 'HEAD'))) {
-      await git.init({ fs, gitdir, bare: true })
-      await git.addRemote({ fs, gitdir, remote: 'origin', url })
-    }
-    const known = await git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
-    const result = await git.fetch({
-      fs,
-      http: this.http,
-      gitdir,
-      url,
-      remote: 'origin',
-      ref: LOCAL_REF,
-      // A commit id names no ref of the other side: all branches are fetched whole, and it must be on one of them.
-      ...(pinned ? { remoteRef: 'HEAD', singleBranch: false, tags: true } : { remoteRef: ref, singleBranch: true, tags: false }),
-      ...(known === null && !pinned ? { depth: 1 } : {}),
-    })
-    if (result.fetchHead === null) throw this.refNotFound()
-    if (pinned && !(await hasCommit(gitdir, ref, {}))) throw this.refNotFound()
-    // readCommit follows an annotated tag to its commit.
-    const { oid } = await git.readCommit({ fs, gitdir, oid: pinned ? ref : result.fetchHead })
-    await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: oid, force: true })
-    return oid
+  private async fetchInto(gitdir: string, want: GitWant): Promise<string> {
+    const { backend, ref } = this.options
+    const tip = await backend.fetch(gitdir, want)
+    if (tip === null) throw this.refNotFound(ref)
+    const objects = backend.objects(gitdir)
+    const candidates = await this.follow(objects, tip, want)
+    const commit = candidates.at(-1)?.oid ?? tip
+    await this.verify(gitdir, commit, candidates)
+    await this.bringReads(objects, commit)
+    await backend.keep(gitdir, commit)
+    return commit
   }
 
-  has(commit: string): Promise<boolean> {
-    return hasCommit(this.options.dir, commit, this.packs)
+  /** From an annotated tag to its commit, which is the last of them. */
+  private async follow(objects: GitObjects, tip: string, want: GitWant): Promise<Candidate[]> {
+    const found: Candidate[] = []
+    let oid: string | null = tip
+    while (oid !== null && found.length <= TAGS_FOLLOWED_MAX) {
+      const read = await objects.text(oid)
+      if (read === null) break
+      found.push({ ...read, oid })
+      if (read.type === 'commit') return found.filter(({ type, text }) => type === 'commit' || isNamed(text, want))
+      oid = headId(read.text, 'object')
+    }
+    throw new AppError('git_failed', { detail: `fetch: ${this.place} does not lead to a commit` })
+  }
+
+  private async verify(gitdir: string, commit: string, candidates: readonly Candidate[]): Promise<void> {
+    const { verifyKeys, nowMs } = this.options
+    if (verifyKeys === undefined || existsSync(verifiedMark(gitdir, commit))) return
+    this.keys ??= await readKeys(verifyKeys)
+    try {
+      await verifyCommit(commit, candidates, this.keys, nowMs())
+    } catch (error) {
+      if (error instanceof AppError) this.refused.set(commit, error)
+      throw error
+    }
+    // An expiring key does not take back what was in force: that is said once, here.
+    await mkdir(verifiedMark(gitdir, ''), { recursive: true })
+    await writeFile(verifiedMark(gitdir, commit), '')
+  }
+
+  /** What is likely to be read next, while the other side is there. */
+  private async bringReads(objects: GitObjects, commit: string): Promise<void> {
+    try {
+      const tree = await this.gitTree(objects, commit, NO_SUBMODULES)
+      const ids: string[] = []
+      for (const read of this.reads.values()) {
+        const id = await tree.id(read.path).catch(() => null)
+        if (id === null || id === read.id) continue
+        ids.push(...(read.wanted === null ? [id] : await tree.contentIds(read.path, read.wanted).catch(() => [])))
+      }
+      if (ids.length > 0) await objects.bring(ids)
+      if (this.options.submodules !== null) await this.bringSubmodules(objects, commit)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error // it is told when it is read
+    }
+  }
+
+  private async bringSubmodules(objects: GitObjects, commit: string): Promise<void> {
+    const own = await this.gitTree(objects, commit, NO_SUBMODULES)
+    const tree = await this.gitTree(objects, commit, this.openSubmodules(objects, commit))
+    if ((await own.id(GITMODULES)) === null) return
+    for (const path of await own.submodules()) await tree.id(path).catch(() => null)
+  }
+
+  async has(commit: string): Promise<boolean> {
+    const { dir, backend, verifyKeys } = this.options
+    return (verifyKeys === undefined || existsSync(verifiedMark(dir, commit))) && backend.has(dir, commit)
   }
 
   async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
     if (!('path' in pick)) throw refused(`${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`)
+    if (this.options.verifyKeys !== undefined && !(await this.has(commit)))
+      throw this.refused.get(commit) ?? new AppError('commit_unverified', { detail: `commit ${commit} was not verified` })
     return { tree: this.treeAt(commit), root: pathSegments(pick.path).join('/'), version: commit }
   }
 
   private treeAt(commit: string): SourceTree {
+    const objects = this.options.backend.objects(this.options.dir)
+    let opened: Promise<GitTree> | null = null
+    const within = <T>(path: string, act: (tree: GitTree) => Promise<T>): Promise<T> =>
+      this.guarded(`read ${path}`, async () => {
+        opened ??= this.gitTree(objects, commit, this.openSubmodules(objects, commit))
+        return act(await opened)
+      })
     return {
-      id: (path) => this.guarded(`read ${path}`, async () => (await this.findEntry(commit, path, this.packs))?.oid ?? null),
-      list: (path) => this.guarded(`read ${path}`, () => this.listFolder(commit, path)),
-      file: (path) => this.guarded(`read ${path}`, () => this.readFile(commit, path)),
-      files: (path, wanted) => this.readFiles(commit, path, wanted),
+      id: (path) => within(path, (tree) => tree.id(path)),
+      list: (path) => within(path, (tree) => tree.list(path)),
+      file: (path) =>
+        within(path, async (tree) => {
+          const file = await tree.file(path)
+          if (file !== null) this.remember(path, null, file.oid)
+          return file
+        }),
+      files: (path, wanted) =>
+        within(path, async (tree) => {
+          const files = await tree.files(path, wanted)
+          this.remember(path, wanted, await tree.id(path))
+          this.options.backend.release()
+          return files
+        }),
     }
   }
 
-  private async listFolder(commit: string, path: string): Promise<SourceEntry[] | null> {
-    const entry = await this.findEntry(commit, path, this.packs)
-    if (entry === null || entry.kind !== 'folder') return null
-    const { tree } = await this.folder(entry.oid, this.packs)
-    return tree.map((child) => ({ name: child.path, kind: kindOf(child), id: child.oid })).sort((a, b) => (a.name < b.name ? -1 : 1))
+  private remember(path: string, wanted: Wanted | null, id: string | null): void {
+    const key = `${wanted === null ? 'file' : 'files'} ${path}`
+    if (this.reads.size >= READS_REMEMBERED_MAX && !this.reads.has(key)) return
+    this.reads.set(key, { path, wanted, id })
   }
 
-  private async readFile(commit: string, path: string): Promise<SourceFile | null> {
-    const entry = await this.findEntry(commit, path, this.packs)
-    if (entry === null || entry.kind === 'folder') return null
-    if (entry.kind !== 'file') throw refusedKind(path, entry.kind)
-    return { oid: entry.oid, bytes: await this.blob(path, entry.oid, this.packs) }
+  private async gitTree(objects: GitObjects, commit: string, openSubmodule: OpenSubmodule): Promise<GitTree> {
+    const read = await objects.text(commit)
+    const root = read?.type === 'commit' ? headId(read.text, 'tree') : null
+    if (root === null) throw new AppError('git_failed', { detail: `read ${this.place}: commit ${commit} is not there` })
+    return new GitTree({ root, objects, links: this.links, openSubmodule })
   }
 
-  private async readFiles(commit: string, path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>> {
-    return this.guarded(`read ${path}`, async () => {
-      const cache = this.packs
-      const tree = await this.findTree(commit, path, cache)
-      const found: Array<{ path: string; oid: string }> = []
-      if (tree !== null) await this.listTree(tree, pathSegments(path).join('/'), wanted, cache, found)
-      const files = new Map<string, SourceFile>()
-      let total = 0
-      for (const { path: file, oid } of found.sort((a, b) => (a.path < b.path ? -1 : 1))) {
-        const bytes = await this.blob(file, oid, cache)
-        total += bytes.byteLength
-        if (total > SOURCE_TREE_BYTES_MAX)
-          throw refused(`the files under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
-        files.set(file, { oid, bytes })
-      }
-      this.packs = {}
-      return files
-    })
-  }
-
-  private async blob(path: string, oid: string, cache: object): Promise<Uint8Array> {
-    const blob = this.blobs.get(oid) ?? (await git.readBlob({ fs, gitdir: this.options.dir, oid, cache })).blob
-    this.blobs.set(oid, blob)
-    if (blob.byteLength > SOURCE_FILE_BYTES_MAX) throw refused(`${path} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
-    return blob
-  }
-
-  private async findEntry(commit: string, path: string, cache: object): Promise<{ kind: SourceEntry['kind']; oid: string } | null> {
-    const segments = pathSegments(path)
-    const name = segments.pop()
-    const folder = await this.findTree(commit, segments.join('/'), cache).catch((error: unknown) => {
-      if (error instanceof AppError && error.code === 'source_refused') return null // a file is where a folder should be
-      throw error
-    })
-    if (folder === null) return null
-    if (name === undefined) return { kind: 'folder', oid: folder }
-    const { tree } = await this.folder(folder, cache)
-    const entry = tree.find((candidate) => candidate.path === name)
-    return entry === undefined ? null : { kind: kindOf(entry), oid: entry.oid }
-  }
-
-  private async findTree(commit: string, path: string, cache: object): Promise<string | null> {
-    let { oid } = await this.folder(commit, cache)
-    for (const segment of pathSegments(path)) {
-      const { tree } = await this.folder(oid, cache)
-      const entry = tree.find((candidate) => candidate.path === segment)
-      if (entry === undefined) return null
-      if (entry.type !== 'tree') throw refused(`${path} is a ${kindOf(entry)}, not a folder`)
-      oid = entry.oid
-    }
-    return oid
-  }
-
-  /** By tree or commit id: a thousand services of one repository ask for the same few folders. */
-  private async folder(oid: string, cache: object): Promise<ReadTreeResult> {
-    const held = this.folders.get(oid)
-    if (held !== undefined) return held
-    const read = await git.readTree({ fs, gitdir: this.options.dir, oid, cache })
-    this.folders.set(oid, read)
-    return read
-  }
-
-  private async listTree(
-    oid: string,
-    folder: string,
-    wanted: (path: string) => boolean,
-    cache: object,
-    found: Array<{ path: string; oid: string }>,
-  ): Promise<void> {
-    const { tree } = await this.folder(oid, cache)
-    for (const entry of tree) {
-      const path = folder === '' ? entry.path : `${folder}/${entry.path}`
-      if (path.length > SOURCE_PATH_LENGTH_MAX) throw refused(`a path under ${folder} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
-      const kind = kindOf(entry)
-      if (kind === 'link' || kind === 'submodule') throw refusedKind(path, kind)
-      if (kind === 'folder') {
-        // A folder is asked for with a slash at its end, so that a whole one can be left out.
-        if (wanted(`${path}/`)) await this.listTree(entry.oid, path, wanted, cache, found)
-      } else if (wanted(path)) {
-        found.push({ path, oid: entry.oid })
-        if (found.length > SOURCE_FILES_MAX) throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${folder}`)
-      }
+  private openSubmodules(objects: GitObjects, commit: string): OpenSubmodule {
+    const { submodules } = this.options
+    if (submodules === null) return NO_SUBMODULES
+    let text: Promise<string | null> | null = null
+    return async (path, wanted) => {
+      text ??= this.gitTree(objects, commit, NO_SUBMODULES)
+        .then((tree) => tree.file(GITMODULES))
+        .then((file) => (file === null ? null : new TextDecoder().decode(file.bytes)))
+      return submodules(path, wanted, await text)
     }
   }
 
-  /** Errors of isomorphic-git become ours, once. */
+  private names(): readonly string[] {
+    const { ref, url } = this.options
+    if (!isRefName(ref)) throw new AppError('git_ref_not_found', { detail: `${url}: ${JSON.stringify(ref)} is no name of a branch or tag` })
+    return refNames(ref)
+  }
+
+  /** Errors of a backend become ours, once. */
   private async guarded<T>(doing: string, act: () => Promise<T>): Promise<T> {
     try {
       return await act()
     } catch (error) {
-      throw error instanceof AppError ? error : this.translate(doing, error)
+      throw this.options.backend.translate(doing, error)
     }
   }
 
-  private translate(doing: string, error: unknown): AppError {
-    const code = errorCode(error)
-    if (isDiskFull(error)) return new AppError('disk_full', { doing: `${doing}: ${this.place}` }, { cause: error })
-    if (code === 'NotFoundError' && (doing === 'fetch' || doing === 'look up')) return this.refNotFound(error)
-    if (FOREIGN_ANSWERS.includes(code))
-      return new AppError('git_failed', { detail: `${doing}: ${this.place}: what answers there is no Git server` })
-    const detail = `${doing}: ${this.place}: ${error instanceof Error ? error.message : String(error)}`
-    return new AppError('git_failed', { detail }, { cause: error })
-  }
-
-  private refNotFound(cause?: unknown): AppError {
-    const { ref, url } = this.options
+  private refNotFound(ref: string): AppError {
     const what = COMMIT_ID.test(ref) ? 'commit that a branch or tag leads to' : 'branch or tag'
-    return new AppError('git_ref_not_found', { detail: `${url} has no ${what} ${ref}` }, { cause })
+    return new AppError('git_ref_not_found', { detail: `${this.options.url} has no ${what} ${this.options.semver ?? ref}` })
   }
 }
 
+const NO_SUBMODULES: OpenSubmodule = async () => null
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
 
-/** IN14: their messages and causes quote what was received, which may be anything that the server's network reaches. */
-const FOREIGN_ANSWERS = ['SmartHttpError', 'ParseError']
-
-const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
-
-const refusedKind = (path: string, kind: 'link' | 'submodule'): AppError =>
-  refused(`${path} is a ${kind}: only files of the repository itself are read; put a copy there`)
-
-function kindOf(entry: { type: string; mode: string }): SourceEntry['kind'] {
-  if (entry.type === 'commit') return 'submodule'
-  if (entry.type === 'tree') return 'folder'
-  return entry.mode === '120000' ? 'link' : 'file'
+/** A tag that was signed under another name says nothing about this one. */
+function isNamed(tag: Uint8Array, want: GitWant): boolean {
+  const name = /^tag (.+)$/m.exec(new TextDecoder().decode(tag.subarray(0, 1_024)))?.[1]
+  return 'refs' in want && want.refs.includes(`refs/tags/${name}`)
 }
 
-const candidates = (ref: string): string[] =>
-  ref.startsWith('refs/') || ref === 'HEAD' ? [ref] : [`refs/heads/${ref}`, `refs/tags/${ref}`]
-
-const hasCommit = (gitdir: string, oid: string, cache: object): Promise<boolean> =>
-  git.readCommit({ fs, gitdir, oid, cache }).then(
-    () => true,
-    () => false,
-  )
+/** isomorphic-git's, of an answer that is no success. */
+const isHttpError = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'HttpError'
 
 async function countPacks(gitdir: string): Promise<number> {
   const names = await readdir(join(gitdir, 'objects', 'pack')).catch(() => [])

@@ -198,6 +198,12 @@ export const ERRORS = define({
     cause: 'Git answered with an error.',
     remedy: 'Look at the Git server and the repository; it is tried again, and the last content stays in use.',
   },
+  git_program_missing: {
+    status: 422,
+    retryable: true,
+    cause: 'The git or the ssh program is not on the server.',
+    remedy: 'Install git and OpenSSH’s client where the server runs; repositories over https need neither, unless they say client: cli.',
+  },
   source_refused: {
     status: 422,
     retryable: false,

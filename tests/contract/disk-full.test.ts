@@ -5,12 +5,13 @@ import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createGitSource } from '../../server/sources/git-source.ts'
+import { openGitSource } from '../../server/sources/git-open.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
+import { gitDeps } from '../support/git-source-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const MIB = 1024 * 1024
@@ -65,7 +66,7 @@ test.skipIf(!mounted)('ST11 a commit that finds no space is told as that, and fe
   try {
     const noise = Array.from({ length: 40 }, () => randomBytes(2_000).toString('base64')).join('\n')
     const commit = await server.commit({ 'web/a.yaml': `a: 1\n# ${noise.replaceAll('\n', '\n# ')}\n` }, 'first')
-    const source = createGitSource({ url: server.url, ref: 'main', dir: join(disk, 'git'), fetcher: fetch })
+    const source = openGitSource({ url: server.url, ref: 'main', dir: join(disk, 'git'), secrets: null }, gitDeps())
     fill()
     await expect(source.fetch()).rejects.toMatchObject({ code: 'disk_full' })
     rmSync(filler)

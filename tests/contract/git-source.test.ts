@@ -1,189 +1,261 @@
-// Contract of Source, kept by GitSource against git's own server program.
+// Contract of a Git Source, kept by the library and by the program, against git's own server over http and a real sshd.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createGitSource, type GitSourceOptions } from '../../server/sources/git-source.ts'
-import type { Source } from '../../server/sources/source.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { LINK_HOPS_MAX } from '../../server/sources/git-tree.ts'
+import { createGitKit, failureOf, filesOf, GIT_WAYS, type GitKit, idOf, sshIsThere, textsOf } from '../support/git-source-kit.ts'
 
-const everything = () => true
-let root = ''
-let server: GitServer
-let requests: string[] = []
-let folders = 0
+describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
+  const skipped = way === 'git over ssh' && !sshIsThere
+  const it = test.skipIf(skipped)
+  let kit: GitKit
 
-beforeAll(async () => {
-  root = mkdtempSync(join(tmpdir(), 'skerry-git-'))
-  server = await createGitServer({ dir: join(root, 'remote') })
-})
-afterAll(async () => {
-  await server.stop()
-  rmSync(root, { recursive: true })
-})
-beforeEach(() => {
-  requests = []
-})
-
-const source = (options: Partial<GitSourceOptions> = {}) =>
-  createGitSource({
-    url: server.url,
-    ref: 'main',
-    dir: join(root, `clone-${folders++}`),
-    fetcher: (url, init) => {
-      requests.push(`${init.method} ${new URL(url).pathname}`)
-      return fetch(url, init)
-    },
-    ...options,
+  beforeAll(async () => {
+    if (!skipped) kit = await createGitKit(way)
   })
-const filesOf = async (repository: Source, commit: string, path: string, wanted: (path: string) => boolean) =>
-  (await repository.open(commit, { path: '.' })).tree.files(path, wanted)
-const idOf = async (repository: Source, commit: string, path: string) => (await repository.open(commit, { path: '.' })).tree.id(path)
-const git = (...args: string[]) =>
-  Bun.spawnSync(['git', '-C', join(root, 'remote', 'work'), ...args])
-    .stdout.toString()
-    .trim()
-const failure = async (act: Promise<unknown>): Promise<[string, string]> => {
-  const error = await act.then(
-    () => null,
-    (thrown: unknown) => thrown,
-  )
-  return error instanceof AppError ? [error.code, error.message] : ['', String(error)]
-}
+  afterAll(() => kit?.close())
+  beforeEach(() => {
+    if (kit !== undefined) kit.requests.length = 0
+  })
+  const open = (...args: Parameters<GitKit['open']>) => kit.open(...args)
+  const commit = (files: Record<string, string | null>, message = 'change') => kit.server.commit(files, message)
+  const work = (path: string) => join(kit.root, 'remote', 'work', path)
 
-describe('reading', () => {
-  test('IN1 head, tree ids and files of a commit', async () => {
-    const first = await server.commit(
-      { 'web/a.yaml': 'a: 1\n', 'web/deep/b.yaml': 'b: 1\n', 'db/c.yaml': 'c: 1\n', 'README.md': 'x' },
-      'first',
-    )
-    const repository = source()
-    expect(await repository.head()).toBe(first)
-    expect(await repository.fetch()).toBe(first)
-    expect(await repository.has(first)).toBe(true)
-    expect(await repository.has('0'.repeat(40))).toBe(false)
-    const files = await filesOf(repository, first, './web/', everything)
-    expect([...files].map(([path, file]) => [path, new TextDecoder().decode(file.bytes)])).toEqual([
-      ['web/a.yaml', 'a: 1\n'],
-      ['web/deep/b.yaml', 'b: 1\n'],
+  it('IN1 SO20 head, tree ids and files of a commit', async () => {
+    const first = await commit({ 'web/a.yaml': 'a: 1\n', 'web/deep/b.yaml': 'b: 1\n', 'db/c.yaml': 'c: 1\n', 'README.md': 'x', empty: '' })
+    const source = open()
+    expect(await source.head()).toBe(first)
+    expect(await source.fetch()).toBe(first)
+    expect(await source.has(first)).toBe(true)
+    expect(await source.has('0'.repeat(40))).toBe(false)
+    expect(await textsOf(source, first, './web/')).toEqual({ 'web/a.yaml': 'a: 1\n', 'web/deep/b.yaml': 'b: 1\n' })
+    expect([...(await filesOf(source, first, '.', (path) => !path.startsWith('web/'))).keys()]).toEqual(['README.md', 'db/c.yaml', 'empty'])
+    const { tree } = await source.open(first, { path: 'web' })
+    expect((await tree.list('.'))?.map(({ name, kind }) => [name, kind])).toEqual([
+      ['README.md', 'file'],
+      ['db', 'folder'],
+      ['empty', 'file'],
+      ['web', 'folder'],
     ])
-    expect([...(await filesOf(repository, first, '.', (path) => !path.startsWith('web/'))).keys()]).toEqual(['README.md', 'db/c.yaml'])
-    expect(await idOf(repository, first, 'nowhere')).toBeNull()
-    expect((await filesOf(repository, first, 'nowhere', everything)).size).toBe(0)
+    expect([await tree.list('README.md'), await tree.list('nowhere')]).toEqual([null, null])
+    expect(await tree.file('web/a.yaml')).toEqual({ oid: (await tree.id('web/a.yaml')) ?? '', bytes: new TextEncoder().encode('a: 1\n') })
+    expect([await tree.file('web'), await tree.file('web/a.yaml/b'), await tree.file('nowhere')]).toEqual([null, null, null])
+    expect(await idOf(source, first, 'nowhere')).toBeNull()
+    expect((await filesOf(source, first, 'nowhere')).size).toBe(0)
 
-    const second = await server.commit({ 'web/a.yaml': 'a: 2\n' }, 'second')
-    expect(await repository.fetch()).toBe(second)
-    expect(await idOf(repository, second, 'db')).toBe(await idOf(repository, first, 'db'))
-    expect(await idOf(repository, second, 'web')).not.toBe(await idOf(repository, first, 'web'))
+    const second = await commit({ 'web/a.yaml': 'a: 2\n' })
+    expect(await source.fetch()).toBe(second)
+    expect(await idOf(source, second, 'db')).toBe(await idOf(source, first, 'db'))
+    expect(await idOf(source, second, 'web')).not.toBe(await idOf(source, first, 'web'))
   })
 
-  test('IN2 looking at an unchanged branch costs two requests, a change two; content is read without the network', async () => {
-    const repository = source()
-    await repository.fetch()
-    const commit = await server.commit({ 'db/c.yaml': 'c: 2\n' }, 'another')
-    requests = []
-    expect(await repository.head()).toBe(commit)
-    expect(requests).toHaveLength(2)
-    requests = []
-    expect(await repository.fetch()).toBe(commit)
-    expect(requests).toHaveLength(2)
-    requests = []
-    server.setDown(true)
-    expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
-    server.setDown(false)
-    expect(requests).toEqual([])
+  it('IN2 looking at an unchanged branch costs one request; what was fetched and read before is read without the network', async () => {
+    const source = open()
+    const before = await source.fetch()
+    await filesOf(source, before, 'web')
+    kit.requests.length = 0
+    const changed = await commit({ 'web/a.yaml': 'a: 3\n' })
+    expect(await source.head()).toBe(changed)
+    expect(kit.requests).toHaveLength(way === 'git over ssh' ? 0 : 1)
+    kit.requests.length = 0
+    expect(await source.fetch()).toBe(changed)
+    if (way === 'library over http') expect(kit.requests).toHaveLength(2)
+    kit.requests.length = 0
+    await kit.setDown(true)
+    expect((await textsOf(source, changed, 'web'))['web/a.yaml']).toBe('a: 3\n')
+    await kit.setDown(false)
+    expect(kit.requests).toEqual([])
   })
 
-  test('IN1 tags, annotated tags, full ref names and commit ids are refs', async () => {
-    const tagged = await server.commit({ 'web/a.yaml': 'a: 3\n' }, 'third')
-    git('tag', 'light')
-    git('tag', '-a', 'heavy', '-m', 'x')
-    git('push', '--tags')
-    const later = await server.commit({ 'web/a.yaml': 'a: 4\n' }, 'fourth')
-    for (const ref of ['light', 'heavy', 'refs/tags/heavy', tagged]) {
-      const repository = source({ ref })
-      expect([ref, await repository.head()]).toEqual([ref, tagged])
-      expect([ref, await repository.fetch()]).toEqual([ref, tagged])
-      expect((await filesOf(repository, tagged, 'web', everything)).size).toBe(2)
+  it('IN1 tags, annotated tags, full ref names and commit ids are refs; a branch wins over a tag', async () => {
+    const tagged = await commit({ 'web/a.yaml': 'a: 4\n' })
+    kit.git('tag', 'light')
+    kit.git('tag', '-a', 'heavy', '-m', 'x')
+    kit.git('tag', 'both')
+    kit.git('push', '-q', '--tags')
+    const later = await commit({ 'web/a.yaml': 'a: 5\n' })
+    kit.git('push', '-q', 'origin', 'HEAD:refs/heads/both')
+    for (const [ref, expected] of [
+      ['light', tagged],
+      ['heavy', tagged],
+      ['refs/tags/heavy', tagged],
+      [tagged, tagged],
+      ['both', later],
+      ['refs/tags/both', tagged],
+      ['refs/heads/main', later],
+    ] as const) {
+      const source = open({ ref })
+      expect([ref, await source.head()]).toEqual([ref, expected])
+      expect([ref, await source.fetch()]).toEqual([ref, expected])
+      expect((await filesOf(source, expected, 'web')).size).toBe(2)
     }
-    expect(await source({ ref: 'refs/heads/main' }).fetch()).toBe(later)
   })
 
-  test('IN3 a rewritten branch is followed', async () => {
-    const repository = source()
-    await repository.fetch()
-    git('commit', '--amend', '--no-verify', '-qm', 'rewritten')
-    git('push', '-qf', 'origin', 'HEAD:main')
-    const rewritten = git('rev-parse', 'HEAD')
-    expect(await repository.fetch()).toBe(rewritten)
-    expect((await filesOf(repository, rewritten, 'web', everything)).size).toBe(2)
+  it('SO21 the greatest tag of a semver range; pre-releases only for ranges that name one', async () => {
+    const commits = new Map<string, string>()
+    for (const tag of ['v1.2.0', '1.10.1', 'v1.11.0-rc.1', 'v2.0.0', 'nightly']) {
+      commits.set(tag, await commit({ 'web/a.yaml': `tag: ${tag}\n` }))
+      kit.git('tag', ...(tag === 'v2.0.0' ? ['-a', '-m', 'x'] : []), tag)
+    }
+    kit.git('push', '-q', '--tags')
+    for (const [semver, tag] of [
+      ['^1.0.0', '1.10.1'],
+      ['>=1.11.0-0 <2.0.0', 'v1.11.0-rc.1'],
+      ['*', 'v2.0.0'],
+      ['1.2.x', 'v1.2.0'],
+    ] as const) {
+      const source = open({ semver })
+      kit.requests.length = 0
+      expect([semver, await source.head()]).toEqual([semver, commits.get(tag) ?? ''])
+      if (way !== 'git over ssh') expect(kit.requests).toHaveLength(1)
+      expect(await source.fetch()).toBe(commits.get(tag) ?? '')
+    }
+    const none = open({ semver: '^3.0.0' })
+    const message = `${kit.url} has no tag in the range ^3.0.0; its newest are v2.0.0, v1.11.0-rc.1, 1.10.1, v1.2.0`
+    expect(await failureOf(none.head())).toEqual(['git_ref_not_found', message])
+    expect(await failureOf(none.fetch())).toEqual(['git_ref_not_found', message])
   })
 
-  test('IN4 packs do not pile up', async () => {
-    const dir = join(root, `clone-${folders++}`)
-    const repository = source({ dir, packsMax: 3 })
-    let commit = ''
+  it('IN3 a rewritten branch is followed', async () => {
+    const source = open()
+    await source.fetch()
+    kit.git('commit', '--amend', '--no-verify', '-qm', 'rewritten')
+    kit.git('push', '-qf', 'origin', 'HEAD:main')
+    const rewritten = kit.git('rev-parse', 'HEAD')
+    expect(await source.fetch()).toBe(rewritten)
+    expect((await filesOf(source, rewritten, 'web')).size).toBe(2)
+  })
+
+  it('IN4 packs do not pile up', async () => {
+    const dir = kit.newDir()
+    const source = open({ dir, packsMax: 3 })
+    let last = ''
     for (let n = 0; n < 7; n++) {
-      commit = await server.commit({ 'web/a.yaml': `n: ${n}\n` }, `n ${n}`)
-      expect(await repository.fetch()).toBe(commit)
+      last = await commit({ 'web/a.yaml': `n: ${n}\n` })
+      expect(await source.fetch()).toBe(last)
+      expect((await textsOf(source, last, 'web'))['web/a.yaml']).toBe(`n: ${n}\n`)
     }
-    expect(readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack')).length).toBeLessThanOrEqual(3)
-    expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
+    // One pack with folders and one with files: the last fetch may bring both.
+    expect(readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack')).length).toBeLessThanOrEqual(4)
   })
-})
 
-test('IN4 a folder that cannot be read any more is fetched afresh', async () => {
-  const dir = join(root, `clone-${folders++}`)
-  await source({ dir }).fetch()
-  const packs = join(dir, 'objects', 'pack')
-  for (const name of readdirSync(packs)) writeFileSync(join(packs, name), 'torn')
-  const repository = source({ dir })
-  const commit = await server.commit({ 'web/a.yaml': 'torn: 1\n' }, 'after the crash')
-  expect(await repository.fetch()).toBe(commit)
-  expect((await filesOf(repository, commit, 'web', everything)).size).toBe(2)
-})
+  it('IN4 a folder that cannot be read any more is fetched afresh', async () => {
+    const dir = kit.newDir()
+    const first = open({ dir })
+    await filesOf(first, await first.fetch(), 'web')
+    const packs = join(dir, 'objects', 'pack')
+    for (const name of readdirSync(packs)) writeFileSync(join(packs, name), 'torn', { mode: 0o600 })
+    const source = open({ dir })
+    const after = await commit({ 'web/a.yaml': 'torn: 1\n' })
+    expect(await source.fetch()).toBe(after)
+    expect((await filesOf(source, after, 'web')).size).toBe(2)
+  })
 
-describe('refusals', () => {
-  test('IN5 an unreachable server and a missing ref are told apart and name host and ref', async () => {
-    expect(await failure(source({ ref: 'nope' }).head())).toEqual(['git_ref_not_found', `${server.url} has no branch or tag nope`])
-    expect(await failure(source({ ref: 'nope' }).fetch())).toEqual(['git_ref_not_found', `${server.url} has no branch or tag nope`])
-    expect((await failure(source({ ref: 'f'.repeat(40) }).fetch()))[0]).toBe('git_ref_not_found')
-    const { host } = new URL(server.url)
-    server.setDown(true)
-    expect(await failure(source().head())).toEqual(['git_unreachable', `the Git server ${host} cannot be reached`])
-    server.setDown(false)
-    const silent = source({
-      timeoutMs: 50,
-      fetcher: (_, init) => new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(init.signal?.reason))),
+  it('IN5 an unreachable server and a missing ref are told apart and name host and ref', async () => {
+    const missing = `${kit.url} has no branch or tag nope`
+    expect(await failureOf(open({ ref: 'nope' }).head())).toEqual(['git_ref_not_found', missing])
+    expect(await failureOf(open({ ref: 'nope' }).fetch())).toEqual(['git_ref_not_found', missing])
+    expect((await failureOf(open({ ref: 'f'.repeat(40) }).fetch()))[0]).toBe('git_ref_not_found')
+    for (const ref of ['--upload-pack=touch /tmp/owned', 'a b', 'x..y', 'refs/heads/*', 'a\nb'])
+      expect((await failureOf(open({ ref }).fetch()))[0]).toBe('git_ref_not_found')
+    await kit.setDown(true)
+    const [code, message] = await failureOf(open().head())
+    expect([code, message]).toEqual(['git_unreachable', expect.stringContaining('127.0.0.1')])
+    expect((await failureOf(open().fetch()))[0]).toBe('git_unreachable')
+    await kit.setDown(false)
+    expect((await failureOf(open({ url: `${kit.url}x` }).head()))[0]).toBe('git_failed')
+    expect((await failureOf(open({ url: `${kit.url}x` }).fetch()))[0]).toBe('git_failed')
+  })
+
+  it('SO1 an address that the operator did not allow is refused before anything is sent', async () => {
+    const url = kit.url.replace('127.0.0.1', '169.254.169.254')
+    expect((await failureOf(open({ url }).head()))[0]).toBe('source_address_refused')
+    expect((await failureOf(open({ url }).fetch()))[0]).toBe('source_address_refused')
+  })
+
+  it('IN6 SO22 links inside the repository are followed; those that lead out are refused by name', async () => {
+    const link = (path: string, target: string) => {
+      mkdirSync(join(work(path), '..'), { recursive: true })
+      symlinkSync(target, work(path))
+    }
+    await commit({ 'shared/x.yaml': 'x: 1\n', 'shared/more/y.yaml': 'y: 1\n' })
+    link('linked/x.yaml', '../shared/x.yaml')
+    link('linked/all', '../shared')
+    link('linked/twice.yaml', 'x.yaml')
+    link('out/link.yaml', '../../../etc/passwd')
+    link('absolute/link.yaml', '/etc/passwd')
+    link('circle/again', '..')
+    link('pair/a/b', '../b')
+    link('pair/b/a', '../a')
+    link('self/link.yaml', 'link.yaml')
+    link('dangling/link.yaml', 'nothing.yaml')
+    for (let n = 0; n <= LINK_HOPS_MAX; n++) link(`hops/l${n}`, n === 0 ? '../shared/x.yaml' : `l${n - 1}`)
+    const at = await commit({ 'linked/own.yaml': 'own: 1\n' })
+    const source = open()
+    await source.fetch()
+    expect(await textsOf(source, at, 'linked')).toEqual({
+      'linked/all/more/y.yaml': 'y: 1\n',
+      'linked/all/x.yaml': 'x: 1\n',
+      'linked/own.yaml': 'own: 1\n',
+      'linked/twice.yaml': 'x: 1\n',
+      'linked/x.yaml': 'x: 1\n',
     })
-    expect(await failure(silent.head())).toEqual(['git_unreachable', `the Git server ${host} did not answer within 0.05 s`])
-    expect((await failure(source({ url: `${server.url}x` }).head()))[0]).toBe('git_failed')
+    const { tree } = await source.open(at, { path: '.' })
+    expect(new TextDecoder().decode((await tree.file('linked/all/more/y.yaml'))?.bytes)).toBe('y: 1\n')
+    expect((await tree.list('linked'))?.map(({ name, kind }) => `${name} ${kind}`)).toEqual(['all folder', 'own.yaml file', 'twice.yaml file', 'x.yaml file'])
+    expect((await tree.list('out'))?.map(({ kind }) => kind)).toEqual(['link'])
+    const out = 'is a link that leads out of the repository: only files of the repository itself are read; put a copy there'
+    for (const [path, what] of [
+      ['out', `out/link.yaml ${out}`],
+      ['absolute', `absolute/link.yaml ${out}`],
+      ['circle', 'circle/again is a link that leads in a circle, to the root'],
+      ['pair', 'is a link that leads in a circle, to pair/'],
+      ['self', 'self/link.yaml is a link that leads in a circle, or over more than 40 others'],
+      ['dangling', 'dangling/link.yaml is a link to something that the repository does not have'],
+      ['README.md', 'README.md is a file, not a folder'],
+    ] as const)
+      expect(await failureOf(filesOf(source, at, path))).toEqual(['source_refused', expect.stringContaining(what)])
+    expect(await failureOf(tree.file('out/link.yaml'))).toEqual(['source_refused', `out/link.yaml ${out}`])
+    expect((await tree.file(`hops/l${LINK_HOPS_MAX - 1}`)) !== null).toBe(true)
+    expect((await failureOf(tree.file(`hops/l${LINK_HOPS_MAX}`)))[0]).toBe('source_refused')
+    // What is not wanted is not looked at.
+    expect((await filesOf(source, at, 'out', (path) => !path.startsWith('out/link'))).size).toBe(0)
   })
 
-  test.each([
-    ['a page', '<html>inside-secret</html>', 200],
-    ['a refusal of a page', '<html>inside-secret</html>', 403],
-    ['a packet that is none', '001e# service=git-upload-pack\n0000inside-secret', 200],
-    ['a packet of another service', '0020# service=inside-secret\n0000', 200],
-  ])('IN14 %s in place of a Git server: people are not shown what answered', async (_, text, status) => {
-    const type = 'application/x-git-upload-pack-advertisement'
-    const foreign = source({ fetcher: async () => new Response(text, { status, headers: { 'content-type': type } }) })
-    for (const act of [foreign.head(), foreign.fetch()]) {
-      const [code, message] = await failure(act)
-      expect([code.startsWith('git_'), message]).toEqual([true, expect.not.stringContaining('inside-secret')])
-    }
+  it('SO22 a folder has another id when what its links lead to changes, and the same when it does not', async () => {
+    const source = open()
+    const before = await source.fetch()
+    const after = await commit({ 'shared/more/y.yaml': 'y: 2\n' })
+    await source.fetch()
+    expect(await idOf(source, after, 'linked')).not.toBe(await idOf(source, before, 'linked'))
+    expect(await idOf(source, after, 'web')).toBe(await idOf(source, before, 'web'))
+    const same = await commit({ 'web/a.yaml': 'other: 1\n' })
+    await source.fetch()
+    expect(await idOf(source, same, 'linked')).toBe(await idOf(source, after, 'linked'))
   })
 
-  test('IN6 links and submodules are refused by name', async () => {
-    Bun.spawnSync(['ln', '-s', '/etc/passwd', join(root, 'remote', 'work', 'web', 'link.yaml')])
-    const commit = await server.commit({ 'web/z.yaml': 'z: 1\n' }, 'a link')
-    const repository = source()
-    await repository.fetch()
-    expect(await failure(filesOf(repository, commit, 'web', everything))).toEqual([
-      'source_refused',
-      'web/link.yaml is a link: only files of the repository itself are read; put a copy there',
-    ])
-    expect((await failure(filesOf(repository, commit, 'README.md', everything)))[1]).toBe('README.md is a file, not a folder')
+  it('SO23 a Git LFS pointer is refused with what to do', async () => {
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12\n`
+    const at = await commit({ 'lfs/big.yaml': pointer })
+    const source = open()
+    await source.fetch()
+    const [code, message] = await failureOf(filesOf(source, at, 'lfs'))
+    expect(code).toBe('source_refused')
+    expect(message).toContain('lfs/big.yaml is a Git LFS pointer')
+    expect(message).toContain('git lfs migrate export --include="lfs/big.yaml"')
   })
+
+  it('IN6 a file and a folder past the limits are refused by name, one byte below they are read', async () => {
+    const mib = 'x'.repeat(1024 * 1024)
+    const files: Record<string, string> = { 'most/a.yaml': mib.repeat(16), 'large/a.yaml': `${mib.repeat(16)}x` }
+    for (let n = 0; n < 5; n++) files[`many/${n}.yaml`] = mib.repeat(13).replace('x', `${n}`)
+    const at = await commit(files)
+    const source = open()
+    await source.fetch()
+    expect((await filesOf(source, at, 'most')).size).toBe(1)
+    expect(await failureOf(filesOf(source, at, 'large'))).toEqual(['source_refused', 'large/a.yaml is larger than 16 MiB'])
+    const [code, message] = await failureOf(filesOf(source, at, 'many'))
+    expect([code, message]).toEqual(['source_refused', expect.stringContaining('larger than 64 MiB')])
+    await commit(Object.fromEntries(Object.keys(files).map((path) => [path, null])))
+  }, 60_000)
 })

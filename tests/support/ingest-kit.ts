@@ -19,6 +19,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { IDENTITY, parsePage, wholePage } from './page-kit.ts'
+import { memoryRendering } from './render-kit.ts'
 import { loopbackGuard } from './source-guard.ts'
 import { joinCluster } from './store-fixtures.ts'
 import { openTestShards } from './sync-kit.ts'
@@ -35,8 +36,14 @@ export async function createIngestKit() {
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
   const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
-  const openSources = () => createSources({ root: join(dir, 'git'), addresses: loopbackGuard(), credentials: async () => ({}) })
-  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), stopping })
+  const sourceDeps = {
+    addresses: loopbackGuard(),
+    credentials: async () => ({}),
+    clock: systemClock,
+    stopping: new AbortController().signal,
+  }
+  const openSources = () => createSources({ root: join(dir, 'git'), ...sourceDeps })
+  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), rendering: memoryRendering(), stopping })
   const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })
   const positions = new Map<ClusterId, Position>()

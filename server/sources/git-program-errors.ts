@@ -1,0 +1,49 @@
+// What the git program and ssh say when they fail, told apart by what a person would do next. What the other side wrote is never passed on (IN14).
+
+export type GitProblem =
+  | { kind: 'no_ref' }
+  | { kind: 'unreachable'; why: string }
+  | { kind: 'host_key' }
+  | { kind: 'refused'; why: string }
+  | { kind: 'redirected' }
+  | { kind: 'disk_full' }
+  | { kind: 'failed'; why: string }
+
+const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
+  [/connect to host .*: Connection refused|Failed to connect to|Couldn't connect to server/, 'cannot be reached: connection refused'],
+  [/Could not resolve (hostname|host)/, 'cannot be reached: its name is unknown'],
+  [/timed out|Connection timed out|Operation timed out/, 'did not answer in time'],
+  [/No route to host|Network is unreachable/, 'cannot be reached: no way to it'],
+  [/Connection (reset|closed) by|kex_exchange_identification/, 'cut the connection before it answered'],
+  [/SSL certificate problem|server certificate verification failed|SSL: no alternative/, 'shows a certificate that is not trusted; a CA of its own belongs into caCert'],
+]
+const NO_REF = /couldn't find remote ref|not our ref|Server does not allow request for unadvertised object/
+const HOST_KEY = /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/
+const REFUSED: ReadonlyArray<[RegExp, string]> = [
+  [/Permission denied \(/, 'the key was refused'],
+  [/Load key .*(invalid format|error in libcrypto)/, 'the sshKey is no private key that ssh can read'],
+  [/Authentication failed for|could not read (Username|Password)|The requested URL returned error: (401|403)/, 'the credentials were refused'],
+]
+const FAILED: ReadonlyArray<[RegExp, string]> = [
+  [/does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/, 'there is no such repository'],
+  [/transport '\w+' not allowed/, 'that way of transport is not allowed'],
+  [/bad object|loose object .* is corrupt|packfile .* (cannot be accessed|invalid)|unable to read tree|missing blob/, 'the folder of the repository on this server is damaged'],
+]
+
+export function readProblem(stderr: string): GitProblem {
+  // Lines of the other side are its own words, and could claim anything.
+  const text = stderr
+    .split('\n')
+    .filter((line) => !line.startsWith('remote:'))
+    .join('\n')
+  const first = (table: ReadonlyArray<[RegExp, string]>) => table.find(([pattern]) => pattern.test(text))?.[1]
+  if (/No space left on device/.test(text)) return { kind: 'disk_full' }
+  if (HOST_KEY.test(text)) return { kind: 'host_key' }
+  const refused = first(REFUSED)
+  if (refused !== undefined) return { kind: 'refused', why: refused }
+  if (NO_REF.test(stderr)) return { kind: 'no_ref' }
+  const unreachable = first(UNREACHABLE)
+  if (unreachable !== undefined) return { kind: 'unreachable', why: unreachable }
+  if (/unable to update url base from redirection|The requested URL returned error: 30\d/.test(text)) return { kind: 'redirected' }
+  return { kind: 'failed', why: first(FAILED) ?? '' }
+}
