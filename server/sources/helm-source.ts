@@ -6,7 +6,7 @@ import { editDistance } from '../../shared/runtime/edit-distance.ts'
 import type { WebFetcher } from './address-guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from './archive.ts'
 import { type ChartIndex, type ChartVersion, INDEX_BYTES_MAX, indexSchema, indexText, readIndex } from './helm-index.ts'
-import { greatestVersion, isRange, newestVersions } from './range.ts'
+import { greatestVersion, noVersion } from './range.ts'
 import { SizedCache } from './sized-cache.ts'
 import type { OpenedSource, Source, SourcePick } from './source.ts'
 import { createStoredFiles, type StoredFiles, sha256Of } from './stored-files.ts'
@@ -33,7 +33,6 @@ export interface ChartSource extends Source {
 
 /** That are kept: of services that still wait for something, an older index is asked for. */
 const INDEXES_KEPT_MAX = 5
-const NEWEST_SHOWN = 5
 
 const headSchema = z.object({
   revision: z.string(),
@@ -254,13 +253,6 @@ function versionIn(
   const found = versions.find(({ version }) => version === greatest)
   if (found !== undefined) return found
   throw refused(noVersion(`chart ${chart} of ${name}`, texts, range))
-}
-
-export function noVersion(what: string, versions: readonly string[], range: string | undefined): string {
-  const newest = newestVersions(versions, NEWEST_SHOWN)
-  const there = newest.length === 0 ? 'there is no version at all' : `the newest there are: ${newest.join(', ')}`
-  if (range === undefined) return `${what} has no version that is no pre-release; ${there}`
-  return `${what}: ${isRange(range) ? `no version in the range ${range}` : `${range} is no range of versions and none of those there are`}; ${there}`
 }
 
 function nearest(names: readonly string[], name: string): string {

@@ -46,7 +46,7 @@ function parseRange(text: string): ((version: SemVer) => boolean) | null {
   return tests.length < alternatives.length ? null : (version) => tests.some((test) => test(version))
 }
 
-export const isRange = (text: string): boolean => parseRange(text) !== null
+const isRange = (text: string): boolean => parseRange(text) !== null
 
 /** The newest version in the range; absent: the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null: there is none. */
 export function greatestVersion(texts: Iterable<string>, range: string | undefined): string | null {
@@ -61,9 +61,19 @@ export function greatestVersion(texts: Iterable<string>, range: string | undefin
   )
 }
 
+const NEWEST_SHOWN = 5
+
 /** For messages. */
 export const newestVersions = (texts: Iterable<string>, count: number): string[] =>
   versionsOf(texts)
     .sort(newestFirst)
     .slice(0, count)
     .map(({ text }) => text)
+
+/** For a message: what is asked for, and the newest that there are instead. */
+export function noVersion(what: string, versions: readonly string[], range: string | undefined): string {
+  const newest = newestVersions(versions, NEWEST_SHOWN)
+  const there = newest.length === 0 ? 'there is no version at all' : `the newest there are: ${newest.join(', ')}`
+  if (range === undefined) return `${what} has no version that is no pre-release; ${there}`
+  return `${what}: ${isRange(range) ? `no version in the range ${range}` : `${range} is no range of versions and none of those there are`}; ${there}`
+}

@@ -3,12 +3,13 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AddressGuard } from './address-guard.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git-open.ts'
 import { createGitTokens } from './git-tokens.ts'
 import { createHelmSource, createIndexCache, type IndexCache } from './helm-source.ts'
+import { openRegistry, pullAnonymously } from './oci-pull.ts'
+import { createOciSource } from './oci-source.ts'
 import type { Source } from './source.ts'
 import { createUnpacked, type Unpacked } from './stored-unpacked.ts'
 import type { WebCredential } from './web-request.ts'
@@ -73,7 +74,11 @@ function folderText(place: RepositoryPlace): string {
   return canonicalJson(place)
 }
 
-function create({ place, project }: SourceKey, dir: string, deps: SourceDeps & { unpacked: Unpacked; indexes: IndexCache; git: GitDeps }): Source {
+function create(
+  { place, project }: SourceKey,
+  dir: string,
+  deps: SourceDeps & { unpacked: Unpacked; indexes: IndexCache; git: GitDeps },
+): Source {
   const { addresses, unpacked, indexes, git } = deps
   switch (place.kind) {
     case 'git': {
@@ -83,10 +88,13 @@ function create({ place, project }: SourceKey, dir: string, deps: SourceDeps & {
     }
     case 'helm': {
       const credential = credentialOf(deps, project, place.spec.auth)
-      return createHelmSource({ url: place.spec.url, dir, fetcher: addresses.fetcher, credential, unpacked, indexes })
+      const pullChart = pullAnonymously(addresses)
+      return createHelmSource({ url: place.spec.url, dir, fetcher: addresses.fetcher, credential, unpacked, indexes, pullChart })
     }
-    case 'oci':
-      throw new AppError('source_refused', { detail: `${place.spec.url}: this version reads Git repositories only` })
+    case 'oci': {
+      const credential = credentialOf(deps, project, place.spec.auth)
+      return createOciSource({ ...openRegistry(place.spec, addresses, credential), dir, unpacked })
+    }
   }
 }
 

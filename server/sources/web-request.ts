@@ -60,9 +60,12 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
   }
 }
 
+const MIB = 1024 * 1024
 const joined = (pieces: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(pieces))
 const tooLarge = (what: string, bytesMax: number): AppError =>
-  new AppError('source_refused', { detail: `${what} is larger than ${Math.floor(bytesMax / 1024 / 1024)} MiB` })
+  new AppError('source_refused', {
+    detail: `${what} is larger than ${bytesMax % MIB === 0 ? `${bytesMax / MIB} MiB` : `the ${bytesMax} bytes that were announced`}`,
+  })
 
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

@@ -1,6 +1,6 @@
 // Which version of a chart, tag or artifact a range takes; what helm itself says is in tests/contract/helm-source.test.ts.
 import { expect, test } from 'bun:test'
-import { greatestVersion, isRange, newestVersions } from '../../server/sources/range.ts'
+import { greatestVersion, noVersion } from '../../server/sources/range.ts'
 
 const ALL = [
   '1.2.3',
@@ -50,7 +50,10 @@ test('SO6 the order in which versions come changes nothing, nor do what no versi
   const texts = ['1.0.0+b', 'v1.0.0+b', '1.0.0+a', '1.0.0', 'x', '']
   const found = new Set([texts, [...texts].reverse()].map((all) => greatestVersion(all, '^1')))
   expect([...found]).toEqual(['1.0.0+b'])
-  expect(newestVersions(ALL, 3)).toEqual(['3.0.1-alpha', 'v3.0.0', '2.0.0-rc.10'])
+  expect(noVersion('x', ALL, '^9')).toBe(
+    'x: no version in the range ^9; the newest there are: 3.0.1-alpha, v3.0.0, 2.0.0-rc.10, 2.0.0-rc.2, 2.0.0-rc.1',
+  )
+  expect(noVersion('x', [], undefined)).toBe('x has no version that is no pre-release; there is no version at all')
 })
 
 test.each([
@@ -60,4 +63,6 @@ test.each([
   ['^^1', false],
   ['a'.repeat(10_000), false],
   [`${'('.repeat(10_000)}`, false],
-] as const)('SO6 %p is a range: %p', (text, expected) => expect(isRange(text)).toBe(expected))
+] as const)('SO6 %p is a range: %p', (text, expected) =>
+  expect(noVersion('x', [], text).includes('no version in the range')).toBe(expected),
+)
