@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
 import type { AppError } from '../shared/protocol/error.ts'
+import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
@@ -34,6 +35,10 @@ import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createRenderNow } from './ingest/render-now.ts'
+import { CACHE_DISK_BYTES_MAX, createCacheFiles } from './render/cache-files.ts'
+import { createRenderCache } from './render/cache-renders.ts'
+import { createRenderers } from './render/renderers.ts'
 import { createSandbox } from './render/sandbox-runs.ts'
 import type { RenderPlace } from './render-place.ts'
 import { createAddressGuard } from './sources/address-guard.ts'
@@ -176,6 +181,8 @@ async function startOn(
     root: at('git'),
     addresses,
     credentials: configs.credentials,
+    clock,
+    stopping: stopping.signal,
   })
   const sandbox = createSandbox(
     {
@@ -187,7 +194,14 @@ async function startOn(
   const onPublished = (clusters: number) => {
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }
-  const ingest = createIngest({ store, content, shards, sources, onPublished, clock, random, log, stopping: stopping.signal })
+  const macOf = (text: string) => keys.mac('render', Buffer.from(text)).toString('hex')
+  const files = createCacheFiles({ dir: at('renders'), seal: secrets, clock, bytesMax: CACHE_DISK_BYTES_MAX })
+  const rendering = {
+    ...{ sandbox, mac: macOf, config: configs.read, renderers: createRenderers() },
+    cache: createRenderCache({ mac: macOf, files }),
+    build: `${VERSION} ${COMMIT}`,
+  }
+  const ingest = createIngest({ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,
@@ -225,6 +239,7 @@ async function startOn(
     logger: log,
     serverKeys: keys,
     secrets,
+    renders: createRenderNow({ store, configs, render: ingest.render, macOf: secrets.macOf }),
     restore,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })

@@ -202,6 +202,11 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/sandbox-programs.ts': 'looks where programs are',
   'server/render/sandbox-elf.ts': 'reads of programs which libraries they need',
   'server/render/sandbox-tree-size.ts': 'asks the kernel what a process takes',
+  'server/render/typescript-renderer.ts': 'runs the entry in the sandbox',
+  'server/render/typescript-closure.ts': 'reads imports through the tree',
+  'server/render/typescript-runner.ts': 'is a program of its own, inside the sandbox',
+  'server/render/typescript-bundle.ts': 'bundles that program when this one is built',
+  'server/render/exec-renderer.ts': 'runs a program in the sandbox',
   'server/render/sandbox-slots.ts': 'lets those wait for whom there is no place yet',
   'server/render/record-tree.ts': 'reads a tree through its port',
   'server/render/helm-chart.ts': 'reads a chart through its tree',
@@ -210,6 +215,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/helm-renderer.ts': 'the renderer: order of the calls above, nothing else',
   'server/render/pipeline.ts': 'the order of what happens to one service; reads trees and runs renderers through their ports',
   'server/render/render-raw.ts': 'reads a tree through its port',
+  'server/render/cache-files.ts': 'the files of the cache',
+  'server/render/cache-renders.ts': 'finds in memory and in those files what was rendered before',
 }
 const PURE_ADAPTERS: Readonly<Record<string, string>> = {
   'shared/adapters/yaml.ts': 'text in, values out: an adapter only because it has a library',
@@ -274,8 +281,11 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    // The sandbox ends others, never itself.
-    allowed: (path) => mains(path) || /^(server|agent)\/cli\//.test(path) || path === 'server/render/sandbox-process.ts',
+    // The sandbox ends others, never itself; the runner inside it is a program of its own.
+    allowed: (path) =>
+      mains(path) ||
+      /^(server|agent)\/cli\//.test(path) ||
+      ['server/render/sandbox-process.ts', 'server/render/typescript-runner.ts'].includes(path),
     instead: 'return or throw; only mains and commands decide about exit codes',
   },
 ]

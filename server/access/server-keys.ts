@@ -27,7 +27,7 @@ export interface ServerKeys {
   readonly history: readonly KeyHistory[]
   sign(bytes: Uint8Array): string
   /** 16 bytes; `purpose` keeps MACs of one kind from serving as another. */
-  mac(purpose: 'session' | 'nonce' | 'webhook', bytes: Uint8Array): Buffer
+  mac(purpose: 'session' | 'nonce' | 'webhook' | 'render', bytes: Uint8Array): Buffer
   /** RP7: a new key signs from now on, vouched for by the one before, which is destroyed. Durable when it returns; a crash in between leaves one of the two. */
   rotate(nowMs: number): void
 }

@@ -1,21 +1,29 @@
 // Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
-import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { durationMs, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
+import { targetsOf } from '../fleet/targeting.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { StoredResource } from '../store/records.ts'
+import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
+import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
-import { ServiceRenderer } from './service-render.ts'
+import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
-export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & { sources: Sources; random: Random; stopping: AbortSignal }
+export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
+  sources: Sources
+  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'signal'>
+  random: Random
+  stopping: AbortSignal
+}
 
 export interface Ingest {
   /** Until the server stops; then what was begun is finished. */
@@ -26,6 +34,10 @@ export interface Ingest {
   serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void>
   /** One joined, was relabelled or deleted. */
   clustersChanged(): Promise<void>
+  /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
+  statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
+  /** Without any consequence. */
+  readonly render: ServiceRenderer['render']
 }
 
 type RepositoryKey = `repository/${string}/${string}`
@@ -52,10 +64,21 @@ class IngestLoop implements Ingest {
   /** Of the repositories that were read, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
   private readonly deletedBy = new Map<ServiceKeyText, string>()
+  private readonly facts: KnownFacts
+  private readonly factsChanges: FactsChanges
+  /** Services whose last render looked at no facts of any cluster. */
+  private readonly factless = new Set<ServiceKeyText>()
 
   constructor(deps: IngestDeps) {
-    this.deps = { ...deps, renderer: new ServiceRenderer(deps.store, deps.sources) }
+    this.facts = createKnownFacts(deps.store)
+    const { store, sources, rendering, stopping: signal } = deps
+    this.deps = {
+      ...deps,
+      renderer: new ServiceRenderer({ ...rendering, store, sources, facts: (clusters) => this.facts.of(clusters), signal }),
+    }
     this.agenda = new Agenda(deps.clock)
+    const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))
+    this.factsChanges = new FactsChanges({ ...deps, servicesIn: (clusters) => this.servicesIn(clusters), pass })
   }
 
   async run(): Promise<void> {
@@ -88,6 +111,20 @@ class IngestLoop implements Ingest {
       throw error
     })
     await settled(services.map((service) => this.services.run(serviceKeyText(service))))
+  }
+
+  readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
+
+  statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void {
+    if (this.facts.reported(clusterId, rows)) this.factsChanges.changed(clusterId)
+  }
+
+  private async servicesIn(changed: ReadonlySet<ClusterId>): Promise<ServiceId[]> {
+    const clusters = (await this.deps.store.listClusters()).filter(({ clusterId }) => changed.has(clusterId))
+    const services = (await this.list('Service')).filter((service) => !this.factless.has(serviceKeyText(service)))
+    return services
+      .filter(({ spec }) => targetsOf(serviceSpecSchema.parse(JSON.parse(spec)).targets, clusters).length > 0)
+      .map(({ project, name }) => ({ project, service: name }))
   }
 
   /** As due now, as soon as the store can be read. */
@@ -135,7 +172,7 @@ class IngestLoop implements Ingest {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (!sourcesOf(spec).some(({ repository }) => repository === name)) continue
       const id = { project, service: service.name }
-      if (!(await this.deps.renderer.changedBy(id, spec, pass.source, pass.commit))) continue
+      if (!(await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit))) continue
       // Why it cannot be known, the service's own pass tells.
       concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec, clusters).catch(() => 0 as const))
     }
@@ -145,7 +182,10 @@ class IngestLoop implements Ingest {
 
   private async reviseService(key: ServiceKeyText): Promise<void> {
     const id = parseServiceKey(key.slice('service/'.length))
-    const { retry } = await this.guarded(key, () => passService(this.deps, id, { deletedBy: this.deletedBy.get(key) ?? null }))
+    const options = { deletedBy: this.deletedBy.get(key) ?? null }
+    const { retry, factless } = await this.guarded(key, () => passService(this.deps, id, options))
+    if (factless) this.factless.add(key)
+    else this.factless.delete(key)
     this.deletedBy.delete(key)
     if (retry) this.agenda.soonest(key, this.deps.clock.nowMs() + backoffMs(this.countFailure(key), RETRY, this.deps.random))
     else this.countSuccess(key)

@@ -1,163 +1,278 @@
-// What a service renders to now: the content of its folder at the commit that was read last. Asked again with nothing changed, it reads nothing.
+// What a service renders to now, for each of its clusters: its sources at the revisions that were read last. Asked again with nothing changed, it reads and renders nothing.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
-import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
-import type { TargetCluster } from '../fleet/targeting.ts'
-import { isManifestPath } from '../render/manifest-path.ts'
-import { readManifests } from '../render/manifests.ts'
-import { type RenderResult, rowsOf } from '../render/object-rows.ts'
+import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { RendererName } from '../../shared/model/render.ts'
+import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import type { RenderCache } from '../render/cache-renders.ts'
+import type { ConfigLayer } from '../render/config-merge.ts'
+import type { ClusterFacts } from '../render/inputs.ts'
+import { settingsFor } from '../render/overrides-of.ts'
+import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
+import { programOf } from '../render/record-sandbox.ts'
+import type { Renderer, RenderJob } from '../render/renderer.ts'
+import type { Sandbox } from '../render/sandbox.ts'
+import { createSlots } from '../render/sandbox-slots.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
-import type { GoodRender, NamingService, Rendering } from './rendering.ts'
+import { openSources, pickOf } from './open-sources.ts'
+import { type ClusterOutcomes, NO_FACTS, type RenderCluster, renderClusters, type Subject, type Wanted } from './render-clusters.ts'
+import type { NamingService, Rendering } from './rendering.ts'
+import { renderingOf } from './rendering-of.ts'
 
-interface Entry {
-  commit: string
-  path: string
-  namespace: string | undefined
-  treeId: string | null
-  result: RenderResult
-  bytes: number
+export interface ServiceRendererDeps {
+  store: Pick<Store, 'getResource' | 'repositoryState'>
+  sources: Sources
+  cache: RenderCache
+  renderers: Readonly<Record<RendererName, Renderer>>
+  sandbox: Sandbox
+  /** Null: the project has none of that name. */
+  config(
+    project: string,
+    name: string,
+  ): Promise<{ data: Readonly<Record<string, unknown>>; secrets: Readonly<Record<string, string>> } | null>
+  facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
+  charts?(project: string): NonNullable<RenderJob['charts']>
+  /** 32 hex digits that say nothing of the text. */
+  mac(text: string): string
+  /** Of this program: another one may render the same to something else. */
+  build: string
+  signal: AbortSignal
 }
 
-/** Rendered sets kept in memory; beyond it the ones longest unused are rendered again when they are needed. */
-const CACHE_BYTES_MAX = 64 * 1024 * 1024
+/** Of all services together; how many programs run at once is the sandbox's own limit. */
+const RENDERS_AT_ONCE = 4
+
+/** What is remembered of the last render of a service. */
+interface Known {
+  /** All but what is of the clusters. */
+  spec: string
+  /** Where renders looked, with what was there. */
+  files: ReadonlyArray<{ source: number; path: string; id: string | null | undefined }>
+  /** By source, whether its version was looked at. */
+  versioned: ReadonlySet<number>
+  versions: readonly string[]
+  /** Keys of what it rendered to: of most clusters, and of the others. */
+  most: string | null
+  others: ReadonlyMap<ClusterId, string | null>
+}
 
 export class ServiceRenderer {
-  private readonly store: Pick<Store, 'getResource' | 'repositoryState'>
-  private readonly sources: Sources
-  private readonly entries = new Map<string, Entry>()
-  private bytes = 0
+  private readonly deps: ServiceRendererDeps
+  private readonly known = new Map<string, Known>()
   /** Services whose content could not be read when they were rendered last. */
   private readonly unread = new Set<string>()
+  /** One render of a service at a time: the second one finds what the first one made. */
+  private readonly lanes = new Map<string, Promise<unknown>>()
+  private readonly slots = createSlots(RENDERS_AT_ONCE)
+  private count = 0
 
-  constructor(store: Pick<Store, 'getResource' | 'repositoryState'>, sources: Sources) {
-    this.store = store
-    this.sources = sources
+  constructor(deps: ServiceRendererDeps) {
+    this.deps = deps
+  }
+
+  /** Renders that were made since the start; the others were known. */
+  get renders(): number {
+    return this.count
   }
 
   /** `at`: other revisions than those that were read last, by repository; nothing of such a render is remembered. */
-  async render(
-    id: ServiceId,
-    spec: ServiceSpec,
-    clusters: readonly TargetCluster[],
-    at?: Readonly<Record<string, string>>,
-  ): Promise<Rendering> {
-    this.unread.add(serviceKey(id))
-    return this.renderRead(id, spec, clusters, at)
+  render(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], at?: Readonly<Record<string, string>>): Promise<Rendering> {
+    const key = serviceKey(id)
+    if (at === undefined) this.unread.add(key)
+    const before = this.lanes.get(key) ?? Promise.resolve()
+    const rendering = before.then(
+      () => this.renderNow(id, spec, clusters, at),
+      () => this.renderNow(id, spec, clusters, at),
+    )
+    this.lanes.set(key, rendering)
+    const leave = () => void (this.lanes.get(key) === rendering && this.lanes.delete(key))
+    rendering.then(leave, leave)
+    return rendering
   }
 
-  private async renderRead(
-    id: ServiceId,
-    spec: ServiceSpec,
-    clusters: readonly TargetCluster[],
-    at?: Readonly<Record<string, string>>,
-  ): Promise<Rendering> {
-    const { project } = id
-    const name = sourcesOf(spec)[0]?.repository ?? ''
-    const repository = await this.store.getResource({ kind: 'Repository', project, name })
-    if (repository === null) {
-      const message = `there is no repository ${name} in project ${project}`
-      return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
-    }
-    const commit = at?.[name] ?? (await this.store.repositoryState(project, name)).commit
-    if (commit === null) return { kind: 'no_content' }
-    const place = placeOf(repositorySpecSchema.parse(JSON.parse(repository.spec)))
-    const source = this.sources.open({ uid: repository.uid, project, place })
-    try {
-      const result = await this.resultAt(id, spec, source, commit)
-      if (result === null) return { kind: 'no_content' }
-      this.unread.delete(serviceKey(id))
-      if (result.kind === 'rendered') {
-        const { objects, digest, count, hooks, warnings } = result
-        const render: GoodRender = { kind: 'rendered', objects, digest, count, hooks }
-        return {
-          kind: 'good',
-          release: { commit, revisions: { [name]: commit }, tools: {} },
-          clusters: new Map(clusters.map(({ clusterId }) => [clusterId, render])),
-          forNobody: clusters.length === 0 ? render : null,
-          warnings,
-        }
+  /** Whether another revision of a repository changes what the service renders to, as far as that is known. */
+  async changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: Source, revision: string): Promise<boolean> {
+    const known = this.known.get(serviceKey(id))
+    if (known === undefined || this.unread.has(serviceKey(id)) || known.spec !== this.specText(id, spec)) return true
+    for (const [index, named] of sourcesOf(spec).entries()) {
+      if (named.repository !== repository) continue
+      const opened = await source.open(revision, pickOf(named)).catch(() => null)
+      if (opened === null || (known.versioned.has(index) && opened.version !== known.versions[index])) return true
+      for (const { source: of, path, id: held } of known.files) {
+        if (of !== index) continue
+        if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
       }
-      return { kind: 'failed', commit, error: { code: result.code, message: result.message, problems: result.problems } }
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error
-      // Replaced by a fresh folder in the midst of reading; the repository's next commit is on its way.
-      if (error.code === 'git_failed' && !(await source.has(commit))) return { kind: 'no_content' }
-      const { code, message, data } = error
-      return { kind: 'failed', commit, error: { code, message, problems: [...(data.problems ?? [])] } }
     }
+    return false
   }
 
-  /** Whether another commit changes what the service renders to, as far as that is known. */
-  async changedBy(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<boolean> {
-    const entry = this.entries.get(serviceKey(id))
-    if (entry === undefined || this.unread.has(serviceKey(id)) || entry.path !== pathOf(spec)) return true
-    return (await treeId(source, commit, entry.path).catch(() => undefined)) !== entry.treeId
-  }
-
-  /** Services whose last render names one of these objects, by key; of the renders that are kept. */
+  /** Services whose last render names one of these objects; of the renders that are kept in memory. */
   rendersNaming(objects: ReadonlySet<string>): NamingService[] {
     if (objects.size === 0) return []
     const found: NamingService[] = []
-    for (const [key, { result }] of this.entries) {
-      if (result.kind !== 'rendered') continue
+    for (const [key, { most, others }] of this.known) {
       const id = parseServiceKey(key)
       const prefix = objectRowPrefix(id)
+      const renders = [...new Set([most, ...others.values()])].map((one) => this.objectsOf(one))
       // Whichever is less to look at.
-      const isNaming =
-        result.objects.size < objects.size
-          ? [...result.objects.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
-          : [...objects].some((object) => result.objects.has(prefix + object))
-      if (isNaming) found.push({ id, objectsIn: () => result.objects })
+      const isNaming = (rows: ReadonlyMap<string, string>) =>
+        rows.size < objects.size
+          ? [...rows.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
+          : [...objects].some((object) => rows.has(prefix + object))
+      if (!renders.some((rows) => rows !== null && isNaming(rows))) continue
+      found.push({ id, objectsIn: (clusterId) => this.objectsOf(others.has(clusterId) ? (others.get(clusterId) ?? null) : most) })
     }
     return found
   }
 
   forget(id: ServiceId): void {
     this.unread.delete(serviceKey(id))
-    this.drop(serviceKey(id))
+    this.known.delete(serviceKey(id))
   }
 
-  private async resultAt(id: ServiceId, spec: ServiceSpec, source: Source, commit: string): Promise<RenderResult | null> {
-    const key = serviceKey(id)
-    const { namespace } = spec
-    const path = pathOf(spec)
-    const held = this.entries.get(key)
-    const fits = held !== undefined && held.path === path && held.namespace === namespace
-    if (fits && held.commit === commit) return this.use(key, held)
-    if (!(await source.has(commit))) return null
-    const { tree } = await source.open(commit, { path })
-    const id_ = await tree.id(path)
-    if (fits && held.treeId === id_) return this.use(key, { ...held, commit })
-    const found = await tree.files(path, isManifestPath)
-    const files = new Map([...found].map(([file, { bytes }]) => [file, bytes]))
-    const result = rowsOf({ ...id, namespace, path, commit }, readManifests(files))
-    let bytes = 0
-    if (result.kind === 'rendered') for (const [rowId, doc] of result.objects) bytes += rowId.length + doc.length
-    return this.use(key, { commit, path, namespace, treeId: id_, result, bytes })
+  private objectsOf(key: string | null): ReadonlyMap<string, string> | null {
+    const result = key === null ? null : this.deps.cache.peek(key)
+    return result?.kind === 'rendered' ? result.objects : null
   }
 
-  private use(key: string, entry: Entry): RenderResult {
-    this.drop(key)
-    this.entries.set(key, entry) // last: most lately used
-    this.bytes += entry.bytes
-    for (const oldest of this.entries.keys()) {
-      if (this.bytes <= CACHE_BYTES_MAX || oldest === key) break
-      this.drop(oldest)
+  private async renderNow(
+    id: ServiceId,
+    spec: ServiceSpec,
+    clusters: readonly RenderCluster[],
+    at: Readonly<Record<string, string>> | undefined,
+  ): Promise<Rendering> {
+    const opening = await openSources(this.deps, id, spec, at)
+    if (opening.kind !== 'opened') return opening
+    const wanted: readonly Wanted[] = clusters.length === 0 ? [null] : clusters
+    const { sources, release } = opening
+    const specText = this.specText(id, spec)
+    const configs = await this.configsOf(id, spec)
+    const missing = (spec.configFrom ?? []).filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
+    if (missing.length > 0) {
+      const message = `there is no Config ${missing.join(', ')} in project ${id.project}; write it, or mark it optional in spec.configFrom`
+      this.unread.delete(serviceKey(id))
+      return { kind: 'failed', commit: release.commit, error: { code: 'not_found', message, problems: [] } }
     }
-    return entry.result
+    const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
+    const files = new Map<string, Promise<string | null | undefined>>()
+    const fileId = (source: number, path: string) => {
+      const key = `${source}\0${path}`
+      const held = files.get(key) ?? readId(sources[source], path)
+      files.set(key, held)
+      return held
+    }
+    const settingsOf = settingsFor(id, spec, layers)
+    const facts = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
+    const factsOf = (clusterId: ClusterId) => facts.get(clusterId) ?? NO_FACTS
+    const versions = new Map<string, Promise<string | null>>()
+    const toolVersion = (tool: string) => {
+      const held = versions.get(tool) ?? this.deps.sandbox.version(programOf(tool))
+      versions.set(tool, held)
+      return held
+    }
+    const outcomes = await renderClusters(
+      { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal) },
+      {
+        spec: specText,
+        versions: sources.map(({ opened }) => opened.version),
+        render: (subject) => this.runOne({ id, spec, sources, configs }, subject),
+        ...{ settingsOf, configs, fileId, toolVersion, factsOf },
+      },
+      wanted,
+    )
+    this.count += outcomes.renders
+    if (await opening.isGone(outcomes)) return { kind: 'no_content' }
+    if (at === undefined) {
+      this.unread.delete(serviceKey(id))
+      this.known.set(serviceKey(id), await knownOf(specText, sources, outcomes, fileId))
+    }
+    const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
+    const sameForAll = canonicalJson([specText, roots.map((root) => root ?? null)])
+    const madeOf = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
+      const { config, helmValues, patches } = settingsOf(cluster ?? { labels: {} })
+      return this.deps.mac(
+        canonicalJson([sameForAll, tools, config.values, helmValues, patches, cluster?.name ?? '', cluster?.labels ?? {}]),
+      )
+    }
+    return renderingOf({ release, outcomes: outcomes.clusters, madeOf, path: sources.map(({ opened }) => opened.root || '.').join(', ') })
   }
 
-  private drop(key: string): void {
-    this.bytes -= this.entries.get(key)?.bytes ?? 0
-    this.entries.delete(key)
+  private runOne(
+    run: { id: ServiceId; spec: ServiceSpec; sources: readonly PipelineSource[]; configs: ReadonlyMap<string, ConfigLayer> },
+    { cluster, settings, facts }: Subject,
+  ) {
+    const { cache, renderers, sandbox, signal, charts } = this.deps
+    const { id, spec, sources, configs } = run
+    return runPipeline(
+      {
+        ...{ renderers, sandbox, signal },
+        once: (parts, run, secret) => cache.once(parts, run, secret),
+        ...(charts === undefined ? {} : { charts: charts(id.project) }),
+      },
+      {
+        ...{ id, sources, configs, settings },
+        namespace: spec.namespace,
+        render: spec.render ?? {},
+        cluster: cluster === null ? null : { name: cluster.name, labels: cluster.labels, facts },
+      },
+    )
+  }
+
+  /** By name: those of configFrom, and those of Helm's valuesFrom. */
+  private async configsOf({ project }: ServiceId, spec: ServiceSpec): Promise<ReadonlyMap<string, ConfigLayer>> {
+    const renders = [spec.render, ...sourcesOf(spec).map(({ render }) => render)]
+    const names = [...(spec.configFrom ?? []), ...renders.flatMap((render) => render?.helm?.valuesFrom ?? [])].map(({ name }) => name)
+    const configs = new Map<string, ConfigLayer>()
+    for (const name of new Set(names)) {
+      const config = await this.deps.config(project, name)
+      if (config !== null)
+        configs.set(name, { values: { ...config.data, ...config.secrets }, secrets: new Set(Object.keys(config.secrets)) })
+    }
+    return configs
+  }
+
+  /** IC3: what is the same for all clusters of the service. Variables and overrides are not in it: they count by what is looked at. */
+  private specText(id: ServiceId, spec: ServiceSpec): string {
+    const { namespace = null, render = {} } = spec
+    const sources = sourcesOf(spec).map(({ repository, path, chart, version, name, render, filesOnly }) => ({
+      repository,
+      path,
+      chart,
+      version,
+      name,
+      render,
+      filesOnly,
+    }))
+    return canonicalJson({ build: this.deps.build, id: { project: id.project, service: id.service }, namespace, render, sources })
   }
 }
 
-const pathOf = (spec: ServiceSpec): string => sourcesOf(spec)[0]?.path ?? '.'
+const readId = (source: PipelineSource | undefined, path: string): Promise<string | null | undefined> =>
+  source === undefined ? Promise.resolve(undefined) : source.opened.tree.id(path).catch(() => undefined)
 
-const treeId = async (source: Source, commit: string, path: string): Promise<string | null> =>
-  (await source.open(commit, { path })).tree.id(path)
+async function knownOf(
+  spec: string,
+  sources: readonly PipelineSource[],
+  { clusters, shapes }: ClusterOutcomes,
+  fileId: (source: number, path: string) => Promise<string | null | undefined>,
+): Promise<Known> {
+  const files = new Map<string, Known['files'][number]>()
+  for (const { source, path } of shapes.flatMap((shape) => shape.files))
+    files.set(`${source}\0${path}`, { source, path, id: await fileId(source, path) })
+  const versioned = shapes.flatMap(({ inputs }) => inputs.flatMap(([first, index]) => (first === 'source' ? [Number(index)] : [])))
+  const counts = new Map<string | null, number>()
+  for (const { key } of clusters.values()) counts.set(key, (counts.get(key) ?? 0) + 1)
+  const [[most] = [null]] = [...counts].sort(([, a], [, b]) => b - a)
+  const others = new Map<ClusterId, string | null>()
+  for (const [cluster, { key }] of clusters) if (cluster !== null && key !== most) others.set(cluster.clusterId, key)
+  return {
+    spec,
+    files: [...files.values()],
+    versioned: new Set(versioned),
+    versions: sources.map(({ opened }) => opened.version),
+    most,
+    others,
+  }
+}

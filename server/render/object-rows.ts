@@ -43,8 +43,7 @@ export interface RowsOf extends ServiceId {
 export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Manifests): RenderResult {
   const problems = [...given]
   if (found.length === 0 && problems.length === 0) {
-    const message = `${input.path} holds no manifests at commit ${input.commit.slice(0, 12)}`
-    return { kind: 'failed', code: 'no_manifests', message, problems: [] }
+    return { kind: 'failed', code: 'no_manifests', message: noManifests(input.path, input.commit), problems: [] }
   }
   if (found.length > RENDER_OBJECTS_MAX)
     problems.push({ path: input.path, message: `${found.length} objects, more than ${RENDER_OBJECTS_MAX} in one service; split it` })
@@ -54,6 +53,10 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
   const hooks = found.filter(({ object }) => ['hook', 'skipped'].includes(orderOf(object.metadata.annotations).kind)).length
   return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, hooks, warnings: sortedProblems(warnings) }
 }
+
+/** RN3. `version`: a commit id, or what a source says of itself. */
+export const noManifests = (path: string, version: string): string =>
+  `${path} holds no manifests at ${/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version}`
 
 /** Each once, sorted by place, so that many renders of one service say it once. */
 export function failedRender(given: readonly Problem[]): FailedRender {

@@ -46,7 +46,8 @@ export interface PipelineInput {
 export interface PipelineDeps {
   renderers: Readonly<Record<RendererName, Renderer>>
   sandbox: Sandbox
-  once: RenderJob['once']
+  /** `secret`: asked when it is done, whether a secret may be in it. */
+  once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
   charts?: RenderJob['charts']
   signal: AbortSignal
 }
@@ -109,7 +110,8 @@ function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineI
   const plainInputs = inputsOf(input, index)
   const note = (path: InputRead) => noteInput(recorder, settings.config, index, path)
   return {
-    ...{ id, namespace, spec: parts.spec, source: parts.job, named: parts.named, once, signal, plainInputs },
+    ...{ id, namespace, spec: parts.spec, source: parts.job, named: parts.named, signal, plainInputs },
+    once: (names, run) => once(names, run, recorder.hasSecret),
     inputs: recordedInputs(plainInputs, note),
     recordInput: note,
     get values() {

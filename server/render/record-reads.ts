@@ -7,6 +7,7 @@ export interface Recorder {
   input(path: InputRead): void
   /** A secret was among what was looked at. */
   secret(): void
+  hasSecret(): boolean
   /** So far. */
   reads(): Reads
 }
@@ -21,6 +22,7 @@ export function createRecorder(): Recorder {
     secret() {
       secret = true
     },
+    hasSecret: () => secret,
     reads: () => ({ files: [...files.values()].sort(byFile), inputs: leastReads(inputs), secret }),
   }
 }

@@ -7,22 +7,20 @@ import type { RendererResult, RenderJob } from './renderer.ts'
 export async function renderRaw({ source, spec, inputs }: RenderJob): Promise<RendererResult> {
   const { tree, root } = source
   const below = root === '' ? 0 : root.length + 1
-  const found = await tree.files(root, (path) => isManifestPath(path.slice(below)))
-  const job = { source, inputs, templated: spec.templated === true }
+  const job = { inputs, source, templated: spec.templated === true }
   const files = new Map<string, Uint8Array>()
   const problems: Problem[] = []
-  for (const [path, { bytes }] of found) {
-    const name = renderedName(path)
-    const other = otherRenderer(name)
-    if (other !== null)
+  for (const [path, { bytes }] of await tree.files(root, (path) => isManifestPath(path.slice(below)))) {
+    const other = otherRenderer(path)
+    if (other !== null) {
       problems.push({ path, message: `marks ${other}, which is never read as plain manifests; give it a service of its own` })
-    else if (name !== path && found.has(name))
-      problems.push({ path, message: `becomes ${name}, which is there already; remove one of them` })
-    else {
-      const result = await renderFile(path, bytes, job)
-      if (result.kind === 'failed') problems.push(...result.problems)
-      else files.set(name, result.bytes)
+      continue
     }
+    const name = renderedName(path)
+    const result = await renderFile(path, bytes, job)
+    if (result.kind === 'failed') problems.push(...result.problems)
+    else if (files.has(name)) problems.push({ path, message: `is also there as ${name}, which is what it becomes; keep one of the two` })
+    else files.set(name, result.bytes)
   }
   return problems.length > 0 ? { kind: 'failed', problems, files } : { kind: 'rendered', files, warnings: [] }
 }

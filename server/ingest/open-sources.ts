@@ -1,0 +1,93 @@
+// The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { PipelineSource } from '../render/pipeline.ts'
+import type { Source, SourcePick } from '../sources/source.ts'
+import type { Sources } from '../sources/sources.ts'
+import type { StoredResource } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
+import type { ClusterOutcomes } from './render-clusters.ts'
+import type { Release, Rendering } from './rendering.ts'
+
+export interface OpenSourcesDeps {
+  store: Pick<Store, 'getResource' | 'repositoryState'>
+  sources: Sources
+}
+
+export type Opening =
+  | {
+      kind: 'opened'
+      sources: PipelineSource[]
+      release: Omit<Release, 'tools'>
+      /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
+      isGone(outcomes: ClusterOutcomes): Promise<boolean>
+    }
+  | Exclude<Rendering, { kind: 'good' }>
+
+/** As agents take it; of a chart it is the version and the beginning of its digest. */
+const COMMIT_LENGTH_MAX = 64
+
+export const pickOf = ({ path, chart, version }: Pick<NamedSource, 'path' | 'chart' | 'version'>): SourcePick =>
+  chart === undefined ? { path: path ?? '.' } : { chart, version }
+
+export async function openSources(
+  { store, sources }: OpenSourcesDeps,
+  { project }: ServiceId,
+  spec: ServiceSpec,
+  at: Readonly<Record<string, string>> | undefined,
+): Promise<Opening> {
+  const wanted = sourcesOf(spec)
+  const found = new Map<string, StoredResource>()
+  for (const name of new Set(wanted.map(({ repository }) => repository))) {
+    const repository = await store.getResource({ kind: 'Repository', project, name })
+    if (repository !== null) found.set(name, repository)
+  }
+  const missing = [...new Set(wanted.map(({ repository }) => repository))].filter((name) => !found.has(name)).sort()
+  if (missing.length > 0) {
+    const message = `there is no repository ${missing.join(', ')} in project ${project}`
+    return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
+  }
+  const revisions: Record<string, string> = {}
+  const handles = new Map<string, Source>()
+  for (const [name, { uid, spec: text }] of found) {
+    const revision = at?.[name] ?? (await store.repositoryState(project, name)).commit
+    if (revision === null) return { kind: 'no_content' }
+    const source = sources.open({ uid, project, place: placeOf(repositorySpecSchema.parse(JSON.parse(text))) })
+    if (!(await source.has(revision))) return { kind: 'no_content' }
+    revisions[name] = revision
+    handles.set(name, source)
+  }
+  const hasAll = async () => {
+    for (const [name, source] of handles) if (!(await source.has(revisions[name] ?? ''))) return false
+    return true
+  }
+  const opened: PipelineSource[] = []
+  try {
+    for (const one of wanted) {
+      const source = handles.get(one.repository)
+      if (source === undefined) continue
+      const { name, render, filesOnly = false } = one
+      opened.push({
+        name,
+        label: name ?? one.repository,
+        opened: await source.open(revisions[one.repository] ?? '', pickOf(one)),
+        render,
+        filesOnly,
+      })
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    if (error.code === 'git_failed' && !(await hasAll())) return { kind: 'no_content' }
+    const { code, message, data } = error
+    const [commit = null] = Object.values(revisions)
+    return { kind: 'failed', commit, error: { code, message, problems: [...(data.problems ?? [])] } }
+  }
+  return {
+    kind: 'opened',
+    sources: opened,
+    release: { commit: (opened[0]?.opened.version ?? '').slice(0, COMMIT_LENGTH_MAX), revisions },
+    isGone: async ({ clusters }) =>
+      [...clusters.values()].some(({ result }) => result instanceof AppError && result.code === 'git_failed') && !(await hasAll()),
+  }
+}

@@ -1,0 +1,103 @@
+// What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import {
+  failedRender,
+  noManifests,
+  RENDER_PROBLEMS_MAX,
+  type RenderedObjects,
+  type RenderResult,
+  sortedProblems,
+} from '../render/object-rows.ts'
+import type { StoredError } from '../store/records.ts'
+import type { ClusterOutcome, Wanted } from './render-clusters.ts'
+import type { ClusterRender, GoodRender, Release, Rendering } from './rendering.ts'
+
+export interface RenderedFor {
+  release: Omit<Release, 'tools'>
+  outcomes: ReadonlyMap<Wanted, ClusterOutcome>
+  /** Names all that a render for that cluster was made of but its facts. */
+  madeOf(cluster: Wanted, tools: Readonly<Record<string, string>>): string
+  /** For messages. */
+  path: string
+}
+
+export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): Rendering {
+  const { commit } = release
+  const good = sharedRenders()
+  const errors = sharedErrors(path, commit)
+  const clusters = new Map<ClusterId, ClusterRender>()
+  const results = new Set<RenderResult | AppError>()
+  const tools: Record<string, string> = {}
+  let forNobody: GoodRender | null = null
+  for (const [cluster, outcome] of outcomes) {
+    const { result } = outcome
+    results.add(result)
+    const rendered = result instanceof AppError || result.kind === 'failed' ? null : result
+    if (rendered !== null) for (const [tool, version] of Object.entries(outcome.tools)) tools[tool] = versionOf(tool, version)
+    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? madeOf(cluster, outcome.tools) : null)
+    if (cluster === null) forNobody = render
+    else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
+  }
+  const failed = [...results].filter((result) => result instanceof AppError || result.kind === 'failed')
+  const nobody = outcomes.get(null)
+  // Without a cluster it could not even be tried: whoever joins will tell.
+  const needsCluster = nobody !== undefined && forNobody === null && nobody.ofCluster
+  if (failed.length === results.size && !needsCluster) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
+  const warnings = [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
+  return {
+    kind: 'good',
+    release: { ...release, tools },
+    clusters,
+    forNobody,
+    warnings: sortedProblems(warnings).slice(0, RENDER_PROBLEMS_MAX),
+  }
+}
+
+/** `helm 4.3.1` of helm is 4.3.1. */
+const versionOf = (tool: string, text: string): string => (text.startsWith(`${tool} `) ? text.slice(tool.length + 1) : text)
+
+function sharedRenders(): (result: RenderedObjects, madeOf: string | null) => GoodRender {
+  const maps = new Map<string, ReadonlyMap<string, string>>()
+  const renders = new Map<string, GoodRender>()
+  return ({ objects, digest, count, hooks }, madeOf) => {
+    const key = `${digest} ${madeOf ?? ''}`
+    const known = renders.get(key)
+    if (known !== undefined) return known
+    const shared = maps.get(digest) ?? objects
+    maps.set(digest, shared)
+    const render: GoodRender = { kind: 'rendered', objects: shared, digest, count, hooks, ...(madeOf === null ? {} : { madeOf }) }
+    renders.set(key, render)
+    return render
+  }
+}
+
+type RenderError = Omit<StoredError, 'sinceMs'>
+
+/** Clusters that fail alike share one error. */
+function sharedErrors(path: string, version: string): (result: RenderResult | AppError) => RenderError {
+  const made = new Map<RenderResult | AppError, RenderError>()
+  return (result) => {
+    const known = made.get(result) ?? errorOf(result, path, version)
+    made.set(result, known)
+    return known
+  }
+}
+
+function errorOf(result: RenderResult | AppError, path: string, version: string): RenderError {
+  if (result instanceof AppError) return { code: result.code, message: result.message, problems: [...(result.data.problems ?? [])] }
+  if (result.kind === 'rendered') return { code: 'render_failed', message: '', problems: [] }
+  const { code, message, problems } = result
+  // Known from another commit, perhaps, which held no manifests either.
+  return { code, message: code === 'no_manifests' ? noManifests(path, version) : message, problems }
+}
+
+/** All that is wrong anywhere, at once. */
+function joined(errors: readonly RenderError[]): RenderError {
+  const [first] = errors
+  if (first === undefined) return { code: 'render_failed', message: 'nothing was rendered', problems: [] }
+  const problems: Problem[] = errors.flatMap((error) => error.problems)
+  if (errors.length === 1 || problems.length === 0) return first
+  const { code, message, problems: sorted } = failedRender(problems)
+  return { code, message, problems: sorted }
+}

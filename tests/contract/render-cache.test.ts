@@ -1,0 +1,209 @@
+// What was rendered before, on a real disk: found again after a restart, bounded, sealed where secrets were read, and never believed further than it can be checked.
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadSecretBox } from '../../server/access/secret-box.ts'
+import { createCacheFiles } from '../../server/render/cache-files.ts'
+import { createRenderCache } from '../../server/render/cache-renders.ts'
+import { SHAPES_MAX, type Shape } from '../../server/render/cache-shapes.ts'
+import type { RenderedObjects } from '../../server/render/object-rows.ts'
+import { setDigest } from '../../shared/kube/canonical.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { testMac } from '../support/render-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const SECRET = 'correct-horse-battery-staple'
+const KEY = 'a'.repeat(32)
+const keyOf = (n: number) => n.toString(16).padStart(32, '0')
+const bytes = (text: string) => new TextEncoder().encode(text)
+const textOf = (found: Uint8Array | null) => (found === null ? null : new TextDecoder().decode(found))
+
+function kit({ bytesMax = 1_000_000, dir = tempDir(), nowMs = () => 1_000_000_000_000 } = {}) {
+  const renders = join(dir, 'renders')
+  const seal = loadSecretBox(join(dir, 'keys'))
+  const open = () => createCacheFiles({ dir: renders, seal, clock: { ...systemClock, nowMs }, bytesMax })
+  return { dir, renders, open, files: open(), names: () => readdirSync(renders).sort() }
+}
+
+function rendered(text: string): RenderedObjects {
+  const objects = new Map([['object/default/shop//ConfigMap/web/a', JSON.stringify({ data: text })]])
+  return { kind: 'rendered', objects, digest: setDigest(objects), count: 1, hooks: 0, warnings: [{ path: 'a.yaml:1', message: 'x' }] }
+}
+
+describe('files', () => {
+  test('IC8 what was written is found again by the next process', async () => {
+    const { files, open } = kit()
+    expect(await files.get(KEY)).toBe(null)
+    await files.put(KEY, bytes('rows'), false)
+    expect(textOf(await files.get(KEY))).toBe('rows')
+    expect(textOf(await open().get(KEY))).toBe('rows')
+  })
+
+  test('IC10 what was made with a secret is sealed, and nobody but the server may read the folder', async () => {
+    const { files, open, renders, names } = kit()
+    await files.put(KEY, bytes(SECRET), true)
+    await files.put(keyOf(1), bytes('open'), false)
+    for (const name of names()) expect(readFileSync(join(renders, name)).includes(SECRET)).toBe(false)
+    expect(textOf(await open().get(KEY))).toBe(SECRET)
+    expect(statSync(renders).mode & 0o077).toBe(0)
+    expect(statSync(join(renders, KEY)).mode & 0o077).toBe(0)
+  })
+
+  test('IC10 sealed under a key that is no more: it counts as not there', async () => {
+    const { renders, files, names } = kit()
+    await files.put(KEY, bytes(SECRET), true)
+    const other = createCacheFiles({ dir: renders, seal: loadSecretBox(tempDir()), clock: systemClock, bytesMax: 1_000_000 })
+    expect(await other.get(KEY)).toBe(null)
+    expect(names()).toEqual([])
+  })
+
+  test.each([
+    ['cut', (path: string) => truncateSync(path, statSync(path).size - 1)],
+    ['cut to nothing', (path: string) => truncateSync(path, 0)],
+    ['changed', (path: string) => writeFileSync(path, Buffer.concat([readFileSync(path).subarray(0, -1), Buffer.from('x')]))],
+    ['of another form', (path: string) => writeFileSync(path, 'SKR9 something else that is long enough')],
+  ])('IC8 a file that was %s counts as not there, and goes', async (_, spoil) => {
+    const { files, open, renders, names } = kit()
+    await files.put(KEY, bytes('rows rows'), false)
+    spoil(join(renders, KEY))
+    expect(await open().get(KEY)).toBe(null)
+    expect(names()).toEqual([])
+  })
+
+  test('IC8 foreign files and what was not written to its end go when the folder is opened', async () => {
+    const { files, open, renders, names } = kit()
+    await files.put(KEY, bytes('rows'), false)
+    writeFileSync(join(renders, `${keyOf(1)}.new`), 'half')
+    writeFileSync(join(renders, 'notes.txt'), 'x')
+    mkdirSync(join(renders, keyOf(2)))
+    await open().get(KEY)
+    expect(names()).toEqual([KEY])
+  })
+
+  test('IC9 the longest unused go when there is no room, also after a restart; what is larger than all room is not kept', async () => {
+    let nowMs = 1_000_000_000_000
+    const { open, renders, names } = kit({ bytesMax: 4 * (100 + 21), nowMs: () => nowMs })
+    const files = open()
+    for (let n = 1; n <= 4; n++) {
+      nowMs += 7_200_000
+      await files.put(keyOf(n), new Uint8Array(100), false)
+      utimesSync(join(renders, keyOf(n)), nowMs / 1000, nowMs / 1000)
+    }
+    nowMs += 7_200_000
+    await files.get(keyOf(1)) // used: the others are older now
+    const again = open()
+    await again.put(keyOf(5), new Uint8Array(100), false)
+    expect(names()).toEqual([1, 3, 4, 5].map(keyOf))
+    await again.put(keyOf(6), new Uint8Array(1_000), false)
+    expect(names()).toEqual([1, 3, 4, 5].map(keyOf))
+  })
+
+  test('IC8 a process that is killed in the midst of writing leaves nothing that is believed', async () => {
+    const { dir, renders, open } = kit()
+    const script = join(import.meta.dir, '..', 'support', 'cache-until-killed.ts')
+    let whole = 0
+    for (let round = 0; round < 6; round++) {
+      const child = Bun.spawn([process.execPath, script, renders, join(dir, 'keys')], { stdout: 'pipe', stderr: 'inherit' })
+      for await (const _ of child.stdout) break // it writes
+      await Bun.sleep(5 * round)
+      child.kill('SIGKILL')
+      await child.exited
+      const files = open()
+      for (let n = 0; n < 400; n++) {
+        const found = await files.get(keyOf(n))
+        if (found === null) continue
+        whole += 1
+        expect(found.every((byte) => byte === n % 256)).toBe(true)
+        expect(found.byteLength).toBe(200_000)
+      }
+    }
+    expect(whole).toBeGreaterThan(0)
+  }, 30_000)
+})
+
+describe('renders', () => {
+  const shape: Shape = { files: [{ source: 0, path: 'shop' }], inputs: [['cluster', 'labels', 'region']] }
+
+  test('IC8 shapes and renders are known to the next process; what failed only to this one', async () => {
+    const { open } = kit()
+    const before = createRenderCache({ mac: testMac, files: open() })
+    await before.addShape('spec', shape)
+    const key = before.keyOf('spec', shape, ['tree', 'eu'])
+    await before.put(key, rendered('eu'), false)
+    await before.put(keyOf(9), { kind: 'failed', code: 'render_failed', message: 'no', problems: [] }, false)
+    expect((await before.get(keyOf(9)))?.kind).toBe('failed')
+
+    const after = createRenderCache({ mac: testMac, files: open() })
+    expect(await after.shapes('spec')).toEqual([shape])
+    expect(await after.get(key)).toEqual(rendered('eu'))
+    expect(await after.get(keyOf(9))).toBe(null)
+    expect(await after.shapes('other spec')).toEqual([])
+  })
+
+  test('IC7 a key says nothing of the values without the key of the server, and differs by spec, shape and value', () => {
+    const cache = createRenderCache({ mac: testMac, files: null })
+    const other: Shape = { ...shape, inputs: [] }
+    const keys = [
+      cache.keyOf('spec', shape, ['a']),
+      cache.keyOf('spec', shape, ['b']),
+      cache.keyOf('other', shape, ['a']),
+      cache.keyOf('spec', other, ['a']),
+      createRenderCache({ mac: (text) => testMac(`other key ${text}`), files: null }).keyOf('spec', shape, ['a']),
+    ]
+    expect(new Set(keys).size).toBe(keys.length)
+    expect(cache.keyOf('spec', shape, ['a'])).toBe(keys[0] ?? '')
+  })
+
+  test('IC9 rows beyond the bound leave the memory, the longest unused first, and come back from the disk', async () => {
+    const { open } = kit()
+    const cache = createRenderCache({ mac: testMac, files: open(), memoryBytesMax: 2_500 })
+    for (const n of [1, 2]) await cache.put(keyOf(n), rendered(`${n}`.repeat(1_000)), false)
+    expect(cache.peek(keyOf(1))).not.toBe(null)
+    await cache.get(keyOf(1))
+    await cache.put(keyOf(3), rendered('3'.repeat(1_000)), false)
+    expect([1, 2, 3].map((n) => cache.peek(keyOf(n)) !== null)).toEqual([true, false, true])
+    expect((await cache.get(keyOf(2)))?.kind).toBe('rendered')
+  })
+
+  test('IC8 rows whose digest is not theirs are not taken', async () => {
+    const { open } = kit()
+    const files = open()
+    const cache = createRenderCache({ mac: testMac, files })
+    await cache.put(KEY, { ...rendered('x'), digest: 'f'.repeat(32) }, false)
+    expect(await createRenderCache({ mac: testMac, files: open() }).get(KEY)).toBe(null)
+  })
+
+  test('IC3 a service that looks elsewhere for each cluster keeps few shapes: they become one that looks at all of it', async () => {
+    const cache = createRenderCache({ mac: testMac, files: null })
+    let last = shape
+    for (let n = 0; n < 500; n++)
+      last = await cache.addShape('spec', {
+        files: [],
+        inputs: [
+          ['config', `c${n}`],
+          ['cluster', 'name'],
+        ],
+      })
+    expect((await cache.shapes('spec')).length).toBeLessThanOrEqual(SHAPES_MAX)
+    expect((await cache.shapes('spec')).some(({ inputs }) => JSON.stringify(inputs).includes('["config"]'))).toBe(true)
+    expect(last.inputs.length).toBeLessThan(70)
+  })
+
+  test('IC11 a program runs once for equal input, also when two ask at the same time and after a restart; one that fails is asked again', async () => {
+    const { open } = kit()
+    let runs = 0
+    const run = async () => {
+      runs += 1
+      if (runs === 1) throw new Error('no')
+      return bytes(`output ${SECRET}`)
+    }
+    const cache = createRenderCache({ mac: testMac, files: open() })
+    await expect(cache.once(['helm', 'a'], run, () => true)).rejects.toThrow('no')
+    const both = await Promise.all([cache.once(['helm', 'a'], run, () => true), cache.once(['helm', 'a'], run, () => true)])
+    expect(both.map(textOf)).toEqual([`output ${SECRET}`, `output ${SECRET}`])
+    expect(textOf(await createRenderCache({ mac: testMac, files: open() }).once(['helm', 'a'], run, () => true))).toBe(`output ${SECRET}`)
+    expect(runs).toBe(2)
+    await cache.once(['helm', 'b'], run, () => true)
+    expect(runs).toBe(3)
+  })
+})

@@ -1,0 +1,25 @@
+// What renders in a test: the real renderers, a cache in memory, and no programs unless a sandbox is given.
+
+import type { ServiceRendererDeps } from '../../server/ingest/service-render.ts'
+import { createRenderCache } from '../../server/render/cache-renders.ts'
+import { createRenderers } from '../../server/render/renderers.ts'
+import type { Sandbox } from '../../server/render/sandbox.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+
+const NO_PROGRAMS: Sandbox = {
+  run: () => Promise.reject(new AppError('renderer_missing')),
+  version: async () => null,
+}
+export const testMac = (text: string): string => sha256Hex(`test ${text}`).slice(0, 32)
+
+export function memoryRendering(sandbox: Sandbox = NO_PROGRAMS): Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'signal'> {
+  return {
+    cache: createRenderCache({ mac: testMac, files: null }),
+    renderers: createRenderers(),
+    sandbox,
+    config: async () => null,
+    mac: testMac,
+    build: 'test',
+  }
+}
