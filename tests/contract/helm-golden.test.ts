@@ -6,16 +6,18 @@ import type { RenderSpec } from '../../shared/model/render.ts'
 import {
   bareHelm,
   CHARTS_FOLDER,
+  createCaseRenderer,
   FACTS,
   filesOfFolder,
   type HelmMajor,
   objectTexts,
-  renderCase,
   renderedTexts,
   type TestFiles,
   writeFiles,
 } from '../support/helm-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+const renderCase = createCaseRenderer()
 
 interface Golden {
   chart: string

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import type { InputRead } from '../../server/render/inputs.ts'
 import { KIND_ONLY } from '../../server/render/inputs.ts'
 import { leastReads } from '../../server/render/record-reads.ts'
-import { CHARTS_FOLDER, FACTS, filesOfFolder, type HelmCase, renderCase, renderedTexts } from '../support/helm-kit.ts'
+import { CHARTS_FOLDER, createCaseRenderer, FACTS, filesOfFolder, type HelmCase, renderedTexts } from '../support/helm-kit.ts'
+
+const renderCase = createCaseRenderer()
 
 const all = filesOfFolder(CHARTS_FOLDER)
 const chart = (root: string, more: Partial<HelmCase> = {}): HelmCase => ({ root, files: all, ...more })

@@ -5,8 +5,10 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { mergeValues, type Values } from '../../server/render/helm-values.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { bareHelm, memoryTree, renderCase, renderedTexts, writeFiles } from '../support/helm-kit.ts'
+import { bareHelm, createCaseRenderer, memoryTree, renderedTexts, writeFiles } from '../support/helm-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+const renderCase = createCaseRenderer()
 
 const CASES = 300
 const CHART = {

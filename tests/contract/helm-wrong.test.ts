@@ -1,7 +1,9 @@
 // HM: charts and values with something wrong in them, each with all that has to be told: file, line, words, and the line as its author wrote it.
 import { describe, expect, test } from 'bun:test'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
-import { type HelmCase, renderCase } from '../support/helm-kit.ts'
+import { createCaseRenderer, type HelmCase } from '../support/helm-kit.ts'
+
+const renderCase = createCaseRenderer()
 
 type Expected = { path: string; message: string | RegExp; excerpt?: string }
 interface Wrong extends Omit<HelmCase, 'root' | 'files'> {

@@ -1,17 +1,17 @@
 // Renders a chart from files in memory, and the same by helm alone in a folder: what the two give must be the same objects.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createHelmRenderer } from '../../server/render/helm-renderer.ts'
 import type { ClusterFacts, ClusterInputs, InputRead, RenderInputs } from '../../server/render/inputs.ts'
 import { recordedInputs } from '../../server/render/record-inputs.ts'
-import type { JobSource, RendererResult, RenderJob } from '../../server/render/renderer.ts'
+import type { JobSource, Renderer, RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import type { Sandbox, SandboxRun } from '../../server/render/sandbox.ts'
 import { pathSegments, type SourceTree } from '../../server/sources/source.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import { realSandbox } from './real-sandbox.ts'
 import { ROOT } from './source-files.ts'
-import { tempDir } from './temp-dir.ts'
 
 export const HELM = { '4': join(ROOT, 'build/render/helm'), '3': join(ROOT, 'build/render/helm3') } as const
 export type HelmMajor = keyof typeof HELM
@@ -67,24 +67,13 @@ export function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array
   }
 }
 
-/** helm as a bare process in a folder of its own; what keeps others' charts in is tested where the sandbox is. */
-export function bareSandbox(onRun?: (run: SandboxRun) => void): Sandbox {
+function recordedRuns(sandbox: Sandbox, runs: SandboxRun[]): Sandbox {
   return {
-    async run(run) {
-      onRun?.(run)
-      const cwd = tempDir()
-      writeFiles(cwd, run.files)
-      const program = HELM[run.program === 'helm3' ? '3' : '4']
-      const child = Bun.spawn([program, ...run.args], { cwd, env: {}, stdout: 'pipe', stderr: 'pipe' })
-      const [stdout, stderr, exitCode] = await Promise.all([
-        new Response(child.stdout).bytes(),
-        new Response(child.stderr).text(),
-        child.exited,
-      ])
-      rmSync(cwd, { recursive: true })
-      return { kind: 'done', exitCode, stdout, stderr }
+    version: (program) => sandbox.version(program),
+    run: (run, signal) => {
+      runs.push(run)
+      return sandbox.run(run, signal)
     },
-    version: async (program) => (existsSync(HELM[program === 'helm3' ? '3' : '4']) ? 'helm of this test' : null),
   }
 }
 
@@ -126,9 +115,13 @@ export const FACTS: ClusterFacts = {
   },
 }
 
-const renderer = createHelmRenderer()
+/** One for each test file: its sandbox ends with the file. */
+export function createCaseRenderer(): (one: HelmCase) => Promise<HelmRun> {
+  const [renderer, sandbox] = [createHelmRenderer(), realSandbox()]
+  return (one) => renderCase(one, renderer, sandbox)
+}
 
-export async function renderCase(one: HelmCase, sandbox?: Sandbox): Promise<HelmRun> {
+async function renderCase(one: HelmCase, renderer: Renderer, sandbox: Sandbox): Promise<HelmRun> {
   const reads: InputRead[] = []
   const runs: SandboxRun[] = []
   let parts: readonly string[] = []
@@ -147,7 +140,7 @@ export async function renderCase(one: HelmCase, sandbox?: Sandbox): Promise<Helm
     values: one.values ?? [],
     configValue: (name, key) => one.configs?.[name]?.[key],
     ...(one.charts === undefined ? {} : { charts: one.charts }),
-    sandbox: sandbox ?? bareSandbox((run) => runs.push(run)),
+    sandbox: recordedRuns(sandbox, runs),
     once: (all, run) => {
       parts = all
       return run()
