@@ -64,7 +64,8 @@ const CONFIG: Readonly<Record<string, string>> = {
 /** Said to fetches only: whoever reads must not ask the network for what is not here. */
 const PARTIAL: Readonly<Record<string, string>> = { 'remote.origin.promisor': 'true', 'remote.origin.partialclonefilter': 'blob:none' }
 
-const flags = (config: Readonly<Record<string, string>>): string[] => Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+const flags = (config: Readonly<Record<string, string>>): string[] =>
+  Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
 export function createGitCli(options: GitCliOptions): GitBackend {
   return new GitCli(options)
@@ -126,10 +127,22 @@ class GitCli implements GitBackend {
     return oid
   }
 
-  private fetchInto(gitdir: string, args: readonly string[], stdin?: string): Promise<GitDone> {
+  private fetchInto(
+    gitdir: string,
+    args: readonly string[],
+    more: Readonly<Record<string, string>> = {},
+    stdin?: string,
+  ): Promise<GitDone> {
     const { url, diskBytesMax = GIT_DISK_BYTES_MAX, fetchMs = GIT_FETCH_MS } = this.options
-    const config = flags({ ...PARTIAL, 'remote.origin.url': url })
-    const options = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules', '--no-auto-maintenance', '--filter=blob:none']
+    const config = flags({ ...PARTIAL, ...more, 'remote.origin.url': url })
+    const options = [
+      '--quiet',
+      '--no-tags',
+      '--no-write-fetch-head',
+      '--no-recurse-submodules',
+      '--no-auto-maintenance',
+      '--filter=blob:none',
+    ]
     const watch = async () => {
       if ((await packBytes(gitdir)) <= diskBytesMax) return null
       return `is larger than ${diskBytesMax / 1024 / 1024} MiB on the disk of this server`
@@ -150,7 +163,11 @@ class GitCli implements GitBackend {
   }
 
   async isSound(gitdir: string): Promise<boolean> {
-    const kept = await this.run({ args: [`--git-dir=${gitdir}`, 'rev-parse', '--verify', '--quiet', HEAD_REF], env: {}, timeoutMs: READ_MS })
+    const kept = await this.run({
+      args: [`--git-dir=${gitdir}`, 'rev-parse', '--verify', '--quiet', HEAD_REF],
+      env: {},
+      timeoutMs: READ_MS,
+    })
     return kept.exitCode === 0 && (await this.has(gitdir, kept.stdout.trim()))
   }
 
@@ -222,7 +239,9 @@ class GitCli implements GitBackend {
   }
 
   private async fetchBlobs(gitdir: string, oids: readonly string[]): Promise<void> {
-    const done = await this.fetchInto(gitdir, ['--stdin', 'origin'], `${oids.join('\n')}\n`)
+    // Nothing is said of what is here: the other side would take it for granted that a commit came with its files.
+    const alone = { 'fetch.negotiationAlgorithm': 'noop' }
+    const done = await this.fetchInto(gitdir, ['--stdin', 'origin'], alone, `${oids.join('\n')}\n`)
     if (done.exitCode !== 0) throw await this.failure('fetch files', done)
   }
 
@@ -241,7 +260,13 @@ class GitCli implements GitBackend {
   }
 
   /** With whatever the other side wants, and nothing of it left behind. */
-  private async speak(args: readonly string[], doing: string, timeoutMs: number, stdin?: string, watch?: GitRun['watch']): Promise<GitDone> {
+  private async speak(
+    args: readonly string[],
+    doing: string,
+    timeoutMs: number,
+    stdin?: string,
+    watch?: GitRun['watch'],
+  ): Promise<GitDone> {
     const before = this.turn
     const { promise, resolve } = Promise.withResolvers<void>()
     this.turn = promise
@@ -264,7 +289,8 @@ class GitCli implements GitBackend {
   private async entry(folder: string): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
     const { web, url, programs, secrets, allowedAddress } = this.options
     if (this.ssh !== null) {
-      if (programs.ssh === null) throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
+      if (programs.ssh === null)
+        throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
       const address = await this.address(this.ssh.host, allowedAddress)
       const files = await writeSshFiles(folder, { place: this.ssh, secrets: await secrets(), address, program: programs.ssh })
       return { env: { ...files, GIT_ALLOW_PROTOCOL: 'ssh' }, config: {} }
@@ -288,7 +314,8 @@ class GitCli implements GitBackend {
 
   private run(run: Omit<GitRun, 'program'>): Promise<GitDone> {
     const { programs, clock, stopping } = this.options
-    if (programs.git === null) throw new AppError('git_program_missing', { detail: `${this.options.place} is read by the git program, which is not there` })
+    if (programs.git === null)
+      throw new AppError('git_program_missing', { detail: `${this.options.place} is read by the git program, which is not there` })
     const env = {
       LC_ALL: 'C',
       HOME: '/nonexistent',
@@ -365,6 +392,13 @@ const limit = (what: string, bytesMax: number) => (oid: string, _: string, bytes
 async function packBytes(gitdir: string): Promise<number> {
   const folder = join(gitdir, 'objects', 'pack')
   const names = await readdir(folder).catch(() => [])
-  const sizes = await Promise.all(names.map((name) => stat(join(folder, name)).then(({ size }) => size, () => 0)))
+  const sizes = await Promise.all(
+    names.map((name) =>
+      stat(join(folder, name)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  )
   return sizes.reduce((sum, size) => sum + size, 0)
 }

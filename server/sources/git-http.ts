@@ -79,7 +79,14 @@ class Web implements GitWeb {
   private async request({ url, method = 'GET', headers = {}, body }: GitHttpRequest): Promise<GitHttpResponse> {
     const sent = body === undefined ? null : await collect(body, Number.MAX_SAFE_INTEGER)
     const { status, statusText, bytes, answer, at } = await this.exchange(url, { method, headers, body: sent })
-    return { url: at, method, statusCode: status, statusMessage: statusText, headers: Object.fromEntries(answer.headers), body: once(bytes) }
+    return {
+      url: at,
+      method,
+      statusCode: status,
+      statusMessage: statusText,
+      headers: Object.fromEntries(answer.headers),
+      body: once(bytes),
+    }
   }
 
   /** IN14: what is wrong is told by host and status, never by what was answered. */

@@ -118,7 +118,9 @@ class GitLibrary implements GitBackend {
     const held = this.trees.get(oid)
     if (held !== undefined) return held
     const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.packs })
-    const folder = new Map(tree.map(({ path, mode, oid: id }): [string, GitEntry] => [path, { name: path, kind: kindOfMode(mode), oid: id }]))
+    const folder = new Map(
+      tree.map(({ path, mode, oid: id }): [string, GitEntry] => [path, { name: path, kind: kindOfMode(mode), oid: id }]),
+    )
     this.trees.set(oid, folder)
     return folder
   }

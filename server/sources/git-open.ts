@@ -61,7 +61,10 @@ function backendOf(options: GitOpenOptions, deps: GitDeps): GitBackend {
   const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, timeoutMs }) : null
   if (web !== null && client !== 'cli') return createGitLibrary({ url, place, web })
   if (web === null && (client === 'library' || sshPlace(url) === null))
-    throw new AppError('source_refused', { detail: `${url}: only https and http can be read without the git program`, remedy: 'Leave spec.git.client away.' })
+    throw new AppError('source_refused', {
+      detail: `${url}: only https and http can be read without the git program`,
+      remedy: 'Leave spec.git.client away.',
+    })
   const sshSecrets = secrets ?? (async () => ({}))
   return createGitCli({ url, place, dir, web, secrets: sshSecrets, allowedAddress, clock, stopping, programs, fetchMs, diskBytesMax })
 }
@@ -75,7 +78,10 @@ function submodulesOf(parent: GitOpenOptions, deps: GitDeps, depth: number): Sub
     const text = urls.get(path)
     if (text === undefined) throw refused(`${path} is a submodule that .gitmodules does not name`)
     const url = submoduleUrl(parent.url, text)
-    if (url === null) throw refused(`${path} is a submodule at an address that is not read: https, http, ssh, or relative to its repository; no credentials in it`)
+    if (url === null)
+      throw refused(
+        `${path} is a submodule at an address that is not read: https, http, ssh, or relative to its repository; no credentials in it`,
+      )
     const key = `${url} ${commit}`
     const source = opened.get(key) ?? openAt(submoduleOptions(parent, url, commit), deps, depth + 1)
     opened.set(key, source)

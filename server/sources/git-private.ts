@@ -66,11 +66,13 @@ export function sshSecrets(place: SshPlace, secrets: GitSecrets): { key: string;
       `${host}: the Config holds no knownHosts, so nobody could tell the server from an impostor`,
       `Run \`${scanLine(place)}\` where you trust the network, compare its fingerprints with those that the host publishes, and put its output there as knownHosts.`,
     )
-  if (isEncrypted(key)) throw missing(`${host}: the sshKey is protected by a passphrase`, 'Use a deploy key without one: `ssh-keygen -p -N "" -f FILE`.')
+  if (isEncrypted(key))
+    throw missing(`${host}: the sshKey is protected by a passphrase`, 'Use a deploy key without one: `ssh-keygen -p -N "" -f FILE`.')
   return { key, knownHosts }
 }
 
-export const scanLine = ({ host, port }: SshPlace): string => `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
+export const scanLine = ({ host, port }: SshPlace): string =>
+  `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
 
 /** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are for stays the one of the URL. */
 function sshConfig({ host, port }: SshPlace, address: string, files: { key: string; knownHosts: string }): string {
@@ -112,7 +114,8 @@ function sshConfig({ host, port }: SshPlace, address: string, files: { key: stri
 
 /** Per cent signs stand for what ssh knows. */
 function quoted(path: string): string {
-  if (/["\n\\]/.test(path)) throw new AppError('data_unusable', { detail: `${path}: ssh takes no such path; choose a data folder without quotes` })
+  if (/["\n\\]/.test(path))
+    throw new AppError('data_unusable', { detail: `${path}: ssh takes no such path; choose a data folder without quotes` })
   return `"${path.replaceAll('%', '%%')}"`
 }
 

@@ -15,19 +15,31 @@ const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
   [/timed out|Connection timed out|Operation timed out/, 'did not answer in time'],
   [/No route to host|Network is unreachable/, 'cannot be reached: no way to it'],
   [/Connection (reset|closed) by|kex_exchange_identification/, 'cut the connection before it answered'],
-  [/SSL certificate problem|server certificate verification failed|SSL: no alternative/, 'shows a certificate that is not trusted; a CA of its own belongs into caCert'],
+  [
+    /SSL certificate problem|server certificate verification failed|SSL: no alternative/,
+    'shows a certificate that is not trusted; a CA of its own belongs into caCert',
+  ],
 ]
 const NO_REF = /couldn't find remote ref|not our ref|Server does not allow request for unadvertised object/
 const HOST_KEY = /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/
 const REFUSED: ReadonlyArray<[RegExp, string]> = [
   [/Permission denied \(/, 'the key was refused'],
   [/Load key .*(invalid format|error in libcrypto)/, 'the sshKey is no private key that ssh can read'],
-  [/Authentication failed for|could not read (Username|Password)|The requested URL returned error: (401|403)/, 'the credentials were refused'],
+  [
+    /Authentication failed for|could not read (Username|Password)|The requested URL returned error: (401|403)/,
+    'the credentials were refused',
+  ],
 ]
 const FAILED: ReadonlyArray<[RegExp, string]> = [
-  [/does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/, 'there is no such repository'],
+  [
+    /does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/,
+    'there is no such repository',
+  ],
   [/transport '\w+' not allowed/, 'that way of transport is not allowed'],
-  [/bad object|loose object .* is corrupt|packfile .* (cannot be accessed|invalid)|unable to read tree|missing blob/, 'the folder of the repository on this server is damaged'],
+  [
+    /bad object|loose object .* is corrupt|packfile .* (cannot be accessed|invalid)|unable to read tree|missing blob/,
+    'the folder of the repository on this server is damaged',
+  ],
 ]
 
 export function readProblem(stderr: string): GitProblem {

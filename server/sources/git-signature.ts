@@ -63,7 +63,9 @@ async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: numb
   if (signature === null) return 'is not signed'
   if (signature.startsWith('-----BEGIN SSH SIGNATURE-----')) {
     const check = checkSshSignature(signature, payload, keys.ssh, nowMs)
-    return check.kind === 'good' ? null : `carries an SSH signature${check.fingerprint === null ? '' : ` of ${check.fingerprint}`}: ${check.why}`
+    return check.kind === 'good'
+      ? null
+      : `carries an SSH signature${check.fingerprint === null ? '' : ` of ${check.fingerprint}`}: ${check.why}`
   }
   if (signature.startsWith('-----BEGIN PGP SIGNATURE-----') || signature.startsWith('-----BEGIN PGP MESSAGE-----')) {
     const check = await checkOpenPgpSignature(signature, payload, keys.openPgp, nowMs)
@@ -96,7 +98,12 @@ export function splitCommit(text: Uint8Array): Signed {
 export function splitTag(text: Uint8Array): Signed {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
   let at = -1
-  for (const begin of ['-----BEGIN PGP SIGNATURE-----', '-----BEGIN SSH SIGNATURE-----', '-----BEGIN PGP MESSAGE-----', '-----BEGIN SIGNED MESSAGE-----'])
+  for (const begin of [
+    '-----BEGIN PGP SIGNATURE-----',
+    '-----BEGIN SSH SIGNATURE-----',
+    '-----BEGIN PGP MESSAGE-----',
+    '-----BEGIN SIGNED MESSAGE-----',
+  ])
     at = Math.max(at, bytes.lastIndexOf(`\n${begin}`))
   if (at < 0) return { payload: bytes, signature: null }
   return { payload: bytes.subarray(0, at + 1), signature: bytes.toString('latin1', at + 1) }

@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'
-import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './git-refs.ts'
 import type { GitBackend, GitObjects, GitWant } from './git-objects.ts'
+import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './git-refs.ts'
 import { type Candidate, type Keys, readKeys, verifyCommit } from './git-signature.ts'
-import { createLinkCache, GitTree, type OpenSubmodule } from './git-tree.ts'
 import { headId } from './git-text.ts'
-import { newestVersions } from './range.ts'
+import { createLinkCache, GitTree, type OpenSubmodule } from './git-tree.ts'
+import { noVersion } from './range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from './source.ts'
 
 export interface GitSourceOptions {
@@ -78,12 +78,9 @@ export class GitSource implements Source {
     const tags = await backend.refs(['refs/tags/'])
     const greatest = greatestTag(tags, semver)
     if (greatest !== null) return greatest
-    const newest = newestVersions(
-      tags.map(({ name }) => name.slice('refs/tags/'.length)),
-      5,
-    )
-    const there = newest.length === 0 ? 'none of its tags is a version' : `its newest are ${newest.join(', ')}`
-    throw new AppError('git_ref_not_found', { detail: `${url} has no tag in the range ${semver}; ${there}`, remedy: 'Correct spec.git.semver, or push the tag.' })
+    const versions = tags.map(({ name }) => name.slice('refs/tags/'.length))
+    const detail = noVersion(`tags of ${url}`, versions, semver)
+    throw new AppError('git_ref_not_found', { detail, remedy: 'Correct spec.git.semver, or push the tag.' })
   }
 
   async fetch(): Promise<string> {
@@ -98,7 +95,8 @@ export class GitSource implements Source {
         return await this.fetchInto(dir, want)
       } catch (error) {
         // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
-        const isOurs = error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
+        const isOurs =
+          error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
         if (!isOurs) throw error
         return this.fetchAfresh(want)
       }

@@ -23,10 +23,7 @@ const LFS_POINTER = Buffer.from('version https://git-lfs.github.com/spec/v1')
 export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
 
 type ModulePlace = { kind: 'module'; tree: SourceTree; path: string; rest: string }
-type Place =
-  | { kind: 'file' | 'folder'; oid: string; path: string }
-  | ModulePlace
-  | { kind: 'submodule'; oid: string; path: string }
+type Place = { kind: 'file' | 'folder'; oid: string; path: string } | ModulePlace | { kind: 'submodule'; oid: string; path: string }
 
 interface Frame {
   /** As it was asked for. */
@@ -132,7 +129,8 @@ export class GitTree implements SourceTree {
   private async enter(walk: Walk, frame: Frame, entry: GitEntry, below: Frame[]): Promise<void> {
     const path = joined(frame.path, entry.name)
     const real = joined(frame.real, entry.name)
-    if (path.length > SOURCE_PATH_LENGTH_MAX) throw refused(`a path under ${frame.path} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
+    if (path.length > SOURCE_PATH_LENGTH_MAX)
+      throw refused(`a path under ${frame.path} is longer than ${SOURCE_PATH_LENGTH_MAX} characters`)
     if (entry.kind === 'file') return walk.take(path, entry.oid)
     // A folder is asked for with a slash at its end, so that a whole one can be left out.
     const asFolder = walk.wanted(`${path}/`)
@@ -196,7 +194,8 @@ export class GitTree implements SourceTree {
     const held = await this.options.objects.blobs([{ path: link, oid }])
     const text = new TextDecoder().decode(held.get(oid))
     const what = asked === link ? asked : `${asked}: ${link}`
-    if (text.length > SOURCE_PATH_LENGTH_MAX) throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
+    if (text.length > SOURCE_PATH_LENGTH_MAX)
+      throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
     const found = text.startsWith('/') ? null : within(link.split('/').slice(0, -1), text)
     if (found === null)
       throw refused(`${what} is a link that leads out of the repository: only files of the repository itself are read; put a copy there`)
@@ -286,7 +285,8 @@ class Walk {
   }
 
   private countFiles(): void {
-    if (this.found.length + this.ready.size > SOURCE_FILES_MAX) throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${this.path}`)
+    if (this.found.length + this.ready.size > SOURCE_FILES_MAX)
+      throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${this.path}`)
   }
 }
 

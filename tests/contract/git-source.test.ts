@@ -1,9 +1,12 @@
 // Contract of a Git Source, kept by the library and by the program, against git's own server over http and a real sshd.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LINK_HOPS_MAX } from '../../server/sources/git-tree.ts'
 import { createGitKit, failureOf, filesOf, GIT_WAYS, type GitKit, idOf, sshIsThere, textsOf } from '../support/git-source-kit.ts'
+
+// A handshake of ssh takes a third of a second on a busy machine.
+setDefaultTimeout(60_000)
 
 describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
   const skipped = way === 'git over ssh' && !sshIsThere
@@ -111,7 +114,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
       expect(await source.fetch()).toBe(commits.get(tag) ?? '')
     }
     const none = open({ semver: '^3.0.0' })
-    const message = `${kit.url} has no tag in the range ^3.0.0; its newest are v2.0.0, v1.11.0-rc.1, 1.10.1, v1.2.0`
+    const message = `tags of ${kit.url}: no version in the range ^3.0.0; the newest there are: v2.0.0, v1.11.0-rc.1, 1.10.1, v1.2.0`
     expect(await failureOf(none.head())).toEqual(['git_ref_not_found', message])
     expect(await failureOf(none.fetch())).toEqual(['git_ref_not_found', message])
   })
@@ -202,7 +205,12 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     })
     const { tree } = await source.open(at, { path: '.' })
     expect(new TextDecoder().decode((await tree.file('linked/all/more/y.yaml'))?.bytes)).toBe('y: 1\n')
-    expect((await tree.list('linked'))?.map(({ name, kind }) => `${name} ${kind}`)).toEqual(['all folder', 'own.yaml file', 'twice.yaml file', 'x.yaml file'])
+    expect((await tree.list('linked'))?.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
+      'all folder',
+      'own.yaml file',
+      'twice.yaml file',
+      'x.yaml file',
+    ])
     expect((await tree.list('out'))?.map(({ kind }) => kind)).toEqual(['link'])
     const out = 'is a link that leads out of the repository: only files of the repository itself are read; put a copy there'
     for (const [path, what] of [
@@ -257,5 +265,5 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     const [code, message] = await failureOf(filesOf(source, at, 'many'))
     expect([code, message]).toEqual(['source_refused', expect.stringContaining('larger than 64 MiB')])
     await commit(Object.fromEntries(Object.keys(files).map((path) => [path, null])))
-  }, 60_000)
+  })
 })

@@ -62,7 +62,13 @@ export function gitDeps(requests: string[] = []): GitDeps {
 }
 
 export function gitIn(dir: string, ...args: string[]): string {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', GIT_ALLOW_PROTOCOL: 'file:http:https:ssh', ...AUTHOR }
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: '/nonexistent',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_ALLOW_PROTOCOL: 'file:http:https:ssh',
+    ...AUTHOR,
+  }
   const done = Bun.spawnSync(['git', '-C', dir, ...args], { env })
   if (done.exitCode !== 0) throw new Error(`git ${args.join(' ')}: ${done.stderr.toString()}`)
   return done.stdout.toString().trim()
