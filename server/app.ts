@@ -22,6 +22,7 @@ import { createFleetViews } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
+import { renderRoutes } from './http/render-routes.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
@@ -34,7 +35,7 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'restore' | 'webhook' | 'version' | 'stopping'> {
+export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'renders' | 'restore' | 'webhook' | 'version' | 'stopping'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions
@@ -92,6 +93,7 @@ function createElysia(deps: AppDeps) {
     .use(fleetRoutes(admin))
     .use(syncRoutes(admin))
     .use(dependencyRoutes(admin))
+    .use(renderRoutes(admin))
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(historyRoutes(admin))

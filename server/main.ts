@@ -12,6 +12,7 @@ import {
 import { runCli } from './cli/cli.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
+import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
 import { serve } from './serve.ts'
 
 const onStop = (listener: (signal: string) => void) => {
@@ -31,6 +32,7 @@ process.exitCode = await runCli({
   local: {
     server: { table: SERVER_OPTIONS, run: (flags) => serve(flags, verbIo) },
     doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, verbIo) },
+    render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, verbIo, service) },
     backup: {
       create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, verbIo) },
       verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, verbIo, folder) },

@@ -1,5 +1,7 @@
 // The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
 import { Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { addOptions } from '../../shared/adapters/option-flags.ts'
+import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
 import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
 import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
@@ -17,6 +19,7 @@ import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
 import { addLocalCommands, type LocalCommands } from './local-commands.ts'
+import { render } from './render.ts'
 import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, rotateServerKey } from './server-key.ts'
 import { sync } from './sync.ts'
@@ -44,6 +47,10 @@ function wholeNumber(max: number) {
     return Number(text)
   }
 }
+
+const RENDER_HELP = `
+Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
+Exit codes: 0 it renders, 1 it does not (problems are told as file:line:column), 2 what was typed makes no sense.`
 
 /** Parses and runs `io.argv`. Never throws and never ends the process. */
 export async function runCli({ local, version: ownVersion, io }: CliDeps): Promise<number> {
@@ -184,6 +191,32 @@ Drift is corrected to what is applied while a revision waits; nothing of it is p
 Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what was typed makes no sense.`,
     )
     .action((service, options, command) => sync(context, service, inProject(options, isGiven(command))))
+
+  const renderCommand = program
+    .command('render')
+    .description('what a service renders to: on the server, or with -f on this machine; changes nothing')
+    .argument('[service]', 'name, or service/name')
+    .addOption(projectOption())
+    .option('--cluster <name>', 'as this cluster gets it')
+    .option('--all-clusters', 'in how many ways its clusters get it, and which of them share one')
+    .option('-f, --filename <file>', 'on this machine: the Service, and Configs and a Cluster beside it')
+    .addOption(new Option('-o, --output <form>', 'form of the objects').choices(RENDER_OUTPUTS))
+    .addHelpText(
+      'before',
+      examples(
+        'skerry render web',
+        'skerry render web --cluster ship-7 -o name',
+        'skerry render web --all-clusters',
+        'skerry render -f service.yaml --dir .',
+        'skerry render web -f fleet.yaml --dir apps=.,charts=../charts --cluster-name ship-7 --cluster-labels region=eu --kube-version v1.36.3',
+      ),
+    )
+    .addHelpText('after', RENDER_HELP)
+    .action(async (service, options, command) => {
+      if (options.filename === undefined) exitCode = await render(context, service, inProject(options, isGiven(command)))
+      else exitCode = await local.render.run(options, service ?? '')
+    })
+  addOptions(renderCommand, local.render.table)
 
   program
     .command('history')

@@ -16,6 +16,8 @@ export interface LocalCommands {
   /** Runs until it is told to stop. */
   server: LocalCommand
   doctor: LocalCommand
+  /** On this machine, of files that are here. */
+  render: LocalCommand
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 

@@ -27,7 +27,7 @@ function names(kind: 'Repository' | 'Service', spec: string, config: string): bo
 }
 
 /** By name. */
-function configsOf(spec: ServiceSpec): Set<string> {
+export function configsOf(spec: ServiceSpec): Set<string> {
   const ofRender = (render: RenderSpec | undefined) => render?.helm?.valuesFrom ?? []
   const named = [spec.configFrom ?? [], ofRender(spec.render), ...sourcesOf(spec).map(({ render }) => ofRender(render))]
   return new Set(named.flatMap((refs) => refs.map(({ name }) => name)))

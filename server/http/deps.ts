@@ -4,6 +4,7 @@ import type { Principal } from '../access/api-tokens.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
+import type { RenderNow } from '../ingest/render-now.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetActions } from './fleet-actions.ts'
 import type { FleetViews } from './fleet-views.ts'
@@ -17,6 +18,7 @@ export interface AdminDeps {
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
+  renders: RenderNow
   restore: RestoreActions
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>

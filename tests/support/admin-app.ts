@@ -46,6 +46,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     logger: silentLogger,
     serverKeys: testKeys(),
     secrets: loadSecretBox(tempDir()),
+    renders: { render: async () => null, variants: async () => null },
     restore: NO_RESTORE,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),

@@ -41,6 +41,7 @@ export async function runTestCli(admin: TestAdmin, argv: readonly string[], setu
     local: {
       server: local('server'),
       doctor: local('doctor'),
+      render: local('render'),
       backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
     },
     version: () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),

@@ -76,7 +76,7 @@ const GITEA = { 'content-type': 'application/json', 'x-gitea-delivery': 'f6266f1
 const PUSH =
   '{"ref":"refs/heads/main","before":"28e1879d029cb852e4844d9c718537df08844e03","after":"bffeb74224043ba2feb48d137756c8a9331c449a"}'
 const both = (body: string) => ({ 'x-hub-signature-256': `sha256=${sign(body)}`, 'x-hub-signature': `sha1=${createHmac('sha1', secret).update(body).digest('hex')}` }) // biome-ignore format: headers
-test.each<[string, (body: string) => Record<string, string>, unknown[], string]>([
+test.each<[string, (body: string) => Record<string, string>, (string | number | undefined)[], string]>([
   ['GitHub: a push', (body) => ({ ...GITHUB, 'x-github-event': 'push', ...both(body) }), [202, 'default/apps'], PUSH],
   ['GitHub: a push as a form', (body) => ({ ...GITHUB, 'content-type': 'application/x-www-form-urlencoded', 'x-github-event': 'push', ...both(body) }), [202, 'default/apps'], `payload=${encodeURIComponent(PUSH)}`], // biome-ignore format: headers
   ['GitHub: a ping', (body) => ({ ...GITHUB, 'x-github-event': 'ping', ...both(body) }), [200], '{"zen":"Keep it logically awesome.","hook_id":1,"hook":{"type":"Repository","id":1,"events":["push"]}}'], // biome-ignore format: headers

@@ -1,0 +1,63 @@
+// render: what a service renders to on the server. Rendering on this machine is a verb of its own.
+import { problemText, type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
+import { renderViewSchema, type VariantsView, variantsViewSchema } from '../../shared/model/render-views.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { path } from './client.ts'
+import { countText, plainText } from './columns.ts'
+import type { Context } from './context.ts'
+import { UsageError } from './io.ts'
+
+export interface RenderOptions {
+  project: string
+  cluster?: string | undefined
+  allClusters?: true | undefined
+  output?: RenderOutput | undefined
+}
+
+/** Resolves with the exit code. */
+export async function render(context: Context, name: string | undefined, options: RenderOptions): Promise<number> {
+  if (name === undefined) throw new UsageError('which service? Or -f FILE --dir PATH to render on this machine')
+  const { project, cluster, allClusters, output = 'yaml' } = options
+  if (allClusters && cluster !== undefined) throw new UsageError('give --cluster or --all-clusters')
+  const { stdout, stderr } = context.io
+  const address = path`/projects/${project}/services/${name.replace(/^(svc|services?)\//, '')}`
+  if (allClusters) {
+    const view = await context.client().get(`${address}/variants`, variantsViewSchema)
+    stdout.write(output === 'json' ? `${JSON.stringify(view, null, 2)}\n` : variantsText(view))
+    return view.failing.length > 0 ? 1 : 0
+  }
+  const query = cluster === undefined ? '' : `?cluster=${encodeURIComponent(cluster)}`
+  const view = await context.client().get(`${address}/render${query}`, renderViewSchema)
+  if (view.note !== null) stderr.write(`note: ${plainText(view.note)}\n`)
+  for (const warning of view.warnings) stderr.write(`warning: ${shown(warning)}`)
+  stdout.write(renderText(view, output))
+  if (view.error === null) return 0
+  stderr.write(`error: ${plainText(view.error)}\n${view.problems.map(shown).join('')}`)
+  return 1
+}
+
+/** What a server says may hold anything but a line feed that moves the cursor. */
+const shown = (problem: Problem): string =>
+  problemText(problem)
+    .split('\n')
+    .map((line) => plainText(line))
+    .join('\n')
+
+const CLUSTERS_NAMED_MAX = 10
+
+function variantsText({ variants, failing }: VariantsView): string {
+  if (variants.length + failing.length === 0) return 'It is placed in no cluster.\n'
+  const named = (clusters: readonly string[]) => {
+    const more = clusters.length - CLUSTERS_NAMED_MAX
+    return `${clusters.slice(0, CLUSTERS_NAMED_MAX).map(plainText).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  }
+  const lines = variants.map(
+    ({ digest, objects, clusters }) =>
+      `${digest.slice(0, 12)}  ${countText(objects, 'object')} in ${countText(clusters.length, 'cluster')}: ${named(clusters)}\n`,
+  )
+  const failed = failing.map(
+    ({ error, clusters, problems }) =>
+      `does not render for ${countText(clusters.length, 'cluster')}: ${named(clusters)}\n  ${plainText(error)}\n${problems.map(shown).join('')}`,
+  )
+  return `${variants.length === 1 ? 'One render for all of them' : `${variants.length} different renders`}:\n${[...lines, ...failed].join('')}`
+}

@@ -1,0 +1,125 @@
+// What a service renders to, for a person who asks: from what was read last, and without any consequence.
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { RenderView, VariantsView } from '../../shared/model/render-views.ts'
+import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Configs } from '../access/configs.ts'
+import { configsOf } from '../fleet/config-users.ts'
+import { isTarget, targetsOf } from '../fleet/targeting.ts'
+import { maskSecrets } from '../render/mask-secrets.ts'
+import type { ClusterRecord } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
+import type { ClusterRender, Rendering } from './rendering.ts'
+
+export interface RenderNowDeps {
+  store: Pick<Store, 'getResource' | 'listClusters'>
+  /** `at` {}: nothing of it is remembered. */
+  render(id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[], at: Readonly<Record<string, string>>): Promise<Rendering>
+  configs: Pick<Configs, 'read'>
+  macOf(text: string): string
+}
+
+export interface RenderNow {
+  /** Null cluster: for nobody, or where that is not possible for the first of its targets. Null: there is no such service. Throws `not_found` for an unknown cluster. */
+  render(id: ServiceId, cluster: string | null): Promise<RenderView | null>
+  variants(id: ServiceId): Promise<VariantsView | null>
+}
+
+export function createRenderNow(deps: RenderNowDeps): RenderNow {
+  const { store } = deps
+  const specOf = async ({ project, service }: ServiceId): Promise<ServiceSpec | null> => {
+    const held = await store.getResource({ kind: 'Service', project, name: service })
+    return held === null ? null : serviceSpecSchema.parse(JSON.parse(held.spec))
+  }
+  return {
+    async render(id, name) {
+      const spec = await specOf(id)
+      if (spec === null) return null
+      const clusters = await store.listClusters()
+      if (name === null) return viewOf(deps, id, spec, await withoutCluster(deps, id, spec, clusters))
+      const cluster = clusters.find((one) => one.name === name)
+      if (cluster === undefined)
+        throw new AppError('not_found', { detail: `there is no cluster ${name}`, remedy: '`skerry get clusters` lists them.' })
+      const note = isTarget(cluster.labels, spec.targets) ? null : `the service is not placed in ${name}: its targets leave it out`
+      return viewOf(deps, id, spec, { rendering: await deps.render(id, spec, [cluster], {}), cluster, note })
+    },
+    async variants(id) {
+      const spec = await specOf(id)
+      if (spec === null) return null
+      const targets = targetsOf(spec.targets, await store.listClusters()) as ClusterRecord[]
+      return { ...id, ...variantsOf(await deps.render(id, spec, targets, {}), targets) }
+    },
+  }
+}
+
+interface Asked {
+  rendering: Rendering
+  cluster: ClusterRecord | null
+  note: string | null
+}
+
+async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[]): Promise<Asked> {
+  const rendering = await deps.render(id, spec, [], {})
+  const [cluster = null] = targetsOf(spec.targets, clusters) as ClusterRecord[]
+  const isRendered = rendering.kind === 'good' && rendering.forNobody !== null
+  if (isRendered || rendering.kind === 'no_content' || cluster === null) return { rendering, cluster: null, note: null }
+  const note = `it does not render for no cluster in particular: this is for ${cluster.name}, the first of its targets`
+  return { rendering: await deps.render(id, spec, [cluster], {}), cluster, note }
+}
+
+async function viewOf(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, { rendering, cluster, note }: Asked): Promise<RenderView> {
+  const found = renderOf(rendering, cluster)
+  const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note }
+  const release = rendering.kind === 'good' ? { version: rendering.release.commit, tools: { ...rendering.release.tools } } : { version: rendering.kind === 'failed' ? rendering.commit : null, tools: {} } // biome-ignore format: two of a kind
+  const warnings = rendering.kind === 'good' ? rendering.warnings : []
+  if (found.kind === 'failed') {
+    const { message, problems } = found.error
+    return { ...head, ...release, digest: null, objects: [], warnings, error: message, problems }
+  }
+  const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
+  const documents = [...found.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text)
+  const objects = maskSecrets(documents, await secretsOf(deps, id, spec), mark)
+  return { ...head, ...release, digest: found.digest, objects, warnings, error: null, problems: [] }
+}
+
+function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterRender {
+  if (rendering.kind === 'failed') return rendering
+  if (rendering.kind === 'no_content') return { kind: 'failed', error: { code: 'no_content', message: NO_CONTENT, problems: [] } }
+  const found = cluster === null ? rendering.forNobody : rendering.clusters.get(cluster.clusterId)
+  return (
+    found ?? {
+      kind: 'failed',
+      error: { code: 'render_failed', message: 'it cannot be rendered without a cluster: name one', problems: [] },
+    }
+  )
+}
+
+const NO_CONTENT = 'its repository was not read yet, or cannot be: `skerry get repositories` says why'
+
+async function secretsOf({ configs }: RenderNowDeps, { project }: ServiceId, spec: ServiceSpec): Promise<string[]> {
+  const values: string[] = []
+  for (const name of configsOf(spec)) values.push(...Object.values((await configs.read(project, name))?.secrets ?? {}))
+  return values
+}
+
+/** Pure. */
+function variantsOf(rendering: Rendering, targets: readonly ClusterRecord[]): Pick<VariantsView, 'variants' | 'failing'> {
+  const variants = new Map<string, VariantsView['variants'][number]>()
+  const failing = new Map<string, VariantsView['failing'][number]>()
+  for (const cluster of targets) {
+    const found = renderOf(rendering, cluster)
+    if (found.kind === 'rendered') {
+      const held = variants.get(found.digest) ?? { digest: found.digest, objects: found.count - found.hooks, clusters: [] }
+      held.clusters.push(cluster.name)
+      variants.set(found.digest, held)
+    } else {
+      const { message, problems } = found.error
+      const held = failing.get(message) ?? { error: message, clusters: [], problems }
+      held.clusters.push(cluster.name)
+      failing.set(message, held)
+    }
+  }
+  const most = <T extends { clusters: string[] }>(all: Map<string, T>) =>
+    [...all.values()].sort((a, b) => b.clusters.length - a.clusters.length)
+  return { variants: most(variants), failing: most(failing) }
+}

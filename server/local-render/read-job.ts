@@ -1,0 +1,91 @@
+// The files of `skerry render -f`: which service, of which cluster, with which Configs; checked as the server checks what is applied. Pure.
+import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { type Labels, labelsSchema } from '../../shared/model/labels.ts'
+import { type Applicable, applicableSchema, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { ConfigLayer } from '../render/config-merge.ts'
+import type { ClusterInputs } from '../render/inputs.ts'
+
+export interface InputFile {
+  name: string
+  text: string
+}
+
+export function readResources(files: readonly InputFile[]): { resources: Applicable[]; problems: Problem[] } {
+  const resources: Applicable[] = []
+  const problems: Problem[] = []
+  for (const { name, text } of files) {
+    const parsed = parseYamlDocuments(text, { file: name })
+    problems.push(...parsed.problems)
+    if (parsed.problems.length > 0) continue
+    for (const { value, line } of parsed.documents) {
+      const input = withoutReadOnly(value)
+      const read = applicableSchema.safeParse(input)
+      if (read.success) resources.push(read.data)
+      else
+        for (const { path, message } of explainIssues(applicableSchema, input, read.error))
+          problems.push({ path: `${name}:${line}`, message: path === '' ? message : `${path}: ${message}` })
+    }
+  }
+  return { resources, problems }
+}
+
+export function chooseService(resources: readonly Applicable[], wanted: string): ServiceResource {
+  const services = resources.filter((one) => one.kind === 'Service')
+  const found = wanted === '' ? services : services.filter(({ metadata }) => metadata.name === wanted.replace(/^(svc|services?)\//, ''))
+  const [service, ...others] = found
+  if (service !== undefined && others.length === 0) return service
+  const names = services.map(({ metadata }) => metadata.name).join(', ')
+  const detail = service === undefined ? `there is no Service ${wanted} in the files` : `which one? The files hold ${names}`
+  throw new AppError('bad_options', { doing: 'render', detail, remedy: 'Name the service: skerry render NAME -f FILE --dir PATH' })
+}
+
+export interface ClusterFlags {
+  clusterName?: string | undefined
+  clusterLabels?: string | undefined
+  kubeVersion?: string | undefined
+  apiVersions?: string | undefined
+}
+
+export interface LocalCluster {
+  inputs: ClusterInputs
+  spec: ClusterResource['spec'] | undefined
+}
+
+/** Null: for no cluster in particular. What the files say of the cluster of that name, flags say over it. */
+export function clusterOf(resources: readonly Applicable[], flags: ClusterFlags): LocalCluster | null {
+  const { clusterName, clusterLabels, kubeVersion = '', apiVersions = '' } = flags
+  if (Object.values(flags).every((flag) => flag === undefined)) return null
+  const name = clusterName ?? 'local'
+  const held = resources.find((one) => one.kind === 'Cluster' && one.metadata.name === name) as ClusterResource | undefined
+  const labels: Labels = { ...held?.metadata.labels, ...readLabels(clusterLabels ?? '') }
+  const served = Object.fromEntries(apiVersions.split(',').flatMap((one) => (one.trim() === '' ? [] : [[one.trim(), true as const]])))
+  const kubernetesVersion = kubeVersion === '' || kubeVersion.startsWith('v') ? kubeVersion : `v${kubeVersion}`
+  return { inputs: { name, labels, facts: { kubernetesVersion, apiVersions: served } }, spec: held?.spec }
+}
+
+function readLabels(text: string): Labels {
+  const parts = text.split(',').filter((part) => part.trim() !== '')
+  const read = labelsSchema.safeParse(Object.fromEntries(parts.map((part) => part.trim().split('=', 2))))
+  if (read.success && parts.every((part) => part.includes('='))) return read.data
+  throw new AppError('bad_options', { doing: 'read --cluster-labels', detail: 'expected key=value,key=value' })
+}
+
+/** Of the service's project. A mark in the place of a secret is what it looks like: a text. */
+export function configLayers(resources: readonly Applicable[], project: string): ReadonlyMap<string, ConfigLayer> {
+  const configs = resources.filter((one) => one.kind === 'Config').filter((one) => projectOf(one) === project)
+  return new Map(
+    configs.map(({ metadata, spec }) => [
+      metadata.name,
+      { values: { ...spec.data, ...spec.secrets }, secrets: new Set(Object.keys(spec.secrets)) },
+    ]),
+  )
+}
+
+/** `PATH`, or `REPOSITORY=PATH,…`: where the content of each repository is. */
+export function folderOf(dirs: string, repository: string): string | null {
+  if (!dirs.includes('=')) return dirs
+  const entry = dirs.split(',').find((one) => one.startsWith(`${repository}=`))
+  return entry === undefined ? null : entry.slice(repository.length + 1)
+}

@@ -1,0 +1,92 @@
+// One service out of files on this machine, by the very pipeline of the server: only where sources, Configs and facts come from is another matter.
+import { join } from 'node:path'
+import type { RendererName } from '../../shared/model/render.ts'
+import type { RenderView } from '../../shared/model/render-views.ts'
+import { type Applicable, type NamedSource, type ServiceResource, sourcesOf } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { maskSecrets } from '../render/mask-secrets.ts'
+import type { RenderResult } from '../render/object-rows.ts'
+import { settingsFor } from '../render/overrides-of.ts'
+import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
+import type { Renderer } from '../render/renderer.ts'
+import type { Sandbox } from '../render/sandbox.ts'
+import { createFolderTree } from '../sources/folder-tree.ts'
+import { pathSegments, type SourceTree } from '../sources/source.ts'
+import { configLayers, folderOf, type LocalCluster } from './read-job.ts'
+
+export interface LocalRender {
+  service: ServiceResource
+  resources: readonly Applicable[]
+  cluster: LocalCluster | null
+  /** `PATH`, or `REPOSITORY=PATH,…`. */
+  dirs: string
+  /** What the sources' versions are taken for. */
+  version: string
+}
+
+export interface LocalRenderDeps {
+  renderers: Readonly<Record<RendererName, Renderer>>
+  sandbox: Sandbox
+  signal: AbortSignal
+  /** What stands for a text of a Secret. */
+  mark(text: string): string
+}
+
+/** Without what only a server knows: notes and tools. */
+export type LocalView = Pick<RenderView, 'digest' | 'objects' | 'warnings' | 'error' | 'problems'>
+
+export async function renderLocally(deps: LocalRenderDeps, job: LocalRender): Promise<LocalView> {
+  const { metadata, spec } = job.service
+  const id = { project: metadata.project, service: metadata.name }
+  const configs = configLayers(job.resources, id.project)
+  const missing = (spec.configFrom ?? []).filter(({ name, optional }) => optional !== true && !configs.has(name))
+  if (missing.length > 0)
+    throw new AppError('bad_options', {
+      doing: 'render',
+      detail: `there is no Config ${missing.map(({ name }) => name).join(', ')} of project ${id.project} in the files`,
+      remedy: 'Add it with -f or --config, or mark it optional in spec.configFrom.',
+    })
+  const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
+  const { inputs, spec: own } = job.cluster ?? {}
+  const settings = settingsFor(id, spec, layers)({ labels: inputs?.labels ?? {}, config: own?.config, overrides: own?.overrides })
+  const sources: PipelineSource[] = []
+  for (const source of sourcesOf(spec)) sources.push(await openSource(job, source))
+  const { sandbox, renderers, signal } = deps
+  const { result } = await runPipeline(
+    { sandbox, renderers, signal, once: (_, run) => run() },
+    { ...{ id, sources, configs, settings }, namespace: spec.namespace, render: spec.render ?? {}, cluster: inputs ?? null },
+  )
+  if (result instanceof AppError) throw result
+  const secrets = [...configs.values()].flatMap(({ values, secrets: names }) => [...(names ?? [])].map((name) => String(values[name])))
+  return viewOf(result, secrets, deps.mark)
+}
+
+function viewOf(result: RenderResult, secrets: readonly string[], mark: (text: string) => string): LocalView {
+  if (result.kind === 'failed') return { digest: null, objects: [], warnings: [], error: result.message, problems: result.problems }
+  const documents = [...result.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text)
+  const objects = maskSecrets(documents, secrets, mark)
+  return { digest: result.digest, objects, warnings: result.warnings, error: null, problems: [] }
+}
+
+async function openSource({ dirs, version }: LocalRender, source: NamedSource): Promise<PipelineSource> {
+  const { repository, name, render, filesOnly = false } = source
+  const folder = folderOf(dirs, repository)
+  if (folder === null)
+    throw new AppError('bad_options', {
+      doing: 'render',
+      detail: `--dir does not say where the content of repository ${repository} is`,
+      remedy: `Add ${repository}=PATH to --dir.`,
+    })
+  const tree = createFolderTree(folder)
+  const root = source.chart === undefined ? pathSegments(source.path ?? '.').join('/') : await chartRoot(tree, source.chart)
+  if ((await tree.list(root)) === null)
+    throw new AppError('not_found', {
+      detail: `there is no folder ${join(folder, root)}`,
+      remedy: 'Correct --dir, or the path of the source.',
+    })
+  return { name, label: name ?? repository, opened: { tree, root, version }, render, filesOnly }
+}
+
+/** A folder of charts, or the chart itself. */
+const chartRoot = async (tree: SourceTree, chart: string): Promise<string> =>
+  (await tree.file(`${chart}/Chart.yaml`)) === null ? '' : chart

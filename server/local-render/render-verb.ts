@@ -1,0 +1,93 @@
+// `skerry render -f`, on this machine: files in, objects on stdout; what is wrong, with file, line and a caret, on stderr.
+import { createHmac, randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { problemText, RENDER_OUTPUTS, type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { SERVER_OPTIONS } from '../config.ts'
+import { createProgressLine } from '../progress-line.ts'
+import { createRenderers } from '../render/renderers.ts'
+import { createSandbox } from '../render/sandbox-runs.ts'
+import { readRenderPlace } from '../render-place.ts'
+import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
+import { chooseService, clusterOf, type InputFile, readResources } from './read-job.ts'
+import { type LocalRenderDeps, renderLocally } from './render-local.ts'
+
+export const LOCAL_RENDER_OPTIONS = {
+  dir: {
+    type: 'text',
+    placeholder: 'PATH',
+    help: 'Where the content of the repositories is: one folder, or REPOSITORY=PATH,….',
+    default: '.',
+  },
+  config: { type: 'text', placeholder: 'FILE', help: 'More Configs and Clusters; secrets are written as they are.' },
+  clusterName: { type: 'text', placeholder: 'NAME', help: 'Renders for a cluster of that name.' },
+  clusterLabels: { type: 'text', placeholder: 'K=V,…', help: 'Its labels.' },
+  kubeVersion: { type: 'text', placeholder: 'VERSION', help: 'Its Kubernetes, such as v1.36.3.' },
+  apiVersions: { type: 'text', placeholder: 'LIST', help: 'What it serves, such as monitoring.coreos.com/v1,apps/v1/Deployment.' },
+  sourceVersion: { type: 'text', placeholder: 'TEXT', help: 'What templates see as source.version.', default: 'local' },
+  renderSandbox: SERVER_OPTIONS.renderSandbox,
+  helm: SERVER_OPTIONS.helm,
+  helm3: SERVER_OPTIONS.helm3,
+  kustomize: SERVER_OPTIONS.kustomize,
+  renderers: SERVER_OPTIONS.renderers,
+} as const satisfies OptionTable
+
+export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promise<number> =>
+  runVerb('render', LOCAL_RENDER_OPTIONS, flags, io, async (options) => {
+    for (const server of ['cluster', 'allClusters'])
+      if (flags[server] !== undefined)
+        throw new AppError('bad_options', {
+          detail: '--cluster and --all-clusters ask the server; with -f, name a cluster with --cluster-name',
+        })
+    const output = RENDER_OUTPUTS.find((one) => one === flags['output']) ?? 'yaml'
+    const { clusterName, clusterLabels, kubeVersion, apiVersions } = options
+    const names = [String(flags['filename']), ...(options.config === undefined ? [] : [options.config])]
+    const { resources, problems } = readResources(names.map(readInput))
+    if (problems.length > 0) return told(io, 'the resources are wrong', problems)
+    const job = {
+      service: chooseService(resources, wanted),
+      cluster: clusterOf(resources, { clusterName, clusterLabels, kubeVersion, apiVersions }),
+      ...{ resources, dirs: options.dir, version: options.sourceVersion },
+    }
+    const line = createProgressLine(io.errIsTty ? io.err : null, io.clock)
+    const stopping = new AbortController()
+    io.onStop(() => stopping.abort())
+    const folder = mkdtempSync(join(tmpdir(), 'skerry-render-'))
+    const place = readRenderPlace(options, io.env)
+    const sandbox = createSandbox({ ...place, ownBinary: process.execPath, bunVersion: Bun.version, folder, slots: 2 }, io.clock)
+    try {
+      line.show('rendering', 0, 0)
+      const deps: LocalRenderDeps = { sandbox, renderers: createRenderers(), signal: stopping.signal, mark: createMarks() }
+      const view = await renderLocally(deps, job)
+      line.clear()
+      for (const warning of view.warnings) io.err(`warning: ${problemText(warning)}`)
+      io.out(renderText(view, output satisfies RenderOutput))
+      return view.error === null ? 0 : told(io, view.error, view.problems)
+    } finally {
+      line.clear()
+      await sandbox.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
+function readInput(path: string): InputFile {
+  try {
+    return { name: path, text: readFileSync(path === '-' ? 0 : resolve(path), 'utf8') }
+  } catch (error) {
+    throw new AppError('bad_options', { detail: `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` })
+  }
+}
+
+function told({ err }: VerbIo, error: string, problems: readonly Problem[]): number {
+  err(`error: ${error}\n${problems.map(problemText).join('')}`)
+  return 1
+}
+
+/** Of this run only: nothing can be learned from a mark, and equal texts have equal ones. */
+function createMarks(): (text: string) => string {
+  const key = randomBytes(32)
+  return (text) => `hmac:${createHmac('sha256', key).update(text).digest('hex').slice(0, 16)}`
+}

@@ -1,0 +1,43 @@
+// Rendered objects for people's eyes: data of Secrets, and whatever came of the secrets of Configs, is replaced by marks. Pure.
+import { isMap, type Json, type JsonMap } from './patch-merge.ts'
+
+/** Shorter values are masked only where they are the whole text: a secret that is "a" is no reason to mask every a. */
+const PART_LENGTH_MIN = 4
+
+/** `mark`: what stands for a text. */
+export function maskSecrets(documents: readonly string[], secrets: readonly string[], mark: (text: string) => string): JsonMap[] {
+  const values = [...new Set(secrets)].filter((value) => value !== '').sort((a, b) => b.length - a.length)
+  const forms = values.flatMap((value) => [value, Buffer.from(value).toString('base64')].map((form) => [form, mark(value)] as const))
+  const maskText = (text: string): string => {
+    let masked = text
+    for (const [form, shown] of forms)
+      if (masked === form) masked = shown
+      else if (form.length >= PART_LENGTH_MIN && masked.includes(form)) masked = masked.replaceAll(form, shown)
+    return masked
+  }
+  const walk = (value: Json): Json => {
+    if (typeof value === 'string') return maskText(value)
+    if (Array.isArray(value)) return value.map(walk)
+    return isMap(value) ? Object.fromEntries(Object.entries(value).map(([key, member]) => [maskText(key), walk(member)])) : value
+  }
+  return documents.map((text) => {
+    const object: JsonMap = JSON.parse(text)
+    return walk(object['kind'] === 'Secret' ? maskedData(object, mark) : object) as JsonMap
+  })
+}
+
+function maskedData(secret: JsonMap, mark: (text: string) => string): JsonMap {
+  const masked = { ...secret }
+  for (const field of ['data', 'stringData']) {
+    const held = masked[field]
+    if (!isMap(held)) continue
+    masked[field] = Object.fromEntries(
+      // The same value in `data` and `stringData` has the same mark.
+      Object.entries(held).map(([key, value]) => [
+        key,
+        mark(field === 'data' ? Buffer.from(String(value), 'base64').toString() : String(value)),
+      ]),
+    )
+  }
+  return masked
+}

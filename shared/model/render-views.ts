@@ -1,0 +1,37 @@
+// What a service renders to, asked by a person: for one cluster, and in how many ways for all of them. Secrets are not in it.
+import { z } from 'zod'
+import { problemSchema } from '../protocol/error.ts'
+
+const count = z.number().int()
+
+export const renderViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  /** Null: for no cluster in particular. */
+  cluster: z.string().nullable(),
+  /** About the choice of the cluster; null: there is nothing to say. */
+  note: z.string().nullable(),
+  /** Of the source: its commit, or version and digest. */
+  version: z.string().nullable(),
+  /** Of the programs that took part. */
+  tools: z.record(z.string(), z.string()),
+  /** Null: it does not render. */
+  digest: z.string().nullable(),
+  /** As they are sent; data of Secrets, and what came of a Config's secrets, is a mark. */
+  objects: z.array(z.record(z.string(), z.unknown())),
+  warnings: z.array(problemSchema),
+  /** What is wrong, in a sentence; null: it renders. */
+  error: z.string().nullable(),
+  problems: z.array(problemSchema),
+})
+export type RenderView = z.infer<typeof renderViewSchema>
+
+export const variantsViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  /** Most clusters first. */
+  variants: z.array(z.object({ digest: z.string(), objects: count, clusters: z.array(z.string()) })),
+  /** By what is wrong. */
+  failing: z.array(z.object({ error: z.string(), clusters: z.array(z.string()), problems: z.array(problemSchema) })),
+})
+export type VariantsView = z.infer<typeof variantsViewSchema>
