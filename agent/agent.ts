@@ -9,6 +9,7 @@ import { describeError, runLoop } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
+import { FactsKeeper } from './facts-keeper.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/gates/edge-orders.ts'
 import { type ActiveHold, Holds, holdText } from './reconcile/gates/hold.ts'
@@ -186,7 +187,11 @@ class RunningAgent implements Agent {
     const replica = this.#sync.replica()
     if (signal.aborted || identity === null || replica === null) return
     const { cluster, clock, random, log, place } = this.#deps
+    const looks = { look: async () => this.#reconciler?.discover(), info: () => cluster.info() }
+    const version = this.#info?.version ?? ''
+    const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), version, ...looks })
     this.#reconciler = createReconciler({
+      onDiscovery: (discovery) => this.#isClosed || facts.noteDiscovery(discovery),
       replica,
       isCurrent: () => this.#current,
       state: this.#state,
@@ -209,7 +214,7 @@ class RunningAgent implements Agent {
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     void this.#freeMemoryLater(signal) // what only the start needed
-    await this.#reconciler.run(signal)
+    await Promise.all([this.#reconciler.run(signal), facts.run(signal)])
   }
 
   #told(): Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'> {

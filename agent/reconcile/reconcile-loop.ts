@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { Cluster } from '../cluster/cluster.ts'
+import type { Cluster, Discovery } from '../cluster/cluster.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
@@ -53,6 +53,8 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** Null: discovery answers. Else why nothing can begin. */
   onUnreachable(message: string | null): void
+  /** Of each time that the cluster said what it serves. */
+  onDiscovery?(discovery: Discovery): void
   /** Absent: no log is read (HE8). */
   podLogs?: PodLogs & { lines: number }
   /** Kubernetes Events on users' objects; absent: none. */
@@ -68,6 +70,8 @@ export interface Reconciler {
   becameCurrent(): void
   /** What a person at the site asks for. */
   order(order: EdgeOrder): EdgeAnswer
+  /** Asks the cluster what it serves; nothing before it was asked for the first time. */
+  discover(): Promise<void>
   /** Runs until the signal aborts, and lets begun requests finish. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -84,6 +88,7 @@ const BROKEN_TURN_WAIT_MS = 30_000
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
   let wakeAll: () => void = () => {}
+  let discover: () => Promise<void> = async () => {}
   let carryOut: (order: EdgeOrder) => EdgeAnswer = () => ({
     kind: 'refused',
     message: 'the agent does not enforce yet; ask again when it does',
@@ -91,6 +96,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   return {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
+    discover: () => discover(),
     order: (order) => carryOut(order),
     run: async (signal) => {
       const { owned, turnDeps, queue, holds } = assemble(deps, signal)
@@ -100,6 +106,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       }
       await discoverFirst(deps, turnDeps.kinds, signal)
       if (signal.aborted) return
+      discover = () => turnDeps.kinds.refresh()
       await turnDeps.healthChoices.load(deps.state)
       owned.load()
       const services = () => [...new Map([...deps.state.services(), ...deps.replica.services()].map((id) => [serviceKey(id), id])).values()]
@@ -181,7 +188,7 @@ function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSi
 
 function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const { replica, state, cluster, clock, random, log } = deps
-  const kinds = new ServedKinds(cluster)
+  const kinds = new ServedKinds(cluster, deps.onDiscovery?.bind(deps))
   const reports: Parameters<AgentState['report']>[0][number][] = []
   let eventCount = 0
   const owned: OwnedObjects = new OwnedObjects({

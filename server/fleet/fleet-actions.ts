@@ -22,7 +22,7 @@ export interface FleetActionsDeps {
   store: Store
   content: Pick<ContentStore, 'get'>
   shards: Pick<Shards, 'removeCluster'>
-  ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged'>
+  ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged' | 'statusReported'>
   /** Its agent may no longer open sessions. */
   onClusterDeleted(clusterId: ClusterId): Promise<void>
   clock: Clock
@@ -58,6 +58,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       const cluster = await store.clusterByName(name)
       if (cluster === null || !(await store.deleteCluster(name))) return false
       await deps.onClusterDeleted(cluster.clusterId)
+      ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
       shards.removeCluster(cluster.clusterId)
       log.info('cluster deleted', { cluster: name, by })
       const message = `deleted by ${by}; what is applied there stays applied`
@@ -78,6 +79,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged()]))
     },
     onStatus(cluster, rows) {
+      ingest.statusReported(cluster.clusterId, rows)
       const reports = rows.filter(({ kind }) => kind === 'service')
       if (reports.length > 0) follow('service status', servicesReported(deps, cluster, reports))
     },

@@ -75,6 +75,7 @@ const isKey = (key: string): boolean => !CONTROL_CHARACTERS.test(key) && key.isW
 const SERVICE = '[a-z0-9][-a-z0-9]{0,62}/[a-z0-9][-a-z0-9]{0,62}'
 const KEY_FORMS: Readonly<Record<StatusKind, RegExp>> = {
   cluster: /^cluster$/,
+  facts: /^cluster$/,
   service: new RegExp(`^${SERVICE}$`),
   object: new RegExp(`^${SERVICE}/.`),
   drift: new RegExp(`^${SERVICE}/.`),

@@ -41,12 +41,18 @@ export interface ServicePassOptions {
   deletedBy: string | null
 }
 
-/** `retry`: the content could not be read, for a reason that may pass by itself. */
-export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<{ retry: boolean }> {
+export interface ServicePass {
+  /** The content could not be read, for a reason that may pass by itself. */
+  retry: boolean
+  /** Facts of clusters have no part in what it renders to. */
+  factless: boolean
+}
+
+export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePass> {
   const service = await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service })
   if (service === null) {
     deps.renderer.forget(id)
-    return { retry: false }
+    return { retry: false, factless: true }
   }
   const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
   const clusters = await deps.store.listClusters()
@@ -67,7 +73,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   await carryOut(deps, service, input, plan, seen.rendering)
-  return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed' }
+  return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed', factless: isFactless(rendering) }
 }
 
 async function recordRender(
@@ -120,6 +126,13 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
 }
 
 const WARNINGS_TOLD_MAX = 10
+
+/** Of what failed nobody knows where it would have looked. */
+function isFactless(rendering: Rendering): boolean {
+  if (rendering.kind !== 'good') return false
+  const renders = [...rendering.clusters.values(), ...(rendering.forNobody === null ? [] : [rendering.forNobody])]
+  return renders.length > 0 && renders.every((render) => render.kind === 'rendered' && render.madeOf === undefined)
+}
 
 interface Seen {
   /** As it may be published now. */

@@ -93,6 +93,21 @@ export const clusterStatusSchema = z.object({
 })
 export type ClusterStatus = z.infer<typeof clusterStatusSchema>
 
+/** Entries of `apis`, versions and kinds together, and characters of all of it as JSON. */
+export const FACTS_APIS_MAX = 3_000
+export const FACTS_CHARS_MAX = 60_000
+
+/** Key `cluster`. FA1: what the cluster serves, by complete discovery. */
+export const factsStatusSchema = z.object({
+  /** As /version says. */
+  kubernetesVersion: z.string().max(64),
+  /** `v1`, `apps/v1` → kinds, sorted. */
+  apis: z.record(z.string().max(320), z.array(z.string().max(256)).max(FACTS_APIS_MAX)),
+  /** There are too many: kinds are left out. */
+  cut: z.boolean().optional(),
+})
+export type FactsStatus = z.infer<typeof factsStatusSchema>
+
 /** Key as an object's. The newest drift of that object. */
 export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
@@ -121,6 +136,7 @@ export const STATUS_SCHEMAS = {
   object: objectStatusSchema,
   service: serviceStatusSchema,
   cluster: clusterStatusSchema,
+  facts: factsStatusSchema,
   drift: driftStatusSchema,
   event: eventStatusSchema,
 } as const

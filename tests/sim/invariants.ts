@@ -61,7 +61,7 @@ async function statusProblems(run: Run, agent: SimAgent, clusterId: ReturnType<t
     agent.reported().flatMap(({ kind, key, doc }) => (key === POISON_KEY ? [] : [[`${kind} ${key}`, doc] as [string, string]])),
   )
   const received = new Map<string, string>()
-  for (const kind of ['service', 'object', 'drift', 'cluster'] as const)
+  for (const kind of ['service', 'object', 'drift', 'cluster', 'facts'] as const)
     for (const { key, doc } of await run.server.store.listStatus({ clusterId, kind })) received.set(`${kind} ${key}`, canonicalJson(doc))
   run.counts.statuses += reported.size
   const problems: Broken[] = []

@@ -15,14 +15,17 @@ export type KindLookup =
 
 export class ServedKinds {
   readonly #cluster: Cluster
+  readonly #onDiscovery: (discovery: Discovery) => void
   #byKind = new Map<string, ApiResource[]>()
   #staleGroups: ReadonlySet<string> = new Set()
   #known = false
   #generation = 0
   #running: Promise<void> | null = null
 
-  constructor(cluster: Cluster) {
+  /** `onDiscovery`: of each answer. */
+  constructor(cluster: Cluster, onDiscovery: (discovery: Discovery) => void = () => {}) {
     this.#cluster = cluster
+    this.#onDiscovery = onDiscovery
   }
 
   find(group: string, version: string, kind: string): KindLookup {
@@ -64,7 +67,10 @@ export class ServedKinds {
   refresh(): Promise<void> {
     this.#running ??= this.#cluster
       .discover()
-      .then((discovery) => this.#take(discovery))
+      .then((discovery) => {
+        this.#take(discovery)
+        this.#onDiscovery(discovery)
+      })
       .finally(() => {
         this.#running = null
       })

@@ -16,7 +16,8 @@ export interface StatusColumns {
 
 /** `<project>/<service>` of a service, `<project>/<service>/<group>/<kind>/<namespace>/<name>` of objects and drifts. What has fewer parts leaves the last ones empty. */
 export function nameParts(kind: RowKind, key: string): NameParts {
-  if (kind === 'cluster') return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
+  if (kind === 'cluster' || kind === 'facts')
+    return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
   const [project = '', service = '', api_group = '', object_kind = '', namespace = '', ...rest] = key.split('/')
   return { kind, key, project, service, api_group, object_kind, namespace, name: rest.join('/') }
 }
@@ -29,7 +30,7 @@ export const driftState = (action: string): StateParts => ({ sync: '', health: '
 /** Of an object nothing is left for `doc`, unless it says what only a newer version of it would. */
 export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   if (doc === null || doc === undefined) return REMOVED
-  if (kind === 'cluster') return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
+  if (kind === 'cluster' || kind === 'facts') return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
   const said = doc as Record<string, unknown>
   if (kind === 'drift') {
     const { action, detectedMs } = said

@@ -1,0 +1,93 @@
+// When the agent looks at what its cluster serves, for facts: whenever it looks anyway, again when something went missing, and about every hour for what it watches nothing of.
+import { factsStatusSchema } from '../shared/model/status.ts'
+import type { Clock } from '../shared/runtime/clock.ts'
+import type { Logger } from '../shared/runtime/logger.ts'
+import { describeError } from '../shared/runtime/loop.ts'
+import type { Random } from '../shared/runtime/random.ts'
+import type { ClusterInfo, Discovery } from './cluster/cluster.ts'
+import { FactsBook, GONE_AFTER_MS } from './cluster/facts-book.ts'
+import type { AgentState } from './state/agent-state.ts'
+
+export interface FactsKeeperDeps {
+  state: Pick<AgentState, 'report' | 'lastReported'>
+  clock: Clock
+  random: Random
+  log: Logger
+  /** As it is known; '': not yet. */
+  version: string
+  /** Asks what is served, which comes to `noteDiscovery`. */
+  look(): Promise<void>
+  info(): Promise<Pick<ClusterInfo, 'version'>>
+}
+
+/** Between two looks at a cluster in which nothing happens, in the mean. */
+const LOOK_MS = 60 * 60_000
+/** After what could not be known, or noted. */
+const SOON_MS = 60_000
+
+export class FactsKeeper {
+  readonly #deps: FactsKeeperDeps
+  #book: FactsBook
+  #version: string
+  #againAtMs: number | null = null
+  #bell = new AbortController()
+
+  constructor(deps: FactsKeeperDeps) {
+    this.#deps = deps
+    this.#version = deps.version
+    this.#book = this.#lastSaid()
+  }
+
+  noteDiscovery(discovery: Discovery): void {
+    const { state, clock, log } = this.#deps
+    if (this.#version === '') {
+      this.#lookAgainAt(clock.nowMs() + SOON_MS)
+      return
+    }
+    const { changed, againAtMs } = this.#book.look(discovery, this.#version, clock.nowMs())
+    this.#lookAgainAt(againAtMs)
+    if (changed === null) return
+    try {
+      state.report([{ kind: 'facts', key: 'cluster', doc: changed }])
+      log.info('facts of the cluster', { version: changed.kubernetesVersion, versions: Object.keys(changed.apis).length })
+    } catch (error) {
+      // Said again with the next look; whoever asked what is served has the answer.
+      log.warn('facts cannot be noted', { error: describeError(error) })
+      this.#book = this.#lastSaid()
+      this.#lookAgainAt(clock.nowMs() + SOON_MS)
+    }
+  }
+
+  #lastSaid(): FactsBook {
+    return new FactsBook(factsStatusSchema.safeParse(this.#deps.state.lastReported('facts', 'cluster')).data ?? null)
+  }
+
+  #lookAgainAt(atMs: number | null): void {
+    if (atMs === this.#againAtMs) return
+    this.#againAtMs = atMs
+    this.#bell.abort()
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#deps
+    let lookAtMs = clock.nowMs() + LOOK_MS * (0.5 + random())
+    while (!signal.aborted) {
+      this.#bell = new AbortController()
+      const dueMs = Math.min(lookAtMs, this.#againAtMs ?? Number.POSITIVE_INFINITY)
+      await clock.sleep(Math.max(0, dueMs - clock.nowMs()), AbortSignal.any([signal, this.#bell.signal]))
+      if (signal.aborted || clock.nowMs() < dueMs) continue
+      if (clock.nowMs() >= lookAtMs) lookAtMs = clock.nowMs() + LOOK_MS * (0.5 + random())
+      this.#againAtMs = null
+      await this.#look().catch((error: unknown) => {
+        log.debug('facts cannot be read', { error: describeError(error) })
+        this.#againAtMs = clock.nowMs() + GONE_AFTER_MS
+      })
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { look, info } = this.#deps
+    this.#version = (await info()).version
+    await look()
+  }
+}

@@ -1,0 +1,90 @@
+import { expect, test } from 'bun:test'
+import type { Discovery } from '../../agent/cluster/cluster.ts'
+import { FactsKeeper } from '../../agent/facts-keeper.ts'
+import type { FactsStatus } from '../../shared/model/status.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const MINUTE = 60_000
+const pod = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true, verbs: [] }
+const job = { group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true, verbs: [] }
+
+function setup(version = 'v1.36.3') {
+  const clock = createVirtualClock()
+  const world = { version: 'v1.36.3', discovery: { resources: [pod, job], staleGroups: [] } as Discovery, failing: false, diskFull: false }
+  const looks: number[] = []
+  const said: FactsStatus[] = []
+  const keeper: FactsKeeper = new FactsKeeper({
+    clock,
+    random: seededRandom(3),
+    log: silentLogger,
+    version,
+    state: {
+      report: (rows) => {
+        if (world.diskFull) throw new Error('disk full')
+        said.push(...rows.map(({ doc }) => doc as FactsStatus))
+      },
+      lastReported: () => said.at(-1) ?? null,
+    },
+    look: async () => {
+      looks.push(clock.nowMs())
+      if (world.failing) throw new Error('no answer')
+      keeper.noteDiscovery(world.discovery)
+    },
+    info: async () => ({ version: world.version }),
+  })
+  const stop = new AbortController()
+  const running = keeper.run(stop.signal)
+  const end = async () => {
+    stop.abort()
+    await running
+  }
+  return { clock, world, looks, said, keeper, end }
+}
+
+test('FA4 an idle cluster is looked at about once an hour, and nothing is written', async () => {
+  const { clock, world, looks, said, keeper, end } = setup()
+  keeper.noteDiscovery(world.discovery)
+  await clock.advance(24 * 60 * MINUTE)
+  expect(looks.length).toBeGreaterThan(18)
+  expect(looks.length).toBeLessThan(32)
+  expect(said).toHaveLength(1)
+  await end()
+})
+
+test('FA4 a new version of Kubernetes is said with the next look', async () => {
+  const { clock, world, said, keeper, end } = setup()
+  keeper.noteDiscovery(world.discovery)
+  world.version = 'v1.37.0'
+  await clock.advance(91 * MINUTE)
+  expect(said.map(({ kubernetesVersion }) => kubernetesVersion)).toEqual(['v1.36.3', 'v1.37.0'])
+  await end()
+})
+
+test('FA1 FA4 what went missing is looked at again after ten minutes; without an answer then it stays', async () => {
+  const { clock, world, looks, said, keeper, end } = setup()
+  keeper.noteDiscovery(world.discovery)
+  world.discovery = { resources: [pod], staleGroups: [] }
+  keeper.noteDiscovery(world.discovery)
+  world.failing = true
+  await clock.advance(10 * MINUTE)
+  expect([looks.length, said.length]).toEqual([1, 1])
+  world.failing = false
+  await clock.advance(10 * MINUTE)
+  expect([looks.length, said.at(-1)?.apis]).toEqual([2, { v1: ['Pod'] }])
+  await end()
+})
+
+test('FA1 without a version nothing is said; what a full disk kept is said later', async () => {
+  const { clock, world, said, keeper, end } = setup('')
+  keeper.noteDiscovery(world.discovery)
+  expect(said).toEqual([])
+  world.diskFull = true
+  await clock.advance(MINUTE)
+  expect(said).toEqual([])
+  world.diskFull = false
+  await clock.advance(MINUTE)
+  expect(said).toHaveLength(1)
+  await end()
+})
