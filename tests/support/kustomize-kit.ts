@@ -30,6 +30,7 @@ export interface KustomizeRun {
   sandbox: Sandbox
   spec?: RenderSpec
   inputs?: Partial<RenderInputs>
+  once?: RenderJob['once']
 }
 
 export interface KustomizeResult {
@@ -39,7 +40,14 @@ export interface KustomizeResult {
   inputs: InputRead[]
 }
 
-export async function kustomized({ files, root, sandbox, spec = {}, inputs }: KustomizeRun): Promise<KustomizeResult> {
+export async function kustomized({
+  files,
+  root,
+  sandbox,
+  spec = {},
+  inputs,
+  once = (_, run) => run(),
+}: KustomizeRun): Promise<KustomizeResult> {
   const readFiles = new Set<string>()
   const readInputs: InputRead[] = []
   const all: RenderInputs = { ...SOME_INPUTS, ...inputs }
@@ -52,7 +60,7 @@ export async function kustomized({ files, root, sandbox, spec = {}, inputs }: Ku
     inputs: recordedInputs(all, (path) => readInputs.push(path)),
     recordInput: () => {},
     configValue: () => undefined,
-    once: (_, run) => run(),
+    once,
     signal: new AbortController().signal,
   }
   const result = await renderKustomize(job)
