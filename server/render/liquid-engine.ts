@@ -1,6 +1,7 @@
 // The importer of liquidjs: templates are untrusted, so what they may do is a list, and what they may cost is counted. Text in, text or problems out; never throws on input.
 import {
   Context,
+  Drop,
   defaultOperators,
   type Emitter,
   type FilterImplOptions,
@@ -72,11 +73,19 @@ class Run {
   note(error: unknown, template: Template): void {
     const { begin, end, input } = template.token
     if (input === this.text && this.findings.some(({ at }) => at >= begin && at < end)) return
-    const token = error instanceof UndefinedVariableError && error.token.input === template.token.input ? error.token : template.token
-    const message = error instanceof UndefinedVariableError ? missingMessage(error.token.getText(), this.inputs) : messageOf(error)
+    // A name that was put together while rendering may be a value.
+    const ownText = LiquidError.is(error) && error.token.input === input
+    const token = ownText ? error.token : template.token
+    const message =
+      ownText && error instanceof UndefinedVariableError ? missingMessage(token.getText(), this.inputs) : this.messageOf(error, ownText)
     this.add(token.file ?? this.place.file, token.input, { at: token.begin, message })
     this.failures += 1
     if (this.failures >= TEMPLATE_ERRORS_MAX && !(error instanceof TemplateStop)) throw new TemplateStop('too many errors')
+  }
+
+  private messageOf(error: unknown, ownText: boolean): string {
+    if (LiquidError.is(error) && !ownText) return 'looks for a name in a list that its members do not have'
+    return messageOf(error)
   }
 
   all(): Problem[] {
@@ -125,6 +134,7 @@ class Scope extends Context {
   }
 
   private member(object: object, key: Parameters<Context['readProperty']>[1]): unknown {
+    if (object instanceof Drop && !LOOP_MEMBERS.has(String(key))) return undefined
     if (!isPlain(object)) return super.readProperty(object, key)
     const value = ownMember(object, String(key))
     return value === undefined && key === 'size' && object !== EMPTY ? Object.keys(object).length : value
@@ -132,6 +142,8 @@ class Scope extends Context {
 }
 
 const EMPTY = Object.freeze({})
+/** Of forloop, which is an object of the library. */
+const LOOP_MEMBERS = new Set(['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'])
 
 /** The library knows by this name that `default` may step in. */
 class MissingName extends Error {
