@@ -11,7 +11,7 @@ export interface SourceKit {
   publish(value: string): Promise<void>
   path: string
   /** The other side is away, or there again. */
-  away(isAway: boolean): void
+  away(isAway: boolean): void | Promise<void>
   /** What it answered since the last call. */
   requests(): number
 }
@@ -61,7 +61,7 @@ export function describeSource(create: () => Promise<SourceKit>): void {
     const source = kit.open()
     const revision = await source.fetch()
     const opened = await source.open(revision, kit.pick)
-    kit.away(true)
+    await kit.away(true)
     for (const held of [source, kit.open()]) {
       expect(await held.has(revision)).toBe(true)
       const again = await held.open(revision, kit.pick)
@@ -70,7 +70,7 @@ export function describeSource(create: () => Promise<SourceKit>): void {
       expect(await refusalOf(held.fetch())).toMatch(/^(source|git)_unreachable$/)
       expect(await refusalOf(held.head())).toMatch(/^(source|git)_unreachable$/)
     }
-    kit.away(false)
+    await kit.away(false)
     expect(await source.head()).toBe(revision)
   })
 
