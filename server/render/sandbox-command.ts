@@ -38,7 +38,8 @@ function processLimits({ program, limits }: StartOptions): string[] {
 /** What a program is told, whatever the mode: Go collects garbage in time, and starts no thread for each core of a large machine. */
 function programEnv({ program, env, limits }: StartOptions): Record<string, string> {
   const go = program.kind === 'go' ? { GOMAXPROCS: '2', GOMEMLIMIT: String(Math.floor(limits.memoryBytes * 0.9)) } : {}
-  return { HOME: '/tmp', TMPDIR: '/tmp', PATH: '/bin', LANG: 'C.UTF-8', TZ: 'UTC', ...go, ...program.env, ...env }
+  const path = program.kind === 'exec' ? '/usr/local/bin:/usr/bin:/bin' : '/bin'
+  return { HOME: '/tmp', TMPDIR: '/tmp', PATH: path, LANG: 'C.UTF-8', TZ: 'UTC', ...go, ...program.env, ...env }
 }
 
 export interface BubblewrapTools {
@@ -61,11 +62,13 @@ export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libra
   // Go needs no /proc; a JIT looks up its stack there. It shows the processes of the sandbox only.
   const proc = program.kind === 'go' ? [] : ['--proc', '/proc', '--remount-ro', '/proc']
   const work = ['--ro-bind', files.dir, '/work', ...files.shared.flatMap(({ name, dir }) => ['--ro-bind', dir, `/work/${name}`])]
-  const rest = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp', '--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
+  // Before all that may lie below it.
+  const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
+  const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
   const limit = [PRLIMIT, ...processLimits(options), `--nproc=${THREADS_MAX}`, '--']
   const inside = [...limit, ...program.command, ...args]
   return {
-    argv: [bwrap, ...isolate, ...user, ...env, ...binds, ...devices, ...proc, ...work, ...rest, '--', ...inside],
+    argv: [bwrap, ...isolate, ...user, ...env, ...temp, ...binds, ...devices, ...proc, ...work, ...rest, '--', ...inside],
     env: {},
     cwd: null,
   }

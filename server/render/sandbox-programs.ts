@@ -123,7 +123,8 @@ function placeExec(name: string, path: string, { renderers }: ProgramChoices): P
   const entry = renderers.get(name)
   if (entry === undefined) throw missing({ exec: name }, 'it was just there')
   const interpreter = interpreterOf(path)
-  const programs = interpreter === null ? [path] : [path, realpathSync(interpreter)]
+  const extras = entry.readOnly.map((extra) => realpathSync(extra)).filter((extra) => statSync(extra).isFile())
+  const programs = [path, ...(interpreter === null ? [] : [realpathSync(interpreter)]), ...extras]
   const mounts = new Map<string, string>()
   for (const one of programs) {
     mounts.set(one, one)

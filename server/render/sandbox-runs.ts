@@ -168,6 +168,11 @@ function refuseFailedStart(outcome: SandboxOutcome): void {
   if (outcome.kind !== 'done' || outcome.exitCode === 0 || outcome.stdout.byteLength > 0) return
   const said = /^(bwrap|\/bin\/prlimit|prlimit): (.*)/.exec(outcome.stderr)
   if (said === null) return
+  if (/^failed to execute|execvp/.test(said[2] ?? ''))
+    throw new AppError('renderer_missing', {
+      doing: 'render',
+      detail: `the program cannot be started in the sandbox: ${(said[2] ?? '').slice(0, 300)}`,
+    })
   const remedy = /namespace|uid map|setting up|Operation not permitted|mount proc/i.test(outcome.stderr)
     ? 'Allow user namespaces (and in a container an unmasked /proc) on the host of the server'
     : 'Mend what it names'

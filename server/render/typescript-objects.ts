@@ -54,7 +54,7 @@ const hasToJson = (value: unknown): value is { toJSON(): unknown } =>
 function plainObject(value: object, path: string, above: readonly object[]): unknown {
   if (above.includes(value)) throw new NotPlainError(`${path} is an object that holds itself`)
   if (above.length > DEPTH_MAX) throw new NotPlainError(`${path} is nested more than ${DEPTH_MAX} deep`)
-  if (value instanceof Promise) throw new NotPlainError(`${path} is a promise: await it`)
+  if (value instanceof Promise) throw new NotPlainError(`${path} is a promise, not what it comes to`)
   if (value instanceof Map || value instanceof Set)
     throw new NotPlainError(`${path} is a ${value.constructor.name}, which JSON does not have`)
   const inside = [...above, value]

@@ -50,7 +50,7 @@ test('TS3 imports: relative ones of any kind, and packages of a node_modules fol
   const { result } = await render(
     {
       'apps/web/main.ts': `import { label } from '../lib/names'\nimport data from './data.json'\nimport settings from './settings.yaml'\nimport { pad } from 'left'\nimport { readFileSync } from 'node:fs'
-import { later } from './later.js'
+import { later } from './later.${'js'}'
 export default () => ({ ...${map('a')}, data: { label, ...data, ...settings, pad: pad('x'), text: readFileSync(import.meta.dir + '/note.txt', 'utf8'), later } })`,
       'apps/lib/names.ts': `export const label: string = 'web'`,
       'apps/web/later.ts': `export const later = 'later'`,

@@ -1,0 +1,257 @@
+// What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process stays small, and nothing is left.
+import { afterEach, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExecEntry } from '../../server/render/exec-list.ts'
+import { renderExec } from '../../server/render/exec-renderer.ts'
+import type { SandboxOutcome, SandboxRun } from '../../server/render/sandbox.ts'
+import { renderTypescript } from '../../server/render/typescript-renderer.ts'
+import { realSandbox } from '../support/real-sandbox.ts'
+import { renderJob } from '../support/render-job.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const dir = tempDir()
+const folder = join(dir, 'data', 'render')
+mkdirSync(join(dir, 'data', 'keys'), { recursive: true })
+const SECRET = join(dir, 'data', 'keys', 'signing.json')
+writeFileSync(SECRET, 'the key of the server')
+process.env['SKERRY_TEST_SECRET'] = 'leaked'
+
+const script = (name: string, text: string): ExecEntry => {
+  const path = join(dir, name)
+  writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  return {
+    command: path,
+    args: [],
+    readOnly: ['/usr/bin/cat', '/usr/bin/sleep', '/usr/bin/env', '/usr/bin/yes', '/usr/bin/sed'],
+    timeout: 3_000,
+    memory: undefined,
+  }
+}
+const renderers = new Map<string, ExecEntry>([
+  ['shadow', script('shadow', 'cat /etc/passwd /etc/hostname')],
+  ['key', script('key', `cat ${SECRET}`)],
+  ['write', script('write', 'echo x > /work/x || echo x > /bin/x || echo x > /etc/x || echo x >/x; exit 7')],
+  ['network', script('network', 'exec 3<>/dev/tcp/127.0.0.1/80 || cat < /dev/tcp/1.1.1.1/53 || exit 6')],
+  ['sleep', script('sleep', 'sleep 1000')],
+  ['orphans', script('orphans', 'sleep 1000 & sleep 1000 & (sleep 1000 &) ; echo "a: 1"')],
+  ['bomb', script('bomb', 'b() { b | b & b; }; b')],
+  ['endless', script('endless', 'yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')],
+  ['chatty', script('chatty', 'yes error >&2')],
+  ['environment', script('environment', 'env | sed "s/^/# /"; env >&2; exit 1')],
+  ['stdin', script('stdin', 'cat')],
+])
+const sandbox = realSandbox({ folder, renderers, slots: 2 })
+const encode = (text: string) => new TextEncoder().encode(text)
+const filesOf = (texts: Record<string, string>) => new Map(Object.entries(texts).map(([path, text]) => [path, encode(text)]))
+
+/** Of this very process: children that are still there. */
+const children = (): string[] =>
+  readdirSync(`/proc/self/task`).flatMap((thread) => {
+    const path = `/proc/self/task/${thread}/children`
+    return existsSync(path) ? require('node:fs').readFileSync(path, 'utf8').split(' ').filter(Boolean) : []
+  })
+afterEach(() => {
+  expect(children()).toEqual([])
+  expect(readdirSync(folder).filter((name) => !name.startsWith('tree-'))).toEqual([])
+})
+
+const told = (outcome: SandboxOutcome): string =>
+  outcome.kind === 'stopped' ? outcome.message : `${new TextDecoder().decode(outcome.stdout)}${outcome.stderr}`
+
+const typescript = async (text: string, more: Partial<SandboxRun['limits']> = {}) => {
+  const limited = {
+    ...sandbox,
+    run: (run: SandboxRun, signal?: AbortSignal) => sandbox.run({ ...run, limits: { ...run.limits, ...more } }, signal),
+  }
+  const result = await renderTypescript(renderJob({ texts: { 'main.ts': text }, sandbox: limited }).job)
+  if (result.kind === 'rendered') throw new Error('it was rendered')
+  return result.problems
+}
+
+test.each([
+  ['fetch of an address', `await fetch('http://127.0.0.1:80/')`, /Unable to connect|ConnectionRefused|connect/i],
+  ['fetch of a name', `await fetch('https://example.com/')`, /Unable to connect|resolve|connect|ENOTFOUND|EAI_AGAIN/i],
+  ['a socket', `await Bun.connect({ hostname: '1.1.1.1', port: 53, socket: { data() {} } })`, /connect|ECONN|ENETUNREACH|Failed/i],
+  ['reading /etc/passwd', `(await import('node:fs')).readFileSync('/etc/passwd')`, /ENOENT/],
+  ['reading the key of the server', `(await import('node:fs')).readFileSync(${JSON.stringify(SECRET)})`, /ENOENT/],
+  ['reading a key by /proc', `(await import('node:fs')).readFileSync('/proc/1/root' + ${JSON.stringify(SECRET)})`, /ENOENT|EACCES|EPERM/],
+  ['writing into the tree', `(await import('node:fs')).writeFileSync('/work/tree/x', '1')`, /EROFS|EACCES/],
+  ['writing outside', `(await import('node:fs')).writeFileSync('/bin/x', '1')`, /EROFS|EACCES/],
+  ['writing by /proc', `(await import('node:fs')).writeFileSync('/proc/sys/kernel/hostname', 'x')`, /EROFS|EACCES|EPERM/],
+  ['more than /tmp holds', `(await import('node:fs')).writeFileSync('/tmp/x', Buffer.alloc(80 * 1024 * 1024))`, /ENOSPC|EFBIG|ended with/],
+  ['a shell', `(await import('node:child_process')).execFileSync('/bin/sh', ['-c', 'id'])`, /ENOENT/],
+])('SB3 TypeScript: %s is refused', async (_, text, message) => {
+  const problems = await typescript(`export default async () => { ${text}; return [] }\n`)
+  expect(problems).toHaveLength(1)
+  expect(problems[0]?.path).toMatch(/^main\.ts/)
+  expect(problems[0]?.message).toMatch(message)
+})
+
+test('SB4 TypeScript sees no environment and no process but its own', async () => {
+  const [problem] = await typescript(
+    `import { readdirSync } from 'node:fs'\nthrow new Error(JSON.stringify({ env: Object.keys(process.env).sort(), pids: readdirSync('/proc').filter((n) => /^\\d+$/.test(n)).length, root: readdirSync('/').sort() }))`,
+  )
+  const seen = JSON.parse(problem?.message ?? '{}') as { env: string[]; pids: number; root: string[] }
+  // `bun run` adds some of its own.
+  const own = seen.env.filter((name) => !/^npm_|^NODE$/.test(name))
+  expect(own).toEqual(['BUN_BE_BUN', 'HOME', 'LANG', 'PATH', 'PWD', 'TMPDIR', 'TZ'])
+  expect(seen.pids).toBeLessThanOrEqual(2)
+  expect(seen.root).toEqual(expect.arrayContaining(['bin', 'dev', 'proc', 'tmp', 'work']))
+  expect(seen.root.filter((name) => !['bin', 'dev', 'lib', 'lib64', 'proc', 'tmp', 'work'].includes(name))).toEqual([])
+})
+
+test.each([
+  ['1e8 loops that never end', 'for (let i = 0; ; i += 1) if (i > 1e8) i = 0', { timeoutMs: 1_000 }, 'ran longer than 1 s'],
+  ['a promise that never ends', 'await new Promise(() => setInterval(() => {}, 1000))', { timeoutMs: 1_000 }, 'ran longer than 1 s'],
+  [
+    'memory without end',
+    'const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(Math.sqrt(all.length)))',
+    { memoryBytes: 256 * 1024 * 1024 },
+    'took more than 256 MiB',
+  ],
+  [
+    'memory outside of the heap',
+    'const all: unknown[] = []; for (;;) all.push(Buffer.alloc(1e7, 1))',
+    { memoryBytes: 256 * 1024 * 1024 },
+    'took more than 256 MiB',
+  ],
+  [
+    'endless output',
+    `const { writeSync } = await import('node:fs'); for (;;) try { writeSync(1, 'x'.repeat(65536)) } catch {}`,
+    { outputBytes: 4 * 1024 * 1024 },
+    'wrote more than 4 MiB',
+  ],
+  [
+    'a bomb of processes',
+    `const { spawn } = await import('node:child_process'); for (;;) { spawn('/bin/bun', ['-e', 'setInterval(() => {}, 1e6)']); await 1 }`,
+    {},
+    /processes|memory|EAGAIN|longer|ended/,
+  ],
+])(
+  'SB5 TypeScript: %s is stopped, and this process stays small',
+  async (_, text, limits, message) => {
+    const before = process.memoryUsage().rss
+    const problems = await typescript(`export default async () => { ${text} }`, limits)
+    expect(problems[0]?.path).toMatch(/^main\.ts/)
+    if (typeof message === 'string') expect(problems[0]?.message).toContain(message)
+    else expect(problems[0]?.message).toMatch(message)
+    expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024)
+  },
+  40_000,
+)
+
+const CHART = { 'chart/Chart.yaml': 'apiVersion: v2\nname: c\nversion: 1.0.0\n', 'chart/values.yaml': '{}\n' }
+const helm = (template: string, more: Record<string, string> = {}, limits: SandboxRun['limits'] = {}) =>
+  sandbox.run({
+    program: 'helm',
+    args: ['template', 'r', 'chart'],
+    files: filesOf({ ...CHART, 'chart/templates/a.yaml': template, ...more }),
+    limits,
+  })
+
+test('SB5 helm: a chart that takes memory without end is stopped', async () => {
+  const before = process.memoryUsage().rss
+  const outcome = await helm('{{ range until 200000000 }}a: {{ . }}\n{{ end }}', {}, { memoryBytes: 256 * 1024 * 1024 })
+  expect(outcome).toMatchObject({ kind: 'stopped', why: 'memory', message: 'helm took more than 256 MiB of memory and was stopped' })
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024)
+}, 40_000)
+
+test('SB5 helm: a chart that never ends is stopped', async () => {
+  const outcome = await helm('{{ range until 3000 }}{{ range until 100000 }}{{ end }}{{ end }}', {}, { timeoutMs: 1_000 })
+  expect(outcome).toMatchObject({ kind: 'stopped', why: 'time' })
+}, 40_000)
+
+test('SB3 helm: neither lookup nor .Files.Get nor getHostByName gets outside', async () => {
+  const outcome = await helm(
+    'look: {{ lookup "v1" "Secret" "default" "x" | toJson }}\nup: {{ .Files.Get "../../../etc/passwd" | quote }}\nabs: {{ .Files.Get "/etc/passwd" | quote }}\nhost: {{ getHostByName "localhost" | quote }}\nenv: {{ "$HOME" | quote }}\n',
+  )
+  expect(outcome).toMatchObject({ kind: 'done', exitCode: 0 })
+  expect(told(outcome)).toContain('look: {}\nup: ""\nabs: ""\nhost: ""\n')
+})
+
+test('SB3 kustomize: no remote base, no file outside', async () => {
+  for (const resource of ['https://127.0.0.1/x.yaml', 'github.com/a/b?ref=v1', '/etc/passwd', '../../etc/passwd']) {
+    const files = filesOf({ 'k/kustomization.yaml': `resources:\n- ${resource}\n` })
+    const outcome = await sandbox.run({ program: 'kustomize', args: ['build', 'k'], files, limits: { timeoutMs: 5_000 } })
+    expect(outcome.kind === 'done' ? outcome.exitCode : outcome.why).not.toBe(0)
+    expect(told(outcome)).not.toContain('root:')
+  }
+}, 40_000)
+
+test.each([
+  ['../x', 'a path that leads out'],
+  ['a/../../x', 'a path that leads out'],
+  ['/etc/x', 'an absolute path'],
+  ['a\0b', 'a path with a NUL byte'],
+  ['a//b', 'an empty or a `.` part'],
+  ['./a', 'an empty or a `.` part'],
+  ['', 'an empty path'],
+  ['a/', 'an empty or a `.` part'],
+  [`${'d/'.repeat(512)}x`, 'more than 1024 bytes'],
+  ['n'.repeat(256), 'more than 255 bytes'],
+])('SB2 a file %j is refused', async (path, reason) => {
+  const run = sandbox.run({ program: 'kustomize', args: ['version'], files: new Map([[path, encode('x')]]) })
+  expect(await run.catch((error: Error) => error.message)).toContain(reason)
+})
+
+test('SB2 a file that is a folder, too, is refused', async () => {
+  const run = sandbox.run({ program: 'kustomize', args: ['version'], files: filesOf({ a: '', 'a/b': '' }) })
+  expect(await run.catch((error: Error) => error.message)).toContain('"a" is a file and a folder')
+})
+
+const exec = async (command: string, limits: SandboxRun['limits'] = {}) => {
+  const limited = { ...sandbox, run: (run: SandboxRun, signal?: AbortSignal) => sandbox.run({ ...run, limits }, signal) }
+  const { job } = renderJob({
+    texts: { 'app/a.txt': 'a' },
+    root: 'app',
+    spec: { exec: { command, args: [], inputs: [] } },
+    sandbox: limited,
+  })
+  const result = await renderExec(job)
+  return result.kind === 'failed' ? (result.problems[0]?.message ?? '') : new TextDecoder().decode([...result.files.values()][0])
+}
+test.each([
+  ['shadow', /No such file/],
+  ['key', /No such file/],
+  ['write', /ended with 7[\s\S]*Read-only/],
+  ['network', /ended with/],
+  ['bomb', /processes|longer|memory|ended with/],
+])(
+  'SB3 SB5 an exec renderer: %s is refused',
+  async (name, message) => {
+    expect(await exec(name)).toMatch(message)
+  },
+  40_000,
+)
+
+test('SB5 an exec renderer has the time, memory and output of its entry and no more', async () => {
+  expect(await exec('sleep', { timeoutMs: 500 })).toBe('sleep ran longer than 0.5 s and was stopped')
+  expect(await exec('endless', { outputBytes: 1_000_000 })).toContain('endless wrote more than 1 MiB and was stopped')
+  const outcome = await sandbox.run({ program: { exec: 'chatty' }, args: [], files: new Map(), limits: { timeoutMs: 500 } })
+  expect(outcome.stderr.length).toBe(64 * 1024)
+})
+
+test('SB4 an exec renderer sees no environment of the server', async () => {
+  const said = await exec('environment')
+  expect(said).not.toContain('leaked')
+  expect(said).toContain('HOME=/tmp')
+})
+
+test('SB6 what a program leaves behind ends with it', async () => {
+  expect(await exec('orphans')).toBe('a: 1\n')
+  expect(children()).toEqual([])
+})
+
+test('SB6 who gives up ends the program, and leaves the line of those who wait', async () => {
+  const giveUp = new AbortController()
+  const runs = [1, 2, 3].map(() =>
+    sandbox.run({ program: { exec: 'sleep' }, args: [], files: new Map() }, giveUp.signal).catch((error: unknown) => error),
+  )
+  giveUp.abort(new Error('enough'))
+  expect(await Promise.all(runs)).toEqual([
+    expect.objectContaining({ message: 'enough' }),
+    expect.objectContaining({ message: 'enough' }),
+    expect.objectContaining({ message: 'enough' }),
+  ])
+})
