@@ -11,6 +11,8 @@ import type { SandboxLimits } from './sandbox.ts'
 /** Runs after the first one that fails. */
 const MORE_RUNS_MAX = 10
 const MORE_RUNS_LIMITS: Partial<SandboxLimits> = { timeoutMs: 5_000 }
+/** A short life with little garbage: collecting it less often saves a tenth of the time. */
+const ENVIRONMENT = { GOGC: '400' }
 
 export interface HelmCall {
   program: 'helm' | 'helm3'
@@ -28,7 +30,10 @@ export class HelmStopped extends Error {}
 
 export async function runHelm(job: RenderJob, call: HelmCall): Promise<HelmAnswer> {
   const run = async (files: ReadonlyMap<string, Uint8Array>, more: readonly string[], limits: Partial<SandboxLimits>) => {
-    const outcome = await job.sandbox.run({ program: call.program, args: [...call.args, ...more], files, limits }, job.signal)
+    const outcome = await job.sandbox.run(
+      { program: call.program, args: [...call.args, ...more], files, env: ENVIRONMENT, limits },
+      job.signal,
+    )
     if (outcome.kind === 'stopped') throw new HelmStopped(outcome.message)
     return outcome
   }
