@@ -11,12 +11,12 @@ export async function renderRaw({ source, spec, inputs }: RenderJob): Promise<Re
   const files = new Map<string, Uint8Array>()
   const problems: Problem[] = []
   for (const [path, { bytes }] of await tree.files(root, (path) => isManifestPath(path.slice(below)))) {
-    const other = otherRenderer(path)
+    const name = renderedName(path)
+    const other = otherRenderer(name)
     if (other !== null) {
       problems.push({ path, message: `marks ${other}, which is never read as plain manifests; give it a service of its own` })
       continue
     }
-    const name = renderedName(path)
     const result = await renderFile(path, bytes, job)
     if (result.kind === 'failed') problems.push(...result.problems)
     else if (files.has(name)) problems.push({ path, message: `is also there as ${name}, which is what it becomes; keep one of the two` })

@@ -21,7 +21,7 @@ interface Case {
 
 const CASES: readonly Case[] = [
   {
-    name: 'KU8 all that is missing at once, KU3 and what is elsewhere without its secrets',
+    name: 'KU3 what is elsewhere is refused, without its secrets, with all that is missing',
     files: {
       'b/kustomization.yaml':
         'resources:\n- cm.yaml\n- missing.yaml\n- ../other\n- github.com/x/y//z?ref=v1\n- https://u:hunter2@h/x?token=hunter2\npatches:\n- path: p.yaml\nconfigMapGenerator:\n- name: g\n  files: [nix.conf]\n  envs:\n  - no.env\n',
@@ -164,6 +164,31 @@ test.each(CASES.map((one) => [one.name, one] as const))('%s', async (_, { files,
     for (const word of words) expect(lines[index]).toContain(word)
   }
   expect(told(lines)).not.toMatch(/hunter2|source-tree|\/work|\/tmp|ld-secret/)
+})
+
+test('KU2 what a kustomization does not name is not looked at', async () => {
+  const files = { 'b/kustomization.yaml': 'resources: [../c, cm.yaml]\n', 'b/cm.yaml': CM, 'b/not.yaml': CM }
+  const base = {
+    'c/kustomization.yaml': 'resources: [s.yaml]\n',
+    'c/s.yaml': CM.replace('ConfigMap', 'Secret'),
+    'c/not.yaml': CM,
+    'd/kustomization.yaml': '',
+  }
+  const { result, files: looked } = await kustomized({ files: { ...files, ...base }, root: 'b', sandbox })
+  expect(renderedObjects(result)).toHaveLength(2)
+  expect(looked).toEqual(['b/cm.yaml', 'b/kustomization.yaml', 'c/kustomization.yaml', 'c/s.yaml'])
+})
+
+test('KU2 a thousand folders', async () => {
+  const chain = (length: number) =>
+    Object.fromEntries(
+      Array.from({ length }, (_, i) => [`f${i}/kustomization.yaml`, i === length - 1 ? 'namePrefix: a\n' : `resources: [../f${i + 1}]\n`]),
+    )
+  const { sandbox: scripted } = scriptedSandbox([{ exitCode: 0, stderr: '' }])
+  expect((await kustomized({ files: chain(1_000), root: 'f0', sandbox: scripted })).result.kind).toBe('rendered')
+  expect(problemLines((await kustomized({ files: chain(1_001), root: 'f0', sandbox: scripted })).result)).toEqual([
+    'f1000 is one more than 1000 folders with kustomizations',
+  ])
 })
 
 test('KU1 warnings of kustomize are told, without the time of day', async () => {
@@ -311,7 +336,7 @@ describe('KU11 a file that the scan did not see', () => {
   const asks = {
     exitCode: 1,
     stderr:
-      "Error: evalsymlink failure on '/work/source-tree/b/hidden.txt' : lstat /work/source-tree/b/hidden.txt: no such file or directory",
+      "Error: evalsymlink failure on '/somewhere/source-tree/b/hidden.txt' : lstat /somewhere/source-tree/b/hidden.txt: no such file or directory",
   }
   test('is found with the whole tree', async () => {
     const { sandbox: scripted, runs } = scriptedSandbox([asks, { exitCode: 0, stderr: '' }])
