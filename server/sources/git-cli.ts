@@ -1,7 +1,7 @@
 // Git by its own program: for ssh, and for repositories that are too large to be held in memory. Only commits and folders are fetched, one commit deep; contents of files come
 // in one go when they are read.
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, stat } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -117,7 +117,7 @@ class GitCli implements GitBackend {
 
   private async fetchOne(gitdir: string, what: string): Promise<string | null> {
     const done = await this.fetchInto(gitdir, ['--depth=1', 'origin', `+${what}:${INCOMING}`])
-    if (done.exitCode !== 0) {
+    if (done.exitCode !== 0 || done.stopped !== null) {
       if (done.stopped === null && readProblem(done.stderr).kind === 'no_ref') return null
       throw await this.failure('fetch', done)
     }
@@ -143,11 +143,15 @@ class GitCli implements GitBackend {
       '--no-auto-maintenance',
       '--filter=blob:none',
     ]
-    const watch = async () => {
-      if ((await packBytes(gitdir)) <= diskBytesMax) return null
-      return `is larger than ${diskBytesMax / 1024 / 1024} MiB on the disk of this server`
-    }
-    return this.speak([...config, `--git-dir=${gitdir}`, 'fetch', ...options, ...args], 'fetch', fetchMs, stdin, watch)
+    const tooLarge = `is larger than ${diskBytesMax / 1024 / 1024} MiB on the disk of this server`
+    const watch = async () => ((await packBytes(gitdir)) > diskBytesMax ? tooLarge : null)
+    return this.speak([...config, `--git-dir=${gitdir}`, 'fetch', ...options, ...args], 'fetch', fetchMs, stdin, watch).then(
+      async (done) => {
+        // A small step over the limit can be quicker than the look at it.
+        if (done.stopped !== null || (await watch()) !== null) await removeUnfinished(gitdir)
+        return done.stopped === null && (await watch()) !== null ? { ...done, stopped: { why: 'limit', message: tooLarge } } : done
+      },
+    )
   }
 
   /** The tip is what is told to the other side; `INCOMING` may be a commit that was refused. */
@@ -242,7 +246,7 @@ class GitCli implements GitBackend {
     // Nothing is said of what is here: the other side would take it for granted that a commit came with its files.
     const alone = { 'fetch.negotiationAlgorithm': 'noop' }
     const done = await this.fetchInto(gitdir, ['--stdin', 'origin'], alone, `${oids.join('\n')}\n`)
-    if (done.exitCode !== 0) throw await this.failure('fetch files', done)
+    if (done.exitCode !== 0 || done.stopped !== null) throw await this.failure('fetch files', done)
   }
 
   private async read(
@@ -387,6 +391,13 @@ function readListing(text: string): RemoteRef[] {
 
 const limit = (what: string, bytesMax: number) => (oid: string, _: string, bytes: number) => {
   if (bytes > bytesMax) throw new AppError('source_refused', { detail: `${what}, ${oid}, is larger than ${bytesMax / 1024 / 1024} MiB` })
+}
+
+/** Of fetches that were ended before their time. */
+async function removeUnfinished(gitdir: string): Promise<void> {
+  const folder = join(gitdir, 'objects', 'pack')
+  const names = await readdir(folder).catch(() => [])
+  await Promise.all(names.flatMap((name) => (name.startsWith('tmp_') ? [rm(join(folder, name), { force: true })] : [])))
 }
 
 async function packBytes(gitdir: string): Promise<number> {

@@ -23,8 +23,8 @@ const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
 const NO_REF = /couldn't find remote ref|not our ref|Server does not allow request for unadvertised object/
 const HOST_KEY = /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/
 const REFUSED: ReadonlyArray<[RegExp, string]> = [
-  [/Permission denied \(/, 'the key was refused'],
   [/Load key .*(invalid format|error in libcrypto)/, 'the sshKey is no private key that ssh can read'],
+  [/Permission denied \(/, 'the key was refused'],
   [
     /Authentication failed for|could not read (Username|Password)|The requested URL returned error: (401|403)/,
     'the credentials were refused',

@@ -17,6 +17,8 @@ import {
 export const LINK_HOPS_MAX = 40
 /** That one call looks into: links can make a few folders look like many. */
 const FOLDERS_MAX = 50_000
+/** Enough to see that one is too long. */
+const TARGET_BYTES_KEPT = 5 * 1024
 const LFS_POINTER = Buffer.from('version https://git-lfs.github.com/spec/v1')
 
 /** Of a submodule at the commit that is named; null: they are not asked for. */
@@ -47,6 +49,8 @@ export const createLinkCache = (): SizedCache<readonly string[]> => new SizedCac
 
 export class GitTree implements SourceTree {
   private readonly options: GitTreeOptions
+  /** Of links, by the id of their content. */
+  private readonly targets = new Map<string, string>()
 
   constructor(options: GitTreeOptions) {
     this.options = options
@@ -170,7 +174,8 @@ export class GitTree implements SourceTree {
     let oid = this.options.root
     for (let at = 0; at < segments.length; at++) {
       const here = segments.slice(0, at + 1).join('/')
-      const entry = (await this.folder(oid)).get(segments[at] ?? '')
+      const folder = await this.folder(oid)
+      const entry = folder.get(segments[at] ?? '')
       const rest = segments.slice(at + 1)
       if (entry === undefined) return null
       if (entry.kind === 'file') return rest.length === 0 ? { kind: 'file', oid: entry.oid, path: here } : null
@@ -178,7 +183,7 @@ export class GitTree implements SourceTree {
       oid = entry.oid
       if (entry.kind === 'folder') continue
       if (++hops > LINK_HOPS_MAX) throw refused(`${path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
-      segments = [...(await this.target(path, here, entry.oid)), ...rest]
+      segments = [...(await this.target(path, here, entry.oid, folder)), ...rest]
       oid = this.options.root
       at = -1
     }
@@ -190,9 +195,15 @@ export class GitTree implements SourceTree {
     return tree === null ? { kind: 'submodule', oid: commit, path } : { kind: 'module', tree, path, rest: rest.join('/') }
   }
 
-  private async target(asked: string, link: string, oid: string): Promise<string[]> {
-    const held = await this.options.objects.blobs([{ path: link, oid }])
-    const text = new TextDecoder().decode(held.get(oid))
+  private async target(asked: string, link: string, oid: string, folder: GitFolder): Promise<string[]> {
+    if (!this.targets.has(oid)) {
+      // All links beside it: one leads to the next.
+      const held = await this.options.objects.blobs(
+        linkIds(folder).map((id) => ({ path: id === oid ? link : `a link beside ${link}`, oid: id })),
+      )
+      for (const [id, bytes] of held) this.targets.set(id, new TextDecoder().decode(bytes.subarray(0, TARGET_BYTES_KEPT)))
+    }
+    const text = this.targets.get(oid) ?? ''
     const what = asked === link ? asked : `${asked}: ${link}`
     if (text.length > SOURCE_PATH_LENGTH_MAX)
       throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)

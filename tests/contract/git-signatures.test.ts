@@ -88,11 +88,11 @@ describe('SSH', () => {
       ['it does not fit the commit', raw.replace('Grüße', 'Gruesse')],
       [
         'made for something else than git',
-        raw.replace(/gpgsig -----BEGIN[^]*?END SSH SIGNATURE-----\n/, () => gpgsig(signedAs('file', raw))),
+        raw.replace(/gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n/, () => gpgsig(signedAs('file', raw))),
       ],
       ['no SSH signature that can be read', raw.replace(/(gpgsig -----BEGIN SSH SIGNATURE-----\n \S+\n) \S+\n/, '$1')],
       ['a kind that is not checked', raw.replace('BEGIN SSH SIGNATURE', 'BEGIN SIGNED MESSAGE')],
-      ['a kind that is not checked', raw.replace(/(gpgsig -----BEGIN[^]*?END SSH SIGNATURE-----\n)/, '$1$1')],
+      ['a kind that is not checked', raw.replace(/(gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n)/, '$1$1')],
     ]
     for (const [what, text] of variants) {
       expect(text).not.toBe(raw)
@@ -108,7 +108,7 @@ describe('SSH', () => {
   })
 
   function signedAs(namespace: string, raw: string): string {
-    const payload = raw.replace(/gpgsig -----BEGIN[^]*?END SSH SIGNATURE-----\n/, '')
+    const payload = raw.replace(/gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n/, '')
     const file = join(tempDir(), 'payload')
     writeFileSync(file, payload)
     Bun.spawnSync(['ssh-keygen', '-Y', 'sign', '-q', '-n', namespace, '-f', join(dir, 'ed'), file], { stderr: 'ignore' })

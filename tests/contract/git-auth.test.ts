@@ -1,0 +1,319 @@
+// Credentials over http, between Git's own server and a door in front of it that asks for them; over ssh with a real sshd.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync, verify } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createGitTokens } from '../../server/sources/git-tokens.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { createGitKit, failureOf, filesOf, type GitKit, gitDeps, sshIsThere } from '../support/git-source-kit.ts'
+import { makeKey } from '../support/ssh-server.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(60_000)
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+
+describe('http', () => {
+  let kit: GitKit
+  let commit = ''
+  let allowed: (header: string | null) => number = () => 200
+  let seen: (string | null)[] = []
+  let door: ReturnType<typeof Bun.serve>
+  let other: ReturnType<typeof Bun.serve>
+  let redirect: ((url: URL) => string | null) | null = null
+
+  const pass = (request: Request) => {
+    const { pathname, search } = new URL(request.url)
+    const headers = new Headers(request.headers)
+    headers.delete('authorization')
+    const url = `${new URL(kit.url).origin}${pathname}${search}`
+    return fetch(url, { method: request.method, headers, body: request.method === 'GET' ? null : request.body, decompress: false })
+  }
+  beforeAll(async () => {
+    kit = await createGitKit('library over http')
+    commit = await kit.server.commit({ 'a.yaml': 'a: 1\n' }, 'first')
+    const fetchOf = async (request: Request) => {
+      const header = request.headers.get('authorization')
+      seen.push(header)
+      const to = redirect?.(new URL(request.url)) ?? null
+      if (to !== null) return new Response('inside-secret', { status: 302, headers: { location: to } })
+      const status = allowed(header)
+      return status === 200 ? pass(request) : new Response('inside-secret', { status, headers: { 'www-authenticate': 'Basic realm="x"' } })
+    }
+    door = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: fetchOf })
+    other = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request) => {
+        seen.push(`other: ${request.headers.get('authorization')}`)
+        return new Response('', { status: 401 })
+      },
+    })
+  })
+  afterAll(async () => {
+    await door.stop(true)
+    await other.stop(true)
+    await kit.close()
+  })
+  const url = () => `http://127.0.0.1:${door.port}/fleet.git`
+  const open = (secrets: Record<string, string> | null, client: 'auto' | 'cli' = 'auto') => {
+    seen = []
+    redirect = null
+    return kit.open({ url: url(), client, secrets: secrets === null ? null : async () => secrets })
+  }
+
+  test.each(['auto', 'cli'] as const)('SO24 token, basic, and what each server takes, by client %s', async (client) => {
+    for (const [secrets, accepted] of [
+      [{ token: 't0ken' }, basic('x-access-token:t0ken')],
+      [{ token: 't0ken' }, 'Bearer t0ken'],
+      [{ username: 'me', password: 'se:cret' }, basic('me:se:cret')],
+      [{ username: 'gitlab+deploy-1', token: 't0ken' }, basic('gitlab+deploy-1:t0ken')],
+    ] as const) {
+      allowed = (header) => (header === accepted ? 200 : 401)
+      const source = open(secrets, client)
+      expect(await source.head()).toBe(commit)
+      seen = []
+      expect(await source.fetch()).toBe(commit)
+      // The way that was taken is the first one from then on.
+      expect(new Set(seen)).toEqual(new Set([accepted]))
+      expect((await filesOf(source, commit, '.')).size).toBe(1)
+    }
+  })
+
+  test('SO24 a secret that was changed is used at once', async () => {
+    let token = 'old'
+    allowed = (header) => (header === basic(`x-access-token:${token}`) ? 200 : 401)
+    seen = []
+    const source = kit.open({ url: url(), secrets: async () => ({ token }) })
+    await source.head()
+    token = 'new'
+    seen = []
+    await source.head()
+    expect(seen).toEqual([basic('x-access-token:new')])
+  })
+
+  test('SO25 a refusal names the host and what was tried, never the secret or what answered', async () => {
+    const { host } = new URL(url())
+    for (const client of ['auto', 'cli'] as const) {
+      allowed = () => 401
+      expect(await failureOf(open({ token: 's3cret' }, client).head())).toEqual([
+        'credential_missing',
+        `the Git server ${host} refused with HTTP 401; tried: token as the password of x-access-token, token as bearer`,
+      ])
+      expect(seen).toHaveLength(2)
+      expect(await failureOf(open({ username: 'me', password: 's3cret' }, client).fetch())).toEqual([
+        'credential_missing',
+        `the Git server ${host} refused with HTTP 401; tried: username and password`,
+      ])
+      expect(await failureOf(open(null, client).fetch())).toEqual([
+        'credential_missing',
+        `the Git server ${host} wants credentials (HTTP 401), and spec.git.auth names none`,
+      ])
+      allowed = () => 403
+      expect((await failureOf(open({ token: 's3cret' }, client).head()))[1]).toContain('HTTP 403; tried: token as the password')
+      expect(seen).toHaveLength(1)
+    }
+    expect((await failureOf(open({ sshKey: 'x' }).head()))[1]).toContain('the Config holds none of token, username and password')
+    expect((await failureOf(open({ token: 'a\nb' }).head()))[1]).toBe(`${host}: the token holds spaces or line ends`)
+  })
+
+  test('SO26 a redirect to another host or port gets no credentials; one of the same host keeps them and the request', async () => {
+    allowed = (header) => (header === null ? 401 : 200)
+    const source = open({ token: 't' })
+    redirect = (at) => (at.pathname.startsWith('/moved/') ? null : `http://127.0.0.1:${door.port}/moved${at.pathname}`)
+    const asked = pathsOf(await failureOf(source.head()))
+    expect(asked).toBe('git_failed') // what is at /moved is no repository, but it was asked with the credentials
+    expect(seen.every((header) => header === basic('x-access-token:t'))).toBe(true)
+    seen = []
+    redirect = (at) => `http://127.0.0.1:${other.port}${at.pathname}`
+    expect(await failureOf(source.head())).toEqual([
+      'credential_missing',
+      `the Git server 127.0.0.1:${door.port} redirects to 127.0.0.1:${other.port}, which refuses with HTTP 401; credentials of one host are not sent to another`,
+    ])
+    expect(seen.filter((one) => one?.startsWith('other'))).toEqual(seen.filter((one) => one === 'other: null'))
+    redirect = (at) => `http://127.0.0.1:${door.port}${at.pathname}`
+    expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects more than 5 times`])
+    redirect = () => 'file:///etc/passwd'
+    expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects to what is no http address`])
+  })
+  const pathsOf = ([code]: [string, string]) => code
+
+  test('SO26 credentials go over plain http to this host only', async () => {
+    const far = kit.open({ url: 'http://git.example.com/a.git', secrets: async () => ({ token: 't' }) }, { fetcher: fetch })
+    expect(await failureOf(far.head())).toEqual([
+      'source_refused',
+      'git.example.com: credentials are not sent over plain http, where everybody on the way can read them',
+    ])
+  })
+
+  test('SO27 a server with a CA of its own is trusted with caCert only', async () => {
+    const dir = tempDir()
+    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')]
+    const subject = [
+      '-subj',
+      '/CN=localhost',
+      '-addext',
+      'subjectAltName=IP:127.0.0.1,DNS:localhost',
+      '-addext',
+      'basicConstraints=critical,CA:TRUE',
+    ]
+    Bun.spawnSync(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject], {
+      stderr: 'ignore',
+    })
+    const tls = { key: Bun.file(key), cert: Bun.file(cert) }
+    const secure = Bun.serve({ hostname: '127.0.0.1', port: 0, tls, fetch: pass })
+    try {
+      const caCert = await Bun.file(cert).text()
+      for (const client of ['library', 'cli'] as const) {
+        const at = { url: `https://127.0.0.1:${secure.port}/fleet.git`, client }
+        const good = kit.open({ ...at, secrets: async () => ({ caCert }) })
+        expect(await good.fetch()).toBe(commit)
+        expect((await filesOf(good, commit, '.')).size).toBe(1)
+        const [code, message] = await failureOf(kit.open(at).fetch())
+        expect([code, message]).toEqual(['git_unreachable', expect.stringContaining('shows a certificate that is not trusted')])
+      }
+    } finally {
+      await secure.stop(true)
+    }
+  })
+
+  test('SO28 a GitHub App: a token of its installation, kept until shortly before its end, made anew once when it is refused', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+    const pem = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString()
+    let made = 0
+    const api = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request) => {
+        const [head = '', claims = '', signature = ''] = (request.headers.get('authorization') ?? '').replace('Bearer ', '').split('.')
+        const isGood = verify('RSA-SHA256', Buffer.from(`${head}.${claims}`), publicKey, Buffer.from(signature, 'base64url'))
+        const { iss, iat, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString())
+        if (!isGood || iss !== '7' || exp - iat > 600 || new URL(request.url).pathname !== '/app/installations/42/access_tokens')
+          return new Response('', { status: 401 })
+        return Response.json({ token: `ghs_${++made}`, expires_at: new Date(nowMs + 3_600_000).toISOString() }, { status: 201 })
+      },
+    })
+    let nowMs = systemClock.nowMs()
+    const clock = { ...systemClock, nowMs: () => nowMs }
+    const tokens = createGitTokens({ fetcher: fetch, clock })
+    const document = (change: object = {}) =>
+      JSON.stringify({ appId: 7, installationId: 42, privateKey: pem, apiUrl: `http://127.0.0.1:${api.port}`, ...change })
+    const app = (githubApp: string) => kit.open({ url: url(), secrets: async () => ({ githubApp }) }, { ...gitDeps(), tokens, clock })
+    try {
+      let valid = 'ghs_1'
+      allowed = (header) => (header === basic(`x-access-token:${valid}`) ? 200 : 401)
+      redirect = null
+      const [one, two] = [app(document()), app(document())]
+      expect(await Promise.all([one.head(), two.head()])).toEqual([commit, commit])
+      expect(made).toBe(1)
+      nowMs += 54 * 60_000
+      await one.head()
+      expect(made).toBe(1)
+      nowMs += 2 * 60_000
+      valid = 'ghs_2'
+      await one.head()
+      expect(made).toBe(2)
+      valid = 'ghs_3' // the second one was withdrawn
+      expect(await two.head()).toBe(commit)
+      expect(made).toBe(3)
+      valid = 'none'
+      expect(await failureOf(one.head())).toEqual([
+        'credential_missing',
+        expect.stringContaining('tried: githubApp, githubApp with a new token'),
+      ])
+      for (const [change, what] of [
+        [{ installationId: 43 }, 'gave App 7 no token for installation 43: HTTP 401'],
+        [{ privateKey: 'no key' }, 'githubApp: privateKey is no RSA private key in PEM form'],
+        [{ apiUrl: 'http://api.example.com' }, 'is asked for a token by https only'],
+        [{ appId: {} }, 'githubApp is no JSON document'],
+      ] as const)
+        expect(await failureOf(app(document(change)).head())).toEqual(['credential_missing', expect.stringContaining(what)])
+    } finally {
+      await api.stop(true)
+    }
+  })
+})
+
+describe.skipIf(!sshIsThere)('ssh', () => {
+  let kit: GitKit
+  beforeAll(async () => {
+    kit = await createGitKit('git over ssh')
+    await kit.server.commit({ 'a.yaml': 'a: 1\n' }, 'first')
+  })
+  afterAll(() => kit.close())
+  const secrets = () => kit.ssh?.secrets ?? { sshKey: '', knownHosts: '' }
+  const open = (change: Record<string, string>, dir = kit.newDir()) => kit.open({ dir, secrets: async () => ({ ...secrets(), ...change }) })
+
+  test('SO29 a host key that is not known, a key that is refused, and what is missing, each with what to do', async () => {
+    const port = kit.ssh?.port
+    const stranger = makeKey(join(tempDir(), 'stranger'))
+    expect(await failureOf(open({ knownHosts: `[127.0.0.1]:${port} ${stranger.publicKey}` }).head())).toEqual([
+      'credential_missing',
+      '127.0.0.1 shows a host key that knownHosts does not have',
+    ])
+    const [code, message] = await failureOf(open({ sshKey: stranger.privateKey }).head())
+    const fingerprint = Bun.spawnSync(['ssh-keygen', '-lf', '-'], { stdin: Buffer.from(stranger.publicKey) })
+      .stdout.toString()
+      .split(' ')[1]
+    expect([code, message]).toEqual([
+      'credential_missing',
+      expect.stringContaining(`127.0.0.1: the key was refused; tried: sshKey ${fingerprint} as `),
+    ])
+    const unknown = open({ knownHosts: ' ' }).head()
+    await expect(unknown).rejects.toMatchObject({
+      code: 'credential_missing',
+      data: { remedy: expect.stringContaining(`ssh-keyscan -p ${port} 127.0.0.1`) },
+    })
+    expect((await failureOf(open({ sshKey: '' }).head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config holds no sshKey')
+    expect((await failureOf(open({ sshKey: 'not a key' }).head()))[1]).toContain('the sshKey is no private key that ssh can read')
+    const locked = join(tempDir(), 'locked')
+    Bun.spawnSync(['ssh-keygen', '-q', '-t', 'ed25519', '-N', 'secret', '-f', locked])
+    expect((await failureOf(open({ sshKey: await Bun.file(locked).text() }).head()))[1]).toBe(
+      '127.0.0.1: the sshKey is protected by a passphrase',
+    )
+  })
+
+  test('SO29 nothing of a key stays on the disk, after a success and after a failure; what a killed server left is removed', async () => {
+    const dir = kit.newDir()
+    await Bun.write(`${dir}.private-left/key`, 'left')
+    const source = open({}, dir)
+    await source.fetch()
+    await failureOf(open({ sshKey: makeKey(join(tempDir(), 'other')).privateKey }, dir).fetch())
+    expect(readdirSync(dirname(dir)).filter((name) => name.includes('.private'))).toEqual([])
+  })
+
+  test('SO29 a folder with spaces, per cent signs and shell characters in its name is no command', async () => {
+    const dir = join(kit.root, "a b%h $(touch owned) ;'&", 'clone')
+    expect(await open({}, dir).fetch()).toMatch(/^[0-9a-f]{40}$/)
+    expect(readdirSync(kit.root)).not.toContain('owned')
+  })
+
+  test('SO29 without the git program or ssh it is said which one is missing', async () => {
+    const programs = gitDeps().programs
+    expect(await failureOf(kit.open({}, { programs: { ...programs, git: null } }).head())).toEqual([
+      'git_program_missing',
+      expect.stringContaining('is read by the git program, which is not there'),
+    ])
+    expect((await failureOf(kit.open({}, { programs: { ...programs, ssh: null } }).head()))[1]).toContain('there is no ssh program')
+    expect((await failureOf(kit.open({}, { programs: { ...programs, git: '/nowhere/git' } }).head()))[0]).toBe('git_program_missing')
+  })
+
+  test('SO33 a server that stops, a time that is over, and a repository that is too large end git and all that it started', async () => {
+    const stopping = new AbortController()
+    stopping.abort()
+    expect(await failureOf(kit.open({}, { stopping: stopping.signal }).fetch())).toEqual([
+      'git_unreachable',
+      expect.stringContaining('the server stops'),
+    ])
+    expect(await failureOf(kit.open({ fetchMs: 1 }).fetch())).toEqual([
+      'git_unreachable',
+      expect.stringContaining('did not end within 0.001 s'),
+    ])
+    const small = kit.open({ diskBytesMax: 100 })
+    expect(await failureOf(small.fetch())).toEqual([
+      'git_failed',
+      expect.stringMatching(/main of ssh:.* is larger than .* MiB on the disk of this server/),
+    ])
+    const running = Bun.spawnSync(['sh', '-c', 'ps -eo args | grep "[g]it-upload-pack" | grep -c "^ssh\\|/ssh "']).stdout.toString().trim()
+    expect(running).toBe('0')
+  })
+})
