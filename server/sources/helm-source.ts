@@ -26,11 +26,6 @@ export interface HelmSourceOptions {
   pullChart?(url: string): Promise<Uint8Array>
 }
 
-/** What a chart of another one is taken from: exactly this version, of what the source knows or learns now. */
-export interface ChartSource extends Source {
-  chart(name: string, version: string): Promise<OpenedSource>
-}
-
 /** That are kept: of services that still wait for something, an older index is asked for. */
 const INDEXES_KEPT_MAX = 5
 
@@ -50,11 +45,11 @@ export type IndexCache = SizedCache<{ index: ChartIndex; length: number }>
 const INDEX_LENGTH_KEPT_MAX = 16 * 1024 * 1024
 export const createIndexCache = (): IndexCache => new SizedCache(INDEX_LENGTH_KEPT_MAX, ({ length }) => length)
 
-export function createHelmSource(options: HelmSourceOptions): ChartSource {
+export function createHelmSource(options: HelmSourceOptions): Source {
   return new HelmSource(options)
 }
 
-class HelmSource implements ChartSource {
+class HelmSource implements Source {
   private readonly options: HelmSourceOptions
   private readonly stored: StoredFiles
   private readonly base: URL
@@ -92,7 +87,8 @@ class HelmSource implements ChartSource {
     return this.openVersion(pick.chart, versionIn(index, pick, this.name))
   }
 
-  async chart(name: string, version: string): Promise<OpenedSource> {
+  /** Of what is known already, if it is there. */
+  async chart(_: string, name: string, version: string): Promise<OpenedSource> {
     const head = await this.readHead()
     const known = head === null ? null : await this.index(head.revision)
     const found = known?.[name]?.find((candidate) => candidate.version === version)

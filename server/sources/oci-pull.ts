@@ -5,7 +5,7 @@ import type { AddressGuard } from './address-guard.ts'
 import { readManifest } from './oci-layers.ts'
 import { isDigest, ociPlace, ociReference } from './oci-reference.ts'
 import { createRegistry, type Registry } from './oci-registry.ts'
-import type { OciWanted } from './oci-source.ts'
+import type { OciSourceOptions, OciWanted } from './oci-source.ts'
 import type { WebCredential } from './web-request.ts'
 
 /** SO5: plain HTTP goes to addresses only that the operator named. */
@@ -13,10 +13,16 @@ export function openRegistry(
   { url, tag, semver, digest, insecure = false }: OciSpec,
   { fetcher, namedOnly }: AddressGuard,
   credential: WebCredential,
-): { url: string; wanted: OciWanted; registry: Registry } {
-  const registry = createRegistry({ place: ociPlace(url), url, plain: insecure, fetcher: insecure ? namedOnly : fetcher, credential })
-  const wanted = digest !== undefined ? { digest } : semver !== undefined ? { semver } : { tag: tag ?? 'latest' }
-  return { url, wanted, registry }
+): Pick<OciSourceOptions, 'url' | 'wanted' | 'registry' | 'registryAt'> {
+  const { host } = ociPlace(url)
+  const registryAt = (at: string): Registry => {
+    const place = ociPlace(at)
+    // The credential is for this host, and only its own charts are asked for with it.
+    if (place.host !== host) throw new AppError('source_refused', { detail: `${at} is not in the registry ${host}` })
+    return createRegistry({ place, url: at, plain: insecure, fetcher: insecure ? namedOnly : fetcher, credential })
+  }
+  const wanted: OciWanted = digest !== undefined ? { digest } : semver !== undefined ? { semver } : { tag: tag ?? 'latest' }
+  return { url, wanted, registry: registryAt(url), registryAt }
 }
 
 const NOBODY: WebCredential = { secretRef: null, read: async () => ({}) }

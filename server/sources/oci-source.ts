@@ -6,7 +6,7 @@ import { isDigest, isTag, tagOfVersion, versionOfTag } from './oci-reference.ts'
 import type { Registry } from './oci-registry.ts'
 import { greatestVersion, noVersion } from './range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick } from './source.ts'
-import { createStoredFiles, type StoredFiles } from './stored-files.ts'
+import { createStoredFiles, type StoredFiles, sha256Of } from './stored-files.ts'
 import type { Unpacked } from './stored-unpacked.ts'
 
 export type OciWanted = { tag: string } | { semver: string } | { digest: string }
@@ -17,6 +17,8 @@ export interface OciSourceOptions {
   /** Belongs to this source alone. */
   dir: string
   registry: Registry
+  /** The same registry at another path, for charts that others depend on. */
+  registryAt(url: string): Registry
   unpacked: Unpacked
 }
 
@@ -69,6 +71,18 @@ class OciSource implements Source {
     })
     const tag = await this.stored.readText(tagNote(revision))
     return { tree, root: pathSegments(pick.path).join('/'), version: tag === null ? revision : `${tag} ${revision}` }
+  }
+
+  /** SO20: a version that was fetched once is what it was then. */
+  async chart(repository: string, name: string, version: string): Promise<OpenedSource> {
+    const url = `${repository.replace(/\/+$/, '')}/${name}`
+    const note = `chart-${sha256Of(`${url}@${version}`)}`
+    const registry = this.options.registryAt(url)
+    const digest = (await this.stored.readText(note)) ?? (await registry.digestOf(tagOfVersion(version)))
+    const opened = await createOciSource({ ...this.options, url, registry, wanted: { digest } }).open(digest, { path: '.' })
+    if ((await opened.tree.file('Chart.yaml')) === null) throw refused(`${url} ${version} is no chart`)
+    await this.stored.writeText(note, digest)
+    return { ...opened, version: `${version} ${digest}` }
   }
 
   private async fetchHead(): Promise<string> {

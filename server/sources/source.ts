@@ -55,6 +55,8 @@ export interface Source {
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */
   open(revision: string, pick: SourcePick): Promise<OpenedSource>
+  /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock says. Absent: it has no charts for others. */
+  chart?(repository: string, name: string, version: string): Promise<OpenedSource>
 }
 
 /** `.`, `./a/`, `a//b` → segments. */

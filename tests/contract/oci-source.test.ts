@@ -260,6 +260,32 @@ test('SO19 a manifest or layer that is not what its digest says is refused and n
   expect(await read(sourceOf(path, { digest }, { dir }))).toEqual({ a: '1' })
 })
 
+test('SO20 a chart that another one depends on, of the same registry, is what it was when it was fetched first', async () => {
+  const path = `charts-${repositories++}`
+  const push = async (value: string) =>
+    askHelm(
+      'push',
+      packChart({ name: 'common', version: '1.0.0+x', files: { 'files/value.txt': value } }, tempDir()),
+      `oci://${registry.host}/${path}`,
+      '--plain-http',
+    )
+  await push('one')
+  const dir = tempDir()
+  const chart = async (source: Source, repository = `oci://${front.host}/${path}/`, version = '1.0.0+x') => {
+    const opened = await source.chart?.(repository, 'common', version)
+    return opened === undefined ? null : { ...(await contents(opened)), version: opened.version }
+  }
+  const first = await chart(sourceOf(path, { tag: 'any' }, { dir }))
+  expect(first).toMatchObject({ 'files/value.txt': 'one', version: expect.stringMatching(/^1\.0\.0\+x sha256:/) })
+  await push('two')
+  expect(await chart(sourceOf(path, { tag: 'any' }, { dir }))).toEqual(first)
+  expect(await chart(sourceOf(path, { tag: 'any' }))).toMatchObject({ 'files/value.txt': 'two' })
+  expect(await refusal(chart(sourceOf(path, { tag: 'any' }), 'oci://other.example/charts'))).toContain(
+    `is not in the registry ${front.host}`,
+  )
+  expect(await refusal(chart(sourceOf(path, { tag: 'any' }), undefined, '9.9.9'))).toContain('the tag 9.9.9 of oci://')
+})
+
 describe('SO15 credentials', () => {
   test('SO15 name and password', async () => {
     const path = newPath()
