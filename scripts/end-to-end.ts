@@ -21,6 +21,7 @@ export const WITH_SERVER: readonly string[] = [
   'services',
   'site-ownership',
   'site-rollout',
+  'sources',
   'two-clusters',
 ]
 

@@ -37,6 +37,8 @@ export async function startScenario(options: {
   sites: Record<string, SiteOptions>
   poll?: string
   programs?: Programs
+  /** Besides our own, for the server alone. */
+  serverEnv?: Record<string, string>
 }): Promise<Scenario> {
   const undo: Array<() => unknown> = []
   const stop = async () => {
@@ -50,7 +52,10 @@ export async function startScenario(options: {
     await git.commit({ 'README.md': '# manifests\n' }, 'begin')
     const etcd: Etcd = await startEtcd()
     undo.push(() => etcd.stop())
-    const fleet = await createLocalFleet(options.programs === undefined ? {} : { programs: options.programs })
+    const fleet = await createLocalFleet({
+      ...(options.programs === undefined ? {} : { programs: options.programs }),
+      ...(options.serverEnv === undefined ? {} : { serverEnv: options.serverEnv }),
+    })
     undo.push(() => fleet.stop())
     await fleet.startServer()
     await fleet.run(['apply', '-f', '-'], { stdin: repositoryYaml('apps', git.url, options.poll) })

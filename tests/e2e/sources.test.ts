@@ -1,0 +1,152 @@
+// Manifests from every kind of source, by every renderer, into a real cluster: Git over http and ssh, a Helm repository, an OCI registry as a process.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { askHelm, createHelmRepository, type HelmRepository, packChart } from '../support/helm-charts.ts'
+import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
+import { searchPath } from '../support/real-sandbox.ts'
+import { pusherTo, type RegistryProcess, startRegistry } from '../support/registry.ts'
+import { configMapYaml, type Scenario, startScenario } from '../support/scenario.ts'
+import { ROOT } from '../support/source-files.ts'
+import { type SshServer, startSshServer } from '../support/ssh-server.ts'
+
+setDefaultTimeout(90_000)
+let scenario: Scenario
+let dir: string
+let private_: GitServer
+let ssh: SshServer
+let charts: HelmRepository
+let registry: RegistryProcess
+
+const kubectl = (...args: string[]) => {
+  const site = scenario.sites['harbour']
+  if (site === undefined) throw new Error('no site')
+  return site.cluster.kubectl(args)
+}
+const apply = (...documents: object[]) =>
+  scenario.fleet.run(['apply', '-f', '-'], {
+    stdin: documents.map((document) => JSON.stringify({ apiVersion: 'skerry.dev/v1', ...document })).join('\n---\n'),
+  })
+const repository = (name: string, spec: object) => ({ kind: 'Repository', metadata: { name }, spec: { poll: '1h', ...spec } })
+const service = (name: string, spec: object) => ({
+  kind: 'Service',
+  metadata: { name },
+  spec: { targets: { selector: { matchLabels: { env: 'prod' } } }, namespace: name, ...spec },
+})
+const dataOf = (namespace: string, name: string, key = 'value') =>
+  kubectl('get', 'configmap', name, '-n', namespace, '-o', `jsonpath={.data.${key}}`).catch(() => '')
+const becomes = (namespace: string, name: string, wanted: string, key = 'value') =>
+  eventually(`${namespace}/${name} has ${wanted}`, async () => {
+    const found = await dataOf(namespace, name, key)
+    if (found === wanted) return true
+    throw new Error(`${found}; ${JSON.stringify(await scenario.status('harbour', namespace))}`)
+  })
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'skerry-sources-'))
+  const path = [join(ROOT, 'build', 'render'), ...searchPath()].join(':')
+  scenario = await startScenario({ sites: { harbour: { labels: { env: 'prod', region: 'north' } } }, serverEnv: { PATH: path } })
+  private_ = await createGitServer({ dir: join(dir, 'private') })
+  ssh = await startSshServer(join(dir, 'sshd'))
+  charts = createHelmRepository()
+  registry = await startRegistry()
+}, CLUSTER_START_TIMEOUT_MS)
+afterAll(async () => {
+  await scenario?.stop()
+  await private_?.stop()
+  await ssh?.stop()
+  charts?.stop()
+  await registry?.stop()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+test('RD1 a kustomization and a Liquid template of one repository over http reach the cluster', async () => {
+  await scenario.push({
+    'kust/base/kustomization.yaml': 'resources: [map.yaml]\n',
+    'kust/base/map.yaml': configMapYaml('settings', { value: 'base' }),
+    'kust/overlay/kustomization.yaml':
+      'resources: [../base]\nnamePrefix: pre-\nconfigMapGenerator:\n  - name: made\n    literals: [value=generated]\n    options: {disableNameSuffixHash: true}\n',
+    'liquid/map.yaml.liquid':
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: where}\ndata: {value: '{{ cluster.name }} in {{ cluster.labels.region }}, {{ config.color }}'}\n",
+  })
+  await apply(
+    service('kust', { source: { repository: 'apps', path: 'kust/overlay' } }),
+    service('liquid', { source: { repository: 'apps', path: 'liquid' }, config: { color: 'green' } }),
+  )
+  await becomes('kust', 'pre-settings', 'base')
+  await becomes('kust', 'pre-made', 'generated')
+  await becomes('liquid', 'where', 'harbour in north, green')
+})
+
+test('SO1 a private repository over ssh: a deploy key and known hosts from a Config; TypeScript from it', async () => {
+  await private_.commit(
+    {
+      'ts/main.ts':
+        "import { name } from './name.ts'\nexport default ({ cluster, config }: any) => [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { value: [cluster.name, config.size * 2].join(' ') } }]\n",
+      'ts/name.ts': "export const name: string = 'made'\n",
+    },
+    'typescript',
+  )
+  const url = `${ssh.url}${join(dir, 'private', 'fleet.git')}`
+  await apply(
+    { kind: 'Config', metadata: { name: 'deploy' }, spec: { secrets: ssh.secrets } },
+    repository('private', { git: { url, auth: { secretRef: 'deploy' } } }),
+    service('typed', { source: { repository: 'private', path: 'ts' }, config: { size: 21 } }),
+  )
+  await becomes('typed', 'made', 'harbour 42')
+  expect(await scenario.fleet.run(['get', 'config', 'deploy', '-o', 'yaml'])).not.toContain('PRIVATE KEY')
+})
+
+test('HM1 a chart of a Helm repository, with a values file from Git and values of the service; a newer version in its range follows', async () => {
+  charts.add({ name: 'web', version: '1.2.0' })
+  await scenario.push({ 'envs/prod.yaml': 'value: from the file\n' })
+  await apply(
+    repository('charts', { helm: { url: charts.url } }),
+    service('web', {
+      sources: [
+        { repository: 'charts', chart: 'web', version: '^1', render: { helm: { valuesFiles: ['$envs/prod.yaml'] } } },
+        { name: 'envs', repository: 'apps', path: 'envs', filesOnly: true },
+      ],
+    }),
+    service('web-plain', { source: { repository: 'charts', chart: 'web', version: '~1.2.0' } }),
+  )
+  await becomes('web', 'web', 'from the file')
+  await becomes('web-plain', 'web-plain', '1.2.0')
+  charts.add({ name: 'web', version: '1.2.7' }, { name: 'web', version: '2.0.0' })
+  await scenario.fleet.webhook('charts')
+  await becomes('web-plain', 'web-plain', '1.2.7')
+  expect(await scenario.fleet.run(['describe', 'service', 'web-plain'])).toMatch(/1\.2\.7 sha256:[0-9a-f]{12}/)
+})
+
+test('SO2 a chart and an artifact of a real OCI registry, pinned by digest in what is shown', async () => {
+  const archive = packChart({ name: 'boat', version: '0.3.1' }, dir)
+  await askHelm('push', archive, `oci://${registry.host}/charts`, '--plain-http')
+  const artifact = Bun.gzipSync(await new Bun.Archive({ 'deploy/map.yaml': configMapYaml('anchor', { value: 'iron' }) }).bytes())
+  await pusherTo(registry.host, 'fleet/anchor').push('v1.0.0', [
+    { mediaType: 'application/vnd.cncf.flux.content.v1.tar+gzip', bytes: artifact },
+  ])
+  await apply(
+    repository('boat', { oci: { url: `oci://${registry.host}/charts/boat`, semver: '0.x', insecure: true } }),
+    repository('anchor', { oci: { url: `oci://${registry.host}/fleet/anchor`, tag: 'v1.0.0', insecure: true } }),
+    service('boat', { source: { repository: 'boat', path: '.' } }),
+    service('anchor', { source: { repository: 'anchor', path: 'deploy' } }),
+  )
+  await becomes('boat', 'boat', '0.3.1')
+  await becomes('anchor', 'anchor', 'iron')
+  await registry.stop()
+  await scenario.fleet.webhook('anchor')
+  const told = await eventually('the repository says so', async () => {
+    const text = await scenario.fleet.run(['describe', 'repository', 'anchor'])
+    return text.includes('SourceUnreachable') ? text : null
+  })
+  expect(told).toMatch(/Last content: that of .* stays in use/)
+  await becomes('anchor', 'anchor', 'iron')
+})
+
+test('IC1 what is rendered by hand is what the cluster has', async () => {
+  const shown = await scenario.fleet.run(['render', 'liquid', '--cluster', 'harbour'])
+  expect(shown).toContain('harbour in north, green')
+  expect(await scenario.fleet.run(['render', 'web-plain', '--cluster', 'harbour'])).toContain('1.2.7')
+})
