@@ -281,11 +281,11 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    // The sandbox ends others, never itself; the runner inside it is a program of its own.
+    // The sandbox and the runs of git end others, never themselves; the runner inside it is a program of its own.
     allowed: (path) =>
       mains(path) ||
       /^(server|agent)\/cli\//.test(path) ||
-      ['server/render/sandbox-process.ts', 'server/render/typescript-runner.ts'].includes(path),
+      ['server/render/sandbox-process.ts', 'server/render/typescript-runner.ts', 'server/sources/git-process.ts'].includes(path),
     instead: 'return or throw; only mains and commands decide about exit codes',
   },
 ]

@@ -7,6 +7,7 @@ import type { GitSecrets } from './git-auth.ts'
 import type { SshPlace } from './git-url.ts'
 
 /** `git` starts it with the arguments for ssh; its own folder says which options come before them. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
 const WRAPPER = '#!/bin/sh\nexec "$SKERRY_SSH" -F "${0%/*}/config" "$@"\n'
 
 export async function withPrivateFolder<T>(beside: string, act: (folder: string) => Promise<T>): Promise<T> {

@@ -1,5 +1,4 @@
 // One run of the git program: arguments as a list, an environment of nothing but what is named, bounds on time, output and disk, and an end for all that it started.
-import { kill } from 'node:process'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
@@ -72,7 +71,7 @@ function start({ program, args, env, stdin }: GitRun) {
 /** It leads a process group of its own: ssh, index-pack and what else it started go with it. */
 function endGroup(pid: number): void {
   try {
-    kill(-pid, 'SIGKILL')
+    process.kill(-pid, 'SIGKILL')
   } catch {
     // nobody is left of it
   }
