@@ -77,6 +77,7 @@ interface Prepared {
   ofCluster: readonly InputRead[]
   ofFacts: boolean
   bySettings: Map<RenderSettings, string>
+  keyOf(values: readonly string[]): string
   /** By the values. */
   keys: Map<string, string>
   tools: Record<string, string>
@@ -149,7 +150,15 @@ class ClusterRenders {
       if (group === undefined) groups.set(key, [cluster])
       else group.push(cluster)
     }
-    await Promise.all([...groups.values()].map(async (group) => this.renderAll(await this.deps.slots(() => this.renderGroup(group)))))
+    // One goes ahead: if it looked elsewhere, the others are grouped anew by that, or more would be rendered than differs.
+    const [first = [], ...others] = groups.values()
+    const left = await this.deps.slots(() => this.renderGroup(first))
+    if (this.last !== prepared) return this.renderAll([...left, ...others.flat()])
+    await Promise.all([left, ...others].map((group) => this.renderRest(group)))
+  }
+
+  private async renderRest(group: readonly Wanted[]): Promise<void> {
+    await this.renderAll(await this.deps.slots(() => this.renderGroup(group)))
   }
 
   /** Renders for the first of them; answers those that it does not stand for after all. */
@@ -190,7 +199,7 @@ class ClusterRenders {
   }
 
   private keyOf(prepared: Prepared, cluster: Wanted): string {
-    const { shape, common, ofSettings, ofCluster, bySettings, keys } = prepared
+    const { keyOf, common, ofSettings, ofCluster, bySettings, keys } = prepared
     const settings = this.settingsOf(cluster)
     let settled = bySettings.get(settings)
     if (settled === undefined) {
@@ -202,7 +211,7 @@ class ClusterRenders {
     const text = `${settled}\n\n${own}`
     const known = keys.get(text)
     if (known !== undefined) return known
-    const key = this.deps.cache.keyOf(this.run.spec, shape, [common ?? '', settled, own])
+    const key = keyOf([common ?? '', settled, own])
     keys.set(text, key)
     return key
   }
@@ -220,6 +229,7 @@ class ClusterRenders {
     const { common, tools } = await this.commonOf(shape)
     const prepared: Prepared = {
       ...{ shape, common, tools, bySettings: new Map(), keys: new Map() },
+      keyOf: this.deps.cache.keysOf(this.run.spec, shape),
       ofSettings: shape.inputs.filter(([first = '']) => OF_SETTINGS.includes(first)),
       ofCluster: shape.inputs.filter(([first]) => first === 'cluster'),
       ofFacts: shape.inputs.some(([first, second]) => first === 'cluster' && (second === undefined || second === 'facts')),

@@ -1,6 +1,6 @@
 // What was rendered before, by what it depended on. A render is known again in two steps: the shapes of a service say where to look, and the values there make its key.
 // In memory and on the disk, both bounded; a key is a MAC under a key of the server, so that no file name lets anybody guess a secret.
-import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { CacheFiles } from './cache-files.ts'
 import { resultFromBytes, resultToBytes } from './cache-results.ts'
 import { type Shape, shapesFromBytes, shapesToBytes, shapeText, withShape } from './cache-shapes.ts'
@@ -27,7 +27,8 @@ export interface RenderCache {
   shapes(spec: string): Promise<readonly Shape[]>
   /** Enters where a render looked; answers the shape under which it is known. */
   addShape(spec: string, looked: Shape): Promise<Shape>
-  keyOf(spec: string, shape: Shape, values: readonly string[]): string
+  /** Of one shape, so that it is named once for ten thousand clusters. */
+  keysOf(spec: string, shape: Shape): (values: readonly string[]) => string
   /** `known`: rows in memory that it may share. */
   get(key: string, known?: ReadonlyMap<string, string>): Promise<RenderResult | null>
   /** Of what is in memory. */
@@ -71,8 +72,9 @@ class TwoStepCache implements RenderCache {
     return shape
   }
 
-  keyOf(spec: string, shape: Shape, values: readonly string[]): string {
-    return this.deps.mac(canonicalJson(['render', spec, shapeText(shape), ...values]))
+  keysOf(spec: string, shape: Shape): (values: readonly string[]) => string {
+    const place = sha256Hex(canonicalJson(['render', spec, shapeText(shape)]))
+    return (values) => this.deps.mac(canonicalJson([place, ...values]))
   }
 
   async get(key: string, known?: ReadonlyMap<string, string>): Promise<RenderResult | null> {

@@ -8,23 +8,25 @@ import { leastReads } from './record-reads.ts'
 export interface Shape {
   files: ReadonlyArray<{ source: number; path: string }>
   inputs: readonly InputRead[]
+  /** Made of many, and used for all that looked at no more than it does. */
+  wide?: true
 }
 
-/** IC8: beyond it they become one, which looks at all that any of them looked at. */
+/** IC3: beyond it they become one, which looks at all that any of them looked at. */
 export const SHAPES_MAX = 12
 /** Of one object: who looks at more of it depends on all of it. */
 const PLACES_OF_ONE_MAX = 64
-/** Of one folder. */
-const FILES_OF_ONE_MAX = 256
 
-export const shapeText = ({ files, inputs }: Shape): string =>
-  canonicalJson({ files: files.map(({ source, path }) => [source, path]), inputs })
+export const shapeText = ({ files, inputs, wide }: Shape): string =>
+  canonicalJson({ files: files.map(({ source, path }) => [source, path]), inputs, wide })
 
 export const shapeOf = ({ files, inputs }: Reads): Shape => ({ files: files.map(({ source, path }) => ({ source, path })), inputs })
 
 /** `known` with what was looked at now, most lately used first, and the shape under which that render is known. What is looked at in addition is always safe: it only makes less equal. */
 export function withShape(known: readonly Shape[], looked: Shape): { shapes: readonly Shape[]; shape: Shape } {
   const text = shapeText(looked)
+  const wide = known.find((one) => one.wide === true && covers(one, looked))
+  if (wide !== undefined) return { shapes: known, shape: wide }
   const others = known.filter((one) => shapeText(one) !== text)
   if (others.length < SHAPES_MAX) return { shapes: [looked, ...others], shape: looked }
   const shape = widest([looked, ...others])
@@ -32,28 +34,32 @@ export function withShape(known: readonly Shape[], looked: Shape): { shapes: rea
 }
 
 function widest(shapes: readonly Shape[]): Shape {
-  const folders = new Map<string, { source: number; path: string; files: Set<string> }>()
-  for (const { source, path } of shapes.flatMap(({ files }) => files)) {
-    const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
-    const key = `${source}\0${folder}`
-    const entry = folders.get(key) ?? { source, path: folder, files: new Set<string>() }
-    folders.set(key, entry)
-    entry.files.add(path)
-  }
-  const files = [...folders.values()].flatMap(({ source, path, files }) =>
-    files.size > FILES_OF_ONE_MAX ? [{ source, path }] : [...files].map((file) => ({ source, path: file })),
-  )
-  files.sort((a, b) => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+  const each = new Map(shapes.flatMap(({ files }) => files).map((file) => [fileText(file), file]))
+  const files = [...each.values()].sort((a, b) => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
   const inputs = leastReads(
     shapes.flatMap(({ inputs }) => inputs),
     PLACES_OF_ONE_MAX,
   )
-  return { files, inputs }
+  return { files, inputs, wide: true }
+}
+
+const fileText = ({ source, path }: Shape['files'][number]): string => `${source}\0${path}`
+
+function covers(wide: Shape, { files, inputs }: Shape): boolean {
+  const seen = new Set(wide.files.map(fileText))
+  if (!files.every((file) => seen.has(fileText(file)))) return false
+  return canonicalJson(leastReads([...wide.inputs, ...inputs])) === canonicalJson(wide.inputs)
 }
 
 const name = z.string().max(4_096)
 const shapesSchema = z
-  .array(z.strictObject({ files: z.array(z.tuple([z.number().int(), name])).max(100_000), inputs: z.array(z.array(name)).max(100_000) }))
+  .array(
+    z.strictObject({
+      files: z.array(z.tuple([z.number().int(), name])).max(100_000),
+      inputs: z.array(z.array(name)).max(100_000),
+      wide: z.literal(true).optional(),
+    }),
+  )
   .max(SHAPES_MAX + 1)
 
 export const shapesToBytes = (shapes: readonly Shape[]): Uint8Array => new TextEncoder().encode(`[${shapes.map(shapeText).join(',')}]`)
@@ -62,7 +68,10 @@ export const shapesToBytes = (shapes: readonly Shape[]): Uint8Array => new TextE
 export function shapesFromBytes(bytes: Uint8Array): Shape[] | null {
   try {
     const parsed = shapesSchema.parse(JSON.parse(new TextDecoder().decode(bytes)))
-    return parsed.map(({ files, inputs }) => ({ files: files.map(([source, path]) => ({ source, path })), inputs }))
+    return parsed.map(({ files, inputs, wide }) => {
+      const places = { files: files.map(([source, path]) => ({ source, path })), inputs }
+      return wide === undefined ? places : { ...places, wide }
+    })
   } catch {
     return null
   }

@@ -128,7 +128,7 @@ describe('renders', () => {
     const { open } = kit()
     const before = createRenderCache({ mac: testMac, files: open() })
     await before.addShape('spec', shape)
-    const key = before.keyOf('spec', shape, ['tree', 'eu'])
+    const key = before.keysOf('spec', shape)(['tree', 'eu'])
     await before.put(key, rendered('eu'), false)
     await before.put(keyOf(9), { kind: 'failed', code: 'render_failed', message: 'no', problems: [] }, false)
     expect((await before.get(keyOf(9)))?.kind).toBe('failed')
@@ -144,14 +144,14 @@ describe('renders', () => {
     const cache = createRenderCache({ mac: testMac, files: null })
     const other: Shape = { ...shape, inputs: [] }
     const keys = [
-      cache.keyOf('spec', shape, ['a']),
-      cache.keyOf('spec', shape, ['b']),
-      cache.keyOf('other', shape, ['a']),
-      cache.keyOf('spec', other, ['a']),
-      createRenderCache({ mac: (text) => testMac(`other key ${text}`), files: null }).keyOf('spec', shape, ['a']),
+      cache.keysOf('spec', shape)(['a']),
+      cache.keysOf('spec', shape)(['b']),
+      cache.keysOf('other', shape)(['a']),
+      cache.keysOf('spec', other)(['a']),
+      createRenderCache({ mac: (text) => testMac(`other key ${text}`), files: null }).keysOf('spec', shape)(['a']),
     ]
     expect(new Set(keys).size).toBe(keys.length)
-    expect(cache.keyOf('spec', shape, ['a'])).toBe(keys[0] ?? '')
+    expect(cache.keysOf('spec', shape)(['a'])).toBe(keys[0] ?? '')
   })
 
   test('IC9 rows beyond the bound leave the memory, the longest unused first, and come back from the disk', async () => {
@@ -186,7 +186,7 @@ describe('renders', () => {
       })
     expect((await cache.shapes('spec')).length).toBeLessThanOrEqual(SHAPES_MAX)
     expect((await cache.shapes('spec')).some(({ inputs }) => JSON.stringify(inputs).includes('["config"]'))).toBe(true)
-    expect(last.inputs.length).toBeLessThan(70)
+    expect(last.inputs).toEqual([['cluster', 'name'], ['config']])
   })
 
   test('IC11 a program runs once for equal input, also when two ask at the same time and after a restart; one that fails is asked again', async () => {

@@ -27,9 +27,11 @@ import { tempDir } from './temp-dir.ts'
 
 export const SHOP = { project: 'default', service: 'shop' }
 
+type Rendering = ReturnType<typeof memoryRendering>
 export type IngestKit = Awaited<ReturnType<typeof createIngestKit>>
 
-export async function createIngestKit() {
+/** `rendering`: asked for once for each server; the folder is the kit's own. */
+export async function createIngestKit({ rendering = () => memoryRendering() }: { rendering?: (dir: string) => Rendering } = {}) {
   const dir = tempDir()
   const git = await createGitServer({ dir: join(dir, 'remote') })
   const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
@@ -43,7 +45,7 @@ export async function createIngestKit() {
     stopping: new AbortController().signal,
   }
   const openSources = () => createSources({ root: join(dir, 'git'), ...sourceDeps })
-  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), rendering: memoryRendering(), stopping })
+  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), rendering: rendering(dir), stopping })
   const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })
   const positions = new Map<ClusterId, Position>()
@@ -63,8 +65,8 @@ export async function createIngestKit() {
     /** A second server process over the same data, as after a restart. */
     restarted: (stopping: AbortSignal = new AbortController().signal) => start(stopping),
     join: (digit: string, labels: Labels = { env: 'prod' }) => joinCluster(store, digit, labels),
-    async relabel(name: string, labels: Labels) {
-      await apply({ kind: 'Cluster', project: '', name }, { revoked: false }, labels)
+    async relabel(name: string, labels: Labels, spec: Record<string, unknown> = {}) {
+      await apply({ kind: 'Cluster', project: '', name }, { revoked: false, ...spec }, labels)
       await ingest.clustersChanged()
     },
     async repository(ref = 'main', url = git.url) {

@@ -1,0 +1,168 @@
+// The order of what happens to one service, with renderers that say what they were asked for.
+import { describe, expect, test } from 'bun:test'
+import { type PipelineInput, type PipelineSource, runPipeline } from '../../server/render/pipeline.ts'
+import { renderRaw } from '../../server/render/render-raw.ts'
+import type { RenderJob } from '../../server/render/renderer.ts'
+import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { memoryTree } from '../support/render-job.ts'
+
+const configMap = (name: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name}, namespace: web }\ndata: {}\n`
+const asked: string[] = []
+const said = (name: RendererName) => async (job: RenderJob) => {
+  asked.push(name)
+  const files = new Map([['x.yaml', new TextEncoder().encode(configMap('x'))]])
+  return name === 'raw' ? renderRaw(job) : { kind: 'rendered' as const, files, warnings: [] }
+}
+const renderers = { raw: said('raw'), helm: said('helm'), kustomize: said('kustomize'), typescript: said('typescript'), exec: said('exec') }
+
+interface Given {
+  sources: ReadonlyArray<{ files: Record<string, string>; root?: string } & Partial<PipelineSource>>
+  render?: RenderSpec
+  settings?: Partial<PipelineInput['settings']>
+  helm?: Parameters<typeof runPipeline>[0]['renderers']['helm']
+}
+
+function run({ sources, render = {}, settings = {}, helm = renderers.helm }: Given) {
+  asked.length = 0
+  const deps = {
+    renderers: { ...renderers, helm },
+    sandbox: { run: () => Promise.reject(new AppError('renderer_missing')), version: async () => 'tool 1.0.0' },
+    once: (_: readonly string[], work: () => Promise<Uint8Array>) => work(),
+    signal: new AbortController().signal,
+  }
+  const opened = sources.map(({ files, root = 'app', ...rest }, index) => ({
+    ...{ name: undefined, label: `s${index}`, render: undefined, filesOnly: false },
+    ...rest,
+    opened: { tree: memoryTree(files), root, version: 'c'.repeat(40) },
+  }))
+  const none = { config: { values: {}, secrets: new Set<string>() }, helmValues: [], patches: [] }
+  const given = {
+    id: { project: 'default', service: 'shop' },
+    namespace: 'web',
+    render,
+    sources: opened,
+    cluster: null,
+    configs: new Map(),
+  }
+  return runPipeline(deps, { ...given, settings: { ...none, ...settings } })
+}
+
+async function docs(given: Given): Promise<Record<string, unknown>> {
+  const { result } = await run(given)
+  if (result instanceof AppError || result.kind === 'failed') throw new Error(JSON.stringify(result))
+  const objects = [...result.objects.values()].map((doc) => JSON.parse(doc))
+  return Object.fromEntries(objects.map(({ metadata, data }) => [metadata.name, { ...data, ...metadata.labels }]))
+}
+async function problems(given: Given): Promise<string[]> {
+  const { result } = await run(given)
+  if (result instanceof AppError) return [result.code]
+  return result.kind === 'failed' ? result.problems.map(({ path, message }) => `${path}: ${message}`) : []
+}
+
+describe('which renderer', () => {
+  test.each([
+    ['Chart.yaml', 'helm'],
+    ['kustomization.yaml', 'kustomize'],
+    ['kustomization.yml', 'kustomize'],
+    ['Kustomization', 'kustomize'],
+    ['kustomization.yaml.liquid', 'kustomize'],
+    ['main.ts', 'typescript'],
+    ['other.yaml', 'raw'],
+  ])('RD1 a folder with %s is rendered by %s', async (name, renderer) => {
+    await run({ sources: [{ files: { [`app/${name}`]: configMap('a'), 'app/z.yaml': configMap('z') } }] })
+    expect(asked).toEqual([renderer])
+  })
+  test('RD1 a chart wins over a kustomization, and what the spec names over both; folders below do not count', async () => {
+    const files = { 'app/Chart.yaml': 'x: 1', 'app/kustomization.yaml': 'x: 1', 'app/deep/main.ts': '' }
+    await run({ sources: [{ files }] })
+    expect(asked).toEqual(['helm'])
+    await run({ sources: [{ files }], render: { type: 'kustomize' } })
+    expect(asked).toEqual(['kustomize'])
+    await run({ sources: [{ files: { 'app/entry.ts': '' } }], render: { typescript: { entry: 'entry.ts' } } })
+    expect(asked).toEqual(['typescript'])
+  })
+  test('RD1 that there is no such file is remembered: it may come with another commit', async () => {
+    const { reads } = await run({ sources: [{ files: { 'app/a.yaml': configMap('a') } }] })
+    expect(reads.files.map(({ path, id }) => `${path} ${id === null}`)).toContain('app/Chart.yaml true')
+  })
+})
+
+describe('several sources', () => {
+  test('RD2 each by its own render spec or that of the service, and nothing of those that are files only', async () => {
+    const sources = [
+      { files: { 'app/a.yaml': configMap('a') } },
+      { files: { 'app/b.yaml': configMap('b') }, render: { type: 'helm' as const } },
+      { files: { 'app/c.yaml': 'not: read' }, filesOnly: true, name: 'values' },
+    ]
+    expect(Object.keys(await docs({ sources }))).toEqual(['a', 'x'])
+    expect(asked).toEqual(['raw', 'helm'])
+  })
+  test('RD2 all errors of all of them at once, sorted, each with its source', async () => {
+    const second = { files: { 'app/a.yaml': 'kind: Y' }, name: 'second', label: 'second' }
+    const found = await problems({ sources: [{ files: { 'app/b.yaml': 'kind: X', 'app/a.yaml': 'a: [' } }, second] })
+    const places = [...new Set(found.map((text) => text.split(': ')[0]?.replace(/:\d+$/, '')))]
+    expect(places).toEqual(['s0/app/a.yaml:1', 's0/app/b.yaml', 'second/app/a.yaml'])
+  })
+})
+
+describe('after the renderer', () => {
+  const set = (value: string) => [{ target: { kind: 'ConfigMap', name: 'a' }, patch: [{ op: 'add' as const, path: '/data/v', value }] }]
+  const files = { 'app/a.yaml': configMap('a') }
+  test('RD3 patches of the service < of its overrides < of the cluster', async () => {
+    const layers = [
+      { from: 'overrides[0]', patches: set('override') },
+      { from: 'cluster overrides[0]', patches: set('cluster') },
+    ]
+    const given = { sources: [{ files }], render: { patches: set('service') } }
+    expect(await docs(given)).toEqual({ a: { v: 'service' } })
+    expect(await docs({ ...given, settings: { patches: layers.slice(0, 1) } })).toEqual({ a: { v: 'override' } })
+    expect(await docs({ ...given, settings: { patches: layers } })).toEqual({ a: { v: 'cluster' } })
+  })
+  test('RD3 patches of a source are for its own objects, those of the service for all sources that have none', async () => {
+    const other = { files: { 'app/b.yaml': configMap('b') } }
+    expect(await docs({ sources: [{ files }, other], render: { patches: set('service') } })).toEqual({ a: { v: 'service' }, b: {} })
+    const wrong = { ...other, render: { patches: set('x') } }
+    expect(await problems({ sources: [{ files }, wrong] })).toEqual([expect.stringMatching(/^render.patches of s1\[0\]: /)])
+  })
+  test('RD3 with an error in the manifests, patches say nothing: what they miss may be what could not be read', async () => {
+    expect(await problems({ sources: [{ files: { 'app/a.yaml': 'a: [' } }], render: { patches: set('x') } })).toHaveLength(1)
+  })
+  test('RD4 labels of the render spec that an object came by, after every patch', async () => {
+    const label = [{ target: { name: 'a' }, patch: { metadata: { labels: { team: 'patched', own: 'yes' } } } }]
+    const sources = [{ files }, { files: { 'app/b.yaml': configMap('b') }, render: { commonLabels: { team: 'second' } } }]
+    const settings = { patches: [{ from: 'overrides[0]', patches: label }] }
+    const found = await docs({ sources, render: { commonLabels: { team: 'first' } }, settings })
+    expect(found).toEqual({ a: { team: 'first', own: 'yes' }, b: { team: 'second' } })
+  })
+})
+
+const chart = [{ files: { 'app/Chart.yaml': 'x: 1' } }]
+
+test('IC1 what a render looked at is known also when the server could not do it', async () => {
+  const helm = async (job: RenderJob): Promise<never> => {
+    await job.sandbox.version('helm')
+    void job.inputs.config['color']
+    void job.values
+    job.configValue('db', 'password')
+    throw new AppError('renderer_missing')
+  }
+  const { result, reads } = await run({ sources: chart, helm })
+  expect(result).toBeInstanceOf(AppError)
+  expect(reads.inputs).toEqual([['config', 'color'], ['configs', 'db', 'password'], ['tools', 'helm'], ['values']])
+})
+
+test.each([
+  ['a secret', (job: RenderJob) => job.inputs.config['password'], true],
+  ['all variables', (job: RenderJob) => JSON.stringify(job.inputs.config), true],
+  ['everything', (job: RenderJob) => JSON.stringify(job.inputs), true],
+  ['another variable', (job: RenderJob) => job.inputs.config['color'], false],
+  ['what another process says', (job: RenderJob) => job.recordInput(['config', 'password']), true],
+] as const)('IC6 a render that looked at %s', async (_, look, secret) => {
+  const helm = async (job: RenderJob) => {
+    look(job)
+    return { kind: 'failed' as const, problems: [] }
+  }
+  const config = { values: { password: 'x', color: 'red' }, secrets: new Set(['password']) }
+  expect((await run({ sources: chart, settings: { config }, helm })).reads.secret).toBe(secret)
+})
