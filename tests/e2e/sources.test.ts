@@ -62,7 +62,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-test('RD1 a kustomization and a Liquid template of one repository over http reach the cluster', async () => {
+test('KU1 LQ2 a kustomization and a Liquid template of one repository over http reach the cluster', async () => {
   await scenario.push({
     'kust/base/kustomization.yaml': 'resources: [map.yaml]\n',
     'kust/base/map.yaml': configMapYaml('settings', { value: 'base' }),
@@ -80,7 +80,7 @@ test('RD1 a kustomization and a Liquid template of one repository over http reac
   await becomes('liquid', 'where', 'harbour in north, green')
 })
 
-test('SO1 a private repository over ssh: a deploy key and known hosts from a Config; TypeScript from it', async () => {
+test('SO29 CG2 a private repository over ssh: a deploy key and known hosts from a Config; TypeScript from it', async () => {
   await private_.commit(
     {
       'ts/main.ts':
@@ -99,7 +99,7 @@ test('SO1 a private repository over ssh: a deploy key and known hosts from a Con
   expect(await scenario.fleet.run(['get', 'config', 'deploy', '-o', 'yaml'])).not.toContain('PRIVATE KEY')
 })
 
-test('HM1 a chart of a Helm repository, with a values file from Git and values of the service; a newer version in its range follows', async () => {
+test('HM1 HM2 SO6 a chart of a Helm repository, with a values file from Git and values of the service; a newer version in its range follows', async () => {
   charts.add({ name: 'web', version: '1.2.0' })
   await scenario.push({ 'envs/prod.yaml': 'value: from the file\n' })
   await apply(
@@ -120,7 +120,7 @@ test('HM1 a chart of a Helm repository, with a values file from Git and values o
   expect(await scenario.fleet.run(['describe', 'service', 'web-plain'])).toMatch(/1\.2\.7 sha256:[0-9a-f]{12}/)
 })
 
-test('SO2 a chart and an artifact of a real OCI registry, pinned by digest in what is shown', async () => {
+test('SO17 SO10 a chart and an artifact of a real OCI registry, pinned by digest in what is shown', async () => {
   const archive = packChart({ name: 'boat', version: '0.3.1' }, dir)
   await askHelm('push', archive, `oci://${registry.host}/charts`, '--plain-http')
   const artifact = Bun.gzipSync(await new Bun.Archive({ 'deploy/map.yaml': configMapYaml('anchor', { value: 'iron' }) }).bytes())
@@ -139,7 +139,7 @@ test('SO2 a chart and an artifact of a real OCI registry, pinned by digest in wh
   await scenario.fleet.webhook('anchor')
   const told = await eventually('the repository says so', async () => {
     const text = await scenario.fleet.run(['describe', 'repository', 'anchor'])
-    return text.includes('SourceUnreachable') ? text : null
+    return text.includes('SourceUnreachable') && text
   })
   expect(told).toMatch(/Last content: that of .* stays in use/)
   await becomes('anchor', 'anchor', 'iron')
