@@ -1,6 +1,7 @@
 // Debian's sshd on loopback, as this user, with keys of its own: what a Git server over ssh is. Nobody gets in but by the key that is made here.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../../scripts/local-cluster/child-process.ts'
 
 const SSHD = '/usr/sbin/sshd'
 export const hasSshd = (): boolean => existsSync(SSHD)
@@ -77,11 +78,4 @@ async function startSshd(dir: string) {
   })()
   await promise
   return sshd
-}
-
-function freePort(): number {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
-  return port
 }
