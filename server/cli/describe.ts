@@ -2,7 +2,6 @@
 
 import { dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { selectorText } from '../../shared/model/labels.ts'
-import { placeTexts, sourcesOf, sourceText } from '../../shared/model/resources.ts'
 import {
   type ClusterView,
   type ConfirmationView,
@@ -28,6 +27,7 @@ import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
+import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
 import { eventColumns, objectColumns, placementColumns } from './tables.ts'
 
 const EVENTS_SHOWN = 10
@@ -76,6 +76,8 @@ export async function describe(
       const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
       return void write(
         facts([...serviceFacts(view, nowMs), ...optionFacts(view.spec, dependencies)]),
+        problems(view.status.warnings, 'Warnings'),
+        warningsText(view.status),
         problems(view.status.problems),
         section('Clusters', placementColumns(nowMs, false), placements),
         section(
@@ -92,8 +94,12 @@ export async function describe(
       const address = path`/projects/${project}/repositories/${name}`
       const view = await client.get(address, repositoryViewSchema)
       const hook = options.showSecret === true ? await client.get(`${address}/webhook`, webhookAnswerSchema) : null
-      const webhook: Fact[] = hook === null ? [['Webhook', '--show-secret shows its address and secret']] : [['Webhook', hook.url], ['Webhook secret', hook.secret]] // biome-ignore format: short
-      return void write(facts([...repositoryFacts(view, nowMs), ...webhook]), problems(view.status.problems))
+      const webhook: Fact[] = hook === null ? [['Webhook', '--show-secret shows its address and secret, and what to enter in a forge']] : [['Webhook', hook.url], ['Webhook secret', hook.secret]] // biome-ignore format: short
+      return void write(
+        facts([...repositoryFacts(view, nowMs), ...webhook]),
+        problems(view.status.problems),
+        hook === null ? '' : WEBHOOK_HELP,
+      )
     }
     case 'configs': {
       const view = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
@@ -113,8 +119,8 @@ function facts(list: readonly Fact[]): string {
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width)}${plainText(String(value))}\n`).join('')
 }
 
-const problems = (list: readonly { path: string; message: string }[]): string =>
-  list.length === 0 ? '' : `Problems:\n${list.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
+const problems = (list: readonly { path: string; message: string }[], title = 'Problems'): string =>
+  list.length === 0 ? '' : `${title}:\n${list.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
 
 function stateFacts(
   status: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null },
@@ -151,53 +157,70 @@ const clusterFacts = ({ metadata, status }: ClusterView, nowMs: number): Fact[] 
   ['Liveness', livenessText(status.liveness, nowMs)],
   ...stateFacts(status, nowMs),
   ['Joined', sinceText(status.joinedMs, nowMs)],
-  ['Kubernetes', status.kubernetesVersion],
+  ['Kubernetes', status.facts?.kubernetesVersion ?? status.kubernetesVersion],
+  ['APIs', apisText(status.facts)],
   ['Nodes', status.nodeCount],
   ['Agent', status.agentVersion],
   ...status.problems.map((problem): Fact => ['Problem', `${problem.code}: ${problem.message}, since ${sinceText(problem.sinceMs, nowMs)}`]),
 ]
 
-const serviceFacts = ({ metadata, spec, status }: ServiceView, nowMs: number): Fact[] => [
-  ['Service', metadata.name],
-  ['Project', metadata.project],
-  ['Labels', labelsText(metadata.labels)],
-  ...stateFacts(status, nowMs),
-  ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
-  ['Source', sourcesOf(spec).map(sourceText).join(', ')],
-  ['Targets', selectorText(spec.targets.selector) || 'every cluster'],
-  [
-    'Excluded',
-    spec.targets.exclude.length === 0 ? null : spec.targets.exclude.map((selector) => selectorText(selector) || 'every cluster').join('; '),
-  ],
-  ['Namespace', spec.namespace],
-  ['On deletion', spec.deletionPolicy],
-  ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
-  ['Commit', status.commit],
-  ['Objects', status.objectCount],
-  ['Rendered', sinceText(status.renderedMs, nowMs)],
-  [
-    'In clusters',
-    status.clusters.total === 0
-      ? 'none'
-      : `${status.clusters.total}: ${status.clusters.synced} Synced, ${status.clusters.healthy} Healthy, ${status.clusters.offline} not online`,
-  ],
+function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
+  const { metadata, spec, status } = view
+  return [
+    ['Service', metadata.name],
+    ['Project', metadata.project],
+    ['Labels', labelsText(metadata.labels)],
+    ...stateFacts(status, nowMs),
+    ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
+    ...sourceFacts(view),
+    ['Targets', selectorText(spec.targets.selector) || 'every cluster'],
+    [
+      'Excluded',
+      spec.targets.exclude.length === 0
+        ? null
+        : spec.targets.exclude.map((selector) => selectorText(selector) || 'every cluster').join('; '),
+    ],
+    ['Namespace', spec.namespace],
+    ['On deletion', spec.deletionPolicy],
+    ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
+    ['Commit', status.commit],
+    ['Objects', status.variants > 1 ? `${status.objectCount} at most, in ${status.variants} variants` : status.objectCount],
+    ['Tools', toolsText(status.tools)],
+    ['Rendered', sinceText(status.renderedMs, nowMs)],
+    [
+      'In clusters',
+      status.clusters.total === 0
+        ? 'none'
+        : `${status.clusters.total}: ${status.clusters.synced} Synced, ${status.clusters.healthy} Healthy, ${status.clusters.offline} not online`,
+    ],
+  ]
+}
+
+const repositoryFacts = (view: RepositoryView, nowMs: number): Fact[] => [
+  ['Repository', view.metadata.name],
+  ['Project', view.metadata.project],
+  ['Labels', labelsText(view.metadata.labels)],
+  ['Ready', view.status.ready ? 'True' : 'False'],
+  ['Since', sinceText(view.status.sinceMs, nowMs)],
+  ['Reason', view.status.reason],
+  ['Message', view.status.message],
+  ['Next', view.status.next],
+  ...repositoryPlaceFacts(view, nowMs),
+  ['Fetched', sinceText(view.status.fetchedMs, nowMs)],
 ]
 
-const repositoryFacts = ({ metadata, spec, status }: RepositoryView, nowMs: number): Fact[] => [
-  ['Repository', metadata.name],
-  ['Project', metadata.project],
-  ['Labels', labelsText(metadata.labels)],
-  ['Ready', status.ready ? 'True' : 'False'],
-  ['Since', sinceText(status.sinceMs, nowMs)],
-  ['Reason', status.reason],
-  ['Message', status.message],
-  ['Next', status.next],
-  ['URL', placeTexts(spec).url],
-  ['Ref', placeTexts(spec).ref],
-  ['Poll', spec.poll],
-  ['Commit', status.commit],
-  ['Fetched', sinceText(status.fetchedMs, nowMs)],
-]
+function apisText(facts: ClusterView['status']['facts']): string | null {
+  if (facts === null) return null
+  const versions = Object.keys(facts.apis).length
+  const kinds = Object.values(facts.apis).reduce((sum, of) => sum + of.length, 0)
+  return facts.cut === true ? `${versions} group versions; too many kinds to name` : `${kinds} kinds in ${versions} group versions`
+}
+
+const toolsText = (tools: Readonly<Record<string, string>>): string =>
+  Object.entries(tools)
+    .map(([tool, version]) => `${tool} ${version}`)
+    .sort()
+    .join(', ')
 
 const MEANING: Record<string, string> = {
   remove_service: 'The service is removed from these clusters',

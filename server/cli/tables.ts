@@ -1,7 +1,7 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
 
 import { parseRefKey } from '../../shared/kube/object.ts'
-import { placeTexts, sourcesOf } from '../../shared/model/resources.ts'
+import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import type {
   ClusterView,
   ConfigView,
@@ -15,6 +15,7 @@ import type {
   ServiceView,
 } from '../../shared/model/views.ts'
 import { ageText, type Column, labelsText } from './columns.ts'
+import { rendererText } from './source-facts.ts'
 
 const short = (commit: string | null | undefined): string | null => commit?.slice(0, 8) ?? null
 const yesNo = (value: boolean): string => (value ? 'True' : 'False')
@@ -59,6 +60,7 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
   ...state<ServiceView>(({ status }) => status),
   { title: 'CLUSTERS', value: ({ status: { clusters } }) => `${clusters.healthy}/${clusters.total}` },
   { title: 'OBJECTS', value: ({ status }) => status.objectCount },
+  { title: 'VARIANTS', value: ({ status }) => (status.variants > 1 ? status.variants : null), wide: true },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   {
@@ -77,6 +79,8 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
         .join(','),
     wide: true,
   },
+  { title: 'RENDERER', value: rendererText, wide: true },
+  { title: 'RENDERS', value: ({ status }) => status.variants, wide: true },
   { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
   ...why<ServiceView>(({ status }) => status),
 ]
@@ -84,6 +88,7 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
 export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<RepositoryView>[] => [
   ...project<RepositoryView>(allProjects, ({ metadata }) => metadata.project),
   { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'KIND', value: ({ spec }) => placeOf(spec).kind },
   { title: 'READY', value: ({ status }) => yesNo(status.ready), colour: true },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },

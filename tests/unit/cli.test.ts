@@ -113,7 +113,7 @@ describe('what is printed', () => {
         'cluster-a   Online     10s    Synced   Healthy    1/1        83m   -\n' +
         'cluster-b   Offline    60m    Synced   Degraded   0/1        83m   ClusterOffline\n',
     )
-    expect((await cli('get repo/apps --no-headers')).out).toBe('apps   True   c0ffee00   66m   66m   Fetched\n')
+    expect((await cli('get repo/apps --no-headers')).out).toBe('apps   git   True   c0ffee00   66m   66m   Fetched\n')
     expect((await cli('get pl --service web --no-headers')).out).toBe(
       'cluster-a   web   Online    Synced   Healthy    2/2   c0ffee00   61m   Applied\ncluster-b   web   Offline   Synced   Degraded   1/2   c0ffee00   61m   CrashLoop\n',
     )

@@ -1,0 +1,89 @@
+// What describe says of where things come from and what is done to them: sources of a service, and a repository with what to enter in a forge.
+import type { RenderSpec } from '../../shared/model/render.ts'
+import { placeOf, placeTexts, type ServiceSpec, sourcesOf, sourceText } from '../../shared/model/resources.ts'
+import type { RepositoryView, ServiceView } from '../../shared/model/views.ts'
+import { ageText, labelsText, plainText } from './columns.ts'
+import type { Fact } from './service-facts.ts'
+
+/** The renderers that are named, or were found. */
+export const rendererText = ({ spec, status }: Pick<ServiceView, 'spec' | 'status'>): string => {
+  const named = sourcesOf(spec).flatMap(({ render, filesOnly }) => (filesOnly === true ? [] : [(render ?? spec.render)?.type ?? 'auto']))
+  const tools = Object.entries(status.tools).map(([tool, version]) => `${tool} ${version}`)
+  return `${[...new Set(named)].join(', ')}${tools.length === 0 ? '' : ` (${tools.sort().join(', ')})`}`
+}
+
+export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
+  const { variants } = status
+  return [
+    ...sourcesOf(spec).map((source, index): Fact => {
+      const named = source.name === undefined ? '' : ` as $${source.name}`
+      const only = source.filesOnly === true ? ', files only' : ''
+      const at = index > 0 || status.commit === null ? '' : ` at ${status.commit}`
+      return ['Source', `${sourceText(source)}${named}${at}${only}`]
+    }),
+    ['Renderer', rendererText({ spec, status })],
+    ...renderFacts(spec.render),
+    ['Variables', variablesText(spec)],
+    ['Overrides', spec.overrides === undefined ? null : `${spec.overrides.length}, for some of its clusters`],
+    ['Renders', variants <= 1 ? null : `${variants} different ones; \`skerry render ${metadata.name} -p ${metadata.project} --all-clusters\` shows which clusters share one`], // biome-ignore format: one sentence
+  ]
+}
+
+function variablesText({ config = {}, configFrom = [] }: ServiceSpec): string | null {
+  const from = configFrom.map(({ name, optional }) => `config/${name}${optional === true ? ' (optional)' : ''}`)
+  const own = Object.keys(config)
+  return [...from, ...(own.length === 0 ? [] : [`own: ${own.join(', ')}`])].join('; ') || null
+}
+
+function renderFacts(render: RenderSpec | undefined): Fact[] {
+  const { helm, patches = [], commonLabels = {}, commonAnnotations = {}, templated } = render ?? {}
+  const from = (helm?.valuesFrom ?? []).map(({ name, key }) => `config/${name}[${key}]`)
+  return [
+    ['Templated', templated === true ? 'all manifests and values files are Liquid templates' : null],
+    ['Values files', helm?.valuesFiles?.join(', ')],
+    ['Values from', from.join(', ')],
+    ['Patches', patches.length === 0 ? null : `${patches.length}, after the renderer`],
+    ['Common labels', labelsText(commonLabels)],
+    ['Common annotations', labelsText(commonAnnotations)],
+  ]
+}
+
+/** Such that nobody misses them. */
+export const warningsText = ({ warnings }: ServiceView['status']): string =>
+  warnings.length === 0
+    ? ''
+    : `WARNINGS of the last render (${warnings.length}):\n${warnings.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
+
+export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: number): Fact[] {
+  const place = placeOf(spec)
+  const { url, ref } = placeTexts(spec)
+  const secretRef = place.spec.auth?.secretRef
+  const verified =
+    place.kind === 'git' && place.spec.verify !== undefined ? `commits signed by one of ${place.spec.verify.keys.length} keys only` : null
+  const options = place.kind === 'git' ? [place.spec.submodules === true ? 'submodules' : '', place.spec.client === undefined ? '' : `client ${place.spec.client}`] : [] // biome-ignore format: two of a kind
+  const kept =
+    status.ready || status.commit === null || status.fetchedMs === null
+      ? null
+      : `that of ${ageText(status.fetchedMs, nowMs)} ago stays in use`
+  return [
+    ['Kind', place.kind],
+    ['URL', url],
+    [place.kind === 'helm' ? 'Content' : 'Ref', ref],
+    ['Options', options.filter((option) => option !== '').join(', ')],
+    ['Verified', verified],
+    ['Auth', secretRef === undefined ? null : `config/${secretRef}`],
+    ['Poll', spec.poll],
+    [place.kind === 'git' ? 'Commit' : place.kind === 'helm' ? 'Index' : 'Digest', status.commit],
+    ['Last content', kept],
+  ]
+}
+
+/** WH2: what to enter where. */
+export const WEBHOOK_HELP = `Enter them in the forge or registry, for pushes (and pushes of tags):
+  GitHub:          Payload URL, content type application/json, Secret
+  GitLab:          URL, Secret token
+  Gitea, Forgejo:  Target URL, POST, application/json, Secret
+  Bitbucket:       URL, Secret
+  Registries:      URL, and the header "Authorization: Bearer SECRET" (Harbor, distribution)
+  Others:          POST, and the header "X-Skerry-Signature: sha256=HEX", the HMAC-SHA-256 of the body under the secret
+`

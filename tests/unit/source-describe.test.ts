@@ -1,0 +1,108 @@
+// What people read of sources, renders and repositories: where they come from, with what, and what to be warned of.
+import { expect, test } from 'bun:test'
+import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from '../../server/cli/source-facts.ts'
+import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type RepositoryView, repositoryViewSchema, type ServiceView, serviceViewSchema } from '../../shared/model/views.ts'
+import { createTestAdmin } from '../support/admin-app.ts'
+import { runTestCli } from '../support/cli-run.ts'
+
+const metadata = (name: string) => ({
+  name,
+  project: 'default',
+  labels: {},
+  uid: 'u',
+  generation: 1,
+  version: 1,
+  createdMs: 0,
+  updatedMs: 0,
+})
+const service = (spec: unknown, status: Record<string, unknown> = {}): ServiceView =>
+  serviceViewSchema.parse({
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Service',
+    metadata: metadata('web'),
+    spec: serviceSpecSchema.parse({ targets: { selector: {} }, ...(spec as object) }),
+    status: { sync: 'Synced', health: 'Healthy', reason: '', message: '', next: '', sinceMs: null, commit: null, objectCount: 1, renderedMs: 1, clusters: { total: 1, synced: 1, healthy: 1, offline: 0 }, problems: [], confirmationId: null, ...status }, // biome-ignore format: short
+  })
+const repository = (spec: unknown, status: Record<string, unknown> = {}): RepositoryView =>
+  repositoryViewSchema.parse({
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Repository',
+    metadata: metadata('apps'),
+    spec: repositorySpecSchema.parse(spec),
+    status: { ready: true, commit: null, fetchedMs: null, reason: '', message: '', next: '', sinceMs: null, problems: [], ...status },
+  })
+const lines = (facts: ReturnType<typeof sourceFacts>) =>
+  facts.flatMap(([name, value]) => (value === null || value === undefined || value === '' ? [] : [`${name}: ${value}`]))
+
+test('CL14 a service says what it is made of: sources with what was resolved, renderer, tools, variables, patches, how many renders', () => {
+  const plain = service({ source: { repository: 'apps', path: 'web' } }, { commit: 'c0ffee' })
+  expect(lines(sourceFacts(plain))).toEqual(['Source: apps/web at c0ffee', 'Renderer: auto'])
+  const chart = service(
+    {
+      sources: [
+        { repository: 'charts', chart: 'podinfo', version: '^6' },
+        { repository: 'apps', path: 'values', name: 'v', filesOnly: true },
+      ],
+      render: { type: 'helm', helm: { valuesFiles: ['$v/prod.yaml'], valuesFrom: [{ name: 'shared' }] }, patches: [{ target: {}, patch: {} }], commonLabels: { team: 'a' } }, // biome-ignore format: short
+      configFrom: [{ name: 'vars', optional: true }],
+      config: { color: 'blue' },
+      overrides: [{ selector: {} }],
+    },
+    { commit: '6.5.2 sha256:abc', tools: { helm: '4.3.1' }, variants: 3 },
+  )
+  expect(lines(sourceFacts(chart))).toEqual([
+    'Source: charts/podinfo ^6 at 6.5.2 sha256:abc',
+    'Source: apps/values as $v, files only',
+    'Renderer: helm (helm 4.3.1)',
+    'Values files: $v/prod.yaml',
+    'Values from: config/shared[values]',
+    'Patches: 1, after the renderer',
+    'Common labels: team=a',
+    'Variables: config/vars (optional); own: color',
+    'Overrides: 1, for some of its clusters',
+    'Renders: 3 different ones; `skerry render web -p default --all-clusters` shows which clusters share one',
+  ])
+})
+
+test('CL14 warnings of a render stand on their own, with their place, and control characters of a chart move no cursor', () => {
+  expect(warningsText(service({ source: { repository: 'a', path: 'b' } }).status)).toBe('')
+  const warnings = [{ path: 'templates/a.yaml:3', message: 'uses lookup\u001b[2J, which finds nothing here' }]
+  const text = warningsText(service({ source: { repository: 'a', path: 'b' } }, { warnings }).status)
+  expect(text).toStartWith('WARNINGS of the last render (1):\n  templates/a.yaml:3: uses lookup')
+  expect(text).not.toContain('\u001b')
+})
+
+test.each([
+  ['git', { git: { url: 'https://git.example/a.git', ref: 'v1', auth: { secretRef: 'apps-git' }, submodules: true, verify: { keys: ['k'] } } }, { commit: 'c0ffee' }, ['Kind: git', 'URL: https://git.example/a.git', 'Ref: v1', 'Options: submodules', 'Verified: commits signed by one of 1 keys only', 'Auth: config/apps-git', 'Poll: 60s', 'Commit: c0ffee']], // biome-ignore format: a line a case
+  [
+    'helm',
+    { helm: { url: 'https://charts.example' } },
+    { commit: 'abc' },
+    ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc'],
+  ],
+  ['oci', { oci: { url: 'oci://reg.example/a', semver: '^1' } }, { commit: 'sha256:abc' }, ['Kind: oci', 'URL: oci://reg.example/a', 'Ref: ^1', 'Poll: 60s', 'Digest: sha256:abc']], // biome-ignore format: a line a case
+  ['one that is down', { helm: { url: 'https://charts.example' } }, { commit: 'abc', ready: false, fetchedMs: 0 }, ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc', 'Last content: that of 60m ago stays in use']], // biome-ignore format: a line a case
+] as const)(
+  'CL15 a repository of kind %s says what it is, whose credentials it uses (by name), and what is read of it',
+  (_, spec, status, expected) => expect<unknown>(lines(repositoryPlaceFacts(repository(spec, status), 3_600_000))).toEqual(expected),
+)
+
+test('WH2 --show-secret says what to enter in each forge; without it nothing of the secret', async () => {
+  const admin = await createTestAdmin()
+  const doc = {
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Repository',
+    metadata: { name: 'charts' },
+    spec: { helm: { url: 'https://charts.example' } },
+  }
+  await admin.call('POST', '/api/v1/apply', { resources: [doc] })
+  const shown = await runTestCli(admin, ['describe', 'repository', 'charts', '--show-secret'])
+  expect(shown.out).toContain('Webhook secret: hook-secret\n')
+  expect(shown.out).toEndWith(WEBHOOK_HELP)
+  for (const forge of ['GitHub', 'GitLab', 'Gitea', 'Forgejo', 'Bitbucket', 'Registries', 'X-Skerry-Signature'])
+    expect(WEBHOOK_HELP).toContain(forge)
+  expect((await runTestCli(admin, ['describe', 'repository', 'charts'])).out).not.toContain('hook-secret')
+  expect((await runTestCli(admin, ['get', 'repositories'])).out).toMatch(/^NAME +KIND +READY.*\ncharts +helm +False/)
+  await admin.store.close()
+})
