@@ -3,7 +3,7 @@ import type { Subprocess } from 'bun'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { SandboxLimits, SandboxOutcome } from './sandbox.ts'
 import type { StartCommand } from './sandbox-command.ts'
-import { childrenOf, measureTree, offerToKernel } from './sandbox-tree-size.ts'
+import { childrenOf, measureTree, putFirst, putLast } from './sandbox-tree-size.ts'
 
 export const STDERR_BYTES_MAX = 64 * 1024
 export const PROCESSES_MAX = 64
@@ -38,7 +38,7 @@ export async function runProcess(
     stderr: 'pipe',
     detached: true,
   })
-  offerToKernel(child.pid)
+  putLast(child.pid)
   let stopped: Stop | null = null
   const end = (why: Stop | null) => {
     stopped ??= why
@@ -72,7 +72,11 @@ export async function runProcess(
 }
 
 function kill(child: Child, contained: boolean): void {
-  if (!contained) for (const pid of descendants(child.pid)) end(pid)
+  // Contained: the first process of the namespace, with which all others end. It must get its turn among those that it is to end.
+  for (const pid of contained ? childrenOf(child.pid) : descendants(child.pid)) {
+    putFirst(pid)
+    end(pid)
+  }
   child.kill('SIGKILL')
 }
 

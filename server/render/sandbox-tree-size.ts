@@ -1,5 +1,6 @@
 // What a process and all that came of it take of this machine, as the kernel tells it.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
 
 export interface TreeSize {
   processes: number
@@ -58,9 +59,17 @@ export const canMeasure = (pid: number): boolean => {
   }
 }
 
-/** When memory of the whole machine runs out, the kernel takes this one first, and not the server. */
-export function offerToKernel(pid: number): void {
+/** The server comes before it: for the processor, and when memory of the whole machine runs out. */
+export function putLast(pid: number): void {
   try {
+    setPriority(pid, 15)
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000')
   } catch {} // it has ended, or there is no such file: nothing is lost
+}
+
+/** Where the server may. */
+export function putFirst(pid: number): void {
+  try {
+    setPriority(pid, -20)
+  } catch {} // not as this user, or it has ended
 }

@@ -1,0 +1,197 @@
+// The sandbox as renderers use it: what a run sees, how files are shared, versions, both modes, and what is said where it cannot work.
+import { expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSandbox, sandboxTrouble } from '../../server/render/sandbox-runs.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { realSandbox, renderProgram, searchPath } from '../support/real-sandbox.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const encode = (text: string) => new TextEncoder().encode(text)
+const MODES = ['bubblewrap', 'limits'] as const
+const errorOf = async (work: Promise<unknown>): Promise<AppError> => {
+  const error = await work.then(() => null).catch((thrown: unknown) => thrown)
+  if (error instanceof AppError) return error
+  throw new Error(`expected an AppError, not ${error}`)
+}
+
+test.each(MODES)('SB1 %s: helm, helm 3 and kustomize render and say their versions', async (mode) => {
+  const sandbox = realSandbox({ mode })
+  const versions = await Promise.all((['helm', 'helm3', 'kustomize'] as const).map((program) => sandbox.version(program)))
+  expect(versions).toEqual([
+    expect.stringMatching(/^helm 4\./),
+    expect.stringMatching(/^helm 3\.17\./),
+    expect.stringMatching(/^kustomize 5\.8\./),
+  ])
+  const chart = {
+    'chart/Chart.yaml': 'apiVersion: v2\nname: c\nversion: 1.0.0\n',
+    'chart/templates/a.yaml': 'a: {{ .Values.x }}\n',
+    'values.yaml': 'x: 1\n',
+  }
+  const files = new Map(Object.entries(chart).map(([path, text]) => [path, encode(text)]))
+  for (const program of ['helm', 'helm3'] as const) {
+    const outcome = await sandbox.run({ program, args: ['template', 'r', 'chart', '-f', 'values.yaml'], files })
+    expect(outcome.kind === 'done' && new TextDecoder().decode(outcome.stdout)).toBe('---\n# Source: c/templates/a.yaml\na: 1\n')
+  }
+  const kustomization = new Map([
+    ['k/kustomization.yaml', encode('resources: [a.yaml]\nnamePrefix: p-\n')],
+    ['k/a.yaml', encode('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n')],
+  ])
+  const built = await sandbox.run({ program: 'kustomize', args: ['build', '.'], cwd: 'k', files: kustomization })
+  expect(built.kind === 'done' && new TextDecoder().decode(built.stdout)).toContain('name: p-a')
+})
+
+test('SB7 limits: neither TypeScript nor a renderer of others runs', async () => {
+  const sandbox = realSandbox({
+    mode: 'limits',
+    renderers: new Map([['cat', { command: '/usr/bin/cat', args: [], readOnly: [], memory: undefined, timeout: undefined }]]),
+  })
+  for (const program of ['bun', { exec: 'cat' }] as const) {
+    const error = await errorOf(sandbox.run({ program, args: [], files: new Map() }))
+    expect([error.code, error.message]).toEqual(['sandbox_unavailable', expect.stringContaining('--render-sandbox limits')])
+  }
+})
+
+test('SB8 a folder of 8 files that many runs have is written once, goes with the last of many others, and nothing else stays', async () => {
+  const folder = join(tempDir(), 'render')
+  const sandbox = realSandbox({ folder })
+  const run = (files: number, text: string) =>
+    sandbox.run({
+      program: 'kustomize',
+      args: ['version'],
+      files: new Map(Array.from({ length: files }, (_, index) => [`chart/${index}/f.yaml`, encode(text)])),
+    })
+  await Promise.all([run(8, 'a'), run(8, 'a')])
+  const [tree] = readdirSync(folder)
+  expect(readdirSync(folder)).toHaveLength(1)
+  const writtenMs = statSync(join(folder, tree ?? '')).ctimeMs
+  await run(8, 'a')
+  expect(statSync(join(folder, tree ?? '')).ctimeMs).toBe(writtenMs)
+  await run(7, 'b')
+  expect(readdirSync(folder)).toEqual([tree ?? ''])
+  for (let index = 0; index < 33; index += 1) await run(8, `other ${index}`)
+  expect(readdirSync(folder)).toHaveLength(32)
+  expect(readdirSync(folder)).not.toContain(tree)
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  await sandbox.close()
+  expect(existsSync(folder)).toBe(false)
+})
+
+test('SB8 a shared folder is what the run said, whatever others have under that name', async () => {
+  const sandbox = realSandbox()
+  const say = async (text: string) => {
+    const files = new Map(Array.from({ length: 9 }, (_, index) => [`c/${index}.txt`, encode(text)]))
+    const outcome = await sandbox.run({
+      program: 'bun',
+      args: ['-e', 'process.stdout.write(require("node:fs").readFileSync("c/3.txt"))'],
+      files,
+    })
+    return outcome.kind === 'done' ? new TextDecoder().decode(outcome.stdout) : ''
+  }
+  expect(await Promise.all(['one', 'two', 'one'].map(say))).toEqual(['one', 'two', 'one'])
+})
+
+test('SB1 what a server that was killed left behind is removed at the next start', () => {
+  const folder = join(tempDir(), 'render')
+  mkdirSync(join(folder, 'run-old'), { recursive: true })
+  realSandbox({ folder })
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('SB9 no bubblewrap, or one that does not work: refused with the reason and what to do; nothing falls back', async () => {
+  const bin = join(tempDir(), 'bin')
+  mkdirSync(bin)
+  symlinkSync('/usr/bin/prlimit', join(bin, 'prlimit'))
+  const make = () =>
+    createSandbox(
+      {
+        mode: 'bubblewrap',
+        programs: { kustomize: renderProgram('kustomize'), renderers: new Map(), searchPath: [bin] },
+        ...{ ownBinary: process.execPath, bunVersion: Bun.version, folder: join(tempDir(), 'render'), slots: 1 },
+      },
+      systemClock,
+    )
+  const run = { program: 'kustomize', args: ['version'], files: new Map() } as const
+  const without = await errorOf(make().run(run))
+  expect([without.code, without.message, without.remedy]).toEqual([
+    'sandbox_unavailable',
+    expect.stringContaining('bubblewrap (bwrap) is not on this server'),
+    expect.stringContaining('Install bubblewrap'),
+  ])
+  writeFileSync(join(bin, 'bwrap'), '#!/bin/sh\necho "bwrap: No permissions to create new namespace" >&2\nexit 1\n')
+  chmodSync(join(bin, 'bwrap'), 0o755)
+  const broken = await errorOf(make().run(run))
+  expect([broken.code, broken.message, broken.remedy]).toEqual([
+    'sandbox_unavailable',
+    expect.stringContaining('No permissions to create new namespace'),
+    expect.stringContaining('Allow user namespaces'),
+  ])
+  expect(await sandboxTrouble(make())).toContain('No permissions')
+  expect(await sandboxTrouble(realSandbox())).toBeNull()
+})
+
+test('SB10 a program that is not there, or not of its version, is renderer_missing', async () => {
+  const programs = {
+    helm: renderProgram('helm3'),
+    kustomize: '/nowhere/kustomize',
+    renderers: new Map(),
+    searchPath: searchPath().slice(-1),
+  }
+  const sandbox = createSandbox(
+    {
+      mode: 'bubblewrap',
+      programs: { ...programs, searchPath: searchPath() },
+      ownBinary: process.execPath,
+      bunVersion: '',
+      folder: join(tempDir(), 'r'),
+      slots: 1,
+    },
+    systemClock,
+  )
+  expect(await sandbox.version('kustomize')).toBeNull()
+  expect((await errorOf(sandbox.run({ program: 'kustomize', args: [], files: new Map() }))).code).toBe('renderer_missing')
+  expect((await errorOf(sandbox.run({ program: { exec: 'other' }, args: [], files: new Map() }))).message).toContain(
+    'the server has no renderer other',
+  )
+  const wrong = await errorOf(sandbox.version('helm'))
+  expect([wrong.code, wrong.message]).toEqual(['renderer_missing', expect.stringContaining('is version 3.17')])
+})
+
+test.each(MODES)('SB6 %s: a server that is killed takes its programs with it', async (mode) => {
+  const dir = tempDir()
+  const mark = `/usr/bin/sleep 8${Date.now() % 100_000}.${mode === 'limits' ? 1 : 2}`
+  const command = join(dir, 'sleeper')
+  writeFileSync(command, `#!/bin/sh\nexec ${mark}\n`, { mode: 0o755 })
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      join(import.meta.dir, '../support/sandbox-until-killed.ts'),
+      mode,
+      join(dir, 'render'),
+      command,
+      searchPath().join(':'),
+    ],
+    { stderr: 'inherit' },
+  )
+  const running = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandOf(pid) === mark)
+  await until(() => running().length === 1)
+  child.kill('SIGKILL')
+  await child.exited
+  await until(() => running().length === 0)
+})
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim()
+  } catch {
+    return ''
+  }
+}
+async function until(holds: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 500; tries += 1) {
+    if (holds()) return
+    await Bun.sleep(20)
+  }
+  throw new Error('it did not happen within 10 s')
+}
