@@ -1,0 +1,228 @@
+// `skerry render` on a real server and on this machine, of the same content: raw, Liquid, helm and kustomize. Both have to say the very same.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { joinRequest } from '../../agent/sync/join.ts'
+import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { runCli } from '../../server/cli/cli.ts'
+import { LOCAL_RENDER_OPTIONS, runLocalRender } from '../../server/local-render/render-verb.ts'
+import { readRenderPlace } from '../../server/render-place.ts'
+import { type RunningServer, startServer } from '../../server/server.ts'
+import { parseRanges } from '../../server/sources/address-range.ts'
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import { parseJoinToken } from '../../shared/protocol/join.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { newAgentKeys } from '../support/agent-api-kit.ts'
+
+const PROGRAMS = join(import.meta.dir, '../../build/render')
+const hasPrograms = existsSync(join(PROGRAMS, 'helm')) && existsSync(join(PROGRAMS, 'kustomize'))
+if (!hasPrograms) process.stderr.write('render-by-hand: no helm and kustomize; run scripts/setup --render\n')
+const FLAGS = { renderSandbox: 'limits', helm: join(PROGRAMS, 'helm'), kustomize: join(PROGRAMS, 'kustomize') }
+
+const FILES = {
+  'raw/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: raw}\ndata: {on: "yes", n: "1"}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: raw}\nspec: {replicas: 1, template: {spec: {containers: [{name: a, image: "a:1"}]}}}\n',
+  'liquid/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: liquid}\ndata: {cluster: {{ cluster.name | json }}, region: {{ cluster.labels.region | json }}, color: {{ config.color | json }}}\n',
+  'chart/Chart.yaml': 'apiVersion: v2\nname: demo\nversion: 1.2.3\n',
+  'chart/values.yaml': 'replicas: 1\nhost: none\n',
+  'chart/templates/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-demo}\ndata: {replicas: {{ .Values.replicas | quote }}, host: {{ .Values.host | quote }}}\n',
+  'kust/kustomization.yaml': 'namePrefix: k-\nresources: [a.yaml]\nconfigMapGenerator: [{name: made, literals: [a=b]}]\n',
+  'kust/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: "y"}\n',
+  'broken/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ config.nmae }}}\n',
+  'secret/a.yaml.liquid': 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {{ config.password | json }}, other: literal}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {url: "https://x:{{ config.password }}@db"}\n',
+} // biome-ignore format: files as they are
+const head = (kind: string, name: string, spec: unknown) => ({ apiVersion: 'skerry.dev/v1', kind, metadata: { name }, spec })
+const targets = { selector: { matchLabels: { env: 'prod' } } }
+const service = (name: string, more: Record<string, unknown> = {}) =>
+  head('Service', name, { source: { repository: 'apps', path: name }, targets, namespace: 'shop', ...more })
+const PATCH = { target: { kind: 'Deployment' }, patch: { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:2' }] } } } } }
+const RESOURCES = [
+  head('Repository', 'apps', { git: { url: 'https://git.example/apps.git' }, poll: '1h' }),
+  head('Config', 'vars', { data: { color: 'blue' }, secrets: { password: 'hunter2' } }),
+  service('raw', { render: { patches: [PATCH], commonLabels: { team: 'a' } } }),
+  service('liquid', {
+    configFrom: [{ name: 'vars' }],
+    overrides: [{ selector: { matchLabels: { region: 'eu' } }, config: { color: 'green' } }],
+  }),
+  service('chart', { render: { helm: { values: { host: '{{ cluster.name }}.example' } } } }),
+  service('kust'),
+  service('broken'),
+  service('secret', { configFrom: [{ name: 'vars' }] }),
+]
+
+let [git, server]: [GitServer | null, RunningServer | null] = [null, null]
+let folder: string
+let resources: string
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'skerry-by-hand-'))
+  mkdirSync(join(folder, 'data'))
+  git = await createGitServer({ dir: join(folder, 'remote') })
+  await git.commit(FILES, 'all')
+  const { url } = git
+  const options = {
+    dataDir: join(folder, 'data'),
+    hostname: '127.0.0.1',
+    port: 0,
+    sourceAddresses: parseRanges('127.0.0.0/8').ranges,
+    rendering: readRenderPlace(FLAGS, process.env),
+  }
+  server = await startServer(options, { clock: systemClock, random: seededRandom(3), log: silentLogger })
+  resources = join(folder, 'fleet.yaml')
+  writeFileSync(resources, RESOURCES.map((one) => `---\n${toYaml(one)}`).join(''))
+  for (const [name, labels] of Object.entries({ ship: { region: 'eu' }, shore: { region: 'us' } }))
+    await joinCluster(name, { env: 'prod', ...labels })
+  const applied = RESOURCES.map((one) => (one.kind === 'Repository' ? { ...one, spec: { git: { url }, poll: '1h' } } : one))
+  expect(await ask('POST', '/api/v1/apply', { resources: applied })).toMatchObject({ status: 200 })
+  let status: unknown
+  for (let tries = 0; tries < 100; tries++) {
+    const { body } = await ask('GET', '/api/v1/projects/default/repositories/apps')
+    status = (body as { status: { ready: boolean } }).status
+    if ((status as { ready: boolean }).ready) return
+    await Bun.sleep(50)
+  }
+  throw new Error(JSON.stringify(status))
+}, 60_000)
+afterAll(async () => {
+  await server?.stop()
+  await git?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function ask(method: string, path: string, body?: unknown) {
+  const init = { method, headers: { authorization: `Bearer ${server?.firstAdminToken}`, 'content-type': 'application/json' } }
+  const response = await fetch(`${server?.url}${path}`, body === undefined ? init : { ...init, body: JSON.stringify(body) })
+  return { status: response.status, body: (await response.json()) as unknown }
+}
+async function joinCluster(name: string, labels: Record<string, string>): Promise<void> {
+  const { body } = await ask('POST', '/api/v1/join-tokens', { labels })
+  const secret = parseJoinToken(String((body as { token: string }).token))?.secret ?? ''
+  const request = joinRequest(newAgentKeys(), { joinToken: null, clusterName: name, clusterUid: name, agentVersion: 'test' }, secret)
+  expect(await ask('POST', ROUTES.join, request)).toMatchObject({ status: 200 })
+}
+
+interface Said {
+  code: number
+  out: string
+  err: string
+}
+const write = (said: Said, to: 'out' | 'err', text: string): void => {
+  said[to] += text
+}
+async function onServer(...argv: string[]): Promise<Said> {
+  const said: Said = { code: 0, out: '', err: '' }
+  const none = { table: {}, run: async () => 9 }
+  said.code = await runCli({
+    local: { server: none, doctor: none, render: none, backup: { create: none, verify: none, restore: none } },
+    version: () => ({ info: { version: '1', bun: 'b' }, text: '' }),
+    io: {
+      argv: ['render', ...argv],
+      env: { SKERRY_SERVER: server?.url, SKERRY_TOKEN: server?.firstAdminToken ?? '' },
+      stdin: (async function* () {})(),
+      stdout: { write: (text) => write(said, 'out', text) },
+      stderr: { write: (text) => write(said, 'err', text) },
+      fetch,
+      isTty: false,
+      clock: systemClock,
+    },
+  })
+  return said
+}
+async function here(name: string, flags: Record<string, string> = {}): Promise<Said> {
+  const said: Said = { code: 0, out: '', err: '' }
+  const io = {
+    env: { PATH: process.env['PATH'] },
+    out: (text: string) => write(said, 'out', text),
+    err: (text: string) => write(said, 'err', text),
+    ...{ errIsTty: false, onStop: () => {}, clock: systemClock },
+  }
+  said.code = await runLocalRender({ filename: resources, dir: join(folder, 'remote/work'), ...FLAGS, ...flags }, io, name)
+  return said
+}
+const SHIP = { clusterName: 'ship', clusterLabels: 'env=prod,region=eu' }
+const SHORE = { clusterName: 'shore', clusterLabels: 'env=prod,region=us' }
+
+test.skipIf(!hasPrograms).each([
+  ['raw', ['a:2', 'team: a']],
+  ['liquid', ['cluster: ship', 'color: green']],
+  ['chart', ['name: chart-demo', 'host: ship.example']],
+  ['kust', ['name: k-a', 'name: k-made-']],
+] as const)('RH1 %s renders to the same bytes on the server and here', async (name, holds) => {
+  for (const output of ['yaml', 'json', 'name']) {
+    const [there, local] = [await onServer(name, '--cluster', 'ship', '-o', output), await here(name, { ...SHIP, output })]
+    expect(there.code).toBe(0)
+    expect(there.err).toMatch(name === 'raw' ? /^(warning: raw\/a\.yaml:4:\d+: the key .*\n){2}$/ : /^$/)
+    expect(local).toEqual(there)
+    if (output === 'yaml') for (const text of holds) expect(there.out).toContain(text)
+  }
+  expect((await here(name, SHORE)).out).toBe((await onServer(name, '--cluster', 'shore')).out)
+})
+
+test.skipIf(!hasPrograms)('RH1 RH4 what is wrong is the same, with file, line, column, the line and a caret; exit code 1', async () => {
+  const [there, local] = [await onServer('broken', '--cluster', 'ship'), await here('broken', SHIP)]
+  expect([local.code, local.out, there.code, there.out]).toEqual([1, '', 1, ''])
+  expect(local.err).toBe(there.err)
+  expect(local.err).toMatch(/^error: .*\nbroken\/a\.yaml\.liquid:3:\d+: .*\n {4}metadata: \{name: \{\{ config\.nmae \}\}\}\n {4} +\^\n$/)
+  const [, column = ''] = /:3:(\d+): /.exec(local.err) ?? []
+  expect(local.err.split('\n')[3]?.length).toBe(4 + Number(column))
+})
+
+test.skipIf(!hasPrograms)(
+  'RH2 no secret is shown: data of Secrets and what came of a Config’s secrets are marks, equal for equal values',
+  async () => {
+    for (const said of [await onServer('secret', '--cluster', 'ship'), await here('secret', SHIP)]) {
+      expect([said.code, said.err]).toEqual([0, ''])
+      expect(said.out).not.toMatch(/hunter2|literal|aHVudGVyMg/)
+      const [, url = ''] = /https:\/\/x:(hmac:[0-9a-f]{16})@db/.exec(said.out) ?? []
+      expect(said.out).toContain(`password: ${url}\n`)
+    }
+  },
+)
+
+test.skipIf(!hasPrograms)('RH3 without a cluster it is for nobody, or for the first of its targets, and says so', async () => {
+  expect(await onServer('kust')).toMatchObject({ code: 0, err: '' })
+  const needs = await onServer('liquid')
+  expect(needs).toMatchObject({ code: 0, err: expect.stringMatching(/^note: .* this is for ship, the first of its targets\n$/) })
+  expect(needs.out).toBe((await onServer('liquid', '--cluster', 'ship')).out)
+  expect(await onServer('raw', '--cluster', 'none')).toMatchObject({
+    code: 1,
+    out: '',
+    err: expect.stringContaining('there is no cluster none'),
+  })
+  expect(await onServer('none')).toMatchObject({ code: 1, err: expect.stringContaining('there is no service none') })
+})
+
+test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, and for which there is none', async () => {
+  expect((await onServer('raw', '--all-clusters')).out).toMatch(
+    /^One render for all of them:\n[0-9a-f]{12} {2}2 objects in 2 clusters: ship, shore\n$/,
+  )
+  expect((await onServer('liquid', '--all-clusters')).out).toMatch(/^2 different renders:\n.*1 cluster: ship\n.*1 cluster: shore\n$/)
+  const failing = await onServer('broken', '--all-clusters')
+  expect([failing.code, failing.out]).toEqual([
+    1,
+    expect.stringMatching(/does not render for 2 clusters: ship, shore\n.*\nbroken\/a\.yaml\.liquid:3:/),
+  ])
+})
+
+test.each([
+  ['two services, none named', '', {}, 'which one?'],
+  ['a service that is not there', 'none', {}, 'there is no Service none'],
+  ['labels that are none', 'raw', { clusterLabels: 'a' }, 'expected key=value'],
+  ['a repository without a folder', 'raw', { dir: 'other=/tmp' }, 'where the content of repository apps is'],
+  ['a file that is not there', 'raw', { filename: 'none.yaml' }, 'none.yaml cannot be read'],
+  ['what the server is asked for', 'raw', { cluster: 'ship' }, '--cluster-name'],
+])('RH4 %s: exit code 2 and what to type', async (_, name, flags, message) => {
+  expect(await here(name, flags)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
+})
+
+test('RH4 a resource that is wrong is told by file and line, with the nearest right name', async () => {
+  const filename = join(folder, 'wrong.yaml')
+  writeFileSync(filename, toYaml(service('raw', { render: { helm: { valuesFile: ['a'] } }, overides: [] })))
+  const said = await here('raw', { filename })
+  expect([said.code, said.out]).toEqual([1, ''])
+  expect(said.err).toContain(`${filename}:1: spec.render.helm.valuesFile: unknown field; did you mean "valuesFiles"?`)
+  expect(said.err).toContain('spec.overides: unknown field; did you mean "overrides"?')
+  expect(Object.keys(LOCAL_RENDER_OPTIONS)).toContain('kubeVersion')
+})
