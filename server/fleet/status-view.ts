@@ -1,7 +1,7 @@
 // What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
 import { placementWords } from '../../shared/model/placement-words.ts'
-import type { ClusterStatus, DriftStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
+import type { ClusterStatus, DriftStatus, FactsStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
@@ -161,6 +161,9 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
     objectCount: render.objectCount,
     renderedMs: render.renderedMs,
     clusters: summaryCounts(placements),
+    variants: render.release?.variants ?? 1,
+    tools: { ...render.release?.tools },
+    warnings: render.release?.warnings ?? [],
     problems: render.error?.problems ?? [],
     confirmationId: question?.id ?? null,
   }
@@ -274,17 +277,27 @@ export interface ClusterInput {
   cluster: ClusterRecord
   liveness: Liveness
   report: ClusterStatus | null
+  /** Absent in lists: those of a fleet would be many megabytes. */
+  facts?: FactsStatus | null
   placements: PlacementsSummary
   /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
   restoreSinceMs: number | null
 }
 
-export function clusterStatusView({ cluster, liveness, report, placements, restoreSinceMs }: ClusterInput): ClusterView['status'] {
+export function clusterStatusView({
+  cluster,
+  liveness,
+  report,
+  facts = null,
+  placements,
+  restoreSinceMs,
+}: ClusterInput): ClusterView['status'] {
   const services = summaryCounts(placements)
   const base = {
     liveness,
     joinedMs: cluster.joinedMs,
     agentVersion: report?.agentVersion ?? null,
+    facts,
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
     services,

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
-import { clusterStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
+import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { ClusterView, ConfigView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { shownConfig } from '../access/config-secrets.ts'
@@ -111,10 +111,12 @@ class FleetReading {
     const cluster = [...(await this.clusters()).values()].find((candidate) => candidate.name === name)
     if (cluster === undefined) return null
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
+    const [served] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'facts' })
+    const facts = factsStatusSchema.safeParse(served?.doc).data ?? null
     const placements = summarise(await this.placementsInCluster(cluster), serviceKey)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
-    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, placements, restoreSinceMs })
+    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, facts, placements, restoreSinceMs })
   }
 
   async listed(resources: readonly StoredResource[]): Promise<AnyView[]> {

@@ -1,17 +1,19 @@
 // Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { durationMs, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import { durationMs, placeOf, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
 import { targetsOf } from '../fleet/targeting.ts'
+import { createChartSupply } from '../sources/helm-dependency.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
+import { firstLookMs, nextLookMs } from './poll-times.ts'
 import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
@@ -20,7 +22,7 @@ import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   sources: Sources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'signal'>
+  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'log' | 'signal'>
   random: Random
   stopping: AbortSignal
 }
@@ -71,10 +73,11 @@ class IngestLoop implements Ingest {
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store)
-    const { store, sources, rendering, stopping: signal } = deps
+    const { store, sources, rendering, log, stopping: signal } = deps
+    const charts = createChartSupply({ store, sources })
     this.deps = {
       ...deps,
-      renderer: new ServiceRenderer({ ...rendering, store, sources, facts: (clusters) => this.facts.of(clusters), signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, sources, charts, log, facts: (clusters) => this.facts.of(clusters), signal }),
     }
     this.agenda = new Agenda(deps.clock)
     const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))
@@ -132,8 +135,10 @@ class IngestLoop implements Ingest {
     const { clock, log, random, stopping } = this.deps
     for (let attempt = 0; !stopping.aborted; attempt++) {
       try {
-        const resources = await this.list(kind)
-        for (const one of resources) this.agenda.soonest(kind === 'Repository' ? repositoryKey(one) : serviceKeyText(one), clock.nowMs())
+        for (const one of await this.list(kind)) {
+          if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
+          else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one)))
+        }
         return
       } catch (error) {
         const retryInMs = backoffMs(attempt, RETRY, random)
@@ -141,6 +146,16 @@ class IngestLoop implements Ingest {
         await clock.sleep(retryInMs, stopping)
       }
     }
+  }
+
+  /** IN9a */
+  private async firstLook(repository: StoredResource): Promise<number> {
+    const { project, name, uid } = repository
+    const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    const { commit } = await this.deps.store.repositoryState(project, name)
+    const source = this.deps.sources.open({ uid, project, place: placeOf(spec) })
+    const hasContent = commit !== null && (await source.has(commit).catch(() => false))
+    return firstLookMs(hasContent, durationMs(spec.poll), this.deps.random)
   }
 
   private start(key: RepositoryKey | ServiceKeyText): void {
@@ -159,7 +174,7 @@ class IngestLoop implements Ingest {
     const pass = await this.guarded(key, () => passRepository(this.deps, repository, expectChange))
     const attempt = pass.kind === 'failed' ? this.countFailure(key) : this.countSuccess(key)
     // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
-    const waitMs = pass.kind === 'failed' ? backoffMs(attempt, { baseMs: 2_000, capMs: pollMs }, random) : pollMs * (0.9 + random() * 0.2)
+    const waitMs = pass.kind === 'failed' ? backoffMs(attempt, { baseMs: 2_000, capMs: pollMs }, random) : nextLookMs(pollMs, random)
     this.agenda.set(key, this.deps.clock.nowMs() + waitMs)
     await this.reviseServicesOf(repository, pass)
   }
@@ -170,8 +185,9 @@ class IngestLoop implements Ingest {
     const clusters = await this.deps.store.listClusters()
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-      if (!sourcesOf(spec).some(({ repository }) => repository === name)) continue
       const id = { project, service: service.name }
+      const isOurs = sourcesOf(spec).some(({ repository }) => repository === name)
+      if (!isOurs && !this.deps.renderer.isLacking(id)) continue
       if (!(await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit))) continue
       // Why it cannot be known, the service's own pass tells.
       concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec, clusters).catch(() => 0 as const))

@@ -41,7 +41,8 @@ export async function rankService(
     if (bytes !== null) for (const rowId of decodeRenderedSet(bytes).keys()) held.add(rowId)
   }
   const wanted = new Set<string>() // of all its variants: an object moves in the one cluster or in the other
-  for (const { objects } of goodRenders(rendering)) for (const rowId of objects.keys()) wanted.add(rowId)
+  for (const objects of new Set(goodRenders(rendering).map((render) => render.objects)))
+    for (const rowId of objects.keys()) wanted.add(rowId)
   return publishRank(held, wanted)
 }
 

@@ -73,7 +73,16 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   await carryOut(deps, service, input, plan, seen.rendering)
-  return { retry: rendering.kind === 'failed' && rendering.error.code === 'git_failed', factless: isFactless(rendering) }
+  return { retry: mayPass(rendering), factless: isFactless(rendering) }
+}
+
+/** SO21: what could not be had of another side, or not be read of the disk, is tried again. */
+const PASSING: readonly string[] = ['git_failed', 'git_unreachable', 'source_unreachable', 'credential_missing']
+function mayPass(rendering: Rendering): boolean {
+  if (rendering.kind === 'failed') return PASSING.includes(rendering.error.code)
+  return (
+    rendering.kind === 'good' && [...rendering.clusters.values()].some((one) => one.kind === 'failed' && PASSING.includes(one.error.code))
+  )
 }
 
 async function recordRender(
@@ -266,7 +275,8 @@ async function publishPlanned(
     const digest = releaseDigest([...brought])
     const most = Math.max(...[...brought].map(({ count, hooks }) => count - hooks))
     const hooks = Math.max(...[...brought].map((render) => render.hooks))
-    const variants = brought.size === 1 ? '' : ` at most, in ${brought.size} variants,`
+    const count = new Set([...brought].map((render) => render.digest)).size
+    const variants = count === 1 ? '' : ` at most, in ${count} variants,`
     deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length })
     const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))

@@ -5,7 +5,7 @@ import { problemSchema } from '../protocol/error.ts'
 import { removalOrderSchema } from './desired.ts'
 import { configSpecSchema } from './render.ts'
 import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
-import { driftStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
+import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 
 export const LIST_LIMIT_MAX = 500
 export const LIST_LIMIT_DEFAULT = 100
@@ -91,6 +91,12 @@ export const serviceViewSchema = z.object({
     objectCount: ms,
     renderedMs: ms.nullable(),
     clusters: counts,
+    /** In how many ways its clusters get it. */
+    variants: ms.default(1),
+    /** Of the programs that took part in the last render: `{ helm: '4.3.1' }`. */
+    tools: z.record(z.string(), z.string()).default({}),
+    /** Of the last render that was good; the first of them. */
+    warnings: z.array(problemSchema).default([]),
     /** Of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
     /** What `skerry confirm` takes, when this service waits for a person. */
@@ -109,6 +115,8 @@ export const clusterViewSchema = z.object({
     joinedMs: ms,
     agentVersion: z.string().nullable(),
     kubernetesVersion: z.string().nullable(),
+    /** What templates may ask of it: its version, and what it serves by group and version; null: its agent said nothing yet, or this is a list. */
+    facts: factsStatusSchema.nullable().default(null),
     nodeCount: ms.nullable(),
     services: counts,
     problems: z.array(z.object({ code: z.string(), message: z.string(), sinceMs: ms })),

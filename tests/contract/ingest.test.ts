@@ -404,6 +404,7 @@ function failNextList(): void {
 test('IN8 ST14 a store that cannot be reached in the first moment of a server is asked again', async () => {
   await kit.git.commit({ 'shop/a.yaml': configMap('a', 'while it was down') }, 'second')
   failNextList()
+  rmSync(join(kit.dir, 'git'), { recursive: true }) // without content a repository is read at once
   const stop = new AbortController()
   const running = kit.restarted(stop.signal).run()
   const before = await kit.row(one)

@@ -6,6 +6,7 @@ import type { FleetPage, ObjectFacts, Position } from '../../server/store/querie
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import { keepBounds, RETENTION } from '../../server/store/upkeep/upkeep.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { CountHistory } from '../support/count-history.ts'
@@ -85,6 +86,25 @@ describe.each(STORES)('counts on $name', (kind) => {
     await (await place.open({ recount: true })).close()
     expect(await counted()).toEqual(right)
     await beside.close()
+  })
+
+  test('RU1 a revoked cluster counts as such whatever else its spec says, and a variable that is called so revokes nothing', async () => {
+    const store = await (await kind.place()).open()
+    const specs: Record<string, object> = {
+      a: { revoked: true },
+      b: { config: { region: 'eu' }, revoked: true, overrides: [{ service: 'web', config: { revoked: false } }] },
+      c: { config: { nested: { revoked: true } }, revoked: false },
+      d: { revoked: false },
+    }
+    for (const [digit, spec] of Object.entries(specs)) {
+      await joinCluster(store, digit)
+      await store.applyResource(
+        { kind: 'Cluster', project: '', name: `cluster-${digit}` },
+        { labels: {}, spec: canonicalJson(spec), nowMs: 2 },
+      )
+    }
+    expect(await store.rollups.liveness(3, () => 1_000)).toEqual({ Online: 0, Offline: 0, NeverSeen: 2, Revoked: 2 })
+    await store.close()
   })
 
   test('RU1 what came down to none is forgotten with the next upkeep', async () => {

@@ -2,7 +2,6 @@
 // counted when it is asked for: who is online, and how old drift is.
 import { setImmediate } from 'node:timers/promises'
 import { type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
@@ -185,24 +184,30 @@ async function firstIn(db: ReadDb, { project, service }: ServiceId, words: Place
   return (await byName.where('clusters.cluster_id', 'in', ids).executeTakeFirst())?.name ?? null
 }
 
-const REVOKED = canonicalJson(clusterSpecSchema.parse({ revoked: true }))
+/** The text narrows it down; what a variable of that name says means nothing. */
+async function revokedClusters(db: ReadDb): Promise<string[]> {
+  const rows = await db
+    .selectFrom('resources')
+    .select(['name', 'spec'])
+    .where('kind', '=', 'Cluster')
+    .where('project', '=', FLEET)
+    .where('spec', 'like', '%"revoked":true%')
+    .execute()
+  return rows.filter(({ spec }) => clusterSpecSchema.safeParse(JSON.parse(spec)).data?.revoked === true).map(({ name }) => name)
+}
+
 type OfCluster = ExpressionBuilder<Tables, 'clusters'>
 
 /** Of each cluster. There are few different waits. */
 async function livenessWord(db: ReadDb, nowMs: number, within: OnlineWithin) {
   const waits = await db.selectFrom('clusters').select('wait_s').distinct().execute()
+  const revoked = await revokedClusters(db)
+  const isRevoked = revoked.length === 0 ? sql<boolean>`1 = 0` : sql<boolean>`clusters.name in (${sql.join(revoked)})`
   const since = waits.map(({ wait_s }) => sql`when ${sql.lit(wait_s)} then cast(${nowMs - within(wait_s)} as bigint)`)
   return (eb: OfCluster) =>
     eb
       .case()
-      .when('clusters.name', 'in', (revoked) =>
-        revoked
-          .selectFrom('resources')
-          .select('resources.name')
-          .where('resources.kind', '=', 'Cluster')
-          .where('resources.project', '=', FLEET)
-          .where('resources.spec', '=', REVOKED),
-      )
+      .when(isRevoked)
       .then(sql.lit<LivenessWord>('Revoked'))
       .when('clusters.last_seen_ms', 'is', null)
       .then(sql.lit<LivenessWord>('NeverSeen'))

@@ -1,0 +1,114 @@
+// Many repositories on one server: when each is asked, on a virtual clock, with the real loop and a store and sources that answer at once.
+import { expect, test } from 'bun:test'
+import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
+import type { Source } from '../../server/sources/source.ts'
+import type { RepositoryState } from '../../server/store/records.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+const REPOSITORIES = 500
+const SECOND = 1_000
+
+function world({ hasContent, isDown = () => false }: { hasContent: boolean; isDown?: (name: string) => boolean }) {
+  const clock = createVirtualClock()
+  const startMs = clock.nowMs()
+  const names = Array.from({ length: REPOSITORIES }, (_, n) => `r-${String(n).padStart(3, '0')}`)
+  const states = new Map<string, RepositoryState>(
+    hasContent ? names.map((name) => [name, { commit: 'c1', fetchedMs: 1, error: null }]) : [],
+  )
+  const looks: Array<{ name: string; atMs: number }> = []
+  let [reading, most] = [0, 0]
+  const ask = async (name: string) => {
+    looks.push({ name, atMs: clock.nowMs() - startMs })
+    most = Math.max(most, ++reading)
+    await clock.sleep(50)
+    reading -= 1
+    if (isDown(name)) throw new AppError('git_unreachable', { detail: 'no answer' })
+    return 'c1'
+  }
+  const source = (name: string): Source => ({
+    head: () => ask(name),
+    fetch: () => ask(name),
+    has: async () => hasContent,
+    open: () => Promise.reject(new Error('nothing is rendered here')),
+  })
+  const resource = (name: string) => ({
+    kind: 'Repository',
+    project: 'default',
+    name,
+    uid: name,
+    spec: JSON.stringify({ git: { url: `https://git.example/${name}.git`, ref: 'main' } }),
+  })
+  const store = {
+    listResources: async (kind: string, { after }: { after?: string }) => {
+      const from = after === undefined ? 0 : Number(after)
+      const items = kind === 'Repository' ? names.slice(from, from + 500).map(resource) : []
+      return { items, next: from + items.length < names.length && items.length > 0 ? String(from + items.length) : null }
+    },
+    getResource: async ({ name }: { name: string }) => resource(name),
+    repositoryState: async (_: string, name: string) => states.get(name) ?? { commit: null, fetchedMs: null, error: null },
+    setRepositoryState: async (_: string, name: string, state: RepositoryState) => void states.set(name, state),
+    appendEvents: async () => {},
+    listClusters: async () => [],
+    listStatus: async () => [],
+  }
+  const stop = new AbortController()
+  const sources = { open: ({ uid }: { uid: string }) => source(uid), forget: async () => {} }
+  const rest = { clock, random: seededRandom(7), log: silentLogger, stopping: stop.signal, rendering: {} }
+  const ingest = createIngest({ store, sources, ...rest } as unknown as IngestDeps)
+  const running = ingest.run()
+  const end = async () => {
+    stop.abort()
+    clock.jump(60 * 60 * SECOND)
+    await running
+  }
+  return { clock, looks, states, ingest, most: () => most, end }
+}
+
+function mostInASecond(looks: ReadonlyArray<{ atMs: number }>): number {
+  const seconds = new Map<number, number>()
+  for (const { atMs } of looks) seconds.set(Math.floor(atMs / SECOND), (seconds.get(Math.floor(atMs / SECOND)) ?? 0) + 1)
+  return Math.max(...seconds.values())
+}
+
+test('IN9 IN9a 500 repositories with content are spread over their interval after a start, and stay spread', async () => {
+  const { clock, looks, end } = world({ hasContent: true })
+  await clock.advance(10 * 60 * SECOND)
+  // 8.3 a second in the mean.
+  expect(mostInASecond(looks)).toBeLessThanOrEqual(24)
+  expect(new Set(looks.filter(({ atMs }) => atMs <= 61 * SECOND).map(({ name }) => name)).size).toBe(REPOSITORIES)
+  expect(looks.length).toBeGreaterThan(9 * REPOSITORIES)
+  expect(looks.length).toBeLessThan(11 * REPOSITORIES)
+  await end()
+})
+
+test('IN9a those without content are read at once, four at a time', async () => {
+  const { clock, looks, most, end } = world({ hasContent: false })
+  await clock.advance(10 * SECOND)
+  expect([looks.length, most()]).toEqual([REPOSITORIES, 4])
+  await end()
+})
+
+test('IN9 what somebody says has news is asked at once, also among many', async () => {
+  const { clock, looks, ingest, end } = world({ hasContent: true })
+  await clock.advance(SECOND)
+  const before = looks.length
+  const told = ingest.repositoryChanged('default', 'r-499')
+  await clock.advance(200)
+  await told
+  expect(looks.slice(before).some(({ name }) => name === 'r-499')).toBe(true)
+  await end()
+})
+
+test('IN9b repositories that are down keep their content and are asked no more often than the others', async () => {
+  const { clock, looks, states, end } = world({ hasContent: true, isDown: (name) => name < 'r-250' })
+  await clock.advance(20 * 60 * SECOND)
+  const late = looks.filter(({ atMs }) => atMs > 10 * 60 * SECOND)
+  const down = late.filter(({ name }) => name < 'r-250').length
+  expect(down).toBeLessThan(2.5 * (late.length - down)) // full jitter: half of the interval in the mean
+  expect(mostInASecond(late)).toBeLessThanOrEqual(32)
+  expect(states.get('r-000')).toMatchObject({ commit: 'c1', error: { code: 'git_unreachable' } })
+  await end()
+})
