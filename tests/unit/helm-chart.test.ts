@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { chartPath, readChart } from '../../server/render/helm-chart.ts'
 import { gatherValues, HELM_VALUES_BYTES_MAX, treePath } from '../../server/render/helm-layers.ts'
+import { createHelmRenderer } from '../../server/render/helm-renderer.ts'
 import type { RenderInputs } from '../../server/render/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
+import type { SandboxOutcome } from '../../server/render/sandbox.ts'
 import { SOURCE_TREE_BYTES_MAX, type SourceTree } from '../../server/sources/source.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 
@@ -135,5 +137,40 @@ describe('HM10', () => {
     const rest = HELM_VALUES_BYTES_MAX - 13 // the mapping itself, the key and the quotes
     expect(await gathered(rest)).toBe('values')
     expect(await gathered(rest + 1)).toBe('refused')
+  })
+})
+
+describe('HM8', () => {
+  const render = async (outcome: SandboxOutcome) => {
+    const kept: Uint8Array[] = []
+    const result = await createHelmRenderer()({
+      ...jobOf({ 'Chart.yaml': meta('web') }),
+      sandbox: { run: async () => outcome, version: async () => 'helm 4.0.0' },
+      once: async (_, run) => {
+        const bytes = await run()
+        kept.push(bytes)
+        return bytes
+      },
+    })
+    return { result, kept: kept.length }
+  }
+  test('a limit that was met is told and not kept', async () => {
+    const message = 'helm took more than 512 MiB of memory and was stopped'
+    const { result, kept } = await render({ kind: 'stopped', why: 'memory', message, stderr: '' })
+    expect(result).toEqual({ kind: 'failed', problems: [{ path: 'Chart.yaml', message }] })
+    expect(kept).toBe(0)
+  })
+  test('an error is an answer like another', async () => {
+    const { result, kept } = await render({ kind: 'done', exitCode: 1, stdout: new Uint8Array(), stderr: 'Error: no\n' })
+    expect(result).toEqual({ kind: 'failed', problems: [{ path: 'Chart.yaml', message: 'no' }] })
+    expect(kept).toBe(1)
+  })
+  test('what helm wrote is kept whole', async () => {
+    const stdout = new TextEncoder().encode('---\n# Source: web/a.yaml\na: "\\n"\n')
+    const { result, kept } = await render({ kind: 'done', exitCode: 0, stdout, stderr: '' })
+    expect(result.kind === 'rendered' ? [...result.files].map(([name, bytes]) => [name, new TextDecoder().decode(bytes)]) : []).toEqual([
+      ['web/a.yaml', 'a: "\\n"\n'],
+    ])
+    expect(kept).toBe(1)
   })
 })
