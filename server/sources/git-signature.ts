@@ -1,4 +1,4 @@
-// SO20: which commits count. A commit, or the annotated tag that leads to it, must be signed by one of the repository's keys; what is refused is told with its signer and with
+// SO30: which commits count. A commit, or the annotated tag that leads to it, must be signed by one of the repository's keys; what is refused is told with its signer and with
 // the keys that would do.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { GitText } from './git-objects.ts'

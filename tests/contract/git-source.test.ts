@@ -24,7 +24,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
   const commit = (files: Record<string, string | null>, message = 'change') => kit.server.commit(files, message)
   const work = (path: string) => join(kit.root, 'remote', 'work', path)
 
-  it('IN1 SO20 head, tree ids and files of a commit', async () => {
+  it('IN1 SO36 head, tree ids and files of a commit', async () => {
     const first = await commit({ 'web/a.yaml': 'a: 1\n', 'web/deep/b.yaml': 'b: 1\n', 'db/c.yaml': 'c: 1\n', 'README.md': 'x', empty: '' })
     const source = open()
     expect(await source.head()).toBe(first)
@@ -94,7 +94,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     }
   })
 
-  it('SO21 the greatest tag of a semver range; pre-releases only for ranges that name one', async () => {
+  it('SO37 the greatest tag of a semver range; pre-releases only for ranges that name one', async () => {
     const commits = new Map<string, string>()
     for (const tag of ['v1.2.0', '1.10.1', 'v1.11.0-rc.1', 'v2.0.0', 'nightly']) {
       commits.set(tag, await commit({ 'web/a.yaml': `tag: ${tag}\n` }))

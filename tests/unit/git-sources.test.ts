@@ -37,7 +37,7 @@ test.each([
   ['', true], // the schema asks for one character
 ] as const)('IN1 %j as a name of a ref: %j', (ref, expected) => expect(isRefName(ref)).toBe(expected))
 
-test('SO21 a range is of tags only; of two tags of one version the one without the v', () => {
+test('SO37 a range is of tags only; of two tags of one version the one without the v', () => {
   const refs = ['refs/tags/v1.0.0', 'refs/tags/1.0.0', 'refs/heads/9.0.0', 'refs/tags/x'].map((name) => ({ name, commit: A }))
   expect(greatestTag(refs, '*')?.name).toBe('refs/tags/1.0.0')
   expect(greatestTag(refs, '^2')).toBeNull()
@@ -139,7 +139,7 @@ test.each([
 
 describe('objects', () => {
   const stream = Buffer.from(`${A} blob 5\nhello\n${B} missing\n${B} tree 0\n\n${A} commit 1\nx\n`)
-  test.each([1, 2, 7, 50, 1_000])('SO20 answers of cat-file in pieces of %d bytes', (size) => {
+  test.each([1, 2, 7, 50, 1_000])('SO36 answers of cat-file in pieces of %d bytes', (size) => {
     const found: [string, string][] = []
     const reader = new BatchReader(
       () => {},
@@ -154,7 +154,7 @@ describe('objects', () => {
     expect(reader.missing).toEqual([B])
   })
 
-  test('SO20 what is too large is refused before a byte of it is kept, and what is no answer too', () => {
+  test('SO36 what is too large is refused before a byte of it is kept, and what is no answer too', () => {
     const reader = new BatchReader(
       (_, __, size) => {
         if (size > 4) throw new Error('too large')
@@ -167,7 +167,7 @@ describe('objects', () => {
     expect(() => other.push(Buffer.alloc(2_000, 0x61))).toThrow('too long')
   })
 
-  test('SO20 a tree is entries with modes, names and ids; what is none is nothing', () => {
+  test('SO36 a tree is entries with modes, names and ids; what is none is nothing', () => {
     const entry = (mode: string, name: string) => Buffer.concat([Buffer.from(`${mode} ${name}\0`), Buffer.alloc(20, 0xaa)])
     const tree = readTree(Buffer.concat([entry('100644', 'a'), entry('40000', 'b'), entry('120000', 'c'), entry('160000', 'd')]))
     expect([...(tree?.values() ?? [])].map(({ name, kind, oid }) => [name, kind, oid === A])).toEqual([
