@@ -4,6 +4,8 @@ import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { RendererName } from '../../shared/model/render.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
 import type { RenderCache } from '../render/cache-renders.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterFacts } from '../render/inputs.ts'
@@ -38,6 +40,7 @@ export interface ServiceRendererDeps {
   mac(text: string): string
   /** Of this program: another one may render the same to something else. */
   build: string
+  log: Logger
   signal: AbortSignal
 }
 
@@ -63,18 +66,14 @@ export class ServiceRenderer {
   private readonly known = new Map<string, Known>()
   /** Services whose content could not be read when they were rendered last. */
   private readonly unread = new Set<string>()
+  /** Services whose last render lacked something of a Repository that may not be one of theirs: a chart that theirs depends on. */
+  private readonly lacking = new Set<string>()
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
   private readonly slots = createSlots(RENDERS_AT_ONCE)
-  private count = 0
 
   constructor(deps: ServiceRendererDeps) {
     this.deps = deps
-  }
-
-  /** Renders that were made since the start; the others were known. */
-  get renders(): number {
-    return this.count
   }
 
   /** `at`: other revisions than those that were read last, by repository; nothing of such a render is remembered. */
@@ -92,10 +91,14 @@ export class ServiceRenderer {
     return rendering
   }
 
+  isLacking(id: ServiceId): boolean {
+    return this.lacking.has(serviceKey(id))
+  }
+
   /** Whether another revision of a repository changes what the service renders to, as far as that is known. */
   async changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: Source, revision: string): Promise<boolean> {
     const known = this.known.get(serviceKey(id))
-    if (known === undefined || this.unread.has(serviceKey(id)) || known.spec !== this.specText(id, spec)) return true
+    if (known === undefined || this.isLacking(id) || this.unread.has(serviceKey(id)) || known.spec !== this.specText(id, spec)) return true
     for (const [index, named] of sourcesOf(spec).entries()) {
       if (named.repository !== repository) continue
       const opened = await source.open(revision, pickOf(named)).catch(() => null)
@@ -129,6 +132,7 @@ export class ServiceRenderer {
 
   forget(id: ServiceId): void {
     this.unread.delete(serviceKey(id))
+    this.lacking.delete(serviceKey(id))
     this.known.delete(serviceKey(id))
   }
 
@@ -182,10 +186,19 @@ export class ServiceRenderer {
       },
       wanted,
     )
-    this.count += outcomes.renders
+    if (outcomes.renders > 0)
+      this.deps.log.info('service rendered', {
+        service: serviceKey(id),
+        commit: release.commit,
+        renders: outcomes.renders,
+        clusters: clusters.length,
+      })
     if (await opening.isGone(outcomes)) return { kind: 'no_content' }
     if (at === undefined) {
       this.unread.delete(serviceKey(id))
+      const isOfSource = ({ result }: { result: unknown }) => result instanceof AppError && OF_SOURCES.includes(result.code)
+      if ([...outcomes.clusters.values()].some(isOfSource)) this.lacking.add(serviceKey(id))
+      else this.lacking.delete(serviceKey(id))
       this.known.set(serviceKey(id), await knownOf(specText, sources, outcomes, fileId))
     }
     const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
@@ -248,6 +261,8 @@ export class ServiceRenderer {
     return canonicalJson({ build: this.deps.build, id: { project: id.project, service: id.service }, namespace, render, sources })
   }
 }
+
+const OF_SOURCES: readonly ErrorCode[] = ['source_refused', 'source_unreachable', 'source_address_refused', 'credential_missing']
 
 const readId = (source: PipelineSource | undefined, path: string): Promise<string | null | undefined> =>
   source === undefined ? Promise.resolve(undefined) : source.opened.tree.id(path).catch(() => undefined)

@@ -69,7 +69,25 @@ export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Pro
   }
 }
 
+/** A chart that could not be had leaves nothing to know the render by: it is no result, but an error that is not kept. */
 async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
+  const { charts } = deps
+  const lacking: AppError[] = []
+  const noted = async (...asked: Parameters<NonNullable<typeof charts>>) => {
+    try {
+      return (await charts?.(...asked)) ?? new Map<string, Uint8Array>()
+    } catch (error) {
+      if (error instanceof AppError) lacking.push(error)
+      throw error
+    }
+  }
+  const result = await renderParts(charts === undefined ? deps : { ...deps, charts: noted }, input, recorder)
+  const [first] = lacking
+  if (first === undefined || result.kind !== 'failed') return result
+  throw new AppError(first.code, { ...first.data, problems: result.problems }, { cause: first })
+}
+
+async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
   const { sources } = input
   const jobs = sources.map(({ opened: { tree, root } }, index): JobSource => ({ tree: recordedTree(tree, index, recorder.file), root }))
   const named = new Map<string, JobSource>()
