@@ -1,7 +1,7 @@
 // Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { durationMs, placeOf, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -13,7 +13,7 @@ import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
-import { firstLookMs, nextLookMs } from './poll-times.ts'
+import { firstLookMs, hostOf, nextLookMs } from './poll-times.ts'
 import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
@@ -45,7 +45,9 @@ export interface Ingest {
 type RepositoryKey = `repository/${string}/${string}`
 type ServiceKeyText = `service/${string}/${string}`
 
-const REPOSITORIES_AT_ONCE = 4
+const REPOSITORIES_AT_ONCE = 8
+/** Of one host. */
+const REPOSITORIES_OF_HOST = 4
 const SERVICES_AT_ONCE = 4
 const LIST_LIMIT = 500
 /** Of a service pass that failed for a reason of our own: store, disk. What is wrong with an input is a state and is not retried. */
@@ -58,7 +60,12 @@ export function createIngest(deps: IngestDeps): Ingest {
 class IngestLoop implements Ingest {
   private readonly deps: IngestDeps & ServicePassDeps
   private readonly agenda: Agenda<RepositoryKey | ServiceKeyText>
-  private readonly repositories = new KeyedQueue<RepositoryKey>(REPOSITORIES_AT_ONCE, (key) => this.readRepository(key))
+  /** As far as their specs were read. */
+  private readonly hosts = new Map<RepositoryKey, string>()
+  private readonly repositories = new KeyedQueue<RepositoryKey>(REPOSITORIES_AT_ONCE, (key) => this.readRepository(key), {
+    of: (key) => this.hosts.get(key) ?? null,
+    atOnce: REPOSITORIES_OF_HOST,
+  })
   private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key) => this.reviseService(key))
   /** Failures in a row. */
   private readonly attempts = new Map<string, number>()
@@ -152,6 +159,7 @@ class IngestLoop implements Ingest {
   private async firstLook(repository: StoredResource): Promise<number> {
     const { project, name, uid } = repository
     const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    this.hosts.set(repositoryKey(repository), hostOf(placeTexts(spec).url))
     const { commit } = await this.deps.store.repositoryState(project, name)
     const source = this.deps.sources.open({ uid, project, place: placeOf(spec) })
     const hasContent = commit !== null && (await source.has(commit).catch(() => false))
@@ -170,7 +178,9 @@ class IngestLoop implements Ingest {
     const repository = await this.guarded(key, () => store.getResource({ kind: 'Repository', project, name }))
     if (repository === null) return this.forgetRepository(key, project, name)
     this.uids.set(key, repository.uid)
-    const pollMs = durationMs(repositorySpecSchema.parse(JSON.parse(repository.spec)).poll)
+    const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    this.hosts.set(key, hostOf(placeTexts(spec).url))
+    const pollMs = durationMs(spec.poll)
     const pass = await this.guarded(key, () => passRepository(this.deps, repository, expectChange))
     const attempt = pass.kind === 'failed' ? this.countFailure(key) : this.countSuccess(key)
     // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
@@ -213,6 +223,7 @@ class IngestLoop implements Ingest {
     const uid = this.uids.get(key)
     if (uid !== undefined) await this.deps.sources.forget(uid)
     this.uids.delete(key)
+    this.hosts.delete(key)
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (sourcesOf(spec).some(({ repository }) => repository === name)) this.start(serviceKeyText(service))

@@ -1,32 +1,45 @@
 // Work by key: at most one run of a key at a time, calls that arrive meanwhile share one further run, different keys run side by side up to a limit. A call
-// resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen.
+// resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen. Keys of one group have fewer hands than there are:
+// a host that answers nothing keeps nobody else waiting.
 
 interface Lane {
+  /** As of when it was enqueued. */
+  group: string | null
   running: boolean
   waiting: { promise: Promise<void>; start: () => void } | null
 }
 
+export interface QueueGroups<K extends string> {
+  /** Null: of none. */
+  of(key: K): string | null
+  /** Of one group. */
+  atOnce: number
+}
+
 export class KeyedQueue<K extends string> {
   private readonly lanes = new Map<K, Lane>()
-  private readonly ready: Array<() => void> = []
+  private readonly ready: Array<{ lane: Lane; start: () => void }> = []
+  private readonly inGroups = new Map<string, number>()
   private readonly idleWaiters: Array<() => void> = []
   private free: number
   private readonly act: (key: K) => Promise<void>
+  private readonly groups: QueueGroups<K> | null
 
-  constructor(concurrency: number, act: (key: K) => Promise<void>) {
+  constructor(concurrency: number, act: (key: K) => Promise<void>, groups: QueueGroups<K> | null = null) {
     this.free = concurrency
     this.act = act
+    this.groups = groups
   }
 
   run(key: K): Promise<void> {
-    const lane = this.lanes.get(key) ?? { running: false, waiting: null }
+    const lane = this.lanes.get(key) ?? { group: null, running: false, waiting: null }
     this.lanes.set(key, lane)
     if (lane.waiting !== null) return lane.waiting.promise
     const { promise: turn, resolve: start } = Promise.withResolvers<void>()
     const promise = turn.then(() => this.act(key))
     lane.waiting = { promise, start }
     promise.catch(() => {}).finally(() => this.finished(key, lane)) // the caller hears of a failure
-    if (!lane.running) this.enqueue(lane)
+    if (!lane.running) this.enqueue(key, lane)
     return promise
   }
 
@@ -36,29 +49,40 @@ export class KeyedQueue<K extends string> {
     return new Promise((resolve) => this.idleWaiters.push(resolve))
   }
 
-  private enqueue(lane: Lane): void {
+  private enqueue(key: K, lane: Lane): void {
     lane.running = true
-    this.ready.push(() => {
+    lane.group = this.groups?.of(key) ?? null
+    const start = () => {
       const { waiting } = lane
       lane.waiting = null
       waiting?.start()
-    })
+    }
+    this.ready.push({ lane, start })
     this.startNext()
   }
 
   private startNext(): void {
     while (this.free > 0) {
-      const start = this.ready.shift()
-      if (start === undefined) return
+      const index = this.ready.findIndex(
+        ({ lane: { group } }) => group === null || (this.inGroups.get(group) ?? 0) < (this.groups?.atOnce ?? 0),
+      )
+      const [next] = index < 0 ? [] : this.ready.splice(index, 1)
+      if (next === undefined) return
       this.free -= 1
-      start()
+      const { group } = next.lane
+      if (group !== null) this.inGroups.set(group, (this.inGroups.get(group) ?? 0) + 1)
+      next.start()
     }
   }
 
   private finished(key: K, lane: Lane): void {
     this.free += 1
+    const { group } = lane
+    const left = group === null ? 0 : (this.inGroups.get(group) ?? 0) - 1
+    if (group !== null && left > 0) this.inGroups.set(group, left)
+    else if (group !== null) this.inGroups.delete(group)
     lane.running = false
-    if (lane.waiting !== null) this.enqueue(lane)
+    if (lane.waiting !== null) this.enqueue(key, lane)
     else this.lanes.delete(key)
     this.startNext()
     if (this.lanes.size === 0) for (const resolve of this.idleWaiters.splice(0)) resolve()

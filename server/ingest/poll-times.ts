@@ -7,3 +7,7 @@ export const firstLookMs = (hasContent: boolean, pollMs: number, random: Random)
 
 /** Spread, so that those that began together drift apart. */
 export const nextLookMs = (pollMs: number, random: Random): number => pollMs * (0.9 + random() * 0.2)
+
+/** `user@host:path` is ssh's own form. */
+export const hostOf = (url: string): string =>
+  URL.canParse(url) && url.includes('://') ? new URL(url).host : url.replace(/^.*@/, '').replace(/:.*$/, '')

@@ -11,19 +11,27 @@ import { createVirtualClock } from '../support/virtual-clock.ts'
 const REPOSITORIES = 500
 const SECOND = 1_000
 
-function world({ hasContent, isDown = () => false }: { hasContent: boolean; isDown?: (name: string) => boolean }) {
+interface Options {
+  hasContent: boolean
+  isDown?: (name: string) => boolean
+  hostOf?: (name: string) => string
+  askMs?: (name: string) => number
+}
+
+function world({ hasContent, isDown = () => false, hostOf = () => 'git.example', askMs = () => 50 }: Options) {
   const clock = createVirtualClock()
   const startMs = clock.nowMs()
   const names = Array.from({ length: REPOSITORIES }, (_, n) => `r-${String(n).padStart(3, '0')}`)
   const states = new Map<string, RepositoryState>(
     hasContent ? names.map((name) => [name, { commit: 'c1', fetchedMs: 1, error: null }]) : [],
   )
+  const stop = new AbortController()
   const looks: Array<{ name: string; atMs: number }> = []
   let [reading, most] = [0, 0]
   const ask = async (name: string) => {
     looks.push({ name, atMs: clock.nowMs() - startMs })
     most = Math.max(most, ++reading)
-    await clock.sleep(50)
+    await clock.sleep(askMs(name), stop.signal)
     reading -= 1
     if (isDown(name)) throw new AppError('git_unreachable', { detail: 'no answer' })
     return 'c1'
@@ -39,7 +47,7 @@ function world({ hasContent, isDown = () => false }: { hasContent: boolean; isDo
     project: 'default',
     name,
     uid: name,
-    spec: JSON.stringify({ git: { url: `https://git.example/${name}.git`, ref: 'main' } }),
+    spec: JSON.stringify({ git: { url: `https://${hostOf(name)}/${name}.git`, ref: 'main' } }),
   })
   const store = {
     listResources: async (kind: string, { after }: { after?: string }) => {
@@ -54,7 +62,6 @@ function world({ hasContent, isDown = () => false }: { hasContent: boolean; isDo
     listClusters: async () => [],
     listStatus: async () => [],
   }
-  const stop = new AbortController()
   const sources = { open: ({ uid }: { uid: string }) => source(uid), forget: async () => {} }
   const rest = { clock, random: seededRandom(7), log: silentLogger, stopping: stop.signal, rendering: {} }
   const ingest = createIngest({ store, sources, ...rest } as unknown as IngestDeps)
@@ -88,6 +95,19 @@ test('IN9a those without content are read at once, four at a time', async () => 
   const { clock, looks, most, end } = world({ hasContent: false })
   await clock.advance(10 * SECOND)
   expect([looks.length, most()]).toEqual([REPOSITORIES, 4])
+  await end()
+})
+
+test('IN9a a host that does not answer has four hands at most: what is elsewhere is read meanwhile', async () => {
+  const isSlow = (name: string) => name < 'r-250'
+  const { clock, looks, end } = world({
+    hasContent: false,
+    hostOf: (name) => (isSlow(name) ? 'slow.example' : 'git.example'),
+    askMs: (name) => (isSlow(name) ? 30_000 : 50),
+  })
+  await clock.advance(20 * SECOND)
+  expect(looks.filter(({ name }) => !isSlow(name)).length).toBeGreaterThanOrEqual(250)
+  expect(looks.filter(({ name }) => isSlow(name)).length).toBe(4)
   await end()
 })
 
