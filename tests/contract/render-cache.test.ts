@@ -18,7 +18,15 @@ const keyOf = (n: number) => n.toString(16).padStart(32, '0')
 const bytes = (text: string) => new TextEncoder().encode(text)
 const textOf = (found: Uint8Array | null) => (found === null ? null : new TextDecoder().decode(found))
 
-function kit({ bytesMax = 1_000_000, dir = tempDir(), nowMs = () => 1_000_000_000_000 } = {}) {
+function kit({
+  bytesMax = 1_000_000,
+  dir = tempDir(),
+  nowMs = () => 1_000_000_000_000,
+}: {
+  bytesMax?: number
+  dir?: string
+  nowMs?(): number
+} = {}) {
   const renders = join(dir, 'renders')
   const seal = loadSecretBox(join(dir, 'keys'))
   const open = () => createCacheFiles({ dir: renders, seal, clock: { ...systemClock, nowMs }, bytesMax })

@@ -13,7 +13,9 @@ const NO_PROGRAMS: Sandbox = {
 }
 export const testMac = (text: string): string => sha256Hex(`test ${text}`).slice(0, 32)
 
-export function memoryRendering(sandbox: Sandbox = NO_PROGRAMS): Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'signal'> {
+export function memoryRendering(
+  sandbox: Sandbox = NO_PROGRAMS,
+): Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'log' | 'signal'> {
   return {
     cache: createRenderCache({ mac: testMac, files: null }),
     renderers: createRenderers(),
