@@ -62,14 +62,15 @@ function inputsOf({ inputs }: RenderJob, names: readonly string[]): Record<strin
   const document: Record<string, unknown> = Object.create(null)
   for (const name of [...names].sort()) {
     const path = name.split('.')
-    const value = path.reduce<unknown>(
-      (at, part) => (typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[part] : undefined),
-      inputs,
-    )
+    const value = path.reduce<unknown>(memberOf, inputs)
     if (value !== undefined) place(document, path, JSON.parse(canonicalJson(value)))
   }
   return document
 }
+
+/** Its own only: every object has a `constructor`. */
+const memberOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
 
 function place(document: Record<string, unknown>, path: readonly string[], value: unknown): void {
   let at = document

@@ -1,0 +1,75 @@
+// The operator's own renderers, as scripts in the real sandbox.
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ExecEntry, readExecList } from '../../server/render/exec-list.ts'
+import { renderExec } from '../../server/render/exec-renderer.ts'
+import type { RenderSpec } from '../../shared/model/render.ts'
+import { realSandbox } from '../support/real-sandbox.ts'
+import { renderJob } from '../support/render-job.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const dir = tempDir()
+const script = (name: string, text: string): readonly [string, ExecEntry] => {
+  const command = join(dir, name)
+  writeFileSync(command, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  const read = readExecList({ [name]: { command, args: ['--of-the-list'], readOnly: ['/usr/bin/cat', '/usr/bin/ls'] } }, 'renderers.yaml')
+  if ('problems' in read) throw new Error(JSON.stringify(read.problems))
+  return [name, read.entries.get(name) as ExecEntry]
+}
+const renderers = new Map([
+  script('echo', 'echo "args: $*"; ls; echo "stdin:"; cat'),
+  script('fails', 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "line $i" >&2; done; exit 4'),
+  script('binary', "printf 'a: \\377'"),
+])
+const sandbox = realSandbox({ renderers })
+const run = async (exec: NonNullable<RenderSpec['exec']>) => {
+  const { job, inputReads } = renderJob({
+    texts: { 'app/a.yaml': 'a', 'app/sub/b.yaml': 'b', 'other/c': 'c' },
+    root: 'app',
+    spec: { exec },
+    sandbox,
+  })
+  return { result: await renderExec(job), reads: inputReads(), again: () => renderExec(job) }
+}
+
+test('EX1 it gets the files of the folder, its arguments, and the inputs that are named, which are recorded', async () => {
+  const { result, reads } = await run({
+    command: 'echo',
+    args: ['--mine', 'x y'],
+    inputs: ['cluster.labels', 'config.image.tag', 'config.none'],
+  })
+  const text = result.kind === 'rendered' ? new TextDecoder().decode(result.files.get('echo.yaml')) : JSON.stringify(result)
+  expect(text).toBe(
+    'args: --of-the-list --mine x y\na.yaml\nsub\nstdin:\n{"cluster":{"labels":{"region":"eu","tier":"gold"}},"config":{"image":{"tag":"1.2.3"}}}\n',
+  )
+  expect(reads).toEqual([
+    ['cluster', 'labels'],
+    ['config', 'image', 'tag'],
+    ['config', 'none'],
+  ])
+})
+
+test('EX1 a name of an input that every object has is no input', async () => {
+  const { result } = await run({ command: 'echo', args: [], inputs: ['config.constructor', '__proto__.x', 'config.__proto__'] })
+  const text = result.kind === 'rendered' ? new TextDecoder().decode(result.files.get('echo.yaml')) : JSON.stringify(result)
+  expect(text).toContain('stdin:\n{}\n')
+})
+
+test('EX2 an end with another code than 0 is an error with the first 10 lines that it said', async () => {
+  const { result } = await run({ command: 'fails', args: [], inputs: [] })
+  const lines = Array.from({ length: 10 }, (_, index) => `line ${index + 1}`)
+  expect(result).toEqual({
+    kind: 'failed',
+    problems: [{ path: 'render.exec: fails', message: `fails ended with 4:\n${lines.join('\n')}` }],
+  })
+})
+
+test('EX2 what is no UTF-8 is an error', async () => {
+  const { result } = await run({ command: 'binary', args: [], inputs: [] })
+  expect(result).toEqual({ kind: 'failed', problems: [{ path: 'render.exec: binary', message: 'binary wrote what is no UTF-8 text' }] })
+})
+
+test('EX2 a name that is not on the list is renderer_missing', async () => {
+  await expect(run({ command: 'other', args: [], inputs: [] })).rejects.toMatchObject({ code: 'renderer_missing' })
+})
