@@ -31,6 +31,14 @@ const secretsFile = z.object({
     .max(100),
 })
 
+export function isSecretsFile(text: string): boolean {
+  try {
+    return secretsFile.safeParse(JSON.parse(text)).success
+  } catch {
+    return false
+  }
+}
+
 const newKey = (bytes = KEY_BYTES) => randomBytes(bytes).toString('base64url')
 const newFile = () => JSON.stringify({ mac: newKey(), keys: [{ id: randomBytes(ID_BYTES).toString('hex'), key: newKey() }] })
 

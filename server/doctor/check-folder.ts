@@ -1,7 +1,8 @@
 // The data folder itself: who can read it, whether the server's keys are there and are keys, how much space is left.
 import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { KEYS, STORE } from '../backup/manifest.ts'
+import { isSecretsFile } from '../access/secret-box.ts'
+import { KEYS, mayBeMissing, STORE } from '../backup/manifest.ts'
 import { RESTORE_MARK } from '../backup/restore-mark.ts'
 import { signingFingerprint } from '../backup/signing-file.ts'
 import type { Findings } from './findings.ts'
@@ -25,6 +26,7 @@ export function checkFolder(dataDir: string, findings: Findings): void {
 export function checkKeys(dataDir: string, findings: Findings): void {
   for (const path of KEYS) {
     const found = lstatSync(join(dataDir, path), { throwIfNoEntry: false })
+    if (found === undefined && mayBeMissing(path)) continue
     if (found === undefined) {
       findings.tell('key_missing', path)
       continue
@@ -39,7 +41,8 @@ export function checkKeys(dataDir: string, findings: Findings): void {
 
 const MAC_KEY_BYTES = 32
 
-function whyNoKey(path: string, text: string, findings: Findings): string | null {
+function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings): string | null {
+  if (mayBeMissing(path)) return isSecretsFile(text) ? null : 'holds no keys of secrets: no secret of a Config can be opened'
   if (path !== KEYS[0]) return Buffer.from(text, 'base64url').length === MAC_KEY_BYTES ? null : `holds no ${MAC_KEY_BYTES} bytes`
   const print = signingFingerprint(text)
   if (print !== null) findings.fact('fingerprint', print)

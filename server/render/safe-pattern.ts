@@ -190,8 +190,8 @@ class Reader {
       else if (this.characters[this.at] === '-' && this.characters[this.at + 1] !== ']') tests.push(this.range(character))
       else tests.push(is(character))
     }
-    const any: Test = (code) => tests.some((test) => test(code))
-    return isNegated ? not(any) : any
+    const inSet: Test = (code) => tests.some((test) => test(code))
+    return isNegated ? not(inSet) : inSet
   }
 
   private range(low: string): Test {

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { RESTORE_MARK } from '../../server/backup/restore-mark.ts'
 import { SHARD_COUNT, shardOf } from '../../server/desired/shard-files.ts'
@@ -382,6 +383,12 @@ describe('content, keys and the folder', () => {
     rmSync(join(dir, 'keys', 'mac.key'))
     writeFileSync(join(dir, 'keys', 'mac.key'), 'short', { mode: 0o600 })
     expect(await found()).toEqual(['key_bad keys/mac.key holds no 32 bytes'])
+    await start() // of before there were Configs: it has no keys of secrets, and none is missed
+    expect(await found()).toEqual([])
+    loadSecretBox(join(dir, 'keys'))
+    expect(await found()).toEqual([])
+    writeFileSync(join(dir, 'keys', 'secrets.json'), '{}', { mode: 0o600 })
+    expect(await found()).toEqual(['key_bad keys/secrets.json holds no keys of secrets: no secret of a Config can be opened'])
     await start()
     const path = join(dir, 'keys', 'signing.json')
     const key = JSON.parse(readFileSync(path, 'utf8'))
