@@ -168,6 +168,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/watch/watches.ts': 'holds the live view by watching through the port',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
   'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
+  'server/fleet/cluster-facts.ts': 'reads what agents said of their clusters once, at the first question',
   'server/fleet/config-users.ts': 'lists who names a Config, page by page',
   'server/fleet/sync-actions.ts': 'reads what the plan of a sync is made of, and writes a yes down',
   'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
