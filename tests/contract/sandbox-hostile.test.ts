@@ -31,7 +31,7 @@ const script = (name: string, text: string): ExecEntry => {
 const renderers = new Map<string, ExecEntry>([
   ['shadow', script('shadow', 'cat /etc/passwd /etc/hostname')],
   ['key', script('key', `cat ${SECRET}`)],
-  ['write', script('write', 'echo x > /work/x || echo x > /bin/x || echo x > /etc/x || echo x >/x; exit 7')],
+  ['write', script('write', 'echo x > ./x || echo x > /bin/x || echo x > /etc/x || echo x >/x; exit 7')],
   ['network', script('network', 'exec 3<>/dev/tcp/127.0.0.1/80 || cat < /dev/tcp/1.1.1.1/53 || exit 6')],
   ['sleep', script('sleep', 'sleep 1000')],
   ['orphans', script('orphans', 'sleep 1000 & sleep 1000 & (sleep 1000 &) ; echo "a: 1"')],
@@ -76,7 +76,7 @@ test.each([
   ['reading /etc/passwd', `(await import('node:fs')).readFileSync('/etc/passwd')`, /ENOENT/],
   ['reading the key of the server', `(await import('node:fs')).readFileSync(${JSON.stringify(SECRET)})`, /ENOENT/],
   ['reading a key by /proc', `(await import('node:fs')).readFileSync('/proc/1/root' + ${JSON.stringify(SECRET)})`, /ENOENT|EACCES|EPERM/],
-  ['writing into the tree', `(await import('node:fs')).writeFileSync('/work/tree/x', '1')`, /EROFS|EACCES/],
+  ['writing into the tree', `(await import('node:fs')).writeFileSync('tree/x', '1')`, /EROFS|EACCES/],
   ['writing outside', `(await import('node:fs')).writeFileSync('/bin/x', '1')`, /EROFS|EACCES/],
   ['writing by /proc', `(await import('node:fs')).writeFileSync('/proc/sys/kernel/hostname', 'x')`, /EROFS|EACCES|EPERM/],
   ['more than /tmp holds', `(await import('node:fs')).writeFileSync('/tmp/x', Buffer.alloc(80 * 1024 * 1024))`, /ENOSPC|EFBIG|ended with/],

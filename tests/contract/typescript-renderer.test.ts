@@ -23,21 +23,21 @@ test.each([
   ['a function', `export default () => (${map('a')})`, ['a']],
   ['an async function', `export default async () => { await 1; return [${map('a')}] }`, ['a']],
   ['a promise', `export default Promise.resolve(${map('a')})`, ['a']],
-  ['a function of its inputs', `export default ({ cluster }: any) => ({ ...${map('x')}, metadata: { name: cluster.name } })`, ['berlin']],
+  ['a function of its inputs', `export default ({ cluster }) => ({ ...${map('x')}, metadata: { name: cluster.name } })`, ['berlin']],
 ])('TS1 the entry exports %s', async (_, text, names) => {
   const { result } = await render({ 'main.ts': text })
   expect(objectsOf(result)).toEqual(names.map((name) => expect.objectContaining({ metadata: { name } })))
 })
 
 test('TS2 what was looked at of the inputs is recorded, and nothing else', async () => {
-  const text = `export default ({ cluster, config }: any) => ({ ...${map('a')}, data: { region: cluster.labels.region, tag: config.image.tag } })`
+  const text = `export default ({ cluster, config }) => ({ ...${map('a')}, data: { region: cluster.labels.region, tag: config.image.tag } })`
   const { reads } = await render({ 'main.ts': text })
   expect(reads).toEqual([
     ['cluster', 'labels', 'region'],
     ['config', 'image', 'tag'],
   ])
   const whole = await render({
-    'main.ts': `export default ({ cluster, service }: any) => ({ ...${map('a')}, data: { ...cluster.labels, x: 'y' in service } })`,
+    'main.ts': `export default ({ cluster, service }) => ({ ...${map('a')}, data: { ...cluster.labels, x: 'y' in service } })`,
   })
   expect(whole.reads).toEqual([
     ['cluster', 'labels'],
@@ -50,8 +50,7 @@ test('TS3 imports: relative ones of any kind, and packages of a node_modules fol
   const { result } = await render(
     {
       'apps/web/main.ts': `import { label } from '../lib/names'\nimport data from './data.json'\nimport settings from './settings.yaml'\nimport { pad } from 'left'\nimport { readFileSync } from 'node:fs'
-import { later } from './later.${'js'}'
-export default () => ({ ...${map('a')}, data: { label, ...data, ...settings, pad: pad('x'), text: readFileSync(import.meta.dir + '/note.txt', 'utf8'), later } })`,
+import { later } from './later.${'js'}'\nexport default () => ({ ...${map('a')}, data: { label, ...data, ...settings, pad: pad('x'), text: readFileSync(import.meta.dir + '/note.txt', 'utf8'), later } })`,
       'apps/lib/names.ts': `export const label: string = 'web'`,
       'apps/web/later.ts': `export const later = 'later'`,
       'apps/web/data.json': '{"json":"1"}',
@@ -114,7 +113,7 @@ test('TS4 what is thrown is told with the place in the source', async () => {
 
 test.each([
   ['a BigInt', `{ ...${map('a')}, data: { n: [1, 2n] } }`, 'default.data.n[1] is a BigInt'],
-  ['a cycle', `(() => { const a: any = ${map('a')}; a.self = { a }; return a })()`, 'default.self.a is an object that holds itself'],
+  ['a cycle', `(() => { const a = ${map('a')}; a.self = { a }; return a })()`, 'default.self.a is an object that holds itself'],
   ['NaN', `{ ...${map('a')}, spec: { replicas: 0 / 0 } }`, 'default.spec.replicas is NaN'],
   ['a Map', `{ ...${map('a')}, data: new Map() }`, 'default.data is a Map'],
   ['a promise inside', `{ ...${map('a')}, data: Promise.resolve() }`, 'default.data is a promise'],
@@ -152,7 +151,7 @@ test('TS7 a program that ends before it said its objects is an error, with what 
 })
 
 test('TS1 equal inputs give equal bytes, whatever the order in which they were written', async () => {
-  const texts = { 'main.ts': `export default ({ config }: any) => ({ ...${map('a')}, data: { ...config } })` }
+  const texts = { 'main.ts': `export default ({ config }) => ({ ...${map('a')}, data: { ...config } })` }
   const other = { ...INPUTS, config: { image: { name: 'web', tag: '1.2.3' }, replicas: 3 } }
   const [one, two] = await Promise.all([INPUTS, other].map((inputs) => renderTypescript(renderJob({ texts, sandbox, inputs }).job)))
   expect(one).toEqual(two as RendererResult)
