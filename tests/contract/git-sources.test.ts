@@ -1,0 +1,65 @@
+// Git repositories as resources name them: the Config's secrets reach the server over ssh, and a repository that says something else starts afresh.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSources } from '../../server/sources/sources.ts'
+import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { createGitKit, failureOf, type GitKit, sshIsThere, textsOf } from '../support/git-source-kit.ts'
+import { loopbackGuard } from '../support/source-guard.ts'
+
+setDefaultTimeout(60_000)
+let kit: GitKit
+beforeAll(async () => {
+  if (sshIsThere) kit = await createGitKit('git over ssh')
+})
+afterAll(() => kit?.close())
+
+const place = (git: Record<string, unknown>) => placeOf(repositorySpecSchema.parse({ git }))
+
+test.skipIf(!sshIsThere)(
+  'SO29 SO24 a repository over ssh is read with the secrets of its Config, which are asked for at each request',
+  async () => {
+    const commit = await kit.server.commit({ 'shop/a.yaml': 'a: 1\n' }, 'first')
+    const asked: string[] = []
+    let isThere = false
+    const root = join(kit.root, 'sources')
+    const sources = createSources({
+      root,
+      addresses: loopbackGuard(),
+      credentials: async (project, secretRef) => {
+        asked.push(`${project}/${secretRef}`)
+        if (!isThere) throw new AppError('credential_missing', { detail: `there is no Config ${secretRef}` })
+        return kit.ssh?.secrets ?? {}
+      },
+      clock: systemClock,
+      stopping: new AbortController().signal,
+    })
+    const key = { uid: 'a1', project: 'web', place: place({ url: kit.url, auth: { secretRef: 'deploy' } }) }
+    expect(await failureOf(sources.open(key).fetch())).toEqual(['credential_missing', 'there is no Config deploy'])
+    isThere = true
+    expect(await sources.open(key).fetch()).toBe(commit)
+    expect(new Set(asked)).toEqual(new Set(['web/deploy']))
+    expect(await textsOf(sources.open(key), commit)).toEqual({ 'shop/a.yaml': 'a: 1\n' })
+    // The same text again is the same source; another ref is another, and the folder of the old one goes.
+    expect(sources.open({ ...key })).toBe(sources.open(key))
+    const pinned = sources.open({ ...key, place: place({ url: kit.url, ref: commit, auth: { secretRef: 'deploy' } }) })
+    expect(await pinned.fetch()).toBe(commit)
+    expect(readdirSync(root)).toHaveLength(1)
+    await sources.forget('a1')
+    expect(readdirSync(root)).toEqual([])
+  },
+)
+
+test('SO36 the library cannot speak ssh, and says so', () => {
+  const sources = createSources({
+    root: '/nowhere',
+    addresses: loopbackGuard(),
+    credentials: async () => ({}),
+    clock: systemClock,
+    stopping: new AbortController().signal,
+  })
+  const open = () => sources.open({ uid: 'b1', project: 'web', place: place({ url: 'git@example.com:a.git', client: 'library' }) })
+  expect(open).toThrow('only https and http can be read without the git program')
+})
