@@ -6,7 +6,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
 export const INDEX_BYTES_MAX = 64 * 1024 * 1024
-const VERSIONS_MAX = 300_000
+const VERSIONS_MAX = 100_000
 /** Parsed at once, after which others get their turn. */
 const SLICE_LENGTH = 64 * 1024
 const LINES_AT_ONCE = 20_000
@@ -101,7 +101,7 @@ class IndexBuilder {
 
   addWhole(value: unknown): this {
     const entries = z.object({ entries: z.record(z.string(), z.unknown()).nullish() }).safeParse(value)
-    if (!entries.success) throw refused('it has no entries')
+    if (!entries.success || entries.data.entries === undefined) throw refused('it has no entries')
     for (const [chart, versions] of Object.entries(entries.data.entries ?? {})) if (Array.isArray(versions)) this.add(chart, versions)
     return this
   }
