@@ -4,6 +4,9 @@ import { isMap, type Json, type JsonMap } from './patch-merge.ts'
 /** Shorter values are masked only where they are the whole text: a secret that is "a" is no reason to mask every a. */
 const PART_LENGTH_MIN = 4
 
+/** kubectl's copy of the whole object. */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
 /** `mark`: what stands for a text. */
 export function maskSecrets(documents: readonly string[], secrets: readonly string[], mark: (text: string) => string): JsonMap[] {
   const values = [...new Set(secrets)].filter((value) => value !== '').sort((a, b) => b.length - a.length)
@@ -39,5 +42,9 @@ function maskedData(secret: JsonMap, mark: (text: string) => string): JsonMap {
       ]),
     )
   }
+  const { metadata } = masked
+  const annotations = isMap(metadata) ? metadata['annotations'] : undefined
+  if (isMap(metadata) && isMap(annotations) && LAST_APPLIED in annotations)
+    masked['metadata'] = { ...metadata, annotations: { ...annotations, [LAST_APPLIED]: mark(String(annotations[LAST_APPLIED])) } }
   return masked
 }

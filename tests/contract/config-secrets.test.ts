@@ -1,11 +1,14 @@
 // A real server and its folder: where the value of a secret could be found afterwards, and what it is used for.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { verifyBackup } from '../../server/backup/verify.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
+import { parseRanges } from '../../server/sources/address-range.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -115,3 +118,58 @@ test('CG1 CG2 BK2 a backup brings secrets back with its keys; without them it ho
   }
   await start(dataDir)
 })
+
+test('CG6 a repository is read with the secrets of its Config; one that is wrong says so, and the right one is used as soon as it is written', async () => {
+  await server.stop()
+  const allowed = { sourceAddresses: parseRanges('127.0.0.0/8').ranges }
+  server = await startServer({ dataDir, hostname: '127.0.0.1', port: 0, ...allowed }, { clock: systemClock, random: seededRandom(3), log })
+  const base = mkdtempSync(join(tmpdir(), 'skerry-config-'))
+  const git = await createGitServer({ dir: base })
+  const commit = await git.commit({ 'a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n' }, 'a')
+  const asked = new Set<string>()
+  const remote = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const authorization = request.headers.get('authorization') ?? ''
+      asked.add(authorization)
+      if (authorization !== `Basic ${btoa(`robot:${SECRET}`)}`) return new Response(null, { status: 401 })
+      const { pathname, search } = new URL(request.url)
+      const body = request.method === 'POST' ? await request.bytes() : null
+      const headers = new Headers(request.headers)
+      headers.delete('authorization')
+      headers.delete('host')
+      return fetch(`${new URL(git.url).origin}${pathname}${search}`, { method: request.method, headers, body, decompress: false })
+    },
+  })
+  const url = git.url.replace(new URL(git.url).origin, `http://127.0.0.1:${remote.port}`)
+  const withSecrets = (secrets: Record<string, string>) => ({ ...config(''), spec: { secrets } })
+  const repository = {
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Repository',
+    metadata: { name: 'apps' },
+    spec: { git: { url, auth: { secretRef: 'apps-git' } }, poll: '1h' },
+  }
+  const until = async (text: string): Promise<string> => {
+    for (let tries = 0; ; tries++) {
+      const answer = await ask('GET', '/projects/default/repositories/apps')
+      if (answer.includes(text) || tries === 100) return answer
+      await Bun.sleep(50)
+    }
+  }
+  try {
+    await ask('POST', '/apply', { resources: [repository] })
+    expect(await until('CredentialMissing')).toContain('there is no Config apps-git in project default')
+    await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: 'wrong' })] })
+    expect(await until('refused')).not.toContain('wrong')
+    await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: SECRET })] })
+    expect(await until('"ready":true')).toContain(commit)
+    expect([...asked].sort()).toContain(`Basic ${btoa('robot:wrong')}`)
+    expect(holding(dataDir)).toEqual([])
+    expect(logged.filter((line) => line.includes(SECRET))).toEqual([])
+  } finally {
+    remote.stop(true)
+    await git.stop()
+    rmSync(base, { recursive: true, force: true })
+  }
+}, 30_000)
