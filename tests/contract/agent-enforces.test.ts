@@ -5,7 +5,7 @@ import { statusText } from '../../agent/cli/print-status.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
-import { clusterStatusSchema } from '../../shared/model/status.ts'
+import { clusterStatusSchema, factsStatusSchema } from '../../shared/model/status.ts'
 import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -192,4 +192,22 @@ test('memory is given back two seconds after the start and after the last large 
   await clock.advance(150_000)
   const upkeep = freedAtMs.length - 3
   expect([upkeep >= 3, upkeep <= 11]).toEqual([true, true])
+})
+
+test('FA1, FA4 what the cluster serves reaches the server once, and an idle day writes and lists nothing more', async () => {
+  const { clock, cluster, server, start } = await site(3_600)
+  const { agent } = start(server.joinToken)
+  await clock.advance(60_000)
+  const clusterId = clusterIdSchema.parse(agent.report().clusterId)
+  const facts = async () => (await server.store.listStatus({ clusterId, kind: 'facts' })).map(({ key, rev, doc }) => ({ key, rev, doc }))
+  const [first, ...others] = await facts()
+  const said = factsStatusSchema.parse(first?.doc)
+  expect([others, first?.key, said.apis['apps/v1']?.includes('Deployment')]).toEqual([[], 'cluster', true])
+  expect(said.kubernetesVersion).toBe((await cluster.info()).version)
+  const before = cluster.requests.length
+  await clock.advance(24 * 3_600_000)
+  expect((await facts()).map(({ rev }) => rev)).toEqual([first?.rev ?? 0])
+  const asked = cluster.requests.slice(before).map(({ verb }) => verb)
+  expect(asked.filter((verb) => ['watch', 'delete'].includes(verb))).toEqual([])
+  expect(asked.filter((verb) => verb === 'discover').length).toBeLessThan(40)
 })

@@ -108,7 +108,7 @@ test("RL2 a release of several variants has a digest of its own, whatever their 
   expect(nextRenderState(ok, 1, rendering('c2', []), 30).digest).toBe('d1')
 })
 
-test('RL3 another tool and another warning are other states, at the same digest', () => {
+test('RL3 RL4 another tool and another warning are other states, at the same digest', () => {
   const changed = rendering('c2', [render('d1')], { release: { commit: 'c2', revisions: {}, tools: { helm: '4.2.0' } } })
   expect(nextRenderState(ok, 1, changed, 30).release?.tools).toEqual({ helm: '4.2.0' })
   const warned = rendering('c1', [render('d1')], {
