@@ -36,6 +36,7 @@ export async function benchGitFetch(say: Say): Promise<Record<string, number>> {
     const deps = {
       fetcher: guard.fetcher,
       allowedAddress: guard.allowedAddress,
+      proxyOf: guard.proxyOf,
       clock: systemClock,
       stopping: null,
       tokens: createGitTokens({ fetcher: guard.fetcher, clock: systemClock }),

@@ -16,6 +16,8 @@ export interface AddressGuard {
   namedOnly: WebFetcher
   /** For programs of others: the address to connect to instead of the name. */
   allowedAddress(host: string): Promise<string>
+  /** For programs of others: the outbound proxy to use for that URL, after the check that can be made then. Null: connect directly. */
+  proxyOf(url: string): string | null
 }
 
 export interface AddressGuardDeps {
@@ -42,6 +44,12 @@ export function createAddressGuard(deps: AddressGuardDeps): AddressGuard {
       const [first] = await addressesOf(deps, host, false)
       if (first === undefined) throw new Error(`${host} has no address`)
       return first
+    },
+    proxyOf: (url) => {
+      const to = webUrl(url)
+      const proxy = deps.proxyFor(to)
+      if (proxy !== null) checkLiteral(deps, to.hostname)
+      return proxy
     },
   }
 }

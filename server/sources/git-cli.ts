@@ -37,6 +37,8 @@ export interface GitCliOptions {
   secrets(): Promise<GitSecrets>
   /** To connect to instead of the host; throws when nobody may connect there. */
   allowedAddress(host: string): Promise<string>
+  /** Of http; null: connect directly. */
+  proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
   /** Paths. */
@@ -291,7 +293,7 @@ class GitCli implements GitBackend {
   }
 
   private async entry(folder: string): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
-    const { web, url, programs, secrets, allowedAddress } = this.options
+    const { web, url, programs, secrets, allowedAddress, proxyOf } = this.options
     if (this.ssh !== null) {
       if (programs.ssh === null)
         throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
@@ -301,8 +303,10 @@ class GitCli implements GitBackend {
     }
     if (web === null) throw new AppError('source_refused', { detail: `${url} is no address of a Git repository` })
     const { hostname, port, protocol } = new URL(url)
+    const proxy = proxyOf(url)
+    const files = await writeWebFiles(folder, { ...(await web.granted()), proxy })
+    if (proxy !== null) return { env: { ...files, GIT_ALLOW_PROTOCOL: protocol.slice(0, -1) }, config: {} }
     const address = await this.address(hostname, allowedAddress)
-    const files = await writeWebFiles(folder, await web.granted())
     const pinned = `${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}:${address.includes(':') ? `[${address}]` : address}`
     return { env: { ...files, GIT_ALLOW_PROTOCOL: protocol.slice(0, -1) }, config: { 'http.curloptResolve': pinned } }
   }

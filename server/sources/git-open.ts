@@ -20,6 +20,8 @@ import type { Source } from './source.ts'
 export interface GitDeps {
   fetcher: WebFetcher
   allowedAddress(host: string): Promise<string>
+  /** For http; null: connect directly. */
+  proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
   tokens: GitTokens
@@ -55,7 +57,7 @@ function openAt(options: GitOpenOptions, deps: GitDeps, depth: number): Source {
 
 function backendOf(options: GitOpenOptions, deps: GitDeps): GitBackend {
   const { url, ref, semver, client = 'auto', secrets, timeoutMs, dir, fetchMs, diskBytesMax } = options
-  const { fetcher, tokens, allowedAddress, clock, stopping, programs } = deps
+  const { fetcher, tokens, allowedAddress, proxyOf, clock, stopping, programs } = deps
   const place = `${semver ?? ref} of ${url}`
   const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens)
   const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, timeoutMs }) : null
@@ -66,7 +68,20 @@ function backendOf(options: GitOpenOptions, deps: GitDeps): GitBackend {
       remedy: 'Leave spec.git.client away.',
     })
   const sshSecrets = secrets ?? (async () => ({}))
-  return createGitCli({ url, place, dir, web, secrets: sshSecrets, allowedAddress, clock, stopping, programs, fetchMs, diskBytesMax })
+  return createGitCli({
+    url,
+    place,
+    dir,
+    web,
+    secrets: sshSecrets,
+    allowedAddress,
+    proxyOf,
+    clock,
+    stopping,
+    programs,
+    fetchMs,
+    diskBytesMax,
+  })
 }
 
 function submodulesOf(parent: GitOpenOptions, deps: GitDeps, depth: number): SubmoduleOpener {

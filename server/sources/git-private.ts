@@ -28,8 +28,13 @@ export async function removePrivateFolders(beside: string): Promise<void> {
 }
 
 /** Environment of git for a server that is reached by http. */
-export async function writeWebFiles(folder: string, access: { header: string | null; ca: string | null }): Promise<Record<string, string>> {
-  const lines = access.header === null ? [] : ['[http]', `\textraHeader = "Authorization: ${access.header}"`]
+export async function writeWebFiles(
+  folder: string,
+  access: { header: string | null; ca: string | null; proxy: string | null },
+): Promise<Record<string, string>> {
+  const lines = ['[http]']
+  if (access.header !== null) lines.push(`\textraHeader = "Authorization: ${access.header}"`)
+  if (access.proxy !== null) lines.push(`\tproxy = "${access.proxy.replace(/["\\\s]/g, encodeURIComponent)}"`) // it may hold a password
   const config = join(folder, 'gitconfig')
   await writeFile(config, `${lines.join('\n')}\n`, { mode: 0o600 })
   if (access.ca === null) return { GIT_CONFIG_GLOBAL: config }

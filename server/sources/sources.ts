@@ -106,6 +106,7 @@ const credentialOf = (deps: SourceDeps, project: string, auth: { secretRef: stri
 const gitDeps = ({ addresses, clock, stopping }: SourceDeps): GitDeps => ({
   fetcher: addresses.fetcher,
   allowedAddress: (host) => addresses.allowedAddress(host),
+  proxyOf: (url) => addresses.proxyOf(url),
   clock,
   stopping,
   tokens: createGitTokens({ fetcher: addresses.fetcher, clock }),

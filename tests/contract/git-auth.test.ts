@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { createGitTokens } from '../../server/sources/git-tokens.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, filesOf, type GitKit, gitDeps, sshIsThere } from '../support/git-source-kit.ts'
+import { loopbackGuard } from '../support/source-guard.ts'
 import { makeKey } from '../support/ssh-server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -136,6 +137,35 @@ describe('http', () => {
     expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects to what is no http address`])
   })
   const pathsOf = ([code]: [string, string]) => code
+
+  test('SO3 an outbound proxy is used by the library and by the program, and by nobody else', async () => {
+    const passed: string[] = []
+    const proxy = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request) => {
+        passed.push(`${request.method} ${new URL(request.url).host}`)
+        return pass(request)
+      },
+    })
+    try {
+      const guard = loopbackGuard({ proxyFor: () => `http://127.0.0.1:${proxy.port}` })
+      for (const client of ['library', 'cli'] as const) {
+        passed.length = 0
+        const source = kit.open(
+          { url: kit.url.replace('127.0.0.1', 'git.example.com'), client },
+          { ...guard, ...{ allowedAddress: () => Promise.reject(new Error('no name is asked for')) } },
+        )
+        expect(await source.fetch()).toBe(commit)
+        expect((await filesOf(source, commit, '.')).size).toBe(1)
+        expect(passed.length).toBeGreaterThan(1)
+      }
+      const inner = kit.open({ url: 'http://10.0.0.1/a.git', client: 'cli' }, guard)
+      expect((await failureOf(inner.fetch()))[0]).toBe('source_address_refused')
+    } finally {
+      await proxy.stop(true)
+    }
+  })
 
   test('SO26 credentials go over plain http to this host only', async () => {
     const far = kit.open({ url: 'http://git.example.com/a.git', secrets: async () => ({ token: 't' }) }, { fetcher: fetch })

@@ -56,9 +56,9 @@ export function gitDeps(requests: string[] = []): GitDeps {
       return fetch(to, init)
     },
   })
-  const { fetcher, allowedAddress } = guard
+  const { fetcher, allowedAddress, proxyOf } = guard
   const tokens = createGitTokens({ fetcher, clock: systemClock })
-  return { fetcher, allowedAddress, clock: systemClock, stopping: null, tokens, programs: findGitPrograms() }
+  return { fetcher, allowedAddress, proxyOf, clock: systemClock, stopping: null, tokens, programs: findGitPrograms() }
 }
 
 export function gitIn(dir: string, ...args: string[]): string {
