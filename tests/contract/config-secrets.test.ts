@@ -161,7 +161,7 @@ test('CG6 a repository is read with the secrets of its Config; one that is wrong
     await ask('POST', '/apply', { resources: [repository] })
     expect(await until('CredentialMissing')).toContain('there is no Config apps-git in project default')
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: 'wrong' })] })
-    expect(await until('refused')).not.toContain('wrong')
+    expect(await until('refused with HTTP 401')).toContain('tried: username and password')
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: SECRET })] })
     expect(await until('"ready":true')).toContain(commit)
     expect([...asked].sort()).toContain(`Basic ${btoa('robot:wrong')}`)

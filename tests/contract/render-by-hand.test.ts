@@ -226,3 +226,21 @@ test('RH4 a resource that is wrong is told by file and line, with the nearest ri
   expect(said.err).toContain('spec.overides: unknown field; did you mean "overrides"?')
   expect(Object.keys(LOCAL_RENDER_OPTIONS)).toContain('kubeVersion')
 })
+
+test('RH4 the server is asked for one service, and for one cluster or for all', async () => {
+  expect(await onServer()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('which service?') })
+  expect(await onServer('raw', '--cluster', 'ship', '--all-clusters')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--all-clusters'),
+  })
+  expect(await onServer('raw', '-o', 'wide')).toMatchObject({ code: 2 })
+})
+
+test('RH3 what is rendered by hand changes nothing: no revision, no event, no row', async () => {
+  const look = async () => JSON.stringify([await ask('GET', '/api/v1/events'), await ask('GET', '/api/v1/projects/default/services/raw'), await ask('GET', '/api/v1/clusters/ship/services')]) // biome-ignore format: three looks
+  const before = await look()
+  await onServer('raw', '--cluster', 'ship')
+  await onServer('raw', '--all-clusters')
+  await onServer('liquid')
+  expect(await look()).toBe(before)
+})
