@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
+import { readRenderPlace } from '../render-place.ts'
 import { readStorePlace } from '../store-place.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
 import { examine } from './examine.ts'
@@ -12,14 +13,20 @@ export const DOCTOR_OPTIONS = {
   data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },
   store: SERVER_OPTIONS.store,
   storeFile: SERVER_OPTIONS.storeFile,
+  renderSandbox: SERVER_OPTIONS.renderSandbox,
+  helm: SERVER_OPTIONS.helm,
+  helm3: SERVER_OPTIONS.helm3,
+  kustomize: SERVER_OPTIONS.kustomize,
+  renderers: SERVER_OPTIONS.renderers,
 } as const satisfies OptionTable
 
 export const runDoctor = (flags: Flags, io: VerbIo): Promise<number> =>
-  runVerb('doctor', DOCTOR_OPTIONS, flags, io, async ({ data, store, storeFile }) => {
+  runVerb('doctor', DOCTOR_OPTIONS, flags, io, async ({ data, store, storeFile, ...flagsOfRender }) => {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
+    const render = readRenderPlace(flagsOfRender, io.env)
     const line = createProgressLine(io.errIsTty ? io.err : null, io.clock)
     try {
-      const report = await examine({ dataDir: resolve(data), store: place }, { clock: io.clock, progress: line.show })
+      const report = await examine({ dataDir: resolve(data), store: place }, { clock: io.clock, render, progress: line.show })
       line.clear()
       io.out(flags['output'] === 'json' ? `${JSON.stringify(doctorReportSchema.parse(report), null, 2)}\n` : reportText(report))
       return report.fine ? 0 : 1
@@ -34,6 +41,7 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
     `${data}: server ${server}, fleet store ${store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}${schema === null ? '' : `, schema ${schema}`}`,
     `${of('clusters')} clusters, ${of('shardRows')} rows in shard files, ${of('contentFiles')} files of content` +
       (facts['contentUnused'] === undefined ? '' : ` (${of('contentUnused')} unused, ${of('contentUnusedBytes')} bytes)`),
+    ...renderedWith(facts),
     ...(facts['fingerprint'] === undefined ? [] : [`key ${facts['fingerprint']}`]),
   ]
   for (const { severity, what, where, count, means, remedy } of findings) {
@@ -43,4 +51,11 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
   }
   lines.push('', fine ? `Nothing is wrong (${(tookMs / 1_000).toFixed(1)} s).` : `Something is wrong (${(tookMs / 1_000).toFixed(1)} s).`)
   return `${lines.join('\n')}\n`
+}
+
+function renderedWith(facts: DoctorReport['facts']): string[] {
+  const found = ['helm', 'helm3', 'kustomize', 'git', 'ssh'].flatMap((name) => (facts[name] === undefined ? [] : [`${facts[name]}`]))
+  return facts['renderSandbox'] === undefined
+    ? []
+    : [`renders by ${facts['renderSandbox']}${found.length === 0 ? '' : ` with ${found.join(', ')}`}`]
 }

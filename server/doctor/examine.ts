@@ -8,6 +8,7 @@ import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { STORE } from '../backup/manifest.ts'
+import type { RenderPlace } from '../render-place.ts'
 import { type ContentReference, SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import {
   findBrokenRules,
@@ -20,6 +21,7 @@ import {
 import type { PostgresPlace } from '../store-place.ts'
 import { checkContent } from './check-content.ts'
 import { checkFolder, checkKeys } from './check-folder.ts'
+import { checkRender } from './check-render.ts'
 import { checkShards } from './check-shards.ts'
 import { createFindings, type DoctorReport, type Findings } from './findings.ts'
 
@@ -31,6 +33,8 @@ export interface ExamineOptions {
 
 export interface ExamineDeps {
   clock: Clock
+  /** Absent: what it renders with is not looked at. */
+  render?: RenderPlace
   progress(what: string, done: number, of: number): void
 }
 
@@ -45,6 +49,7 @@ export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineD
   checkFolder(dataDir, findings)
   checkKeys(dataDir, findings)
   const schema = await checkData(dataDir, store, running, findings, deps)
+  if (deps.render !== undefined) await checkRender(deps.render, findings, clock)
   const list = findings.list()
   return {
     version: VERSION,

@@ -193,6 +193,26 @@ export const FINDINGS = define({
     remedy:
       'Stop the server, remove the named file, start it: the file is made anew from the fleet store. Then report it with this document.',
   },
+  sandbox_broken: {
+    severity: 'note',
+    what: 'Programs cannot be kept apart from this server here: bubblewrap does not work.',
+    means:
+      'Charts, kustomizations, TypeScript and renderers of others are not rendered (`sandbox_unavailable`); plain manifests and Liquid are.',
+    remedy:
+      'Install bubblewrap and allow user namespaces on this host, or start the server with `--render-sandbox limits`, which renders charts and kustomizations only.',
+  },
+  sandbox_off: {
+    severity: 'note',
+    what: 'The server renders with limits of the process only.',
+    means: 'TypeScript and renderers of others are refused, and the network of helm and kustomize is not cut.',
+    remedy: 'Forbid the server’s network what it does not need; use `--render-sandbox bubblewrap` where user namespaces are allowed.',
+  },
+  program_missing: {
+    severity: 'note',
+    what: 'Programs that sources or renderers may need are not here.',
+    means: 'Whatever needs them is not read or not rendered, and says so; everything else goes on.',
+    remedy: 'Nothing, if nobody needs them; else install them, and name them with `--helm`, `--helm3`, `--kustomize` or `--renderers`.',
+  },
 })
 export type FindingCode = keyof typeof FINDINGS
 

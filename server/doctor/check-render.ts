@@ -1,0 +1,68 @@
+// SB12: with what the server would render: each program with its version, and whether the sandbox works for it. Runs each once, away from the data folder.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sandbox-runs.ts'
+import type { RenderPlace } from '../render-place.ts'
+import type { Findings } from './findings.ts'
+
+export async function checkRender(place: RenderPlace, findings: Findings, clock: Clock): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'skerry-doctor-'))
+  const own = { ownBinary: process.execPath, bunVersion: Bun.version, folder: join(dir, 'render'), slots: 1 }
+  const sandbox = createSandbox({ ...place, ...own }, clock)
+  try {
+    findings.fact('renderSandbox', place.mode)
+    const trouble = place.mode === 'limits' ? null : await sandboxTrouble(sandbox)
+    if (place.mode === 'limits') findings.tell('sandbox_off', '--render-sandbox limits')
+    if (trouble !== null) findings.tell('sandbox_broken', trouble)
+    for (const program of trouble === null ? (['helm', 'helm3', 'kustomize'] as const) : []) await checkProgram(sandbox, program, findings)
+    for (const name of place.programs.renderers.keys()) await checkRenderer(sandbox, name, findings)
+    for (const [name, argument] of [
+      ['git', '--version'],
+      ['ssh', '-V'],
+    ] as const)
+      await checkTool(name, argument, place, findings)
+  } finally {
+    await sandbox.close()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function checkProgram(
+  sandbox: RunningSandbox,
+  program: 'helm' | 'helm3' | 'kustomize',
+  works: boolean,
+  findings: Findings,
+): Promise<void> {
+  try {
+    const version = await sandbox.version(program)
+    if (version === null) findings.tell('program_missing', `${program}: services that need it are not rendered`)
+    else findings.fact(program, version)
+  } catch (error) {
+    findings.tell('program_missing', `${program}: ${describeError(error)}`)
+  }
+}
+
+async function checkRenderer(sandbox: RunningSandbox, name: string, findings: Findings): Promise<void> {
+  try {
+    const version = await sandbox.version({ exec: name })
+    if (version === null) findings.tell('program_missing', `${name} of --renderers`)
+    else findings.fact(`renderer ${name}`, version)
+  } catch (error) {
+    findings.tell('program_missing', `${name} of --renderers: ${describeError(error)}`)
+  }
+}
+
+/** For repositories over ssh, partial clones and large ones. */
+async function checkTool(name: string, argument: string, { programs }: RenderPlace, findings: Findings): Promise<void> {
+  const path = Bun.which(name, { PATH: programs.searchPath.join(':') })
+  if (path === null) {
+    findings.tell('program_missing', `${name}: repositories over ssh are not read`)
+    return
+  }
+  const child = Bun.spawn([path, argument], { env: {}, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const [out, err] = await Promise.all([Bun.readableStreamToText(child.stdout), Bun.readableStreamToText(child.stderr), child.exited])
+  findings.fact(name, (out || err).trim().split('\n')[0]?.slice(0, 100) ?? '')
+}
