@@ -5,7 +5,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { readArchive } from '../sources/archive.ts'
 import { greatestVersion } from '../sources/range.ts'
 import { pathSegments, SOURCE_TREE_BYTES_MAX, type SourceTree } from '../sources/source.ts'
-import { helmIgnore } from './helm-ignore.ts'
+import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from './helm-ignore.ts'
 import { treePath } from './helm-layers.ts'
 import { isValues } from './helm-values.ts'
 import type { RenderJob } from './renderer.ts'
@@ -73,7 +73,10 @@ class ChartReader {
     const prefix = root === '' ? '' : `${root}/`
     const rules = await tree.file(`${prefix}.helmignore`)
     const isHidden = helmIgnore(rules === null ? '' : new TextDecoder().decode(rules.bytes))
-    const found = await tree.files(root, (path) => !isHidden(path.slice(prefix.length)))
+    if (isHidden === null) {
+      this.problem(`${prefix}.helmignore`, `more than ${IGNORE_RULES_MAX} rules or ${IGNORE_LENGTH_MAX / 1024} KiB`)
+    }
+    const found = await tree.files(root, (path) => isHidden?.(path.slice(prefix.length)) !== true)
     for (const [path, { bytes, oid }] of found) {
       this.add(`${inFolder(folder)}${path.slice(prefix.length)}`, { bytes, id: oid, origin: path })
     }

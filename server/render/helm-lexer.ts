@@ -53,13 +53,19 @@ function readToken(source: string, at: number): TemplateToken {
   }
   const token = (kind: TemplateToken['kind'], whole: string, text = whole): TemplateToken => ({ kind, text, at, end: at + whole.length })
   if (/\s/.test(char)) return token('mark', char, '')
-  if (char === '"' || char === '`') {
-    const whole = taken(char === '"' ? QUOTED : RAW)
-    if (whole !== '') return token('text', whole, char === '"' ? unescaped(whole) : whole.slice(1, -1))
+  // One that does not end is helm's to refuse. What is left of it is passed over at once: looking for an end from each quote in it would take for ever.
+  const restOf = (end: number): TemplateToken => token('mark', source.slice(at, end < 0 ? source.length : end), char)
+  if (char === '`') {
+    const whole = taken(RAW)
+    return whole === '' ? restOf(-1) : token('text', whole, whole.slice(1, -1))
+  }
+  if (char === '"') {
+    const whole = taken(QUOTED)
+    return whole === '' ? restOf(source.indexOf('\n', at)) : token('text', whole, unescaped(whole))
   }
   if (char === "'") {
     const whole = taken(CHARACTER)
-    if (whole !== '') return token('mark', whole, "'")
+    return whole === '' ? restOf(source.indexOf('\n', at)) : token('mark', whole, char)
   }
   if (char === '$' || char === '.') {
     const whole = taken(CHAIN)

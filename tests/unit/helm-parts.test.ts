@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { API_VERSIONS_BYTES_MAX, apiVersionArguments, withoutServed } from '../../server/render/helm-capabilities.ts'
 import { helmErrors } from '../../server/render/helm-errors.ts'
-import { helmIgnore } from '../../server/render/helm-ignore.ts'
+import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from '../../server/render/helm-ignore.ts'
 import { splitHelmOutput } from '../../server/render/helm-output.ts'
 import { hasValueAt, isValues, mapTexts, mergeValues, readValues, type Values, valueAt } from '../../server/render/helm-values.ts'
 
@@ -33,10 +33,31 @@ describe('HM3 .helmignore', () => {
     ['[', '[', false],
     ['\ufeffa', 'a', true],
     ['a.b', 'aXb', false],
+    ['[a-c]x', 'bx', true],
+    ['[a-c]x', 'dx', false],
+    ['*a*b*', 'xaxxbx', true],
+    ['*a*b*', 'xbxa', false],
+    ['*.tar.*', 'x.tar.tar.gz', true],
+    ['a?', 'ü', false],
+    ['?', 'ü', true],
+    ['*/b', 'a/b', true],
+    ['*/b', 'x/a/b', false],
+    ['a*', 'x/ab/c', true],
+    ['a\\', 'a', false],
   ]
   test.each(rows.map(([rules, path, hidden]) => [rules, path, hidden] as const))('%j %s → %s', (rules, path, hidden) => {
-    expect(helmIgnore(rules)(path)).toBe(hidden)
+    expect(helmIgnore(rules)?.(path)).toBe(hidden)
   })
+})
+
+test('HM10 HM3 many stars are no trouble, and too many rules are refused', () => {
+  const stars = helmIgnore(`${'*a'.repeat(200)}b`)
+  expect(stars?.('a'.repeat(1_000))).toBe(false)
+  const rules = (count: number) => Array.from({ length: count }, (_, number) => `x${number}`).join('\n')
+  expect(helmIgnore(rules(IGNORE_RULES_MAX - 1))?.('x1')).toBe(true)
+  expect(helmIgnore(rules(IGNORE_RULES_MAX))).toBeNull() // one rule is helm's own
+  expect(helmIgnore('#'.repeat(IGNORE_LENGTH_MAX))).not.toBeNull()
+  expect(helmIgnore('#'.repeat(IGNORE_LENGTH_MAX + 1))).toBeNull()
 })
 
 const leaf = fc.oneof(fc.constant(null), fc.integer(), fc.string({ maxLength: 3 }), fc.boolean(), fc.array(fc.integer(), { maxLength: 2 }))

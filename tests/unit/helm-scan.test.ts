@@ -18,10 +18,16 @@ const TOKENS: ReadonlyArray<readonly [string, readonly string[]]> = [
   ['{{ $ }}{{ . }}{{ $x := 1 }}', ['{{', '$', '}}', '{{', '.', '}}', '{{', '$x', ':=', '1', '}}']],
   ['{{ (index .a 0).name }}', ['{{', '(', 'index', '.a', '0', ')', '.name', '}}']],
   ['{{ never ends', ['{{', 'never', 'ends']],
+  ['{{ "never ends }}\n{{ a }}', ['{{', '"', '{', '{', 'a', '}}']],
+  ['{{ `never ends }}\n{{ a }}', ['{{', '`']],
   ['{{/* never ends', []],
 ]
 test.each(TOKENS.map(([text, tokens]) => [text, tokens] as const))('HM7 tokens of %s', (text, tokens) => {
   expect(templateTokens(text).map((token) => token.text)).toEqual([...tokens])
+})
+
+test('HM7 a megabyte of quotes that do not end is looked at once', () => {
+  expect(templateTokens(`{{ ${'\\"'.repeat(500_000)}`).length).toBeLessThan(10)
 })
 
 const USES: ReadonlyArray<readonly [string, readonly ScannedFile[], readonly string[]]> = [
