@@ -17,6 +17,7 @@ import type { Sandbox } from '../render/sandbox.ts'
 import { createSlots } from '../render/sandbox-slots.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
+import type { StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { openSources, pickOf } from './open-sources.ts'
 import { type ClusterOutcomes, NO_FACTS, type RenderCluster, renderClusters, type Subject, type Wanted } from './render-clusters.ts'
@@ -152,13 +153,12 @@ export class ServiceRenderer {
     const wanted: readonly Wanted[] = clusters.length === 0 ? [null] : clusters
     const { sources, release } = opening
     const specText = this.specText(id, spec)
-    const configs = await this.configsOf(id, spec)
-    const missing = (spec.configFrom ?? []).filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
-    if (missing.length > 0) {
-      const message = `there is no Config ${missing.join(', ')} in project ${id.project}; write it, or mark it optional in spec.configFrom`
-      this.unread.delete(serviceKey(id))
-      return { kind: 'failed', commit: release.commit, error: { code: 'not_found', message, problems: [] } }
+    const found = await this.configsOf(id, spec)
+    if ('code' in found) {
+      if (at === undefined) this.unread.delete(serviceKey(id))
+      return { kind: 'failed', commit: release.commit, error: found }
     }
+    const configs = found
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
     const files = new Map<string, Promise<string | null | undefined>>()
     const fileId = (source: number, path: string) => {
@@ -172,7 +172,7 @@ export class ServiceRenderer {
     const factsOf = (clusterId: ClusterId) => facts.get(clusterId) ?? NO_FACTS
     const versions = new Map<string, Promise<string | null>>()
     const toolVersion = (tool: string) => {
-      const held = versions.get(tool) ?? this.deps.sandbox.version(programOf(tool))
+      const held = versions.get(tool) ?? knownVersion(this.deps.sandbox, tool)
       versions.set(tool, held)
       return held
     }
@@ -233,17 +233,26 @@ export class ServiceRenderer {
     )
   }
 
-  /** By name: those of configFrom, and those of Helm's valuesFrom. */
-  private async configsOf({ project }: ServiceId, spec: ServiceSpec): Promise<ReadonlyMap<string, ConfigLayer>> {
+  /** By name: those of configFrom, and those of Helm's valuesFrom; or why they cannot be had. */
+  private async configsOf({ project }: ServiceId, spec: ServiceSpec): Promise<ReadonlyMap<string, ConfigLayer> | RenderError> {
+    const { configFrom = [] } = spec
     const renders = [spec.render, ...sourcesOf(spec).map(({ render }) => render)]
-    const names = [...(spec.configFrom ?? []), ...renders.flatMap((render) => render?.helm?.valuesFrom ?? [])].map(({ name }) => name)
+    const names = [...configFrom, ...renders.flatMap((render) => render?.helm?.valuesFrom ?? [])].map(({ name }) => name)
     const configs = new Map<string, ConfigLayer>()
-    for (const name of new Set(names)) {
-      const config = await this.deps.config(project, name)
-      if (config !== null)
-        configs.set(name, { values: { ...config.data, ...config.secrets }, secrets: new Set(Object.keys(config.secrets)) })
+    try {
+      for (const name of new Set(names)) {
+        const config = await this.deps.config(project, name)
+        if (config !== null)
+          configs.set(name, { values: { ...config.data, ...config.secrets }, secrets: new Set(Object.keys(config.secrets)) })
+      }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return { code: error.code, message: error.message, problems: [...(error.data.problems ?? [])] }
     }
-    return configs
+    const missing = configFrom.filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
+    if (missing.length === 0) return configs
+    const message = `there is no Config ${missing.join(', ')} in project ${project}; write it, or mark it optional in spec.configFrom`
+    return { code: 'not_found', message, problems: [] }
   }
 
   /** IC3: what is the same for all clusters of the service. Variables and overrides are not in it: they count by what is looked at. */
@@ -262,7 +271,16 @@ export class ServiceRenderer {
   }
 }
 
+type RenderError = Omit<StoredError, 'sinceMs'>
+
 const OF_SOURCES: readonly ErrorCode[] = ['source_refused', 'source_unreachable', 'source_address_refused', 'credential_missing']
+
+/** A program that must not run here has no version either: who needs it hears why from its run. */
+const knownVersion = (sandbox: Sandbox, tool: string): Promise<string | null> =>
+  sandbox.version(programOf(tool)).catch((error: unknown) => {
+    if (error instanceof AppError) return null
+    throw error
+  })
 
 const readId = (source: PipelineSource | undefined, path: string): Promise<string | null | undefined> =>
   source === undefined ? Promise.resolve(undefined) : source.opened.tree.id(path).catch(() => undefined)
