@@ -30,12 +30,7 @@ export async function checkRender(place: RenderPlace, findings: Findings, clock:
   }
 }
 
-async function checkProgram(
-  sandbox: RunningSandbox,
-  program: 'helm' | 'helm3' | 'kustomize',
-  works: boolean,
-  findings: Findings,
-): Promise<void> {
+async function checkProgram(sandbox: RunningSandbox, program: 'helm' | 'helm3' | 'kustomize', findings: Findings): Promise<void> {
   try {
     const version = await sandbox.version(program)
     if (version === null) findings.tell('program_missing', `${program}: services that need it are not rendered`)
