@@ -326,6 +326,50 @@ describe('SO15 credentials', () => {
     }
   })
 
+  test('SO1 SO15 over https by name, with the CA that the Config holds', async () => {
+    const path = newPath()
+    await pusherTo(registry.host, path).push('v1', [flux({ a: '1' })])
+    const dir = tempDir()
+    const [key, cert] = [`${dir}/key.pem`, `${dir}/cert.pem`]
+    const names = ['-subj', '/CN=registry.test', '-addext', 'subjectAltName=DNS:registry.test']
+    const made = Bun.spawnSync([
+      'openssl',
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-days',
+      '3',
+      '-keyout',
+      key,
+      '-out',
+      cert,
+      ...names,
+    ])
+    expect(made.exitCode).toBe(0)
+    const caCert = await Bun.file(cert).text()
+    const guarded = await startRegistry({ storage: registry.storage, tls: { cert, key } })
+    try {
+      const guard = loopbackGuard({ resolve: async () => ['127.0.0.1'] })
+      const open = (name: string, secrets: Record<string, string>) =>
+        read(
+          sourceOf(
+            path,
+            { tag: 'v1' },
+            { host: guarded.host.replace('127.0.0.1', name), insecure: false, guard, secretRef: 'reg', secrets },
+          ),
+        )
+      expect(await open('registry.test', { caCert })).toEqual({ a: '1' })
+      expect(await refusal(open('other.test', { caCert }))).toContain(
+        'shows a certificate that is not trusted (ERR_TLS_CERT_ALTNAME_INVALID)',
+      )
+      expect(await refusal(open('registry.test', {}))).toContain('put its CA as caCert into the Config that auth.secretRef names')
+    } finally {
+      await guarded.stop()
+    }
+  })
+
   test('SO5 a registry that plain HTTP is not allowed for is not asked', async () => {
     const path = newPath()
     await pusherTo(registry.host, path).push('v1', [flux({ a: '1' })])
