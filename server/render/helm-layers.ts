@@ -22,6 +22,15 @@ const refused = (path: string, message: string): LayerResult => ({ kind: 'refuse
 const layerOf = (place: string, read: ReadValues): LayerResult =>
   read.kind === 'refused' ? read : { kind: 'layer', layer: { place, values: read.values } }
 
+/** What a template made, and what is in a Config, may be secret: messages about it quote nothing. */
+const withoutQuotes = (read: ReadValues): ReadValues =>
+  read.kind === 'values'
+    ? read
+    : {
+        ...read,
+        problems: read.problems.map(({ path, message }) => ({ path, message: message.replace(/"[^"]*"|[-+]?\d[\w.]{6,}/g, '…') })),
+      }
+
 export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
   const { valuesFiles = [], valuesFrom = [], values } = job.spec.helm ?? {}
   const results: LayerResult[] = []
@@ -80,7 +89,9 @@ async function fileLayer(job: RenderJob, written: string): Promise<LayerResult> 
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
   const rendered = renderText(text, { file: place }, job.inputs)
-  return rendered.kind === 'failed' ? { kind: 'refused', problems: rendered.problems } : layerOf(place, readValues(rendered.text, place))
+  return rendered.kind === 'failed'
+    ? { kind: 'refused', problems: rendered.problems }
+    : layerOf(place, withoutQuotes(readValues(rendered.text, place)))
 }
 
 function decoded(bytes: Uint8Array): string | null {
@@ -106,7 +117,7 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
   }
   if (isValues(value)) return { kind: 'layer', layer: { place, values: value } }
   if (typeof value !== 'string') return refused(place, 'expected a mapping, or YAML text of one; `at` puts a single value at a path')
-  return layerOf(place, readValues(value, place))
+  return layerOf(place, withoutQuotes(readValues(value, place)))
 }
 
 const IS_TEMPLATE = /\{\{|\{%/
