@@ -2,11 +2,18 @@
 import { cpus, totalmem } from 'node:os'
 import { benchChain } from './benchmarks/chain.ts'
 import { benchReconcile } from './benchmarks/reconcile.ts'
+import { benchRender } from './benchmarks/render.ts'
 import { benchStore } from './benchmarks/store.ts'
 import { benchSync } from './benchmarks/sync.ts'
 
 type Benchmark = (say: (text: string) => void, only: string | null) => Promise<object>
-const BENCHMARKS: Record<string, Benchmark> = { chain: benchChain, reconcile: benchReconcile, store: benchStore, sync: benchSync }
+const BENCHMARKS: Record<string, Benchmark> = {
+  chain: benchChain,
+  reconcile: benchReconcile,
+  render: benchRender,
+  store: benchStore,
+  sync: benchSync,
+}
 
 const words = process.argv.slice(2)
 const onlyAt = words.indexOf('--only')
