@@ -1,7 +1,7 @@
 // Which files a kustomization needs: read through the recorded tree, so that a change elsewhere in a repository of five hundred services renders nothing again.
 // Everything that is wrong with what it names is said at once, with file and line.
 import { type ParsedYaml, parseYamlDocuments } from '../../shared/adapters/yaml.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../sources/source.ts'
 import { type Chart, type Named, type Need, namedBy, namedByPlugins } from './kustomize-fields.ts'
 import { isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote, resolvePath } from './kustomize-paths.ts'
@@ -66,7 +66,17 @@ class Scan {
         this.problem(next.place.file, `needs more than ${SOURCE_FILES_MAX} files or ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB; split it`)
         return
       }
-      await this.read(next.need, next.place)
+      await this.unlessRefused(`${next.place.file}:${next.need.line}`, () => this.read(next.need, next.place))
+    }
+  }
+
+  /** Links that lead out, LFS pointers and their like are errors as any other: said with all the rest. */
+  private async unlessRefused(at: string, read: () => Promise<void>): Promise<void> {
+    try {
+      await read()
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'source_refused') throw error
+      this.problem(at, error.message)
     }
   }
 

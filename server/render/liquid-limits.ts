@@ -3,7 +3,7 @@
 export const TEMPLATE_BYTES_MAX = 1024 * 1024
 export const TEMPLATE_OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 /** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter gets. */
-export const TEMPLATE_WORK_MAX = 2_000_000
+export const TEMPLATE_WORK_MAX = 500_000
 /** Characters and members of lists that a render makes, all together. */
 export const TEMPLATE_MEMORY_MAX = 16 * 1024 * 1024
 /** Blocks within blocks, through partials too. */

@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Sandbox, SandboxRun } from '../../server/render/sandbox.ts'
+import type { SourceTree } from '../../server/sources/source.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { filesOfFolder, writeFiles } from '../support/helm-kit.ts'
 import { bareBuild, KUSTOMIZE, kustomized, objectsOf, problemLines, renderedObjects } from '../support/kustomize-kit.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
@@ -329,6 +331,22 @@ test('KU10 the same files and options are built once, others anew; what failed i
   expect((await kustomized({ files: changed, root: 'b', sandbox: scripted, once })).result.kind).toBe('failed')
   expect((await kustomized({ files: changed, root: 'b', sandbox: scripted, once })).result.kind).toBe('rendered')
   expect(runs.length).toBe(3)
+})
+
+test('KU8 what a source refuses is told with all the rest', async () => {
+  const files = { 'b/kustomization.yaml': 'resources: [link.yaml, nix.yaml]\n' }
+  const refusing = (tree: SourceTree): SourceTree => ({
+    ...tree,
+    file: async (path) => {
+      if (path === 'b/link.yaml') throw new AppError('source_refused', { detail: 'b/link.yaml: a link that leads out' })
+      return tree.file(path)
+    },
+  })
+  const { result } = await kustomized({ files, root: 'b', sandbox, wrap: refusing })
+  expect(problemLines(result)).toEqual([
+    'b/kustomization.yaml:1 b/link.yaml: a link that leads out',
+    'b/kustomization.yaml:1 resources: there is no file or folder nix.yaml',
+  ])
 })
 
 describe('KU11 a file that the scan did not see', () => {

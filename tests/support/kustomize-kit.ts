@@ -7,6 +7,7 @@ import { recordedInputs } from '../../server/render/record-inputs.ts'
 import { recordedTree } from '../../server/render/record-tree.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'
+import type { SourceTree } from '../../server/sources/source.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
@@ -31,6 +32,7 @@ export interface KustomizeRun {
   spec?: RenderSpec
   inputs?: Partial<RenderInputs>
   once?: RenderJob['once']
+  wrap?: (tree: SourceTree) => SourceTree
 }
 
 export interface KustomizeResult {
@@ -47,11 +49,12 @@ export async function kustomized({
   spec = {},
   inputs,
   once = (_, run) => run(),
+  wrap = (tree) => tree,
 }: KustomizeRun): Promise<KustomizeResult> {
   const readFiles = new Set<string>()
   const readInputs: InputRead[] = []
   const all: RenderInputs = { ...SOME_INPUTS, ...inputs }
-  const tree = recordedTree(memoryTree(files), 0, ({ path, id }) => {
+  const tree = recordedTree(wrap(memoryTree(files)), 0, ({ path, id }) => {
     if (id !== null) readFiles.add(path)
   })
   const job: RenderJob = {
