@@ -143,7 +143,8 @@ export interface ServiceInput {
   id: { project: string; service: string }
   generation: number
   deletingMs: number | null
-  repository: { name: string; state: RepositoryState | null }
+  /** The one that hinders it most. */
+  repository: { name: string; state: RepositoryState | null; isOneOfMany?: boolean }
   render: RenderState
   placements: PlacementsSummary
   /** Clusters that still have a service which is being deleted. */
@@ -223,7 +224,7 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
     return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, kept) }
   }
   if (repository.state.error !== null && render.commit === null)
-    return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error) }
+    return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
   if (render.generation < input.generation || render.commit === null) {
     return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: 'Nothing yet: it is being rendered.' }
   }
@@ -237,8 +238,15 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
     }
   }
-  if (repository.state.error !== null && isFine(folded)) return { ...folded, ...errorState('RepositoryUnreadable', repository.state.error) }
+  if (repository.state.error !== null && isFine(folded))
+    return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
   return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
+}
+
+/** Of several repositories, the name says which. */
+function unreadable(name: string, error: StoredError, isOneOfMany = false): ReturnType<typeof errorState> {
+  const state = errorState('RepositoryUnreadable', error)
+  return isOneOfMany ? { ...state, message: `repository ${name}: ${state.message}` } : state
 }
 
 /** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */

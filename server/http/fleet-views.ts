@@ -3,7 +3,15 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
-import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import {
+  API_VERSION,
+  clusterSpecSchema,
+  FLEET,
+  repositorySpecSchema,
+  type ServiceSpec,
+  serviceSpecSchema,
+  sourcesOf,
+} from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { ClusterView, ConfigView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -18,6 +26,7 @@ import {
   onlineWithinMs,
   placementView,
   repositoryStatusView,
+  type ServiceInput,
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
@@ -150,7 +159,6 @@ class FleetReading {
     const { project, name: service } = resource
     const id = { project, service }
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
-    const repository = sourcesOf(spec)[0]?.repository ?? ''
     const questions = await this.questions()
     const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     const placements = known === undefined ? await this.placementsOfService(id) : []
@@ -158,13 +166,23 @@ class FleetReading {
       id,
       generation: resource.generation,
       deletingMs: resource.deletingMs,
-      repository: { name: repository, state: await this.repository(project, repository) },
+      repository: await this.worstRepository(project, spec),
       render: await this.store.renderState(id),
       placements: known === undefined ? summarise(placements, ({ cluster }) => cluster) : await this.summary(id, known),
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
     })
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status }
+  }
+
+  /** Of several, what hinders the service most: one that is not there, then one that cannot be read, then one that was not read yet. */
+  private async worstRepository(project: string, spec: ServiceSpec): Promise<ServiceInput['repository']> {
+    const names = [...new Set(sourcesOf(spec).map(({ repository }) => repository))]
+    const isOneOfMany = names.length > 1
+    const found = await Promise.all(names.map(async (name) => ({ name, state: await this.repository(project, name), isOneOfMany })))
+    const trouble = ({ state }: ServiceInput['repository']) =>
+      state === null ? 3 : state.error !== null ? 2 : state.commit === null ? 1 : 0
+    return found.sort((a, b) => trouble(b) - trouble(a))[0] ?? { name: '', state: null, isOneOfMany }
   }
 
   private async summary(id: ServiceId, { counts: byWords, away }: KnownCounts): Promise<PlacementsSummary> {

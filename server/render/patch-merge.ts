@@ -115,9 +115,26 @@ function mergeOrdered(merged: JsonMap, patch: JsonMap, type: PatchType | null, p
           ? (withoutDirectives(value) as Json[])
           : held
     if (!Array.isArray(contents)) continue
-    merged[field] = inOrder(contents, order, Array.isArray(held) ? held : [], found?.key)
+    merged[field] = inOrder(contents, order, orderBefore(held, value, found?.key), found?.key)
     delete patch[field]
   }
+}
+
+/** kubectl deletes in place and adds in the room that is left, in the very list that it asks for the order of before: there, what is new counts as what comes last. */
+function orderBefore(held: Json, patch: Json, key: string | undefined): Json[] {
+  if (!Array.isArray(held)) return []
+  if (!Array.isArray(patch) || key === undefined) return held
+  const [gone, added, isReplaced] = [new Set<Json>(), [] as JsonMap[], patch.some((item) => isMap(item) && item[DIRECTIVE] === 'replace')]
+  for (const item of patch) if (isMap(item) && item[DIRECTIVE] === 'delete') gone.add(item[key] ?? null)
+  const kept = held.filter((item) => !(isMap(item) && gone.has(item[key] ?? null)))
+  for (const item of patch)
+    if (
+      isMap(item) &&
+      [undefined, 'merge'].includes(item[DIRECTIVE] as string | undefined) &&
+      !kept.some((one) => isMap(one) && one[key] === item[key])
+    )
+      added.push(item)
+  return isReplaced || kept.length === held.length ? held : [...kept, ...added].slice(0, held.length)
 }
 
 /** What is in the patch has to be in the order, in the same order. */

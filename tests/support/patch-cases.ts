@@ -164,6 +164,8 @@ export const PATCH_CASES: readonly PatchCase[] = [
     metadata: { '$setElementOrder/finalizers': ['example.com/b', 'c'], finalizers: ['c'] },
   }),
   strategic('$setElementOrder that the patch does not follow', DEPLOYMENT, pod({ '$setElementOrder/containers': [{ name: 'web' }], containers: [{ name: 'new', image: 'x' }] })), // biome-ignore format: short
+  // A random case: kubectl deletes in place, so that what is new takes the room of what went, also in the order.
+  strategic('$setElementOrder where one goes and one comes', DEPLOYMENT, pod({ '$setElementOrder/containers': [{ name: 'new' }, { name: 'web' }], containers: [{ name: 'web', $patch: 'delete' }, { name: 'new', image: 'n:1' }] })), // biome-ignore format: short
   strategic('$setElementOrder of a list that is new', CONFIG_MAP, {
     metadata: { '$setElementOrder/finalizers': ['b', 'a'], finalizers: ['b', 'a'] },
   }),

@@ -106,3 +106,24 @@ test('WH2 --show-secret says what to enter in each forge; without it nothing of 
   expect((await runTestCli(admin, ['get', 'repositories'])).out).toMatch(/^NAME +KIND +READY.*\ncharts +helm +False/)
   await admin.store.close()
 })
+
+test('CL14 a service with several repositories says which of them is in its way, and what to do', async () => {
+  const admin = await createTestAdmin()
+  const head = { apiVersion: 'skerry.dev/v1' }
+  const doc = (name: string) => ({ ...head, kind: 'Repository', metadata: { name }, spec: { git: { url: 'https://git.example/a' } } })
+  const sources = ['a', 'b', 'c'].map((repository) => ({ repository, path: '.', name: repository }))
+  const web = { ...head, kind: 'Service', metadata: { name: 'web' }, spec: { sources, targets: { selector: {} } } }
+  const status = async () => ((await admin.call('GET', '/api/v1/projects/default/services/web')).body as ServiceView).status
+  await admin.call('POST', '/api/v1/apply', { resources: [doc('a'), doc('b'), web] })
+  expect(await status()).toMatchObject({ reason: 'RepositoryNotFound', message: expect.stringContaining('no repository c ') })
+  await admin.call('POST', '/api/v1/apply', { resources: [doc('c')] })
+  const error = { code: 'source_unreachable', message: 'charts.example cannot be reached', problems: [], sinceMs: 1 }
+  await admin.store.setRepositoryState('default', 'a', { commit: 'c1', fetchedMs: 1, error: null })
+  await admin.store.setRepositoryState('default', 'b', { commit: 'c1', fetchedMs: 1, error })
+  expect(await status()).toMatchObject({
+    reason: 'RepositoryUnreadable',
+    message: 'repository b: charts.example cannot be reached',
+    next: expect.stringContaining('the last content stays in use'),
+  })
+  await admin.store.close()
+})
