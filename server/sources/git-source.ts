@@ -36,6 +36,8 @@ const PACKS_MAX = 50
 const TAGS_FOLLOWED_MAX = 5
 /** Paths whose content is brought along with a new commit; the ones after them come when they are read. */
 const READS_REMEMBERED_MAX = 2_000
+/** More are fetched and looked at again. */
+const REFUSED_KEPT_MAX = 100
 const GITMODULES = '.gitmodules'
 
 type Wanted = (path: string) => boolean
@@ -151,6 +153,7 @@ export class GitSource implements Source {
     try {
       await verifyCommit(commit, candidates, this.keys, nowMs())
     } catch (error) {
+      if (this.refused.size >= REFUSED_KEPT_MAX) this.refused.clear()
       if (error instanceof AppError) this.refused.set(commit, error)
       throw error
     }

@@ -131,6 +131,7 @@ export class GitTree implements SourceTree {
   }
 
   private async enter(walk: Walk, frame: Frame, entry: GitEntry, below: Frame[]): Promise<void> {
+    checkName(frame.path, entry.name)
     const path = joined(frame.path, entry.name)
     const real = joined(frame.real, entry.name)
     if (path.length > SOURCE_PATH_LENGTH_MAX)
@@ -251,6 +252,7 @@ export class GitTree implements SourceTree {
   }
 
   private async entry(folder: string, { name, kind, oid }: GitEntry, memo: Map<string, string>): Promise<SourceEntry> {
+    checkName(folder, name)
     if (kind === 'file') return { name, kind, id: oid }
     const place = await this.find(joined(folder, name)).catch(unlessRefused)
     if (place === null || place.kind === 'submodule') return { name, kind, id: oid }
@@ -309,6 +311,12 @@ function within(folder: readonly string[], target: string): string[] | null {
     else if (path.pop() === undefined) return null
   }
   return path
+}
+
+/** Git itself never writes such names; whoever makes the objects by hand can. */
+function checkName(folder: string, name: string): void {
+  if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name))
+    throw refused(`${folder === '' ? 'the root' : folder} holds ${JSON.stringify(name)}, which is no name of a file`)
 }
 
 const linkIds = (folder: GitFolder): string[] => [...folder.values()].flatMap(({ kind, oid }) => (kind === 'link' ? [oid] : []))

@@ -242,6 +242,29 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     expect(await idOf(source, same, 'linked')).toBe(await idOf(source, after, 'linked'))
   })
 
+  it('SO22 a name that leads elsewhere, in objects that were made by hand, is refused', async () => {
+    const inWork = (stdin: Buffer, type: string) =>
+      Bun.spawnSync(['git', '-C', work('.'), 'hash-object', '-t', type, '-w', '--literally', '--stdin'], { stdin })
+        .stdout.toString()
+        .trim()
+    const blob = inWork(Buffer.from('x: 1\n'), 'blob')
+    const tree = (mode: string, name: string, oid: string) =>
+      inWork(Buffer.concat([Buffer.from(`${mode} ${name}\0`), Buffer.from(oid, 'hex')]), 'tree')
+    for (const top of [
+      tree('40000', '..', tree('100644', 'passwd', blob)),
+      tree('100644', '../x.yaml', blob),
+      tree('100644', '..', blob),
+    ]) {
+      const text = `tree ${top}\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nx\n`
+      const forged = inWork(Buffer.from(text), 'commit')
+      kit.git('push', '-qf', 'origin', `${forged}:refs/heads/forged`)
+      const source = open({ ref: 'forged' })
+      const [code] = await failureOf(source.fetch().then((at) => filesOf(source, at, '.')))
+      expect(['source_refused', 'git_failed']).toContain(code)
+      expect((await failureOf(source.fetch().then(async (at) => (await source.open(at, { path: '.' })).tree.list('.'))))[0]).not.toBe('')
+    }
+  })
+
   it('SO23 a Git LFS pointer is refused with what to do', async () => {
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12\n`
     const at = await commit({ 'lfs/big.yaml': pointer })
