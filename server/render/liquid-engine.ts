@@ -189,7 +189,8 @@ class Walk {
       try {
         const text = yield template.render(context, out)
         if (text) out.write(text)
-      } catch (error) {
+      } catch (caught) {
+        const error = causeOf(caught)
         if (error instanceof TemplateStop && run.found.size > 0) throw error
         run.note(error, template)
         if (isFatal(error)) throw new TemplateStop('stopped')
@@ -203,6 +204,12 @@ class Walk {
   renderTemplatesToNodeStream(): never {
     throw new Error('templates are rendered at once')
   }
+}
+
+/** The library takes whatever happens at a name for a name that is not there. */
+function causeOf(error: unknown): unknown {
+  const cause = LiquidError.is(error) ? error.originalError : undefined
+  return cause === undefined || cause instanceof MissingName ? error : cause
 }
 
 const isFatal = (error: unknown): boolean =>
@@ -344,7 +351,7 @@ function* evaluateOne(output: Output, scope: Scope): Generator<unknown, unknown,
     const value = yield output.value.value(scope, false)
     return plainCopy(toValue(value))
   } catch (error) {
-    scope.run.note(error, output)
+    scope.run.note(causeOf(error), output)
     return null
   }
 }

@@ -266,6 +266,11 @@ describe('LQ4 limits, at their edges', () => {
     expect(problems('{% for i in (1..100000000) %}{% endfor %}').join()).toContain('makes more than 16 Mi')
     expect(problems('{% for i in (1..3000) %}{% for j in (1..3000) %}{{ j }}{% endfor %}{% endfor %}').join()).toContain('steps')
   }, 30_000)
+  test('steps of a value', () => {
+    const heavy = '{{ config.list | concat: config.list | where: "a", 1 }}'
+    expect(evaluate(heavy, { file: 'v', line: null }, INPUTS).kind).toBe('failed')
+    expect(problems('{% for i in (1..400000) %}{{ config.map.a.deep | size }}{% endfor %}').join()).toContain('steps')
+  }, 30_000)
   test('memory', () => {
     const doubling = '{% assign s = "0123456789" %}{% for i in (1..N) %}{% assign s = s | append: s %}{% endfor %}{{ s | size }}'
     expect(render(doubling.replace('N', '17'))).toBe(String(10 * 2 ** 17))
