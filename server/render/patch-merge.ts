@@ -127,13 +127,8 @@ function orderBefore(held: Json, patch: Json, key: string | undefined): Json[] {
   const [gone, added, isReplaced] = [new Set<Json>(), [] as JsonMap[], patch.some((item) => isMap(item) && item[DIRECTIVE] === 'replace')]
   for (const item of patch) if (isMap(item) && item[DIRECTIVE] === 'delete') gone.add(item[key] ?? null)
   const kept = held.filter((item) => !(isMap(item) && gone.has(item[key] ?? null)))
-  for (const item of patch)
-    if (
-      isMap(item) &&
-      [undefined, 'merge'].includes(item[DIRECTIVE] as string | undefined) &&
-      !kept.some((one) => isMap(one) && one[key] === item[key])
-    )
-      added.push(item)
+  const known = new Set(kept.map((item) => (isMap(item) ? item[key] : item)))
+  for (const item of patch) if (isMap(item) && [undefined, 'merge'].includes(item[DIRECTIVE] as string | undefined) && !known.has(item[key])) added.push(item) // biome-ignore format: one condition
   return isReplaced || kept.length === held.length ? held : [...kept, ...added].slice(0, held.length)
 }
 
@@ -147,7 +142,10 @@ function checkOrder(patch: readonly Json[], order: readonly Json[], key: string 
 }
 
 function mergeList(original: Json[], patch: Json[], field: PatchField | undefined, path: string, isDeletion: boolean): Json[] {
-  if (isDeletion) return original.filter((item) => !patch.includes(item))
+  if (isDeletion) {
+    const gone = new Set(patch)
+    return original.filter((item) => !gone.has(item))
+  }
   if (field?.merge !== true) return patch
   if (original.length === 0 && patch.length === 0) return original
   const items = [...original, ...patch]
@@ -160,26 +158,25 @@ function mergeList(original: Json[], patch: Json[], field: PatchField | undefine
 }
 
 function mergeItems(original: JsonMap[], patch: JsonMap[], { type, key }: PatchField & { key: string }, path: string): JsonMap[] {
-  let kept = original
   const wanted: JsonMap[] = []
+  const gone = new Set<Json>()
   let isReplaced = false
   for (const item of patch) {
     const { [DIRECTIVE]: directive, ...rest } = item
     if (directive === undefined || directive === 'merge') wanted.push(rest)
     else if (directive === 'replace') isReplaced = true
-    else if (directive === 'delete') {
-      const gone = identity(item, key, path)
-      kept = kept.filter((candidate) => candidate[key] !== gone)
-    } else throw new PatchError(`${path}: $patch is replace, delete or merge`)
+    else if (directive === 'delete') gone.add(identity(item, key, path))
+    else throw new PatchError(`${path}: $patch is replace, delete or merge`)
   }
-  if (isReplaced) kept = []
-  const before = kept
-  const merged = isReplaced ? [...wanted] : [...kept]
+  const before = isReplaced ? [] : original.filter((item) => !gone.has(item[key] ?? null))
+  const merged = isReplaced ? [...wanted] : [...before]
+  const places = new Map<Json, number>()
+  for (const [at, item] of merged.entries()) if (!places.has(item[key] ?? null)) places.set(item[key] ?? null, at)
   for (const item of isReplaced ? [] : wanted) {
     const id = identity(item, key, path)
-    const at = merged.findIndex((candidate) => candidate[key] === id)
-    const held = merged[at]
-    if (held === undefined) merged.push(item)
+    const at = places.get(id)
+    const held = at === undefined ? undefined : merged[at]
+    if (at === undefined || held === undefined) places.set(id, merged.push(item) - 1)
     else merged[at] = mergeMap(held, item, type, `${path}/${key}=${String(id)}`)
   }
   for (const item of [...merged, ...before]) identity(item, key, path)
@@ -197,8 +194,9 @@ function identity(item: Json, key: string | undefined, path: string): Json {
 function inOrder(items: readonly Json[], patchOrder: readonly Json[], originalOrder: readonly Json[], key: string | undefined): Json[] {
   const idOf = (item: Json): Json | undefined => (key === undefined ? item : isMap(item) ? item[key] : undefined)
   const indexIn = (list: readonly Json[]) => {
-    const ids = list.map(idOf)
-    return (item: Json) => ids.indexOf(idOf(item))
+    const places = new Map<Json | undefined, number>()
+    for (const [at, item] of list.entries()) if (!places.has(idOf(item))) places.set(idOf(item), at)
+    return (item: Json) => places.get(idOf(item)) ?? -1
   }
   const [inPatch, inOriginal] = [indexIn(patchOrder), indexIn(originalOrder)]
   const ofPatch = items.filter((item) => inPatch(item) >= 0).sort((a, b) => inPatch(a) - inPatch(b))

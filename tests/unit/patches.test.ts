@@ -235,3 +235,20 @@ test('PT5 a service and a cluster whose patches cannot be read are refused when 
     'spec.overrides[0].patches[0]',
   ])
 })
+
+test('PT8 a list of fifty thousand items is merged in the time of a few looks at each', () => {
+  const items = (count: number, from: number) => Array.from({ length: count }, (_, n) => ({ name: `v${n + from}`, value: 'x' }))
+  const pod = {
+    object: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { containers: [{ name: 'a', env: items(50_000, 0) }] },
+    } as K8sObject,
+  }
+  const patch = { spec: { containers: [{ name: 'a', env: items(50_000, 25_000) }] } }
+  const startedNs = Bun.nanoseconds()
+  const result = applyPatches([pod], [{ target: {}, patch }], 'p')
+  expect(result.kind).toBe('patched')
+  expect((Bun.nanoseconds() - startedNs) / 1e6).toBeLessThan(3_000)
+})
