@@ -1,5 +1,6 @@
 // HelmSource against repositories made by the real helm.
 import { afterEach, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readIndex } from '../../server/sources/helm-index.ts'
 import { createHelmSource, createIndexCache, type HelmSourceOptions } from '../../server/sources/helm-source.ts'
@@ -233,4 +234,21 @@ test('SO12 what is read of an index by its lines is what reading it whole says',
   expect(whole['a']?.map(({ version }) => version)).toEqual(['1.0.0', '1.1.0+build', '2.0.0-rc.1'])
   runHelm('repo', 'index', dir, '--url', 'https://charts.example.com', '--json')
   expect(await readIndex(await Bun.file(join(dir, 'index.yaml')).text(), async () => {})).toEqual(whole)
+})
+
+test('SO13 what was damaged on the disk is fetched anew', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const dir = tempDir()
+  const source = sourceOf(repository.url, { dir })
+  const revision = await source.fetch()
+  const { version } = await source.open(revision, { chart: 'shop' })
+  writeFileSync(join(dir, 'blobs', version.replace(/^.*sha256:/, '')), 'garbage')
+  repository.requests.length = 0
+  expect((await sourceOf(repository.url, { dir }).open(revision, { chart: 'shop' })).version).toBe(version)
+  expect(repository.requests.map(({ path }) => path)).toEqual(['/charts/shop-1.0.0.tgz'])
+  writeFileSync(join(dir, `index-${revision}.json`), '{}')
+  const later = sourceOf(repository.url, { dir })
+  expect(await later.has(revision)).toBe(false)
+  expect(await later.fetch()).toBe(revision)
 })
