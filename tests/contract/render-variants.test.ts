@@ -129,7 +129,7 @@ describe('one render where nothing differs', () => {
     expect(await error()).toBe(null)
   })
 
-  test('IC6 of a repository with many services only those are rendered that looked at what a commit changed', async () => {
+  test('IC13 of a repository with many services only those are rendered that looked at what a commit changed', async () => {
     await kit.join('1')
     await kit.git.commit({ 'a/x.yaml': configMap('x', '1'), 'b/x.yaml': configMap('x', '1'), 'c/x.yaml': configMap('x', '1') }, 'three')
     await kit.repository()
