@@ -148,6 +148,33 @@ describe.each(STORES)('migrations on $name', (kind) => {
   })
 })
 
+test('ST2 a store of schema 3 keeps its renders, revisions and rows; what releases need is added, empty', async () => {
+  const place = await SQLITE.place()
+  const db = openTables(SQLITE, place)
+  await migrate(db, 'sqlite', MIGRATIONS.slice(0, 3))
+  await sql`insert into render_states (project, service, commit_id, generation, digest, object_count, rendered_ms, error)
+    values ('default', 'web', 'c1', 1, 'd1', 2, 10, null)`.execute(db)
+  await sql`insert into revisions (project, service, number, commit_id, generation, digest, object_count, set_sha, rendered_ms)
+    values ('default', 'web', 1, 'c1', 1, 'd1', 2, 'sha', 10)`.execute(db)
+  await db.destroy()
+  const store = await place.open()
+  const web = { project: 'default', service: 'web' }
+  const state = { commit: 'c1', generation: 1, digest: 'd1', objectCount: 2, renderedMs: 10, error: null }
+  expect(await store.renderState(web)).toEqual(state)
+  expect(await store.variant(web, 'd1')).toEqual({ commit: 'c1', objectCount: 2, setSha: 'sha' })
+  const release = { variants: 2, revisions: { apps: 'c2' }, tools: { helm: '4.3.1' }, warnings: [{ path: 'a', message: 'lookup' }] }
+  await store.setRenderState(web, { ...state, digest: 'd2', release }, [
+    { digest: 'a', objectCount: 1 },
+    { digest: 'b', objectCount: 2 },
+  ])
+  expect(await store.renderState(web)).toEqual({ ...state, digest: 'd2', release })
+  expect((await store.revisions(web, { limit: 9 })).map(({ number, variants }) => [number, variants])).toEqual([
+    [2, 2],
+    [1, 1],
+  ])
+  await store.close()
+})
+
 test('ST2 a file that a server of schema 2 left behind is opened', async () => {
   const place = await SQLITE.place()
   copyFileSync(join(FIXTURES, 'schema-2.sqlite'), place.at)
