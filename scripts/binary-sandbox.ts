@@ -11,6 +11,8 @@ export interface SandboxOptions {
   command: readonly string[]
   /** Default false. With it the sandbox shares this machine's loopback, for a server and its agent. */
   network?: boolean
+  /** Default false. With it there is a /dev, as in a container. */
+  devices?: boolean
 }
 
 export interface SandboxResult {
@@ -31,11 +33,23 @@ export const LIBC_FILES: Readonly<Record<string, string>> = Object.fromEntries([
 export const sandboxAvailable = (): boolean => Bun.which('bwrap') !== null
 
 /** The command that runs `command` in the sandbox, for whoever starts it as a process of its own. */
-export function sandboxCommand({ files, dataDir, command, network = false }: SandboxOptions): string[] {
+export function sandboxCommand({ files, dataDir, command, network = false, devices = false }: SandboxOptions): string[] {
   const isolate = ['--unshare-all', ...(network ? ['--share-net'] : []), '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
   const user = ['--uid', '65532', '--gid', '65532', '--clearenv']
   const binds = Object.entries(files).flatMap(([inside, here]) => ['--ro-bind', here, inside])
-  const root = [...binds, '--proc', '/proc', '--bind', dataDir, '/data', '--chdir', '/data', '--remount-ro', '/']
+  const root = [
+    ...binds,
+    ...(devices ? ['--dev', '/dev'] : []),
+    '--proc',
+    '/proc',
+    '--bind',
+    dataDir,
+    '/data',
+    '--chdir',
+    '/data',
+    '--remount-ro',
+    '/',
+  ]
   return ['bwrap', ...isolate, ...user, ...root, '--', ...command]
 }
 

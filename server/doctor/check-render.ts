@@ -8,16 +8,18 @@ import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sa
 import type { RenderPlace } from '../render-place.ts'
 import type { Findings } from './findings.ts'
 
-export async function checkRender(place: RenderPlace, findings: Findings, clock: Clock): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'skerry-doctor-'))
+export async function checkRender(place: RenderPlace, dataDir: string, findings: Findings, clock: Clock): Promise<void> {
+  const dir = temporaryFolder(dataDir)
   const own = { ownBinary: process.execPath, bunVersion: Bun.version, folder: join(dir, 'render'), slots: 1 }
   const sandbox = createSandbox({ ...place, ...own }, clock)
   try {
     findings.fact('renderSandbox', place.mode)
     const trouble = place.mode === 'limits' ? null : await sandboxTrouble(sandbox)
     if (place.mode === 'limits') findings.tell('sandbox_off', '--render-sandbox limits')
-    if (trouble !== null) findings.tell('sandbox_broken', trouble)
-    for (const program of trouble === null ? (['helm', 'helm3', 'kustomize'] as const) : []) await checkProgram(sandbox, program, findings)
+    const onlyScripts = trouble !== null && /mount proc/.test(trouble)
+    if (trouble !== null) findings.tell(onlyScripts ? 'sandbox_no_proc' : 'sandbox_broken', trouble)
+    for (const program of trouble === null || onlyScripts ? (['helm', 'helm3', 'kustomize'] as const) : [])
+      await checkProgram(sandbox, program, findings)
     for (const name of place.programs.renderers.keys()) await checkRenderer(sandbox, name, findings)
     for (const [name, argument] of [
       ['git', '--version'],
@@ -27,6 +29,15 @@ export async function checkRender(place: RenderPlace, findings: Findings, clock:
   } finally {
     await sandbox.close()
     rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** An image without a /tmp has one writable folder; it is left as it was. */
+function temporaryFolder(dataDir: string): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'skerry-doctor-'))
+  } catch {
+    return mkdtempSync(join(dataDir, 'skerry-doctor-'))
   }
 }
 

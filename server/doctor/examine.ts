@@ -49,7 +49,7 @@ export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineD
   checkFolder(dataDir, findings)
   checkKeys(dataDir, findings)
   const schema = await checkData(dataDir, store, running, findings, deps)
-  if (deps.render !== undefined) await checkRender(deps.render, findings, clock)
+  if (deps.render !== undefined) await checkRender(deps.render, dataDir, findings, clock)
   const list = findings.list()
   return {
     version: VERSION,

@@ -201,6 +201,13 @@ export const FINDINGS = define({
     remedy:
       'Install bubblewrap and allow user namespaces on this host, or start the server with `--render-sandbox limits`, which renders charts and kustomizations only.',
   },
+  sandbox_no_proc: {
+    severity: 'note',
+    what: 'A sandbox gets no /proc of its own here, as in most containers.',
+    means: 'TypeScript and renderers of others are not rendered (`sandbox_unavailable`); charts and kustomizations are.',
+    remedy:
+      'Nothing, if nobody needs them; else give the container an unmasked /proc (Kubernetes: procMount: Unmasked, with hostUsers: false).',
+  },
   sandbox_off: {
     severity: 'note',
     what: 'The server renders with limits of the process only.',
