@@ -28,17 +28,25 @@ export function problemAt(place: TemplatePlace, text: string, at: number, messag
 }
 
 export function nearestName(wrong: string, names: Iterable<string>): string | null {
-  const last = wrong.slice(wrong.lastIndexOf('.') + 1)
   let [nearest, least]: [string | null, number] = [null, Math.max(2, Math.floor(wrong.length / 4)) + 1]
   for (const name of names) {
-    if (name === wrong) continue
-    // Right name, wrong place: `cluster.region` for `cluster.labels.region`.
-    const misplaced = last.length > 2 && wrong.includes('.') && name.endsWith(`.${last}`) ? 1 : Number.POSITIVE_INFINITY
-    const distance = Math.min(misplaced, Math.abs(name.length - wrong.length) >= least ? least : editDistance(wrong, name))
+    // What the wrong name was looked up in is there, and no answer.
+    if (name === wrong || wrong.startsWith(`${name}.`)) continue
+    const whole = Math.abs(name.length - wrong.length) >= least ? least : editDistance(wrong, name)
+    const distance = Math.min(whole, misplacedBy(wrong, name))
     if (distance < least) [nearest, least] = [name, distance]
   }
   return nearest
 }
+
+/** Right name, wrong place: `cluster.region` for `cluster.labels.region`. */
+function misplacedBy(wrong: string, name: string): number {
+  const [last, other] = [lastName(wrong), lastName(name)]
+  if (!wrong.includes('.') || !name.includes('.') || last.length < 3) return Number.POSITIVE_INFINITY
+  const distance = Math.abs(last.length - other.length) > 1 ? 2 : editDistance(last, other)
+  return distance > 1 || (distance === 1 && last.length < 5) ? Number.POSITIVE_INFINITY : 1 + distance
+}
+const lastName = (path: string): string => path.slice(path.lastIndexOf('.') + 1)
 
 /** As templates write them. Lists names of inputs, which is a look at all of them: only for a render that failed. */
 export function inputNames(inputs: RenderInputs): string[] {

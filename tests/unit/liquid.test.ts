@@ -198,6 +198,16 @@ describe('LQ6 errors', () => {
       "{{ 'now' | date: '%s' }}",
       ['1:12 there is no filter date: a date would make the same commit another thing tomorrow; write it into config'],
     ],
+    [
+      'LQ2 the right name in the wrong place, and not quite right',
+      '{{ cluster.regon }}',
+      ['1:4 there is no cluster.regon; did you mean cluster.labels.region?'],
+    ],
+    [
+      'LQ2 what it was looked for in is no answer',
+      '{{ config.x }}',
+      ['1:4 there is no config.x; set it in the service\'s config, or say what to take instead: {{ config.x | default: "…" }}'],
+    ],
     ['LQ7 a range that is none', "{{ '1.2.3' | semverCompare: 'new' }}", ['1:1 semverCompare takes a range such as ">=1.29, <2"']],
     [
       'LQ7 wrong arguments',
