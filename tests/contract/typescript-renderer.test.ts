@@ -6,6 +6,8 @@ import { realSandbox } from '../support/real-sandbox.ts'
 import { INPUTS, renderJob } from '../support/render-job.ts'
 
 const sandbox = realSandbox()
+/** Written as TypeScript wants it, of a file that ends with .ts. */
+const LATER = ['./later', 'js'].join('.')
 const render = async (texts: Record<string, string>, root = '') => {
   const { job, inputReads } = renderJob({ texts, root, sandbox })
   return { result: await renderTypescript(job), reads: inputReads() }
@@ -50,7 +52,7 @@ test('TS3 imports: relative ones of any kind, and packages of a node_modules fol
   const { result } = await render(
     {
       'apps/web/main.ts': `import { label } from '../lib/names'\nimport data from './data.json'\nimport settings from './settings.yaml'\nimport { pad } from 'left'\nimport { readFileSync } from 'node:fs'
-import { later } from './later.${'js'}'\nexport default () => ({ ...${map('a')}, data: { label, ...data, ...settings, pad: pad('x'), text: readFileSync(import.meta.dir + '/note.txt', 'utf8'), later } })`,
+import { later } from '${LATER}'\nexport default () => ({ ...${map('a')}, data: { label, ...data, ...settings, pad: pad('x'), text: readFileSync(import.meta.dir + '/note.txt', 'utf8'), later } })`,
       'apps/lib/names.ts': `export const label: string = 'web'`,
       'apps/web/later.ts': `export const later = 'later'`,
       'apps/web/data.json': '{"json":"1"}',
