@@ -7,7 +7,7 @@ import { tempDir } from '../support/temp-dir.ts'
 
 const blob = (letter: string) => new TextEncoder().encode(letter.repeat(100))
 
-test('SO22 beyond the limit blobs go that were not used since the start, the oldest first', async () => {
+test('SO38 beyond the limit blobs go that were not used since the start, the oldest first', async () => {
   const dir = tempDir()
   const before = createStoredFiles(dir, 300)
   for (const [age, letter] of ['a', 'b', 'c'].entries()) {
@@ -22,7 +22,7 @@ test('SO22 beyond the limit blobs go that were not used since the start, the old
   expect(readdirSync(join(dir, 'blobs')).length).toBe(5) // all of them are in use
 })
 
-test('SO22 documents are listed the newest first, and a name that is not there is null', async () => {
+test('SO38 documents are listed the newest first, and a name that is not there is null', async () => {
   const dir = tempDir()
   const stored = createStoredFiles(dir)
   for (const [age, name] of ['index-b', 'index-a', 'head'].entries()) {
