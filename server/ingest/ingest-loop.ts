@@ -22,7 +22,7 @@ import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   sources: Sources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'log' | 'signal'>
+  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'>
   random: Random
   stopping: AbortSignal
 }
@@ -80,11 +80,13 @@ class IngestLoop implements Ingest {
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store)
-    const { store, sources, rendering, log, stopping: signal } = deps
+    const { store, sources, rendering, clock, log, stopping: signal } = deps
     const charts = createChartSupply({ store, sources })
+    const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.deps = {
       ...deps,
-      renderer: new ServiceRenderer({ ...rendering, store, sources, charts, log, facts: (clusters) => this.facts.of(clusters), signal }),
+      factsOf: facts,
+      renderer: new ServiceRenderer({ ...rendering, store, sources, charts, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
     const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))
@@ -209,12 +211,15 @@ class IngestLoop implements Ingest {
   private async reviseService(key: ServiceKeyText): Promise<void> {
     const id = parseServiceKey(key.slice('service/'.length))
     const options = { deletedBy: this.deletedBy.get(key) ?? null }
-    const { retry, factless } = await this.guarded(key, () => passService(this.deps, id, options))
+    const { retry, factless, againInMs } = await this.guarded(key, () => passService(this.deps, id, options))
+    if (againInMs !== null) this.agenda.soonest(key, this.deps.clock.nowMs() + againInMs)
     if (factless) this.factless.add(key)
     else this.factless.delete(key)
     this.deletedBy.delete(key)
     if (retry) this.agenda.soonest(key, this.deps.clock.nowMs() + backoffMs(this.countFailure(key), RETRY, this.deps.random))
     else this.countSuccess(key)
+    const againMs = this.deps.renderer.againMs(id)
+    if (againMs !== null) this.agenda.soonest(key, againMs)
   }
 
   private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {

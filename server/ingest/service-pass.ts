@@ -15,7 +15,7 @@ import { type PlanInput, type PlannedPublish, planService, releaseSubject, type 
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { Confirmation, DesiredService, RenderState, StoredResource } from '../store/records.ts'
+import type { ClusterRecord, Confirmation, DesiredService, RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
@@ -32,6 +32,8 @@ export interface ServicePassDeps {
   renderer: ServiceRenderer
   clock: Clock
   log: Logger
+  /** What is known of those clusters; absent: nothing is waited for. */
+  factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
   onPublished?(clusters: number): void
 }
@@ -46,13 +48,15 @@ export interface ServicePass {
   retry: boolean
   /** Facts of clusters have no part in what it renders to. */
   factless: boolean
+  /** Looked at again by then: clusters that just joined have it not yet (FA6). Null: there are none. */
+  againInMs: number | null
 }
 
 export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePass> {
   const service = await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service })
   if (service === null) {
     deps.renderer.forget(id)
-    return { retry: false, factless: true }
+    return { retry: false, factless: true, againInMs: null }
   }
   const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
   const clusters = await deps.store.listClusters()
@@ -67,13 +71,14 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const release = { id, spec, generation, before, rendering, clusters: asked, current, held }
   const question = await judgeRelease(deps, release)
   await recordRender(deps, id, { before, generation, rendering, waits: question !== null }, clusters)
-  const seen: Seen = { rendering: question === null ? rendering : forNow(rendering), clusters, current, questions }
+  const young = question === null ? await clustersWithoutFacts(deps, rendering, clusters, current) : new Set<ClusterId>()
+  const seen: Seen = { rendering: question === null ? without(rendering, young) : forNow(rendering), clusters, current, questions }
   const input = await readPlanInput(deps, id, service, spec, seen, options)
   const plan = planService(input)
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   await carryOut(deps, service, input, plan, seen.rendering)
-  return { retry: mayPass(rendering), factless: isFactless(rendering) }
+  return { retry: mayPass(rendering), factless: isFactless(rendering), againInMs: young.size === 0 ? null : FACTS_AWAITED_MS }
 }
 
 /** SO21: what could not be had of another side, or not be read of the disk, is tried again. */
@@ -135,6 +140,30 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
 }
 
 const WARNINGS_TOLD_MAX = 10
+
+/** A cluster that just joined says what it serves within seconds. */
+const FACTS_AWAITED_MS = 60_000
+
+/** FA6: what is made for a cluster of which nothing is known would be changed by its first word, and what that drops would wait for a person. */
+async function clustersWithoutFacts(
+  { clock, factsOf }: ServicePassDeps,
+  rendering: Rendering,
+  clusters: readonly ClusterRecord[],
+  current: readonly DesiredService[],
+): Promise<ReadonlySet<ClusterId>> {
+  const held = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
+  const sinceMs = clock.nowMs() - FACTS_AWAITED_MS
+  const young = clusters.filter(({ clusterId, joinedMs }) => joinedMs > sinceMs && !held.has(clusterId))
+  const asking = young.flatMap(({ clusterId }) => (renderOf(rendering, clusterId)?.madeOf === undefined ? [] : [clusterId]))
+  if (asking.length === 0 || factsOf === undefined) return new Set()
+  const known = await factsOf(asking)
+  return new Set(asking.filter((clusterId) => !known.has(clusterId)))
+}
+
+const without = (rendering: Rendering, some: ReadonlySet<ClusterId>): Rendering =>
+  rendering.kind !== 'good' || some.size === 0
+    ? rendering
+    : { ...rendering, clusters: new Map([...rendering.clusters].filter(([clusterId]) => !some.has(clusterId))) }
 
 /** Of what failed nobody knows where it would have looked. */
 function isFactless(rendering: Rendering): boolean {

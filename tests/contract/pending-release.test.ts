@@ -151,6 +151,41 @@ describe('a new version of a render tool', () => {
   })
 })
 
+test('FA6 a cluster that just joined gets what looks at facts with its first word, or after a minute without', async () => {
+  await pass()
+  const late = await kit.join('4')
+  const joinedMs = (await kit.store.clusterByName('cluster-4'))?.joinedMs ?? 0
+  const known = new Map<ClusterId, unknown>()
+  const asking = {
+    ...renderer,
+    async render(...args: Parameters<typeof renderer.render>) {
+      const rendering = await renderer.render(...args)
+      if (rendering.kind !== 'good') return rendering
+      const looked = [...rendering.clusters].map(([id, render]) => [id, { ...render, madeOf: 'm' }] as const)
+      return { ...rendering, clusters: new Map(looked) }
+    },
+  } as unknown as ServiceRenderer
+  const passAt = (nowMs: number) => {
+    const deps = {
+      store: kit.store,
+      content: kit.content,
+      shards: kit.shards,
+      renderer: asking,
+      log: silentLogger,
+      factsOf: async () => known,
+    }
+    return passService({ ...deps, clock: { ...systemClock, nowMs: () => nowMs } }, SHOP, { deletedBy: null })
+  }
+  expect([(await passAt(joinedMs + 59_999)).againInMs, await kit.row(late)]).toEqual([60_000, null])
+  known.set(late, {})
+  expect([(await passAt(joinedMs + 59_999)).againInMs, (await kit.row(late))?.commit]).toEqual([null, 'c1'])
+  known.clear()
+  const later = await kit.join('5')
+  await passAt(joinedMs + 59_999)
+  expect(await kit.row(later)).toBeNull()
+  expect([(await passAt(joinedMs + 60_000)).againInMs, (await kit.row(later))?.commit]).toEqual([null, 'c1'])
+})
+
 describe('clusters whose render fails', () => {
   const failFor = (names: readonly string[]) => {
     const inner = renderer.render.bind(renderer)
