@@ -19,6 +19,7 @@ import {
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
@@ -27,6 +28,7 @@ import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
+import { shownProblem } from './shown-problem.ts'
 import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
 import { eventColumns, objectColumns, placementColumns } from './tables.ts'
 
@@ -76,7 +78,6 @@ export async function describe(
       const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
       return void write(
         facts([...serviceFacts(view, nowMs), ...optionFacts(view.spec, dependencies)]),
-        problems(view.status.warnings, 'Warnings'),
         warningsText(view.status),
         problems(view.status.problems),
         section('Clusters', placementColumns(nowMs, false), placements),
@@ -119,8 +120,8 @@ function facts(list: readonly Fact[]): string {
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width)}${plainText(String(value))}\n`).join('')
 }
 
-const problems = (list: readonly { path: string; message: string }[], title = 'Problems'): string =>
-  list.length === 0 ? '' : `${title}:\n${list.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
+const problems = (list: readonly Problem[]): string =>
+  list.length === 0 ? '' : `Problems:\n${list.map((problem) => shownProblem(problem).replaceAll(/^(?=.)/gm, '  ')).join('')}`
 
 function stateFacts(
   status: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null },
@@ -185,7 +186,6 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
     ['Commit', status.commit],
     ['Objects', status.variants > 1 ? `${status.objectCount} at most, in ${status.variants} variants` : status.objectCount],
-    ['Tools', toolsText(status.tools)],
     ['Rendered', sinceText(status.renderedMs, nowMs)],
     [
       'In clusters',
@@ -215,12 +215,6 @@ function apisText(facts: ClusterView['status']['facts']): string | null {
   const kinds = Object.values(facts.apis).reduce((sum, of) => sum + of.length, 0)
   return facts.cut === true ? `${versions} group versions; too many kinds to name` : `${kinds} kinds in ${versions} group versions`
 }
-
-const toolsText = (tools: Readonly<Record<string, string>>): string =>
-  Object.entries(tools)
-    .map(([tool, version]) => `${tool} ${version}`)
-    .sort()
-    .join(', ')
 
 const MEANING: Record<string, string> = {
   remove_service: 'The service is removed from these clusters',

@@ -1,11 +1,11 @@
 // render: what a service renders to on the server. Rendering on this machine is a verb of its own.
-import { problemText, type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
+import { type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
 import { renderViewSchema, type VariantsView, variantsViewSchema } from '../../shared/model/render-views.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
 import { path } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './io.ts'
+import { shownProblem } from './shown-problem.ts'
 
 export interface RenderOptions {
   project: string
@@ -29,19 +29,12 @@ export async function render(context: Context, name: string | undefined, options
   const query = cluster === undefined ? '' : `?cluster=${encodeURIComponent(cluster)}`
   const view = await context.client().get(`${address}/render${query}`, renderViewSchema)
   if (view.note !== null) stderr.write(`note: ${plainText(view.note)}\n`)
-  for (const warning of view.warnings) stderr.write(`warning: ${shown(warning)}`)
+  for (const warning of view.warnings) stderr.write(`warning: ${shownProblem(warning)}`)
   stdout.write(renderText(view, output))
   if (view.error === null) return 0
-  stderr.write(`error: ${plainText(view.error)}\n${view.problems.map(shown).join('')}`)
+  stderr.write(`error: ${plainText(view.error)}\n${view.problems.map(shownProblem).join('')}`)
   return 1
 }
-
-/** What a server says may hold anything but a line feed that moves the cursor. */
-const shown = (problem: Problem): string =>
-  problemText(problem)
-    .split('\n')
-    .map((line) => plainText(line))
-    .join('\n')
 
 const CLUSTERS_NAMED_MAX = 10
 
@@ -57,7 +50,7 @@ function variantsText({ variants, failing }: VariantsView): string {
   )
   const failed = failing.map(
     ({ error, clusters, problems }) =>
-      `does not render for ${countText(clusters.length, 'cluster')}: ${named(clusters)}\n  ${plainText(error)}\n${problems.map(shown).join('')}`,
+      `does not render for ${countText(clusters.length, 'cluster')}: ${named(clusters)}\n  ${plainText(error)}\n${problems.map(shownProblem).join('')}`,
   )
   return `${variants.length === 1 ? 'One render for all of them' : `${variants.length} different renders`}:\n${[...lines, ...failed].join('')}`
 }

@@ -6,11 +6,16 @@ import { ageText, labelsText, plainText } from './columns.ts'
 import type { Fact } from './service-facts.ts'
 
 /** The renderers that are named, or were found. */
-export const rendererText = ({ spec, status }: Pick<ServiceView, 'spec' | 'status'>): string => {
+export const rendererText = ({ spec }: Pick<ServiceView, 'spec'>): string => {
   const named = sourcesOf(spec).flatMap(({ render, filesOnly }) => (filesOnly === true ? [] : [(render ?? spec.render)?.type ?? 'auto']))
-  const tools = Object.entries(status.tools).map(([tool, version]) => `${tool} ${version}`)
-  return `${[...new Set(named)].join(', ')}${tools.length === 0 ? '' : ` (${tools.sort().join(', ')})`}`
+  return [...new Set(named)].join(', ')
 }
+
+const toolsText = (tools: Readonly<Record<string, string>>): string =>
+  Object.entries(tools)
+    .map(([tool, version]) => `${tool} ${version}`)
+    .sort()
+    .join(', ')
 
 export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
   const { variants } = status
@@ -21,7 +26,8 @@ export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
       const at = index > 0 || status.commit === null ? '' : ` at ${status.commit}`
       return ['Source', `${sourceText(source)}${named}${at}${only}`]
     }),
-    ['Renderer', rendererText({ spec, status })],
+    ['Renderer', rendererText({ spec })],
+    ['Tools', toolsText(status.tools)],
     ...renderFacts(spec.render),
     ['Variables', variablesText(spec)],
     ['Overrides', spec.overrides === undefined ? null : `${spec.overrides.length}, for some of its clusters`],

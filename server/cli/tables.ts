@@ -80,7 +80,6 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
     wide: true,
   },
   { title: 'RENDERER', value: rendererText, wide: true },
-  { title: 'RENDERS', value: ({ status }) => status.variants, wide: true },
   { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
   ...why<ServiceView>(({ status }) => status),
 ]

@@ -34,7 +34,7 @@ test('RL1 RL2 RL4 a service shows its variants, tools, warnings and the clusters
   const out = await cli('describe service web')
   expect(out).toContain('4 at most, in 3 variants\n')
   expect(out).toMatch(/Tools: +helm 4\.3\.1\n/)
-  expect(out).toContain('Warnings:\n  templates/a.yaml: lookup finds nothing here\n')
+  expect(out).toContain('WARNINGS of the last render (1):\n  templates/a.yaml: lookup finds nothing here\n')
   expect(out).toContain('in 1 of 3 clusters (site-1): no region')
   expect(out).toContain('Problems:\n  a.yaml:1:1: no region\n')
   expect(await cli('get services -o wide')).toMatch(/VARIANTS[\s\S]* 3 /)

@@ -54,7 +54,8 @@ test('CL14 a service says what it is made of: sources with what was resolved, re
   expect(lines(sourceFacts(chart))).toEqual([
     'Source: charts/podinfo ^6 at 6.5.2 sha256:abc',
     'Source: apps/values as $v, files only',
-    'Renderer: helm (helm 4.3.1)',
+    'Renderer: helm',
+    'Tools: helm 4.3.1',
     'Values files: $v/prod.yaml',
     'Values from: config/shared[values]',
     'Patches: 1, after the renderer',
@@ -125,5 +126,26 @@ test('CL14 a service with several repositories says which of them is in its way,
     message: 'repository b: charts.example cannot be reached',
     next: expect.stringContaining('the last content stays in use'),
   })
+  await admin.store.close()
+})
+
+test('CL14 problems of a render are shown with their line and a caret below the column', async () => {
+  const admin = await createTestAdmin()
+  const resources = [
+    { apiVersion: 'skerry.dev/v1', kind: 'Repository', metadata: { name: 'a' }, spec: { git: { url: 'https://git.example/a' } } },
+    {
+      apiVersion: 'skerry.dev/v1',
+      kind: 'Service',
+      metadata: { name: 'web' },
+      spec: { source: { repository: 'a', path: '.' }, targets: { selector: {} } },
+    },
+  ]
+  await admin.call('POST', '/api/v1/apply', { resources })
+  const id = { project: 'default', service: 'web' }
+  const problems = [{ path: 'a.yaml.liquid:3:7', message: 'there is no config.x', excerpt: 'data: {{ config.x }}' }]
+  const error = { code: 'render_failed', message: '1 error in the manifests', problems, sinceMs: 1 }
+  await admin.store.setRenderState(id, { ...(await admin.store.renderState(id)), generation: 1, error })
+  const { out } = await runTestCli(admin, ['describe', 'service', 'web'])
+  expect(out).toContain('Problems:\n  a.yaml.liquid:3:7: there is no config.x\n      data: {{ config.x }}\n            ^\n')
   await admin.store.close()
 })
