@@ -1,5 +1,5 @@
 // What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process stays small, and nothing is left.
-import { afterEach, expect, test } from 'bun:test'
+import { afterAll, afterEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecEntry } from '../../server/render/exec-list.ts'
@@ -45,6 +45,10 @@ const sandbox = realSandbox({ folder, renderers, slots: 2 })
 const encode = (text: string) => new TextEncoder().encode(text)
 const filesOf = (texts: Record<string, string>) => new Map(Object.entries(texts).map(([path, text]) => [path, encode(text)]))
 
+/** There to be reached, were there a network. */
+const listener = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('a: 1\n') })
+afterAll(() => listener.stop(true))
+
 /** Of this very process: children that are still there. */
 const children = (): string[] =>
   readdirSync(`/proc/self/task`).flatMap((thread) => {
@@ -70,7 +74,7 @@ const typescript = async (text: string, more: Partial<SandboxRun['limits']> = {}
 }
 
 test.each([
-  ['fetch of an address', `await fetch('http://127.0.0.1:80/')`, /Unable to connect|ConnectionRefused|connect/i],
+  ['fetch of an address', `await fetch('http://127.0.0.1:${listener.port}/')`, /Unable to connect|ConnectionRefused|connect/i],
   ['fetch of a name', `await fetch('https://example.com/')`, /Unable to connect|resolve|connect|ENOTFOUND|EAI_AGAIN/i],
   ['a socket', `await Bun.connect({ hostname: '1.1.1.1', port: 53, socket: { data() {} } })`, /connect|ECONN|ENETUNREACH|Failed/i],
   ['reading /etc/passwd', `(await import('node:fs')).readFileSync('/etc/passwd')`, /ENOENT/],
@@ -157,6 +161,21 @@ test('SB5 helm: a chart that takes memory without end is stopped', async () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024)
 }, 40_000)
 
+test('SB5 SB6 limits: memory and time are bounded there, too, and nothing is left', async () => {
+  const limits = realSandbox({ mode: 'limits' })
+  const run = (template: string, more: NonNullable<SandboxRun['limits']>) =>
+    limits.run({
+      program: 'helm',
+      args: ['template', 'r', 'chart'],
+      files: filesOf({ ...CHART, 'chart/templates/a.yaml': template }),
+      limits: more,
+    })
+  const memory = await run('{{ range until 200000000 }}a: {{ . }}\n{{ end }}', { memoryBytes: 256 * 1024 * 1024 })
+  const time = await run('{{ range until 3000 }}{{ range until 100000 }}{{ end }}{{ end }}', { timeoutMs: 1_000 })
+  expect([memory, time].map((outcome) => (outcome.kind === 'stopped' ? outcome.why : outcome.kind))).toEqual(['memory', 'time'])
+  expect(await told(await run('home: {{ "$HOME" }}\npasswd: {{ .Files.Get "/etc/passwd" | quote }}\n', {}))).toContain('passwd: ""')
+}, 40_000)
+
 test('SB5 helm: a chart that never ends is stopped', async () => {
   const outcome = await helm('{{ range until 3000 }}{{ range until 100000 }}{{ end }}{{ end }}', {}, { timeoutMs: 1_000 })
   expect(outcome).toMatchObject({ kind: 'stopped', why: 'time' })
@@ -171,7 +190,7 @@ test('SB3 helm: neither lookup nor .Files.Get nor getHostByName gets outside', a
 })
 
 test('SB3 kustomize: no remote base, no file outside', async () => {
-  for (const resource of ['https://127.0.0.1/x.yaml', 'github.com/a/b?ref=v1', '/etc/passwd', '../../etc/passwd']) {
+  for (const resource of [`http://127.0.0.1:${listener.port}/x.yaml`, 'github.com/a/b?ref=v1', '/etc/passwd', '../../etc/passwd']) {
     const files = filesOf({ 'k/kustomization.yaml': `resources:\n- ${resource}\n` })
     const outcome = await sandbox.run({ program: 'kustomize', args: ['build', 'k'], files, limits: { timeoutMs: 5_000 } })
     expect(outcome.kind === 'done' ? outcome.exitCode : outcome.why).not.toBe(0)
