@@ -42,6 +42,8 @@ export interface ClusterOutcome {
   result: RenderResult | AppError
   /** Of programs that took part. */
   tools: Readonly<Record<string, string>>
+  /** It failed, and a program had run out of time. */
+  late: boolean
   /** Something of the cluster was looked at. */
   ofCluster: boolean
   /** Its facts were. */
@@ -129,7 +131,7 @@ class ClusterRenders {
   private async lookUp(key: string, prepared: Prepared): Promise<ClusterOutcome | null> {
     const { tools } = prepared
     const result = await this.deps.cache.get(key, this.rows)
-    const outcome = result === null ? null : { key, result, tools, ...looksOf(prepared) }
+    const outcome = result === null ? null : { key, result, tools, late: false, ...looksOf(prepared) }
     this.byKey.set(key, outcome)
     if (result !== null) this.hold(result)
     return outcome
@@ -178,18 +180,19 @@ class ClusterRenders {
   private async renderOne(cluster: Wanted): Promise<Prepared> {
     const { cache } = this.deps
     const subject = { cluster, settings: this.settingsOf(cluster), facts: this.factsOf(cluster) }
-    const { result, reads } = await this.run.render(subject)
+    const { result, reads, late } = await this.run.render(subject)
     this.renders += 1
     const looked = shapeOf(reads)
     const isKept = !(result instanceof AppError)
     const prepared = await this.prepare(isKept ? await cache.addShape(this.run.spec, looked) : looked)
     const { tools } = prepared
     if (prepared.common === null) {
-      this.outcomes.set(cluster, { key: null, result, tools, ...looksOf(prepared) })
+      this.outcomes.set(cluster, { key: null, result, tools, late: false, ...looksOf(prepared) })
       return prepared
     }
     const key = this.keyOf(prepared, cluster)
-    const outcome = { key: isKept ? key : null, result, tools, ...looksOf(prepared) }
+    const isLate = isKept && result.kind === 'failed' && late
+    const outcome = { key: isKept ? key : null, result, tools, late: isLate, ...looksOf(prepared) }
     this.byKey.set(key, outcome)
     this.outcomes.set(cluster, outcome)
     if (!isKept) return prepared

@@ -5,6 +5,8 @@ import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../
 import type { RendererName } from '../../shared/model/render.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
+import type { BackoffLimits } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { RenderCache } from '../render/cache-renders.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
@@ -41,6 +43,7 @@ export interface ServiceRendererDeps {
   mac(text: string): string
   /** Of this program: another one may render the same to something else. */
   build: string
+  clock: Pick<Clock, 'nowMs'>
   log: Logger
   signal: AbortSignal
 }
@@ -69,6 +72,8 @@ export class ServiceRenderer {
   private readonly unread = new Set<string>()
   /** Services whose last render lacked something of a Repository that may not be one of theirs: a chart that theirs depends on. */
   private readonly lacking = new Set<string>()
+  /** Services of which a program ran out of time: what that made, and when it is tried again. */
+  private readonly late = new Map<string, Late>()
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
   private readonly slots = createSlots(RENDERS_AT_ONCE)
@@ -90,6 +95,11 @@ export class ServiceRenderer {
     const leave = () => void (this.lanes.get(key) === rendering && this.lanes.delete(key))
     rendering.then(leave, leave)
     return rendering
+  }
+
+  /** When a pass should look at it again, though nothing changed; null: not by itself. */
+  againMs(id: ServiceId): number | null {
+    return this.late.get(serviceKey(id))?.againMs ?? null
   }
 
   isLacking(id: ServiceId): boolean {
@@ -134,6 +144,7 @@ export class ServiceRenderer {
   forget(id: ServiceId): void {
     this.unread.delete(serviceKey(id))
     this.lacking.delete(serviceKey(id))
+    this.late.delete(serviceKey(id))
     this.known.delete(serviceKey(id))
   }
 
@@ -176,6 +187,9 @@ export class ServiceRenderer {
       versions.set(tool, held)
       return held
     }
+    const before = this.late.get(serviceKey(id))
+    const isDue = before !== undefined && before.againMs <= this.deps.clock.nowMs()
+    if (isDue) for (const key of before.keys) this.deps.cache.drop(key)
     const outcomes = await renderClusters(
       { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal) },
       {
@@ -194,6 +208,9 @@ export class ServiceRenderer {
         clusters: clusters.length,
       })
     if (await opening.isGone(outcomes)) return { kind: 'no_content' }
+    const lateKeys = new Set([...outcomes.clusters.values()].flatMap(({ late, key }) => (late && key !== null ? [key] : [])))
+    if (lateKeys.size > 0) this.late.set(serviceKey(id), lateOf(lateKeys, isDue ? before.attempt + 1 : 0, this.deps.clock.nowMs()))
+    else if (isDue) this.late.delete(serviceKey(id))
     if (at === undefined) {
       this.unread.delete(serviceKey(id))
       const isOfSource = ({ result }: { result: unknown }) => result instanceof AppError && OF_SOURCES.includes(result.code)
@@ -269,6 +286,18 @@ export class ServiceRenderer {
     }))
     return canonicalJson({ build: this.deps.build, id: { project: id.project, service: id.service }, namespace, render, sources })
   }
+}
+
+interface Late {
+  keys: ReadonlySet<string>
+  attempt: number
+  againMs: number
+}
+
+/** IC14 */
+const LATE: BackoffLimits = { baseMs: 60_000, capMs: 3_600_000 }
+const lateOf = (keys: ReadonlySet<string>, attempt: number, nowMs: number): Late => {
+  return { keys, attempt, againMs: nowMs + Math.min(LATE.capMs, LATE.baseMs * 2 ** attempt) }
 }
 
 type RenderError = Omit<StoredError, 'sinceMs'>

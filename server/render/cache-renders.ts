@@ -34,6 +34,8 @@ export interface RenderCache {
   /** Of what is in memory. */
   peek(key: string): RenderResult | null
   put(key: string, result: RenderResult, secret: boolean): Promise<void>
+  /** What failed is to be tried again. */
+  drop(key: string): void
   /** What `run` answers for exactly these parts; run once at a time, and not again while its answer is kept. */
   once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
 }
@@ -94,6 +96,10 @@ class TwoStepCache implements RenderCache {
   async put(key: string, result: RenderResult, secret: boolean): Promise<void> {
     this.results.set(key, result, weightOf(result))
     if (result.kind === 'rendered') await this.deps.files?.put(key, resultToBytes(result), secret).catch(() => {})
+  }
+
+  drop(key: string): void {
+    this.results.drop(key)
   }
 
   async once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array> {
@@ -166,6 +172,11 @@ class Weighed<Value> {
     this.held.delete(key)
     this.held.set(key, entry)
     return entry.value
+  }
+
+  drop(key: string): void {
+    this.weight -= this.held.get(key)?.weight ?? 0
+    this.held.delete(key)
   }
 
   set(key: string, value: Value, weight: number): void {

@@ -57,15 +57,17 @@ export interface PipelineOutcome {
   result: RenderResult | AppError
   /** Until it ended, however it ended. */
   reads: Reads
+  /** A program ran out of time. */
+  late: boolean
 }
 
 export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
   const recorder = createRecorder()
   try {
-    return { result: await renderSources(deps, input, recorder), reads: recorder.reads() }
+    return { result: await renderSources(deps, input, recorder), reads: recorder.reads(), late: recorder.wasLate() }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    return { result: error, reads: recorder.reads() }
+    return { result: error, reads: recorder.reads(), late: recorder.wasLate() }
   }
 }
 
@@ -143,7 +145,7 @@ function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineI
       if (config.secrets?.has(key) === true) recorder.secret()
       return config.values[key]
     },
-    sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool])),
+    sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool]), recorder.late),
     ...(charts === undefined ? {} : { charts }),
   }
 }

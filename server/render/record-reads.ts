@@ -8,6 +8,9 @@ export interface Recorder {
   /** A secret was among what was looked at. */
   secret(): void
   hasSecret(): boolean
+  /** A program ran out of time: on a machine that is less busy it may not. */
+  late(): void
+  wasLate(): boolean
   /** So far. */
   reads(): Reads
 }
@@ -16,6 +19,7 @@ export function createRecorder(): Recorder {
   const files = new Map<string, FileRead>()
   const inputs: InputRead[] = []
   let secret = false
+  let outOfTime = false
   return {
     file: (read) => void files.set(fileKey(read), read),
     input: (path) => void inputs.push(path),
@@ -23,6 +27,10 @@ export function createRecorder(): Recorder {
       secret = true
     },
     hasSecret: () => secret,
+    late() {
+      outOfTime = true
+    },
+    wasLate: () => outOfTime,
     reads: () => ({ files: [...files.values()].sort(byFile), inputs: leastReads(inputs), secret }),
   }
 }

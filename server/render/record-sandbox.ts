@@ -6,11 +6,14 @@ export const toolName = (program: SandboxProgram): string => (typeof program ===
 export const programOf = (tool: string): SandboxProgram =>
   tool.startsWith('exec ') ? { exec: tool.slice('exec '.length) } : (tool as 'helm')
 
-export function recordedSandbox(sandbox: Sandbox, note: (tool: string) => void): Sandbox {
+/** `late`: a program ran out of time. */
+export function recordedSandbox(sandbox: Sandbox, note: (tool: string) => void, late: () => void): Sandbox {
   return {
-    run(run, signal) {
+    async run(run, signal) {
       note(toolName(run.program))
-      return sandbox.run(run, signal)
+      const outcome = await sandbox.run(run, signal)
+      if (outcome.kind === 'stopped' && outcome.why === 'time') late()
+      return outcome
     },
     version(program) {
       note(toolName(program))

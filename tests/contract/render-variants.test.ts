@@ -19,12 +19,19 @@ let kit: IngestKit
 let sandbox: Sandbox
 /** Renderers that ran, by name, and programs. */
 let ran: string[]
+/** How far the clock is ahead, ms. */
+let lateness: number
+/** Programs are too slow. */
+let outOfTime: boolean
 let configs: Record<string, { data: Record<string, unknown>; secrets: Record<string, string> }>
 beforeEach(async () => {
   ran = []
   configs = {}
   sandbox ??= realSandbox()
-  kit = await createIngestKit({ rendering: (dir) => rendering(dir) })
+  lateness = 0
+  outOfTime = false
+  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + lateness }
+  kit = await createIngestKit({ rendering: (dir) => rendering(dir), clock })
   await kit.git.commit({ 'shop/a.yaml': configMap('a', 'one') }, 'first')
   await kit.repository()
 })
@@ -49,8 +56,9 @@ function rendering(dir: string) {
   return {
     ...memoryRendering({
       version: (program) => sandbox.version(program),
-      run: (run, signal) => {
+      run: async (run, signal) => {
         ran.push(`run ${String(run.program)}`)
+        if (outOfTime) return { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' }
         return sandbox.run(run, signal)
       },
     }),
@@ -300,6 +308,28 @@ describe('programs', () => {
     await kit.ingest.serviceChanged({ ...SHOP, service: 'chart' })
     expect(took()).toEqual(['helm', 'run helm'])
     expect(await data(one, 'chart')).toEqual({ a: { value: 'db other' } })
+  })
+
+  test('IC14 a program that ran out of time is tried again after a minute, then after two; what failed for another reason is not', async () => {
+    const one = await kit.join('1')
+    await kit.git.commit(CHART, 'chart')
+    await kit.repository()
+    const chart = { ...SHOP, service: 'chart' }
+    outOfTime = true
+    await kit.service({}, 'chart')
+    expect((await error('chart'))?.problems[0]?.message).toContain('took longer')
+    const runs = async (ms: number) => {
+      took()
+      lateness += ms
+      await kit.ingest.serviceChanged(chart)
+      return took().includes('run helm')
+    }
+    expect([await runs(0), await runs(50_000), await runs(20_000)]).toEqual([false, false, true])
+    expect([await runs(100_000), await runs(30_000)]).toEqual([false, true])
+    outOfTime = false
+    expect(await runs(300_000)).toBe(true)
+    expect(await data(one, 'chart')).toEqual({ a: { value: 'red ' } })
+    expect(await runs(3_600_000)).toBe(false)
   })
 
   test('IC5 a Config that is not there is an error with its name, unless it is optional', async () => {

@@ -15,7 +15,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { IDENTITY, parsePage, wholePage } from './page-kit.ts'
@@ -31,13 +31,19 @@ type Rendering = ReturnType<typeof memoryRendering>
 export type IngestKit = Awaited<ReturnType<typeof createIngestKit>>
 
 /** `rendering`: asked for once for each server; the folder is the kit's own. */
-export async function createIngestKit({ rendering = () => memoryRendering() }: { rendering?: (dir: string) => Rendering } = {}) {
+export async function createIngestKit({
+  rendering = () => memoryRendering(),
+  clock = systemClock,
+}: {
+  rendering?: (dir: string) => Rendering
+  clock?: Clock
+} = {}) {
   const dir = tempDir()
   const git = await createGitServer({ dir: join(dir, 'remote') })
   const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
-  const parts = { store, content, shards, clock: systemClock, random: seededRandom(2), log: silentLogger }
+  const parts = { store, content, shards, clock, random: seededRandom(2), log: silentLogger }
   const sourceDeps = {
     addresses: loopbackGuard(),
     credentials: async () => ({}),
