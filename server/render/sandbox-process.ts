@@ -3,7 +3,7 @@ import type { Subprocess } from 'bun'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { SandboxLimits, SandboxOutcome } from './sandbox.ts'
 import type { StartCommand } from './sandbox-command.ts'
-import { childrenOf, measureTree, putFirst, putLast } from './sandbox-tree-size.ts'
+import { childrenOf, measureTree, offerToKernel, putFirst } from './sandbox-tree-size.ts'
 
 export const STDERR_BYTES_MAX = 64 * 1024
 export const PROCESSES_MAX = 64
@@ -38,7 +38,7 @@ export async function runProcess(
     stderr: 'pipe',
     detached: true,
   })
-  putLast(child.pid)
+  offerToKernel(child.pid)
   let stopped: Stop | null = null
   const end = (why: Stop | null) => {
     stopped ??= why

@@ -59,10 +59,9 @@ export const canMeasure = (pid: number): boolean => {
   }
 }
 
-/** The server comes before it: for the processor, and when memory of the whole machine runs out. */
-export function putLast(pid: number): void {
+/** When memory of the whole machine runs out, the kernel takes this one first, and not the server. */
+export function offerToKernel(pid: number): void {
   try {
-    setPriority(pid, 15)
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000')
   } catch {} // it has ended, or there is no such file: nothing is lost
 }
