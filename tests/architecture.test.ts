@@ -211,6 +211,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/exec-renderer.ts': 'runs a program in the sandbox',
   'server/render/sandbox-slots.ts': 'lets those wait for whom there is no place yet',
   'server/render/record-tree.ts': 'reads a tree through its port',
+  'server/render/record-sandbox.ts': 'runs a program through the port',
   'server/render/helm-chart.ts': 'reads a chart through its tree',
   'server/render/helm-layers.ts': 'reads values files through their trees',
   'server/render/helm-run.ts': 'runs helm through the sandbox',
