@@ -84,7 +84,7 @@ test('SO29 CG2 a private repository over ssh: a deploy key and known hosts from 
   await private_.commit(
     {
       'ts/main.ts':
-        "import { name } from './name.ts'\nexport default ({ cluster, config }: any) => [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { value: [cluster.name, config.size * 2].join(' ') } }]\n",
+        "import { name } from './name.ts'\nexport default ({ cluster, config }) => [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { value: [cluster.name, config.size * 2].join(' ') } }]\n",
       'ts/name.ts': "export const name: string = 'made'\n",
     },
     'typescript',
