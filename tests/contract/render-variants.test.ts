@@ -118,10 +118,15 @@ describe('one render where nothing differs', () => {
     const eu = await kit.join('1', { env: 'prod', region: 'eu', city: 'Falkenstein' })
     const us = await kit.join('2', { env: 'prod', region: 'us', state: 'Ohio' })
     await kit.join('3', { env: 'prod', region: 'us', state: 'Ohio', city: 'Falkenstein' })
+    for (const [digit, city] of [
+      ['4', 'Berlin'],
+      ['5', 'Bonn'],
+    ] as const)
+      await kit.join(digit, { env: 'prod', region: 'us', state: 'Iowa', city })
     const text = '{% if cluster.labels.region == "eu" %}{{ cluster.labels.city }}{% else %}{{ cluster.labels.state }}{% endif %}'
     await kit.push({ 'shop/a.yaml': null, 'shop/a.yaml.liquid': template('a', text.replaceAll('"', "'")) })
     await kit.service()
-    expect(took()).toEqual(['raw', 'raw'])
+    expect(took()).toEqual(['raw', 'raw', 'raw'])
     expect([await data(eu), await data(us)]).toEqual([{ a: { value: 'Falkenstein' } }, { a: { value: 'Ohio' } }])
   })
 
