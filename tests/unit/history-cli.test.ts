@@ -52,7 +52,9 @@ test('HI3 the revisions of a service, newest first', async () => {
   expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe('3   c0ffee00   13m   3   0   -   1   d3\n')
   expect((await cli('history service web -o name')).out).toBe('revision/3\nrevision/2\nrevision/1\n')
   expect(JSON.parse((await cli('history service web --limit 1 -o json')).out)).toEqual({
-    items: [{ number: 3, commit: 'c0ffee003', digest: 'd3', generation: 1, objectCount: 3, renderedMs: 9_180_000, clusters: 0, variants: 1 }],
+    items: [
+      { number: 3, commit: 'c0ffee003', digest: 'd3', generation: 1, objectCount: 3, renderedMs: 9_180_000, clusters: 0, variants: 1 },
+    ],
   })
 })
 
