@@ -1,6 +1,6 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
-import { SANDBOX_MODES } from './render/sandbox-runs.ts'
+import { SANDBOX_MODES } from './render/sandbox/runs.ts'
 import { EVENTS_MAX } from './store/status/store-events.ts'
 import { RETENTION } from './store/upkeep/upkeep.ts'
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
 import { AppError } from '../shared/protocol/error.ts'
-import { type ExecEntry, readExecList } from './render/exec-list.ts'
-import type { ProgramChoices } from './render/sandbox-programs.ts'
-import type { SandboxMode } from './render/sandbox-runs.ts'
+import { type ExecEntry, readExecList } from './render/exec/list.ts'
+import type { ProgramChoices } from './render/sandbox/programs.ts'
+import type { SandboxMode } from './render/sandbox/runs.ts'
 
 export interface RenderPlace {
   mode: SandboxMode

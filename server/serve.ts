@@ -12,8 +12,8 @@ import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { readRenderPlace } from './render-place.ts'
 import { startServer } from './server.ts'
-import { outboundProxy } from './sources/address-proxy.ts'
-import { parseRanges } from './sources/address-range.ts'
+import { outboundProxy } from './sources/address/proxy.ts'
+import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
 
 export interface ServeIo {

@@ -13,8 +13,7 @@ const SERVICES = 500
 const CHART: FileChanges = {
   'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
   'chart/values.yaml': 'color: red\n',
-  'chart/templates/a.yaml':
-    'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { color: "{{ .Values.color }}", kube: "{{ .Capabilities.KubeVersion.Version }}" }\n',
+  'chart/templates/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { color: "{{ .Values.color }}" }\n',
 }
 const TEMPLATE: FileChanges = {
   'templated/a.yaml.liquid': "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { region: '{{ cluster.labels.region }}' }\n",

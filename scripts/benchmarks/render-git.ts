@@ -1,11 +1,11 @@
 // What one new commit costs on the wire: a repository of some hundred files, one line of one of them changed, everything that goes through the socket in both directions counted,
 // HTTP's own heads too.
 import { join } from 'node:path'
-import { createAddressGuard } from '../../server/sources/address-guard.ts'
-import { parseRanges } from '../../server/sources/address-range.ts'
-import { systemResolver } from '../../server/sources/address-resolve.ts'
-import { findGitPrograms, openGitSource } from '../../server/sources/git-open.ts'
-import { createGitTokens } from '../../server/sources/git-tokens.ts'
+import { createAddressGuard } from '../../server/sources/address/guard.ts'
+import { parseRanges } from '../../server/sources/address/range.ts'
+import { systemResolver } from '../../server/sources/address/resolve.ts'
+import { findGitPrograms, openGitSource } from '../../server/sources/git/open.ts'
+import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createDataFolder } from '../local-cluster/child-process.ts'
 import { createGitServer } from '../local-cluster/git-http-server.ts'

@@ -1,7 +1,7 @@
 // What a render of a chart costs beside `helm template` alone: the same chart of thirty templates, one after the other in turn, nothing kept from one time to the next.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createHelmRenderer } from '../../server/render/helm-renderer.ts'
+import { createHelmRenderer } from '../../server/render/helm/renderer.ts'
 import type { RenderInputs } from '../../server/render/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'

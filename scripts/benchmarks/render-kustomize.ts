@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RenderInputs } from '../../server/render/inputs.ts'
-import { renderKustomize } from '../../server/render/kustomize-renderer.ts'
+import { renderKustomize } from '../../server/render/kustomize/renderer.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'
 import type { SourceFile, SourceTree } from '../../server/sources/source.ts'

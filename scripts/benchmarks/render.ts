@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSandbox } from '../../server/render/sandbox-runs.ts'
+import { createSandbox } from '../../server/render/sandbox/runs.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { type Part, runParts, type Say } from './parts.ts'
 import { renderIdentical, renderMonoRepo } from './render-fleet.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
-import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sandbox-runs.ts'
+import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sandbox/runs.ts'
 import type { RenderPlace } from '../render-place.ts'
 import type { Findings } from './findings.ts'
 

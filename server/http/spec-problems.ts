@@ -2,7 +2,7 @@
 import type { Patch } from '../../shared/model/render.ts'
 import { type Applicable, sourcesOf } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import { patchProblems } from '../render/patches.ts'
+import { patchProblems } from '../render/patch/patches.ts'
 import { healthProblems } from './health-problems.ts'
 
 export const specProblems = async (resource: Applicable): Promise<Problem[]> => [

@@ -3,14 +3,14 @@
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { TargetCluster } from '../fleet/targeting.ts'
-import type { RenderCache } from '../render/cache-renders.ts'
-import { type Shape, shapeOf, shapeText } from '../render/cache-shapes.ts'
+import type { RenderCache } from '../render/cache/renders.ts'
+import { type Shape, shapeOf, shapeText } from '../render/cache/shapes.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterFacts, InputRead } from '../render/inputs.ts'
 import type { RenderResult } from '../render/object-rows.ts'
 import type { ClusterSettings, RenderSettings, SettingsOf } from '../render/overrides-of.ts'
 import type { PipelineOutcome } from '../render/pipeline.ts'
-import { valueAt } from '../render/record-reads.ts'
+import { valueAt } from '../render/record/reads.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
 /** Null: for nobody. */

@@ -1,5 +1,5 @@
 // Rendered objects for people's eyes: data of Secrets, and whatever came of the secrets of Configs, is replaced by marks. Pure.
-import { isMap, type Json, type JsonMap } from './patch-merge.ts'
+import { isMap, type Json, type JsonMap } from './patch/merge.ts'
 
 /** Shorter values are masked only where they are the whole text: a secret that is "a" is no reason to mask every a. */
 const PART_LENGTH_MIN = 4

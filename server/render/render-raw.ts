@@ -1,6 +1,6 @@
 // The renderer of plain manifests: every YAML and JSON file of a folder as it is, or as what its template makes of it.
 import type { Problem } from '../../shared/protocol/error.ts'
-import { renderedName, renderFile } from './liquid-files.ts'
+import { renderedName, renderFile } from './liquid/files.ts'
 import { isManifestPath, otherRenderer } from './manifest-path.ts'
 import type { RendererResult, RenderJob } from './renderer.ts'
 

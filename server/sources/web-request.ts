@@ -1,6 +1,6 @@
 // One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the host and never what was answered.
 import { AppError } from '../../shared/protocol/error.ts'
-import type { WebFetcher } from './address-guard.ts'
+import type { WebFetcher } from './address/guard.ts'
 
 /** From the request to the last byte of its answer. */
 const TIMEOUT_MS = 120_000

@@ -1,7 +1,7 @@
 // The guard against real sockets: names that change, redirects, and what the other side gets to see.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type AddressGuard, REDIRECTS_MAX } from '../../server/sources/address-guard.ts'
+import { type AddressGuard, REDIRECTS_MAX } from '../../server/sources/address/guard.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -1,7 +1,7 @@
 // Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what happens when those are away.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createChartSupply } from '../../server/sources/helm-dependency.ts'
+import { createChartSupply } from '../../server/sources/helm/dependency.ts'
 import { createSources } from '../../server/sources/sources.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { InputRead } from '../../server/render/inputs.ts'
 import { KIND_ONLY } from '../../server/render/inputs.ts'
-import { leastReads } from '../../server/render/record-reads.ts'
+import { leastReads } from '../../server/render/record/reads.ts'
 import { CHARTS_FOLDER, createCaseRenderer, FACTS, filesOfFolder, type HelmCase, renderedTexts } from '../support/helm-kit.ts'
 
 const renderCase = createCaseRenderer()

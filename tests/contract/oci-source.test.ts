@@ -1,9 +1,9 @@
 // OciSource against a real registry, with charts that the real helm pushed and artifacts of all forms that are read.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { openRegistry } from '../../server/sources/oci-pull.ts'
-import { createOciSource } from '../../server/sources/oci-source.ts'
+import { openRegistry } from '../../server/sources/oci/pull.ts'
+import { createOciSource } from '../../server/sources/oci/source.ts'
 import type { OpenedSource, Source } from '../../server/sources/source.ts'
-import { createUnpacked } from '../../server/sources/stored-unpacked.ts'
+import { createUnpacked } from '../../server/sources/stored/unpacked.ts'
 import type { OciSpec } from '../../shared/model/sources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { askHelm, packChart } from '../support/helm-charts.ts'

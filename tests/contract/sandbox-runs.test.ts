@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createSandbox, sandboxTrouble } from '../../server/render/sandbox-runs.ts'
+import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { realSandbox, renderProgram, searchPath } from '../support/real-sandbox.ts'

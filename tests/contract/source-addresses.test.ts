@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type RunningServer, type ServerOptions, startServer } from '../../server/server.ts'
-import { parseRanges } from '../../server/sources/address-range.ts'
+import { parseRanges } from '../../server/sources/address/range.ts'
 import { repositoryViewSchema } from '../../shared/model/views.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
-import { createStoredFiles, sha256Of } from '../../server/sources/stored-files.ts'
+import { createStoredFiles, sha256Of } from '../../server/sources/stored/files.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const blob = (letter: string) => new TextEncoder().encode(letter.repeat(100))

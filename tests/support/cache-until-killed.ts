@@ -1,6 +1,6 @@
 // Writes renders into a folder until it is killed: `bun cache-until-killed.ts FOLDER KEYS`.
 import { loadSecretBox } from '../../server/access/secret-box.ts'
-import { createCacheFiles } from '../../server/render/cache-files.ts'
+import { createCacheFiles } from '../../server/render/cache/files.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 
 const [dir = '', keys = ''] = process.argv.slice(2)

@@ -1,8 +1,8 @@
 // Git sources as a server opens them, each with a folder of its own; the same contract is held by all of them.
 import { join } from 'node:path'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { findGitPrograms, type GitDeps, type GitOpenOptions, openGitSource } from '../../server/sources/git-open.ts'
-import { createGitTokens } from '../../server/sources/git-tokens.ts'
+import { findGitPrograms, type GitDeps, type GitOpenOptions, openGitSource } from '../../server/sources/git/open.ts'
+import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import type { Source } from '../../server/sources/source.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'

@@ -1,9 +1,9 @@
 // A render job over files in memory, which keeps what was looked at.
 
 import type { InputRead, RenderInputs } from '../../server/render/inputs.ts'
-import { recordedInputs } from '../../server/render/record-inputs.ts'
-import { createRecorder } from '../../server/render/record-reads.ts'
-import { recordedTree } from '../../server/render/record-tree.ts'
+import { recordedInputs } from '../../server/render/record/inputs.ts'
+import { createRecorder } from '../../server/render/record/reads.ts'
+import { recordedTree } from '../../server/render/record/tree.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'
 import type { SourceEntry, SourceTree } from '../../server/sources/source.ts'

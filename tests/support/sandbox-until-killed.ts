@@ -1,5 +1,5 @@
 // A process that runs one program in the sandbox, for the test that kills it meanwhile. Arguments: the mode, the folder, the program's path, PATH.
-import { createSandbox, type SandboxMode } from '../../server/render/sandbox-runs.ts'
+import { createSandbox, type SandboxMode } from '../../server/render/sandbox/runs.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 
 const [mode = 'bubblewrap', folder = '', command = '', path = ''] = process.argv.slice(2)

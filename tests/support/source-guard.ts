@@ -1,7 +1,7 @@
 // The address guard as a server has it whose sources may be on this machine.
-import { type AddressGuard, type AddressGuardDeps, createAddressGuard } from '../../server/sources/address-guard.ts'
-import { parseRanges } from '../../server/sources/address-range.ts'
-import { systemResolver } from '../../server/sources/address-resolve.ts'
+import { type AddressGuard, type AddressGuardDeps, createAddressGuard } from '../../server/sources/address/guard.ts'
+import { parseRanges } from '../../server/sources/address/range.ts'
+import { systemResolver } from '../../server/sources/address/resolve.ts'
 
 export const loopbackGuard = (change: Partial<AddressGuardDeps> = {}): AddressGuard =>
   createAddressGuard({

@@ -1,7 +1,7 @@
 // Which addresses a source may be at.
 import { describe, expect, test } from 'bun:test'
-import { outboundProxy } from '../../server/sources/address-proxy.ts'
-import { checkAddress, parseIp, parseRange, parseRanges } from '../../server/sources/address-range.ts'
+import { outboundProxy } from '../../server/sources/address/proxy.ts'
+import { checkAddress, parseIp, parseRange, parseRanges } from '../../server/sources/address/range.ts'
 
 const verdict = (text: string, allowed = '') => {
   const address = parseIp(text)

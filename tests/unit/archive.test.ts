@@ -1,6 +1,6 @@
 // What is read of an archive, and everything that is refused, by name.
 import { describe, expect, test } from 'bun:test'
-import { ARCHIVE_BYTES_MAX, readArchive } from '../../server/sources/archive.ts'
+import { ARCHIVE_BYTES_MAX, readArchive } from '../../server/sources/archive/archive.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { gzipped, paxRecord, type TarItem, tarOf } from '../support/tar-writer.ts'

@@ -1,13 +1,13 @@
 // The deciding parts of Git sources, by tables: names of refs, answers of servers, addresses, .gitmodules, what the program says.
 import { describe, expect, test } from 'bun:test'
-import { BatchReader } from '../../server/sources/git-cat-file.ts'
-import { askForRefs, readRefs } from '../../server/sources/git-ls-refs.ts'
-import { readProblem } from '../../server/sources/git-program-errors.ts'
-import { greatestTag, isRefName } from '../../server/sources/git-refs.ts'
-import { splitCommit, splitTag } from '../../server/sources/git-signature.ts'
-import { readGitmodules, SUBMODULES_MAX } from '../../server/sources/git-submodules.ts'
-import { readTree } from '../../server/sources/git-text.ts'
-import { isSameHost, sshPlace, submoduleUrl } from '../../server/sources/git-url.ts'
+import { BatchReader } from '../../server/sources/git/cat-file.ts'
+import { askForRefs, readRefs } from '../../server/sources/git/ls-refs.ts'
+import { readProblem } from '../../server/sources/git/program-errors.ts'
+import { greatestTag, isRefName } from '../../server/sources/git/refs.ts'
+import { splitCommit, splitTag } from '../../server/sources/git/signature.ts'
+import { readGitmodules, SUBMODULES_MAX } from '../../server/sources/git/submodules.ts'
+import { readTree } from '../../server/sources/git/text.ts'
+import { isSameHost, sshPlace, submoduleUrl } from '../../server/sources/git/url.ts'
 
 const A = 'a'.repeat(40)
 const B = 'b'.repeat(40)

@@ -1,11 +1,11 @@
 // The pure parts of the Helm renderer: .helmignore, values, errors, output, capabilities.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { API_VERSIONS_BYTES_MAX, apiVersionArguments, withoutServed } from '../../server/render/helm-capabilities.ts'
-import { helmErrors } from '../../server/render/helm-errors.ts'
-import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from '../../server/render/helm-ignore.ts'
-import { splitHelmOutput } from '../../server/render/helm-output.ts'
-import { hasValueAt, isValues, mapTexts, mergeValues, readValues, type Values, valueAt } from '../../server/render/helm-values.ts'
+import { API_VERSIONS_BYTES_MAX, apiVersionArguments, withoutServed } from '../../server/render/helm/capabilities.ts'
+import { helmErrors } from '../../server/render/helm/errors.ts'
+import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from '../../server/render/helm/ignore.ts'
+import { splitHelmOutput } from '../../server/render/helm/output.ts'
+import { hasValueAt, isValues, mapTexts, mergeValues, readValues, type Values, valueAt } from '../../server/render/helm/values.ts'
 
 describe('HM3 .helmignore', () => {
   const rows: ReadonlyArray<readonly [string, string, boolean]> = [

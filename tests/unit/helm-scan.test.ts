@@ -1,7 +1,7 @@
 // What a chart's text names: functions that mean something else here, and capabilities.
 import { describe, expect, test } from 'bun:test'
-import { templateTokens } from '../../server/render/helm-lexer.ts'
-import { type ScannedFile, scanChart } from '../../server/render/helm-scan.ts'
+import { templateTokens } from '../../server/render/helm/lexer.ts'
+import { type ScannedFile, scanChart } from '../../server/render/helm/scan.ts'
 
 const template = (text: string, path = 'templates/x.yaml'): ScannedFile => ({ path, text, kind: 'template' })
 const partial = (text: string, path = 'templates/_x.tpl'): ScannedFile => ({ path, text, kind: 'partial' })

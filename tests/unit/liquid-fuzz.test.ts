@@ -2,9 +2,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RenderInputs } from '../../server/render/inputs.ts'
-import { evaluate, renderText } from '../../server/render/liquid-engine.ts'
-import { LIQUID_FILTERS, OWN_FILTERS } from '../../server/render/liquid-filters.ts'
-import { recordedInputs } from '../../server/render/record-inputs.ts'
+import { evaluate, renderText } from '../../server/render/liquid/engine.ts'
+import { LIQUID_FILTERS, OWN_FILTERS } from '../../server/render/liquid/filters.ts'
+import { recordedInputs } from '../../server/render/record/inputs.ts'
 
 const SEED = 20_261
 const INPUTS: RenderInputs = recordedInputs(

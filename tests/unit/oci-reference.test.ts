@@ -1,6 +1,6 @@
 // Texts of registries: what they say, and what is asked of them.
 import { describe, expect, test } from 'bun:test'
-import { holdsDependency } from '../../server/sources/helm-dependency.ts'
+import { holdsDependency } from '../../server/sources/helm/dependency.ts'
 import {
   layerUse,
   nextPage,
@@ -9,7 +9,7 @@ import {
   readChallenge,
   tagOfVersion,
   versionOfTag,
-} from '../../server/sources/oci-reference.ts'
+} from '../../server/sources/oci/reference.ts'
 import { authorizationOf } from '../../server/sources/web-request.ts'
 
 test.each([

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readExecList } from '../../server/render/exec-list.ts'
+import { readExecList } from '../../server/render/exec/list.ts'
 import { readRenderPlace } from '../../server/render-place.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { tempDir } from '../support/temp-dir.ts'

@@ -1,7 +1,7 @@
 // Plain manifests through their renderer: which files, which templates, and what becomes of them.
 import { describe, expect, test } from 'bun:test'
 import { readManifests } from '../../server/render/manifests.ts'
-import { recordedInputs } from '../../server/render/record-inputs.ts'
+import { recordedInputs } from '../../server/render/record/inputs.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'

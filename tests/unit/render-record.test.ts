@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type InputRead, KIND_ONLY } from '../../server/render/inputs.ts'
-import { recordedInputs } from '../../server/render/record-inputs.ts'
-import { createRecorder, leastReads, valueAt } from '../../server/render/record-reads.ts'
-import { recordedTree } from '../../server/render/record-tree.ts'
+import { recordedInputs } from '../../server/render/record/inputs.ts'
+import { createRecorder, leastReads, valueAt } from '../../server/render/record/reads.ts'
+import { recordedTree } from '../../server/render/record/tree.ts'
 import type { SourceTree } from '../../server/sources/source.ts'
 
 const inputs = {

@@ -1,0 +1,85 @@
+// The renderer for everything else: a program of the operator's allow-list, in the service's folder, which gets the inputs that the service names and writes YAML.
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import type { Problem } from '../../../shared/protocol/error.ts'
+import { pathSegments, type SourceFile } from '../../sources/source.ts'
+import { decodeUtf8 } from '../liquid/files.ts'
+import type { Renderer, RenderJob } from '../renderer.ts'
+import type { SandboxOutcome } from '../sandbox.ts'
+
+/** Of what it says on standard error, as people are told. */
+const TOLD_LINES = 10
+const TOLD_LENGTH = 2_000
+
+export const renderExec: Renderer = async (job) => {
+  const options = job.spec.exec
+  if (options === undefined) return failed('render.exec', 'type exec needs `render.exec.command`: a name of the allow-list of this server')
+  const name = options.command
+  const root = pathSegments(job.source.root).join('/')
+  const inputs = inputsOf(job, options.inputs)
+  const found = await job.source.tree.files(root, () => true)
+  if (found.size === 0) return failed(root || '.', 'the folder holds no files')
+  const files = new Map([...found].map(([path, file]) => [path.slice(root === '' ? 0 : root.length + 1), file.bytes]))
+  const stdin = new TextEncoder().encode(`${canonicalJson(inputs)}\n`)
+  const program = { exec: name }
+  const version = (await job.sandbox.version(program)) ?? ''
+  const parts = ['exec', name, version, canonicalJson(options.args), canonicalJson(inputs), ...fileParts(found)]
+  try {
+    const stdout = await job.once(parts, async () =>
+      wanted(name, await job.sandbox.run({ program, args: options.args, files, stdin }, job.signal)),
+    )
+    return { kind: 'rendered', files: new Map([[`${name}.yaml`, stdout]]), warnings: [] }
+  } catch (error) {
+    if (error instanceof ExecFailure) return failed(`render.exec: ${name}`, error.message)
+    throw error
+  }
+}
+
+const failed = (path: string, message: string): { kind: 'failed'; problems: Problem[] } => ({
+  kind: 'failed',
+  problems: [{ path, message }],
+})
+
+const fileParts = (files: ReadonlyMap<string, SourceFile>): string[] => [...files].flatMap(([path, { oid }]) => [path, oid])
+
+class ExecFailure extends Error {}
+
+/** Throws what is not to be kept. */
+function wanted(name: string, outcome: SandboxOutcome): Uint8Array {
+  const told = tell(outcome.stderr)
+  if (outcome.kind === 'stopped') throw new ExecFailure(`${outcome.message}${told}`)
+  if (outcome.exitCode !== 0) throw new ExecFailure(`${name} ended with ${outcome.exitCode}${told}`)
+  if (decodeUtf8(outcome.stdout) === null) throw new ExecFailure(`${name} wrote what is no UTF-8 text${told}`)
+  return outcome.stdout
+}
+
+function tell(stderr: string): string {
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '')
+  return lines.length === 0 ? '' : `:\n${lines.slice(0, TOLD_LINES).join('\n').slice(0, TOLD_LENGTH)}`
+}
+
+/** A document with only what is named: `cluster.labels` is `{cluster: {labels: …}}`. What is not there is left out. */
+function inputsOf({ inputs }: RenderJob, names: readonly string[]): Record<string, unknown> {
+  const document: Record<string, unknown> = Object.create(null)
+  for (const name of [...names].sort()) {
+    const path = name.split('.')
+    const value = path.reduce<unknown>(memberOf, inputs)
+    if (value !== undefined) place(document, path, JSON.parse(canonicalJson(value)))
+  }
+  return document
+}
+
+/** Its own only: every object has a `constructor`. */
+const memberOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+
+function place(document: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let at = document
+  for (const part of path.slice(0, -1)) {
+    const held = at[part]
+    const next: Record<string, unknown> =
+      typeof held === 'object' && held !== null && !Array.isArray(held) ? (held as Record<string, unknown>) : Object.create(null)
+    at[part] = next
+    at = next
+  }
+  at[path.at(-1) ?? ''] = value
+}

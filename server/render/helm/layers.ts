@@ -1,0 +1,140 @@
+// The values that a release is rendered with, from every place that gives some, in their order: valuesFiles < valuesFrom < values < those of overrides < those of the
+// cluster. What the chart itself has is below all of them, and put there by helm.
+
+import type { Problem } from '../../../shared/protocol/error.ts'
+import { pathSegments } from '../../sources/source.ts'
+import { evaluate, renderText } from '../liquid/engine.ts'
+import type { JobSource, RenderJob } from '../renderer.ts'
+import { isValues, mapTexts, mergeValues, type ReadValues, readValues, type Values, valueAt } from './values.ts'
+
+/** Of all values together, written as JSON; what aliases repeat counts each time. */
+export const HELM_VALUES_BYTES_MAX = 4 * 1024 * 1024
+
+/** `place`: for messages. */
+export interface ValuesLayer {
+  place: string
+  values: Values
+}
+export type GatheredValues = { kind: 'values'; merged: Values; layers: readonly ValuesLayer[] } | { kind: 'refused'; problems: Problem[] }
+
+type LayerResult = { kind: 'layer'; layer: ValuesLayer } | { kind: 'none' } | { kind: 'refused'; problems: Problem[] }
+const refused = (path: string, message: string): LayerResult => ({ kind: 'refused', problems: [{ path, message }] })
+const layerOf = (place: string, read: ReadValues): LayerResult =>
+  read.kind === 'refused' ? read : { kind: 'layer', layer: { place, values: read.values } }
+
+/** What a template made, and what is in a Config, may be secret: messages about it quote nothing. */
+const withoutQuotes = (read: ReadValues): ReadValues =>
+  read.kind === 'values'
+    ? read
+    : {
+        ...read,
+        problems: read.problems.map(({ path, message }) => ({ path, message: message.replace(/"[^"]*"|[-+]?\d[\w.]{6,}/g, '…') })),
+      }
+
+export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
+  const { valuesFiles = [], valuesFrom = [], values } = job.spec.helm ?? {}
+  const results: LayerResult[] = []
+  for (const file of valuesFiles) results.push(await fileLayer(job, file))
+  results.push(...valuesFrom.map((one) => configLayer(job, one)))
+  if (values !== undefined) results.push(inlineLayer(job, 'render.helm.values', values))
+  results.push(...job.values.map((one) => inlineLayer(job, `${one.from}.helm.values`, one.values)))
+  const problems = results.flatMap((result) => (result.kind === 'refused' ? result.problems : []))
+  if (problems.length > 0) return { kind: 'refused', problems }
+  const layers = results.flatMap((result) => (result.kind === 'layer' ? [result.layer] : []))
+  const tooLarge = layers.find(({ values: one }) => bytesOf(one) > HELM_VALUES_BYTES_MAX)
+  const merged = tooLarge === undefined ? layers.reduce((below, layer) => mergeValues(below, layer.values), {} as Values) : {}
+  if (tooLarge === undefined && bytesOf(merged) <= HELM_VALUES_BYTES_MAX) return { kind: 'values', merged, layers }
+  const message = `values of more than ${HELM_VALUES_BYTES_MAX / 1024 / 1024} MiB, counting what aliases repeat`
+  return { kind: 'refused', problems: [{ path: tooLarge?.place ?? 'render.helm', message }] }
+}
+
+/** As JSON, about; stops where it is too much. */
+function bytesOf(values: Values): number {
+  let bytes = 0
+  const waiting: unknown[] = [values]
+  while (waiting.length > 0 && bytes <= HELM_VALUES_BYTES_MAX) {
+    const value = waiting.pop()
+    bytes += typeof value === 'string' ? Buffer.byteLength(value) + 2 : 8
+    if (Array.isArray(value)) waiting.push(...value)
+    else if (isValues(value)) for (const [key, member] of Object.entries(value)) waiting.push(key, member)
+  }
+  return bytes
+}
+
+/** `path` from `root`, where `..` is a step up. Null: it leads out of the tree. */
+export function treePath(root: string, path: string): string | null {
+  if (path.startsWith('/') || path.includes('\\')) return null
+  const names = pathSegments(root)
+  for (const name of pathSegments(path)) {
+    if (name !== '..') names.push(name)
+    else if (names.pop() === undefined) return null
+  }
+  return names.join('/')
+}
+
+async function fileLayer(job: RenderJob, written: string): Promise<LayerResult> {
+  const optional = written.endsWith('?')
+  const name = optional ? written.slice(0, -1) : written
+  const [, other, inOther] = /^\$([^/]+)\/(.+)$/.exec(name) ?? []
+  const source: JobSource | undefined = other === undefined ? job.source : job.named.get(other)
+  if (source === undefined) return refused(written, `there is no source of the name ${other}; sources[].name gives one`)
+  const path = treePath(source.root, inOther ?? name)
+  if (path === null)
+    return refused(written, 'a values file is inside the tree of its source: expected a relative path that does not lead out of it')
+  const file = await source.tree.file(path)
+  const place = other === undefined ? path : `$${other}/${path}`
+  if (file === null)
+    return optional ? { kind: 'none' } : refused(place, 'there is no such values file; one whose name ends with ? may be missing')
+  const text = decoded(file.bytes)
+  if (text === null) return refused(place, 'is not UTF-8 text')
+  if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
+  const rendered = renderText(text, { file: place }, job.inputs)
+  return rendered.kind === 'failed'
+    ? { kind: 'refused', problems: rendered.problems }
+    : layerOf(place, withoutQuotes(readValues(rendered.text, place)))
+}
+
+function decoded(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+type ValuesFrom = NonNullable<NonNullable<RenderJob['spec']['helm']>['valuesFrom']>[number]
+
+function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): LayerResult {
+  const place = `Config ${name}, ${key}`
+  const value = job.configValue(name, key)
+  if (value === undefined)
+    return optional === true ? { kind: 'none' } : refused(place, 'there is no such value; `optional: true` lets it be missing')
+  if (at !== undefined) {
+    const values = valueAt(at, value)
+    if (values === null)
+      return refused('render.helm.valuesFrom', `at: expected names with dots between them, such as ingress.host, not ${JSON.stringify(at)}`)
+    return { kind: 'layer', layer: { place, values } }
+  }
+  if (isValues(value)) return { kind: 'layer', layer: { place, values: value } }
+  if (typeof value !== 'string') return refused(place, 'expected a mapping, or YAML text of one; `at` puts a single value at a path')
+  return layerOf(place, withoutQuotes(readValues(value, place)))
+}
+
+const IS_TEMPLATE = /\{\{|\{%/
+
+function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult {
+  const problems: Problem[] = []
+  const mapped = mapTexts(values, (text, place) => {
+    if (!IS_TEMPLATE.test(text)) return text
+    const evaluated = evaluate(text, { file: `${from}.${place}`, line: null }, job.inputs)
+    if (evaluated.kind === 'value') return evaluated.value
+    problems.push(...evaluated.problems.map((problem) => ({ ...problem, message: `${problem.message}${goHint(text)}` })))
+    return null
+  })
+  return problems.length > 0 ? { kind: 'refused', problems } : { kind: 'layer', layer: { place: from, values: mapped } }
+}
+
+const goHint = (text: string): string =>
+  /\{\{-?\s*(\.|include\b|\$)/.test(text)
+    ? '; what the chart’s own `tpl` shall read stands between {% raw %} and {% endraw %}, or in a values file'
+    : ''

@@ -1,0 +1,153 @@
+// What kustomize says on its standard error → problems for the author: file and line where they can be found, without folders of the sandbox and without the
+// configurations that it prints, which may hold values.
+import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
+import type { Problem } from '../../../shared/protocol/error.ts'
+import { templateName } from '../liquid/files.ts'
+import { readManifests } from '../manifests.ts'
+import { KUSTOMIZATION_NAMES } from './paths.ts'
+
+/** The repository's tree in the sandbox. A name that no other folder has: where the sandbox itself lies is no matter of an author. */
+export const TREE_FOLDER = 'source-tree'
+const TREE_PATH = `/(?:[^\\s'":]*?/)?${TREE_FOLDER}`
+const MESSAGE_MAX = 1_000
+
+type Files = ReadonlyMap<string, Uint8Array>
+export interface Built {
+  /** By path from the tree's root. */
+  files: Files
+  /** The folder that was built. */
+  root: string
+}
+
+/** LQ6: lines of what a template became are no lines of its author's. */
+export const byTemplates = (problems: readonly Problem[], templates: ReadonlySet<string>): Problem[] =>
+  problems.map((problem) => {
+    const file = problem.path.replace(/(:\d+)+$/, '')
+    return templates.has(file) ? { ...problem, path: templateName(file) } : problem
+  })
+
+/** Kustomize logs some with the time of day. */
+export const warningsOf = (stderr: string, built: Built): Problem[] =>
+  [...new Set(stderr.split('\n').map((line) => line.replace(/^# Warning: |^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '').trim()))]
+    .filter((line) => line !== '')
+    .map((line) => ({ path: kustomizationOf(built.root, built.files), message: clean(line) }))
+
+/** The file that kustomize looked for, from the tree's root; null: it misses none. */
+export function missingFile(stderr: string): string | null {
+  const match = new RegExp(`${TREE_PATH}/([^'"\\s:]+): no such file or directory`).exec(stderr)
+  return match?.[1] ?? null
+}
+
+export function problemsOf(stderr: string, built: Built): Problem[] {
+  const error = stderr
+    .slice(Math.max(0, stderr.lastIndexOf('Error: ')))
+    .replace(/^Error: /, '')
+    .trim()
+  const unreadable = /MalformedYAML|yaml: |json: |missing (kind|apiVersion|metadata|Resource metadata)|missing metadata\.name/.test(error)
+  // It stops at the first; an author wants all.
+  const broken = unreadable ? brokenFiles(built.files) : []
+  if (broken.length > 0) return broken
+  const known = unmatchedPatch(error, built.files) ?? duplicate(error, built.files)
+  if (known !== null) return [known]
+  return [{ path: placeOf(error, built), message: clean(innermost(error)) || 'kustomize build failed and did not say why' }]
+}
+
+/** As kustomize writes a reference: `ConfigMap.v1.[noGrp]/name.[noNs]`. */
+const REFERENCE = '(\\w+)\\.[^/\\s"]*/([^\\s"]+)\\.(?:\\[noNs\\]|[\\w-]+)'
+
+function unmatchedPatch(error: string, files: Files): Problem | null {
+  const [, kind, name] = new RegExp(`no resource matches strategic merge patch "${REFERENCE}"`).exec(error) ?? []
+  const [place] = kind === undefined || name === undefined ? [] : placesOf(kind, name, files)
+  return place === undefined ? null : { path: place, message: `is a patch of ${kind} ${name}, which no resource is` }
+}
+
+function duplicate(error: string, files: Files): Problem | null {
+  const [, kind, name] = new RegExp(`already registered id: ${REFERENCE}`).exec(error) ?? []
+  const [first, ...others] = kind === undefined || name === undefined ? [] : placesOf(kind, name, files)
+  const [second] = others
+  return first === undefined || second === undefined ? null : { path: second, message: `${kind} ${name} is also in ${first}` }
+}
+
+function placesOf(kind: string, name: string, files: Files): string[] {
+  const places: string[] = []
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (!/\.(ya?ml|json)$/i.test(path)) continue
+    for (const { object, place } of readManifests(new Map([[path, bytes]])).found)
+      if (object.kind === kind && object.metadata.name === name) places.push(place)
+  }
+  return places
+}
+
+function brokenFiles(files: Files): Problem[] {
+  const isKustomization = (path: string) => KUSTOMIZATION_NAMES.some((name) => path === name || path.endsWith(`/${name}`))
+  const problems: Problem[] = []
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (!/\.(ya?ml|json)$/i.test(path) || isKustomization(path)) continue
+    const text = new TextDecoder().decode(bytes)
+    const parsed = parseYamlDocuments(text, { file: path })
+    problems.push(...parsed.problems)
+    // Files of values and of patches are no objects: only what is almost one.
+    if (parsed.problems.length === 0 && /^(apiVersion|kind):/m.test(text))
+      problems.push(...readManifests(new Map([[path, bytes]])).problems)
+  }
+  return problems
+}
+
+/** Of errors within errors the one that says what is wrong: each resource is tried as a file first, then as a folder. */
+function innermost(error: string): string {
+  const asFile = /accumulation err='accumulating resources from '[^']*': (.*)': must build at directory: /s.exec(error)?.[1]
+  const shorter = (asFile ?? error)
+    .replace(/trouble configuring builtin (\w+) with config: `[^`]*`: /gs, '')
+    .replace(/accumulating (resources|components)( from '[^']*')?: /g, '')
+    .replace(/accumulation err='[^']*'[^']*' must resolve to a file': /g, '')
+    .replace(/recursed (merging|accumulation)[^:]* '[^']*': /g, '')
+    .replace(/couldn't make target for path '[^']*': /g, '')
+  return shorter === error ? error : innermost(shorter)
+}
+
+function clean(message: string): string {
+  const said = message
+    .replace(new RegExp(`${TREE_PATH}/`, 'g'), '')
+    .replace(new RegExp(TREE_PATH, 'g'), '.')
+    .replace(/with config: `[^`]*`/gs, '')
+    .replace(/ from \[patch: .*\]/gs, '')
+    .replace(/literal sources \[.*?\]: /gs, '')
+    .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
+    .replace(/(\w+)\.\S*?\[no(?:Grp|Ver)\]\S*?\/([^\s."']+)\.(\[noNs\]|[\w-]+)/g, (_, kind, name, namespace) =>
+      namespace === '[noNs]' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`,
+    )
+    .replace(/\/tmp\/\S+/g, 'a temporary folder')
+    .replace(/\s+/g, ' ')
+    .trim()
+  return said.length > MESSAGE_MAX ? `${said.slice(0, MESSAGE_MAX)}…` : said
+}
+
+function placeOf(error: string, { files, root }: Built): string {
+  const inTree = new RegExp(`${TREE_PATH}/?([^'"\\s:,]*)`, 'g')
+  const named = [...error.matchAll(inTree)].map(([, path]) => path ?? '')
+  // Errors go from the outside in: the last one that is there is the nearest.
+  for (const path of named.reverse()) {
+    if (files.has(path)) return path
+    const kustomization = findKustomization(path, files)
+    if (kustomization !== null) return withLine(error, kustomization, files)
+  }
+  return withLine(error, kustomizationOf(root, files), files)
+}
+
+function withLine(error: string, path: string, files: Files): string {
+  const field = /unknown field "([^"]+)"/.exec(error)?.[1] ?? /Go struct field \w+\.(\w+)/.exec(error)?.[1]
+  const text = new TextDecoder().decode(files.get(path) ?? new Uint8Array())
+  const told = Number(/yaml: line (\d+):/.exec(error)?.[1] ?? 0)
+  if (told > 0) return `${path}:${told}`
+  const at = field === undefined ? -1 : text.split('\n').findIndex((line) => line.trimStart().replace(/^- /, '').startsWith(`${field}:`))
+  return at < 0 ? path : `${path}:${at + 1}`
+}
+
+function findKustomization(folder: string, files: Files): string | null {
+  for (const name of KUSTOMIZATION_NAMES) {
+    const path = folder === '' ? name : `${folder}/${name}`
+    if (files.has(path)) return path
+  }
+  return null
+}
+export const kustomizationOf = (root: string, files: Files): string => findKustomization(root, files) ?? (root === '' ? '.' : root)

@@ -1,0 +1,180 @@
+// What a kustomization and the files of its plugins name: files, folders, charts. Pure: values in, names with their places out.
+import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
+import { isInline } from './paths.ts'
+
+/** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a folder of a chart. */
+export type NeedKind = 'either' | 'folder' | 'file' | 'plugin' | 'chart'
+
+export interface Need {
+  kind: NeedKind
+  /** As it is written, from the folder of the kustomization. */
+  path: string
+  /** `resources`, `patches[].path`: for messages. */
+  field: string
+  line: number
+  /** Kustomize does without it, or says better what is missing. */
+  optional: boolean
+}
+
+export interface Refused {
+  line: number
+  message: string
+}
+
+type Mapping = Record<string, unknown>
+const isMapping = (value: unknown): value is Mapping => typeof value === 'object' && value !== null && !Array.isArray(value)
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+const mappingsOf = (value: unknown): Mapping[] => listOf(value).filter(isMapping)
+const textsOf = (value: unknown): string[] => listOf(value).filter((item) => typeof item === 'string')
+
+/** Members of a kustomization that name things one by one. */
+const LISTS: ReadonlyArray<readonly [field: string, kind: NeedKind]> = [
+  ['resources', 'either'],
+  ['bases', 'folder'],
+  ['components', 'folder'],
+  ['crds', 'file'],
+  ['configurations', 'file'],
+  ['generators', 'plugin'],
+  ['transformers', 'plugin'],
+  ['validators', 'plugin'],
+  ['patchesStrategicMerge', 'file'],
+]
+const WITH_PATH = ['patches', 'patchesJson6902', 'replacements']
+const PLUGINS = ['generators', 'transformers', 'validators']
+const GENERATORS = ['configMapGenerator', 'secretGenerator']
+
+export interface Named {
+  needs: Need[]
+  charts: Chart[]
+  refused: Refused[]
+}
+export interface Chart {
+  name: string
+  version: string | null
+  home: string
+  line: number
+}
+
+export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string): Named {
+  const lines = new Lines(text)
+  const needs: Need[] = []
+  const need = (kind: NeedKind, path: string, field: string, line: number, optional = false) =>
+    needs.push({ kind, path, field, line, optional })
+  for (const [field, kind] of LISTS) {
+    for (const path of textsOf(kustomization[field])) {
+      const mayBeInline = kind === 'plugin' || field === 'patchesStrategicMerge'
+      if (!mayBeInline || !isInline(path)) need(kind, path, field, lines.of(field, path))
+    }
+  }
+  for (const field of WITH_PATH)
+    for (const item of mappingsOf(kustomization[field]))
+      if (typeof item['path'] === 'string' && item['path'] !== '') need('file', item['path'], `${field}[].path`, parsed.lineOf(item))
+  for (const field of GENERATORS)
+    for (const item of mappingsOf(kustomization[field]))
+      for (const [member, path] of generatorFiles(item)) need('file', path, `${field}[].${member}`, lines.after(parsed.lineOf(item), path))
+  const { openapi } = kustomization
+  if (isMapping(openapi) && typeof openapi['path'] === 'string') need('file', openapi['path'], 'openapi.path', parsed.lineOf(openapi))
+  const inline = PLUGINS.flatMap((field) => textsOf(kustomization[field]).filter(isInline)).map((plugin) => namedInline(plugin, lines))
+  const charts = [...chartsOf(kustomization, parsed), ...inline.flatMap((plugin) => plugin.charts)]
+  needs.push(...inline.flatMap((plugin) => plugin.needs))
+  for (const item of mappingsOf(kustomization['helmCharts'])) needs.push(...valuesFilesOf(item, parsed.lineOf(item)))
+  return { needs, charts, refused: inline.flatMap(({ refused }) => refused) }
+}
+
+/** `name=path` or a path; a path may hold no `=`. */
+function generatorFiles(item: Mapping): Array<[member: string, path: string]> {
+  const files = textsOf(item['files']).map((file): [string, string] => ['files', file.slice(file.indexOf('=') + 1)])
+  const envs = textsOf(item['envs']).map((file): [string, string] => ['envs', file])
+  const env = typeof item['env'] === 'string' ? [['env', item['env']] as [string, string]] : []
+  return [...files, ...envs, ...env].filter(([, path]) => path !== '')
+}
+
+function chartsOf(kustomization: Mapping, parsed: ParsedYaml): Chart[] {
+  const { helmGlobals } = kustomization
+  const home = isMapping(helmGlobals) && typeof helmGlobals['chartHome'] === 'string' ? helmGlobals['chartHome'] : 'charts'
+  const charts = mappingsOf(kustomization['helmCharts']).map((item) => chartOf(item, 'name', home, parsed.lineOf(item)))
+  const legacy = mappingsOf(kustomization['helmChartInflationGenerator']).map((item) =>
+    chartOf(item, 'chartName', typeof item['chartHome'] === 'string' ? item['chartHome'] : 'charts', parsed.lineOf(item)),
+  )
+  return [...charts, ...legacy]
+}
+
+function chartOf(item: Mapping, member: string, home: string, line: number): Chart {
+  const { version } = item
+  const named = item[member]
+  return { name: typeof named === 'string' ? named : '', version: typeof version === 'string' ? version : null, home, line }
+}
+
+const valuesFilesOf = (item: Mapping, line: number): Need[] =>
+  [...(typeof item['valuesFile'] === 'string' ? [item['valuesFile']] : []), ...textsOf(item['additionalValuesFiles'])].map((path) => ({
+    ...{ kind: 'file' as const, path, field: 'helmCharts[].valuesFile', line, optional: false },
+  }))
+
+/** Of a file of `generators`, `transformers` or `validators`: its documents configure built-in plugins, which name files from the kustomization's folder. */
+export function namedByPlugins(parsed: ParsedYaml): Named {
+  const needs: Need[] = []
+  const refused: Refused[] = []
+  const charts: Chart[] = []
+  for (const { value, line } of parsed.documents) {
+    if (!isMapping(value)) continue
+    const message = refusedPlugin(value)
+    if (message !== null) refused.push({ line, message })
+    if (value['kind'] === 'HelmChartInflationGenerator') {
+      const home = typeof value['chartHome'] === 'string' ? value['chartHome'] : 'charts'
+      charts.push(chartOf(value, typeof value['name'] === 'string' ? 'name' : 'chartName', home, line))
+    }
+    for (const path of filesIn(value, 0)) needs.push({ kind: 'file', path, field: 'path', line, optional: true })
+  }
+  return { needs, charts, refused }
+}
+
+const FILE_MEMBERS = new Set(['path', 'paths', 'files', 'envs', 'env', 'valuesFile', 'additionalValuesFiles'])
+
+function filesIn(value: unknown, depth: number): string[] {
+  if (depth > 10 || typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([member, inside]) => {
+    if (!FILE_MEMBERS.has(member)) return filesIn(inside, depth + 1)
+    const texts = typeof inside === 'string' ? [inside] : textsOf(inside)
+    return texts.filter((text) => !text.includes('\n')).map((text) => (member === 'files' ? text.slice(text.indexOf('=') + 1) : text))
+  })
+}
+
+const FUNCTION_MARK = 'config.kubernetes.io/function'
+
+/** KU4: what runs programs of its own. */
+function refusedPlugin(document: Mapping): string | null {
+  const { metadata, kind, apiVersion } = document
+  const annotations = isMapping(metadata) && isMapping(metadata['annotations']) ? metadata['annotations'] : {}
+  if (Object.hasOwn(annotations, FUNCTION_MARK))
+    return `${String(kind)} is a KRM function, which runs a program or a container; use a patch, a replacement or a built-in transformer instead`
+  if (typeof apiVersion === 'string' && apiVersion !== 'builtin' && typeof kind === 'string' && !BUILTINS.test(kind))
+    return `${kind} is a plugin, which runs a program; use a patch, a replacement or a built-in transformer instead`
+  return null
+}
+const BUILTINS = /(Transformer|Generator|Inflation|Resources)$/
+
+function namedInline(plugin: string, lines: Lines): Named {
+  const line = lines.after(1, plugin.trim().split('\n')[0] ?? '')
+  const { needs, charts, refused } = namedByPlugins(parseYamlDocuments(plugin, { file: '' }))
+  const at = <T>(found: readonly T[]): T[] => found.map((one) => ({ ...one, line }))
+  return { needs: at(needs), charts: at(charts), refused: at(refused) }
+}
+
+/** Scalars have no line of their own: the first one at or after their field that holds them. */
+class Lines {
+  private readonly lines: readonly string[]
+
+  constructor(text: string) {
+    this.lines = text.split('\n')
+  }
+
+  of(field: string, text: string): number {
+    const at = this.lines.findIndex((line) => line.startsWith(`${field}:`) || line.includes(`"${field}":`))
+    return this.after(at < 0 ? 1 : at + 1, text)
+  }
+
+  after(line: number, text: string): number {
+    const found = this.lines.findIndex((one, index) => index >= line - 1 && one.includes(text))
+    return found < 0 ? line : found + 1
+  }
+}

@@ -1,0 +1,31 @@
+// Paths and addresses as kustomizations write them.
+import { pathSegments } from '../../sources/source.ts'
+
+export const KUSTOMIZATION_NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'] as const
+
+/** From the tree's root; null: it leads out of the tree, or is absolute. */
+export function resolvePath(folder: string, path: string): string | null {
+  if (path.startsWith('/')) return null
+  const segments = pathSegments(folder)
+  for (const segment of pathSegments(path)) {
+    if (segment !== '..') segments.push(segment)
+    else if (segments.pop() === undefined) return null
+  }
+  return segments.join('/')
+}
+
+export const isBelow = (path: string, folder: string): boolean => folder === '' || path === folder || path.startsWith(`${folder}/`)
+
+/** Whatever else there is of that name: this is never a file. */
+export const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*(::|:\/\/)/i.test(text) || /^[\w.-]+@[\w.-]+:/.test(text)
+
+/** As kustomize guesses when there is no such file: `github.com/org/repo//path?ref=v1`. */
+export const looksRemote = (text: string): boolean =>
+  isAddress(text) ||
+  /[?&](ref|version|timeout|submodules)=/.test(text) ||
+  /\w\/\/\w/.test(text) ||
+  /\.git(\/|$)/.test(text) ||
+  /^(\w[-\w]*\.)+(com|org|net|io|dev)[/:]/.test(text)
+
+/** Where kustomize takes a path or the thing itself. */
+export const isInline = (text: string): boolean => /[\n{[]|:\s|:$/.test(text)

@@ -1,0 +1,226 @@
+// Which files a kustomization needs: read through the recorded tree, so that a change elsewhere in a repository of five hundred services renders nothing again.
+// Everything that is wrong with what it names is said at once, with file and line.
+import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
+import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
+import { decodeUtf8, renderFile, type TemplateJob, templateName } from '../liquid/files.ts'
+import { type Chart, type Named, type Need, namedBy, namedByPlugins } from './fields.ts'
+import { isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote, resolvePath } from './paths.ts'
+
+/** Folders with a kustomization that one render reads. */
+export const KUSTOMIZE_FOLDERS_MAX = 1_000
+
+export interface KustomizeFiles {
+  /** By path from the tree's root. */
+  files: Map<string, Uint8Array>
+  /** Those of them that a template of that name and `.liquid` became. */
+  templates: Set<string>
+  problems: Problem[]
+  /** A chart is among them. */
+  charts: boolean
+}
+
+export interface ScanJob extends TemplateJob {
+  /** Whether `helmCharts` of kustomizations is inflated. */
+  helmCharts: boolean
+}
+
+export async function scanKustomization(job: ScanJob, more: { folders: readonly string[] }): Promise<KustomizeFiles> {
+  const scan = new Scan(job)
+  const root = resolvePath('', job.source.root) ?? ''
+  if (!(await scan.readFolder(root))) scan.problem(root === '' ? '.' : root, `has no ${KUSTOMIZATION_NAMES.join(', ')}`)
+  for (const folder of more.folders) {
+    const path = resolvePath(root, folder) ?? ''
+    if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is no folder with a kustomization`)
+  }
+  await scan.finish()
+  return { files: scan.files, templates: scan.templates, problems: scan.problems, charts: scan.charts }
+}
+
+interface Place {
+  file: string
+  folder: string
+}
+
+class Scan {
+  readonly files = new Map<string, Uint8Array>()
+  readonly templates = new Set<string>()
+  readonly problems: Problem[] = []
+  charts = false
+  private readonly job: ScanJob
+  private readonly folders = new Set<string>()
+  private readonly queue: Array<{ need: Need; place: Place }> = []
+  private bytes = 0
+
+  constructor(job: ScanJob) {
+    this.job = job
+  }
+
+  problem(path: string, message: string): void {
+    this.problems.push({ path, message })
+  }
+
+  async finish(): Promise<void> {
+    for (let next = this.queue.shift(); next !== undefined; next = this.queue.shift()) {
+      if (this.files.size > SOURCE_FILES_MAX || this.bytes > SOURCE_TREE_BYTES_MAX) {
+        this.problem(next.place.file, `needs more than ${SOURCE_FILES_MAX} files or ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB; split it`)
+        return
+      }
+      await this.unlessRefused(`${next.place.file}:${next.need.line}`, () => this.read(next.need, next.place))
+    }
+  }
+
+  /** Links that lead out, LFS pointers and their like are errors as any other: said with all the rest. */
+  private async unlessRefused(at: string, read: () => Promise<void>): Promise<void> {
+    try {
+      await read()
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'source_refused') throw error
+      this.problem(at, error.message)
+    }
+  }
+
+  /** False: it holds no kustomization. */
+  async readFolder(folder: string): Promise<boolean> {
+    if (this.folders.has(folder)) return true
+    if (this.folders.size >= KUSTOMIZE_FOLDERS_MAX) {
+      if (this.folders.size === KUSTOMIZE_FOLDERS_MAX)
+        this.problem(folder, `is one more than ${KUSTOMIZE_FOLDERS_MAX} folders with kustomizations`)
+      return true
+    }
+    const found: Array<[file: string, bytes: Uint8Array]> = []
+    for (const name of KUSTOMIZATION_NAMES) {
+      const path = inFolder(folder, name)
+      const bytes = await this.readFile(path)
+      if (bytes !== null) found.push([path, bytes])
+    }
+    if (found.length === 0) return false
+    this.folders.add(folder)
+    for (const [file, bytes] of found) this.readKustomization({ file, folder }, bytes)
+    return true
+  }
+
+  private readKustomization(place: Place, bytes: Uint8Array): void {
+    const text = decodeUtf8(bytes)
+    if (text === null) {
+      this.problem(place.file, 'is not UTF-8 text')
+      return
+    }
+    const parsed = parseYamlDocuments(text, { file: place.file })
+    this.problems.push(...parsed.problems)
+    const [document] = parsed.documents
+    if (document === undefined || typeof document.value !== 'object' || document.value === null || Array.isArray(document.value)) return
+    this.take(namedBy(document.value as Record<string, unknown>, parsed, text), place)
+  }
+
+  private take({ needs, charts, refused }: Named, place: Place): void {
+    for (const { line, message } of refused) this.problem(`${place.file}:${line}`, message)
+    for (const need of needs) this.queue.push({ need, place })
+    for (const chart of charts) this.takeChart(chart, place)
+  }
+
+  private takeChart({ name, version, home, line }: Chart, place: Place): void {
+    if (!this.job.helmCharts) {
+      const message =
+        'helmCharts is not inflated here; set render.kustomize.helmCharts of the service to true, or make the chart a source of its own'
+      this.problem(`${place.file}:${line}`, message)
+      return
+    }
+    this.charts = true
+    // Where kustomize looks first when a version is said.
+    const folders = [...(version === null ? [] : [`${home}/${name}-${version}/${name}`]), `${home}/${name}`]
+    this.queue.push({ need: { kind: 'chart', path: folders.join('\n'), field: 'helmCharts', line, optional: false }, place })
+  }
+
+  private async read(need: Need, place: Place): Promise<void> {
+    const at = `${place.file}:${need.line}`
+    if (need.kind === 'chart') return this.readChart(need, place)
+    if (isAddress(need.path)) return this.problem(at, remoteMessage(need))
+    const path = resolvePath(place.folder, need.path)
+    if (path === null) return this.problem(at, `${need.field}: ${need.path} leads out of the repository`)
+    if (need.kind === 'folder') {
+      if (!(await this.readFolder(path))) this.problem(at, await this.missingFolder(need, path))
+      return
+    }
+    const mayBeFolder = need.kind !== 'file'
+    // A look at a folder as if it were a file would be a look at all that is in it.
+    const folderFirst = mayBeFolder && !/\.(ya?ml|json)$/i.test(path)
+    if (folderFirst && (await this.readFolder(path))) return
+    const bytes = this.files.get(path) ?? (await this.readFile(path))
+    if (bytes === null) {
+      if (mayBeFolder && !folderFirst && (await this.readFolder(path))) return
+      if (!need.optional) this.problem(at, mayBeFolder ? await this.missingFolder(need, path) : missingMessage(need))
+      return
+    }
+    if (!isBelow(path, place.folder)) return this.problem(at, outsideMessage(need, path, place.folder))
+    if (need.kind === 'plugin') this.readPlugins(path, bytes, place)
+  }
+
+  private readPlugins(path: string, bytes: Uint8Array, place: Place): void {
+    const text = decodeUtf8(bytes)
+    const parsed: ParsedYaml | null = text === null ? null : parseYamlDocuments(text, { file: path })
+    if (parsed === null) {
+      this.problem(path, 'is not UTF-8 text')
+      return
+    }
+    this.problems.push(...parsed.problems)
+    // What its documents name is found from the kustomization's folder, not from theirs.
+    this.take(namedByPlugins(parsed), { file: path, folder: place.folder })
+  }
+
+  private async readChart(need: Need, place: Place): Promise<void> {
+    const at = `${place.file}:${need.line}`
+    for (const written of need.path.split('\n')) {
+      const folder = resolvePath(place.folder, written)
+      if (folder === null) return this.problem(at, `helmCharts: ${written} leads out of the repository`)
+      if ((await this.job.source.tree.file(inFolder(folder, 'Chart.yaml'))) === null) continue
+      for (const [path, { bytes }] of await this.job.source.tree.files(folder, () => true)) this.keep(path, bytes)
+      return
+    }
+    const last = need.path.split('\n').at(-1) ?? ''
+    this.problem(
+      at,
+      `helmCharts: there is no chart in ${last}; nothing is downloaded for a render: put it there, or make the chart a source of its own`,
+    )
+  }
+
+  /** As what it is rendered to, when it is a template. Null: there is none. */
+  private async readFile(path: string): Promise<Uint8Array | null> {
+    const { tree } = this.job.source
+    const plain = await tree.file(path)
+    const template = plain === null ? await tree.file(templateName(path)) : null
+    const found = plain ?? template
+    if (found === null) return null
+    if (plain === null) this.templates.add(path)
+    const rendered = await renderFile(plain === null ? templateName(path) : path, found.bytes, this.job)
+    if (rendered.kind === 'failed') this.problems.push(...rendered.problems)
+    const bytes = rendered.kind === 'failed' ? new Uint8Array() : rendered.bytes
+    this.keep(path, bytes)
+    return bytes
+  }
+
+  private keep(path: string, bytes: Uint8Array): void {
+    if (!this.files.has(path)) this.bytes += bytes.byteLength
+    this.files.set(path, bytes)
+  }
+
+  private async missingFolder(need: Need, path: string): Promise<string> {
+    const isThere = (await this.job.source.tree.id(path)) !== null
+    if (isThere) return `${need.field}: ${need.path} has no ${KUSTOMIZATION_NAMES.join(', ')}`
+    return looksRemote(need.path) ? remoteMessage(need) : missingMessage(need)
+  }
+}
+
+const inFolder = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+
+const missingMessage = ({ kind, field, path }: Need): string =>
+  kind === 'file' ? `${field}: there is no file ${path}` : `${field}: there is no file or folder ${path}`
+
+const remoteMessage = ({ field, path }: Need): string =>
+  `${field}: ${withoutQuery(path)} is fetched from elsewhere, which a render never does; put a copy into the repository (kustomize localize makes one), or make it a source of the service`
+
+/** A query may hold a token. */
+const withoutQuery = (path: string): string => path.replace(/\/\/[^/@]*@/, '//').replace(/\?.*$/, '')
+
+const outsideMessage = ({ field, path }: Need, resolved: string, folder: string): string =>
+  `${field}: ${path} (${resolved}) is outside of ${folder}; a kustomization reads files of its own folder only: move it, or take it as a resource of a folder that has a kustomization`

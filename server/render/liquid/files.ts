@@ -1,0 +1,69 @@
+// Which files of a source are templates, and what they become. Partials are read from the service's folder through the recorded tree.
+import type { Problem } from '../../../shared/protocol/error.ts'
+import type { JobSource, RenderJob } from '../renderer.ts'
+import { type Partials, partialsOf, renderText } from './engine.ts'
+
+const TEMPLATE_END = '.liquid'
+/** Partials of one template, with those that they render. */
+const PARTIALS_MAX = 100
+const MANIFEST = /\.(ya?ml|json)$/i
+
+export type TemplateJob = Pick<RenderJob, 'inputs'> & { templated: boolean; source: JobSource }
+
+/** LQ1: what a file is called when it is rendered. */
+export const renderedName = (path: string): string => (path.endsWith(TEMPLATE_END) ? path.slice(0, -TEMPLATE_END.length) : path)
+export const templateName = (path: string): string => `${path}${TEMPLATE_END}`
+
+export const isTemplate = (path: string, templated: boolean): boolean =>
+  path.endsWith(TEMPLATE_END) || (templated && (MANIFEST.test(path) || path.slice(path.lastIndexOf('/') + 1) === 'Kustomization'))
+
+export type RenderedFile = { kind: 'rendered'; bytes: Uint8Array } | { kind: 'failed'; problems: Problem[] }
+
+/** Of a file that is no template: its own bytes. */
+export async function renderFile(path: string, bytes: Uint8Array, job: TemplateJob): Promise<RenderedFile> {
+  if (!isTemplate(path, job.templated)) return { kind: 'rendered', bytes }
+  const text = decodeUtf8(bytes)
+  if (text === null) return { kind: 'failed', problems: [{ path, message: 'is a template, and not UTF-8 text' }] }
+  const { partials, problems } = await partialsFor(text, path, job.source)
+  const rendered = renderText(text, { file: path }, job.inputs, partials)
+  if (rendered.kind === 'failed') return { kind: 'failed', problems: [...rendered.problems, ...problems] }
+  return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'rendered', bytes: new TextEncoder().encode(rendered.text) }
+}
+
+async function partialsFor(text: string, file: string, { tree, root }: JobSource): Promise<{ partials: Partials; problems: Problem[] }> {
+  const partials = new Map<string, { file: string; text: string }>()
+  const problems: Problem[] = []
+  const wanted = [...partialsOf(text, file, false)]
+  for (let name = wanted.shift(); name !== undefined; name = wanted.shift()) {
+    if (partials.has(name) || problems.length > 0) continue
+    if (partials.size >= PARTIALS_MAX) {
+      problems.push({ path: file, message: `needs more than ${PARTIALS_MAX} partials` })
+      continue
+    }
+    const path = partialPath(root, name)
+    // A name that leads out is like one that is not there; whoever renders it says so, with its line.
+    const found = path === null ? null : await tree.file(path)
+    if (found === null || path === null) continue
+    const content = decodeUtf8(found.bytes)
+    if (content === null) problems.push({ path, message: 'is a partial, and not UTF-8 text' })
+    else {
+      partials.set(name, { file: path, text: content })
+      wanted.push(...partialsOf(content, path, true))
+    }
+  }
+  return { partials, problems }
+}
+
+function partialPath(root: string, name: string): string | null {
+  const segments = name.split('/')
+  if (name === '' || name.includes('\\') || segments.some((segment) => ['', '.', '..'].includes(segment))) return null
+  return [...root.split('/').filter((segment) => segment !== '' && segment !== '.'), ...segments].join('/') + TEMPLATE_END
+}
+
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,190 @@
+// What can be said of a template before it is rendered: every unknown filter, every name that no template knows, and which partials it renders. Also the words for
+// what the library finds wrong.
+import { LiquidError, RenderTag, type Template, type Token, TypeGuards, Value } from 'liquidjs'
+import { DROPPED_FILTERS, LENIENT_FILTERS } from './filters.ts'
+import { TEMPLATE_DEPTH_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal } from './limits.ts'
+import { nearestName } from './problems.ts'
+
+export const TAGS: ReadonlySet<string> = new Set(
+  'assign for capture case comment render decrement increment cycle if raw unless break continue echo liquid #'.split(' '),
+)
+const DROPPED_TAGS: Readonly<Record<string, string>> = {
+  include: "render a partial with {% render 'name' %} and give it what it needs",
+  layout: 'manifests have no layouts',
+  block: 'manifests have no layouts',
+  tablerow: 'that makes HTML; use for',
+}
+
+export interface Finding {
+  /** Offset in the text. */
+  at: number
+  message: string
+  /** A name that no template knows; its inputs may have one that is like it. */
+  missing?: string
+}
+
+interface Check {
+  findings: Finding[]
+  partials: string[]
+  /** Their first filter takes what is not there for null. */
+  lenient: Value[]
+}
+
+/** What inputs have whatever their values are. */
+const MEMBERS: Readonly<Record<string, readonly string[] | null>> = {
+  cluster: ['name', 'labels', 'facts'],
+  'cluster.facts': ['kubernetesVersion', 'apiVersions'],
+  service: ['name', 'project', 'namespace'],
+  source: ['version'],
+  config: null,
+}
+const ROOTS = ['cluster', 'config', 'service', 'source']
+
+/** `partial`: it has names of its own, which are given where it is rendered. */
+export function checkTemplates(templates: readonly Template[], filters: ReadonlySet<string>, partial: boolean): Check {
+  const walk = new SyntaxWalk(filters)
+  walk.visit(templates, 0)
+  const known = partial ? null : new Set([...ROOTS, ...walk.locals])
+  for (const { names, token } of walk.accesses) {
+    const message = accessMessage(names, token.getText(), known, walk.locals)
+    if (message !== null) walk.findings.push({ at: token.begin, message, missing: token.getText() })
+  }
+  const findings = walk.findings.sort((a, b) => a.at - b.at).slice(0, TEMPLATE_ERRORS_MAX)
+  return { findings, partials: [...new Set(walk.partials)].sort(), lenient: walk.lenient }
+}
+
+function accessMessage(
+  names: readonly string[],
+  text: string,
+  known: ReadonlySet<string> | null,
+  locals: ReadonlySet<string>,
+): string | null {
+  const [root, ...members] = names
+  if (root === undefined) return null
+  if (known !== null && !known.has(root)) {
+    const nearest = nearestName(root, known)
+    const others = locals.size === 0 ? 'templates know cluster, config, service and source' : `known are ${[...known].sort().join(', ')}`
+    return nearest === null ? `there is no ${text}; ${others}` : `there is no ${text}; did you mean ${nearest}${text.slice(root.length)}?`
+  }
+  if (locals.has(root) || known === null) return null
+  let place = root
+  for (const member of members) {
+    const possible = MEMBERS[place]
+    if (possible === undefined || possible === null) return null
+    if (!possible.includes(member)) {
+      const nearest = nearestName(member, possible)
+      return `there is no ${place}.${member}; ${nearest === null ? `${place} has ${possible.join(', ')}` : `did you mean ${place}.${nearest}?`}`
+    }
+    place = `${place}.${member}`
+  }
+  return null
+}
+
+class SyntaxWalk {
+  readonly findings: Finding[] = []
+  readonly partials: string[] = []
+  readonly lenient: Value[] = []
+  readonly locals = new Set<string>()
+  readonly accesses: Array<{ names: string[]; token: Token }> = []
+  private readonly filters: ReadonlySet<string>
+
+  constructor(filters: ReadonlySet<string>) {
+    this.filters = filters
+  }
+
+  find(token: Token, message: string): void {
+    this.findings.push({ at: token.begin, message })
+  }
+
+  visit(templates: readonly Template[], depth: number): void {
+    for (const template of templates) {
+      if (depth >= TEMPLATE_DEPTH_MAX) {
+        this.find(template.token, `is more than ${TEMPLATE_DEPTH_MAX} blocks deep`)
+        return
+      }
+      this.visitPartial(template)
+      for (const name of template.localScope?.() ?? []) this.locals.add(name.content)
+      for (const name of template.blockScope?.() ?? []) this.locals.add(name)
+      for (const argument of template.arguments?.() ?? []) this.visitArgument(argument)
+      this.visit(childrenOf(template), depth + 1)
+    }
+  }
+
+  private visitPartial(template: unknown): void {
+    if (!(template instanceof RenderTag)) return
+    const name = template.partialScope()?.name
+    if (name === undefined) this.find(template.token, "the name of a partial is written out: {% render 'partials/labels' %}")
+    else this.partials.push(name)
+  }
+
+  private visitArgument(argument: unknown): void {
+    if (argument instanceof Value) {
+      const [first] = argument.filters
+      if (first !== undefined && LENIENT_FILTERS.has(first.name)) this.lenient.push(argument)
+      for (const token of postfixOf(argument)) this.visitToken(token)
+      for (const filter of argument.filters) {
+        if (!this.filters.has(filter.name)) this.find(tokenOf(filter), filterMessage(filter.name, this.filters))
+        for (const arg of filter.args) this.visitToken(Array.isArray(arg) ? arg[1] : arg)
+      }
+    } else this.visitToken(argument)
+  }
+
+  private visitToken(token: unknown): void {
+    if (TypeGuards.isRangeToken(token)) {
+      this.visitToken(token.lhs)
+      this.visitToken(token.rhs)
+    }
+    if (!TypeGuards.isPropertyAccessToken(token)) return
+    const names: string[] = []
+    let fixed = token.variable === undefined
+    for (const prop of token.props) {
+      if ('content' in prop && typeof prop.content === 'string') {
+        if (fixed) names.push(prop.content)
+      } else {
+        fixed = false
+        this.visitToken(prop)
+      }
+    }
+    this.accesses.push({ names, token })
+  }
+}
+
+/** The library keeps both to itself; its own analysis reads them. */
+const postfixOf = (value: Value): unknown[] => Reflect.get(value.initial, 'postfix') ?? []
+const tokenOf = (filter: object): Token => Reflect.get(filter, 'token')
+
+function childrenOf(template: Template): Template[] {
+  const generator = template.children?.(false, true)
+  if (generator === undefined) return []
+  const { value } = generator.next()
+  return Array.isArray(value) ? value : []
+}
+
+function filterMessage(name: string, filters: ReadonlySet<string>): string {
+  const dropped = Object.hasOwn(DROPPED_FILTERS, name) ? DROPPED_FILTERS[name] : undefined
+  if (dropped !== undefined) return `there is no filter ${name}: ${dropped}`
+  const nearest = nearestName(name, filters)
+  return nearest === null ? `there is no filter ${name}` : `there is no filter ${name}; did you mean ${nearest}?`
+}
+
+function tagMessage(name: string): string {
+  const dropped = Object.hasOwn(DROPPED_TAGS, name) ? DROPPED_TAGS[name] : undefined
+  if (dropped !== undefined) return `there is no tag ${name}: ${dropped}`
+  const nearest = nearestName(name, TAGS)
+  return nearest === null ? `there is no tag ${name}` : `there is no tag ${name}; did you mean ${nearest}?`
+}
+
+/** For the author of the template. What is said while it is rendered may hold values: only our own words are handed on. */
+export function messageOf(error: unknown): string {
+  if (error instanceof TemplateRefusal) return error.message
+  if (!(error instanceof Error)) return 'cannot be evaluated'
+  if (error instanceof RangeError) return 'is nested too deeply, or grows too large'
+  const text = error.message.replace(/(, file:.*)?, line:\d+, col:\d+$/s, '')
+  if (text.startsWith('Maximum call stack')) return 'is nested too deeply'
+  if (text === 'memory alloc limit exceeded')
+    return `makes more than ${TEMPLATE_MEMORY_MAX / 1024 / 1024} Mi characters and members of lists`
+  const tag = /^tag "(.*)" not found$/s.exec(text)?.[1]
+  if (tag !== undefined) return tagMessage(tag)
+  if (LiquidError.is(error)) return text
+  return 'cannot be evaluated: a value is not what is expected here'
+}

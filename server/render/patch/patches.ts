@@ -1,0 +1,156 @@
+// What comes after a renderer: patches, in their order, on all objects that they are of. Pure. Everything that is wrong is told at once, by the path of the patch in its spec and never
+// with a value of an object.
+import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
+import { isK8sObject, type K8sObject } from '../../../shared/kube/object.ts'
+import { jsonPatchSchema, type Patch } from '../../../shared/model/render.ts'
+import type { Problem } from '../../../shared/protocol/error.ts'
+import { applyJsonPatch, type JsonPatchOp } from './json.ts'
+import { isMap, type Json, type JsonMap, mergePatch, PatchError, strategicMerge } from './merge.ts'
+import { patchTypeOf } from './schema.ts'
+import { type IsTarget, namedTarget, targetOf } from './target.ts'
+
+/** Null: the object goes. */
+type Change = (object: K8sObject) => K8sObject | null
+/** One document of a patch. */
+interface ReadPatch {
+  isTarget: IsTarget
+  change: Change
+}
+
+export type Patched<T> = { kind: 'patched'; found: T[] } | { kind: 'failed'; problems: Problem[] }
+
+/** `from`: where the patches are in their spec. `namespace`: of objects that name none. */
+export function applyPatches<T extends { object: K8sObject }>(
+  found: readonly T[],
+  patches: readonly Patch[],
+  from: string,
+  namespace = '',
+): Patched<T> {
+  const problems: Problem[] = []
+  let current = [...found]
+  for (const [index, patch] of patches.entries()) {
+    const path = `${from}[${index}]`
+    const read = readPatch(patch)
+    if (read.kind === 'failed') {
+      problems.push(...read.messages.map((message) => ({ path, message })))
+      continue
+    }
+    for (const one of read.patches) {
+      const result = applyOne(current, one, namespace)
+      if (result.kind === 'failed') problems.push(...result.problems.map(({ message }) => ({ path, message })))
+      else current = result.found
+    }
+  }
+  return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'patched', found: current }
+}
+
+/** What can be seen to be wrong with patches without an object: for whoever writes them. */
+export const patchProblems = (patches: readonly Patch[], from: string): Problem[] =>
+  patches.flatMap((patch, index) => {
+    const read = readPatch(patch)
+    return read.kind === 'failed' ? read.messages.map((message) => ({ path: `${from}[${index}]`, message })) : []
+  })
+
+function applyOne<T extends { object: K8sObject }>(found: readonly T[], { isTarget, change }: ReadPatch, namespace: string): Patched<T> {
+  const problems: Problem[] = []
+  let isMet = false
+  const patched = found.flatMap((item): T[] => {
+    if (!isTarget(item.object, namespace)) return [item]
+    isMet = true
+    try {
+      const object = change(item.object)
+      return object === null ? [] : [{ ...item, object }]
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error
+      problems.push({ path: '', message: `${nameOf(item.object)}: ${error.message}` })
+      return [item]
+    }
+  })
+  if (!isMet) problems.push({ path: '', message: 'meets no object: correct its target, or take it out' })
+  return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'patched', found: patched }
+}
+
+const nameOf = ({ kind, metadata }: K8sObject): string =>
+  `${kind} ${[metadata.namespace, metadata.name ?? metadata.generateName].filter((part) => part !== undefined).join('/')}`
+
+type Read = { kind: 'read'; patches: ReadPatch[] } | { kind: 'failed'; messages: string[] }
+
+function readPatch({ target, patch }: Patch): Read {
+  const documents = typeof patch === 'string' ? textDocuments(patch) : { values: [patch as Json], messages: [] }
+  const messages = [...documents.messages]
+  const patches: ReadPatch[] = []
+  if (documents.messages.length === 0 && documents.values.length === 0) messages.push('holds no patch')
+  for (const value of documents.values) {
+    try {
+      refusePrototypes(value)
+      const wanted = target === undefined ? null : targetOf(target)
+      if (Array.isArray(value)) {
+        if (wanted === null) throw new PatchError('a JSON patch needs a target')
+        patches.push({ isTarget: wanted, change: jsonChange(value) })
+      } else if (isMap(value))
+        patches.push({ isTarget: wanted ?? namedTarget(value), change: mergeChange(wanted === null ? value : withoutName(value)) })
+      else throw new PatchError('expected a list of operations (RFC 6902), or an object to merge')
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error
+      messages.push(error.message)
+    }
+  }
+  return messages.length > 0 ? { kind: 'failed', messages } : { kind: 'read', patches }
+}
+
+function textDocuments(text: string): { values: Json[]; messages: string[] } {
+  const { documents, problems } = parseYamlDocuments(text, { file: 'patch' })
+  const messages = problems.map(({ path, message }) => `line ${path.split(':')[1] ?? '1'}: ${message}`)
+  return { values: documents.map(({ value }) => value as Json), messages }
+}
+
+function jsonChange(value: Json[]): Change {
+  const read = jsonPatchSchema.safeParse(value)
+  if (!read.success) {
+    const [issue] = read.error.issues
+    throw new PatchError(`[${issue?.path.join('.') ?? ''}]: ${issue?.message ?? 'is no operation'}`)
+  }
+  const ops: JsonPatchOp[] = read.data
+  for (const [index, { op, from, value: given }] of ops.entries()) {
+    if ((op === 'move' || op === 'copy') && from === undefined) throw new PatchError(`[${index}] ${op} needs from`)
+    if ((op === 'add' || op === 'replace' || op === 'test') && given === undefined) throw new PatchError(`[${index}] ${op} needs a value`)
+    for (const text of [ops[index]?.path, from])
+      if (text?.split('/').includes('__proto__') === true) throw new PatchError(`[${index}] __proto__ is no field`)
+  }
+  return (object) => asObject(applyJsonPatch(object as JsonMap, ops))
+}
+
+function mergeChange(patch: JsonMap): Change {
+  return (object) => {
+    if (patch['$patch'] === 'delete') return null // as kustomize has it: of a whole object there is nothing left
+    const type = patchTypeOf(object.apiVersion, object.kind)
+    const merged = type === null ? mergePatch(object as JsonMap, patch) : strategicMerge(object as JsonMap, patch, type)
+    return asObject(merged as JsonMap)
+  }
+}
+
+/** With a target, the name that a patch has in it is none: it may be of many objects. */
+function withoutName(patch: JsonMap): JsonMap {
+  const { apiVersion: _, kind: __, ...rest } = patch
+  const { metadata } = rest
+  if (!isMap(metadata)) return rest
+  const { name: ___, namespace: ____, ...others } = metadata
+  return { ...rest, metadata: others }
+}
+
+function asObject(value: JsonMap): K8sObject {
+  if (isK8sObject(value)) return value
+  throw new PatchError('what it leaves is no object: apiVersion, kind and metadata have to stay, and labels and annotations are texts')
+}
+
+/** A name that would be something else in JavaScript. */
+function refusePrototypes(value: Json): void {
+  const open: Json[] = [value]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (Array.isArray(next)) open.push(...next)
+    else if (isMap(next)) {
+      if (Object.hasOwn(next, '__proto__')) throw new PatchError('__proto__ is no field')
+      open.push(...Object.values(next))
+    }
+  }
+}

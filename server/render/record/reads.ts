@@ -1,0 +1,105 @@
+// What a render looked at: collected while it runs, and put into one form, so that two renders that looked at the same places name them by the same text.
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import { type FileRead, type InputRead, KIND_ONLY, type Reads } from '../inputs.ts'
+
+export interface Recorder {
+  file(read: FileRead): void
+  input(path: InputRead): void
+  /** A secret was among what was looked at. */
+  secret(): void
+  hasSecret(): boolean
+  /** A program ran out of time: on a machine that is less busy it may not. */
+  late(): void
+  wasLate(): boolean
+  /** So far. */
+  reads(): Reads
+}
+
+export function createRecorder(): Recorder {
+  const files = new Map<string, FileRead>()
+  const inputs: InputRead[] = []
+  let secret = false
+  let outOfTime = false
+  return {
+    file: (read) => void files.set(fileKey(read), read),
+    input: (path) => void inputs.push(path),
+    secret() {
+      secret = true
+    },
+    hasSecret: () => secret,
+    late() {
+      outOfTime = true
+    },
+    wasLate: () => outOfTime,
+    reads: () => ({ files: [...files.values()].sort(byFile), inputs: leastReads(inputs), secret }),
+  }
+}
+
+const fileKey = ({ source, path }: FileRead): string => `${source}\0${path}`
+const byFile = (a: FileRead, b: FileRead): number => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
+
+interface Place {
+  /** All of it was looked at. */
+  whole: boolean
+  kind: boolean
+  below: Map<string, Place>
+}
+const newPlace = (): Place => ({ whole: false, kind: false, below: new Map() })
+
+/** Sorted, without those that others say already: whoever looked at all of a place looked at what is in it, and whoever looked into one saw of what kind it is.
+ *  `wide`: of a place in which more than that many others were looked at, all was looked at: what is named more than it was is safe, it only makes less equal. */
+export function leastReads(paths: readonly InputRead[], wide = Number.POSITIVE_INFINITY): InputRead[] {
+  const root = newPlace()
+  for (const path of paths) enter(root, path)
+  const found: InputRead[] = []
+  leave(root, [], wide, found)
+  return found
+}
+
+function enter(root: Place, path: InputRead): void {
+  let place = root
+  for (const [index, name] of path.entries()) {
+    if (name === KIND_ONLY && index === path.length - 1) {
+      place.kind = true
+      return
+    }
+    const next = place.below.get(name) ?? newPlace()
+    place.below.set(name, next)
+    place = next
+  }
+  place.whole = true
+}
+
+function leave({ whole, kind, below }: Place, path: InputRead, wide: number, found: InputRead[]): void {
+  if (whole || (path.length > 0 && below.size > wide)) found.push(path)
+  else if (below.size > 0) for (const name of [...below.keys()].sort()) leave(below.get(name) ?? newPlace(), [...path, name], wide, found)
+  else if (kind) found.push([...path, KIND_ONLY])
+}
+
+/** What there is at a place, as text: equal texts, equal answers to that look. Where the path ends early, the text says where, and at what. */
+export function valueAt(root: unknown, path: InputRead): string {
+  let value = root
+  for (const [depth, name] of path.entries()) {
+    if (name === KIND_ONLY && depth === path.length - 1) return `:${kindOf(value)}`
+    if (!isMap(value)) return `${depth}:${value === undefined ? 'absent' : textOf(value)}`
+    if (!Object.hasOwn(value, name) || value[name] === undefined) return `${depth}:absent`
+    value = value[name]
+  }
+  return value === undefined ? `${path.length}:absent` : `=${textOf(value)}`
+}
+
+const kindOf = (value: unknown): string =>
+  value === undefined ? 'absent' : value === null ? 'null' : Array.isArray(value) ? 'list' : typeof value === 'object' ? 'object' : 'scalar'
+
+const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of objects that many clusters share (what their API servers serve) the text is made once. */
+const texts = new WeakMap<object, string>()
+function textOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return canonicalJson(value)
+  const known = texts.get(value)
+  if (known !== undefined) return known
+  const text = canonicalJson(value)
+  texts.set(value, text)
+  return text
+}

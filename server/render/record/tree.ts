@@ -1,0 +1,43 @@
+// A tree that tells what was looked at in it. A folder that is listed or read is looked at whole: its id names all that is in it, but for what its links lead to.
+import { pathSegments, type SourceTree } from '../../sources/source.ts'
+import type { FileRead } from '../inputs.ts'
+
+export function recordedTree(tree: SourceTree, source: number, note: (read: FileRead) => void): SourceTree {
+  const look = async (path: string): Promise<string | null> => {
+    const id = await tree.id(path)
+    note({ source, path: pathSegments(path).join('/'), id })
+    return id
+  }
+  /** A link is listed by its own id; what it leads to may change without it. */
+  const lookAtLinks = async (path: string, wanted: (path: string) => boolean, depth = 0): Promise<void> => {
+    if (depth > LINK_DEPTH_MAX) return
+    for (const { name, kind } of (await tree.list(path)) ?? []) {
+      const child = [...pathSegments(path), name].join('/')
+      if (kind === 'link') {
+        if (!wanted(child) && !wanted(`${child}/`)) continue
+        await look(child)
+        if (wanted(`${child}/`)) await lookAtLinks(child, wanted, depth + 1)
+      } else if (kind === 'folder' && wanted(`${child}/`)) await lookAtLinks(child, wanted, depth + 1)
+    }
+  }
+  return {
+    id: look,
+    async list(path) {
+      await look(path)
+      return tree.list(path)
+    },
+    async file(path) {
+      await look(path)
+      return tree.file(path)
+    },
+    async files(path, wanted) {
+      await look(path)
+      const files = await tree.files(path, wanted)
+      await lookAtLinks(path, wanted)
+      return files
+    },
+  }
+}
+
+/** No tree that could be read is deeper. */
+const LINK_DEPTH_MAX = 512

@@ -1,0 +1,91 @@
+// The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of the process where that is chosen.
+import type { SandboxLimits } from '../sandbox.ts'
+import type { PlacedProgram } from './programs.ts'
+import type { PlacedFiles } from './trees.ts'
+
+/** Of what is mounted at /tmp inside; it counts besides the memory. */
+const TEMP_BYTES_MAX = 64 * 1024 * 1024
+const FILE_BYTES_MAX = 64 * 1024 * 1024
+const OPEN_FILES_MAX = 256
+/** Processes and their threads; the kernel counts them by user namespace, so those of the server are none of them. */
+const THREADS_MAX = 256
+/** What a Go program maps beside its heap. */
+const GO_DATA_BYTES = 160 * 1024 * 1024
+
+export interface StartOptions {
+  program: PlacedProgram
+  args: readonly string[]
+  files: Pick<PlacedFiles, 'dir' | 'shared'>
+  /** Checked: a folder in the tree, or ''. */
+  cwd: string
+  env: Readonly<Record<string, string>>
+  limits: SandboxLimits
+}
+
+export interface StartCommand {
+  argv: string[]
+  env: Record<string, string>
+  /** Null: it does not matter. */
+  cwd: string | null
+}
+
+function processLimits({ program, limits }: StartOptions): string[] {
+  const seconds = 2 * Math.ceil(limits.timeoutMs / 1_000) + 5 // of all threads together; the time on the wall is watched
+  const data = program.kind === 'go' ? [`--data=${limits.memoryBytes + GO_DATA_BYTES}`] : []
+  return ['--core=0', `--cpu=${seconds}`, `--fsize=${FILE_BYTES_MAX}`, `--nofile=${OPEN_FILES_MAX}`, ...data]
+}
+
+/** What a program is told, whatever the mode: Go collects garbage in time, and starts no thread for each core of a large machine. */
+function programEnv({ program, env, limits }: StartOptions): Record<string, string> {
+  const go = program.kind === 'go' ? { GOMAXPROCS: '2', GOMEMLIMIT: String(Math.floor(limits.memoryBytes * 0.9)) } : {}
+  const path = program.kind === 'exec' ? '/usr/local/bin:/usr/bin:/bin' : '/bin'
+  return { HOME: '/tmp', TMPDIR: '/tmp', PATH: path, LANG: 'C.UTF-8', TZ: 'UTC', ...go, ...program.env, ...env }
+}
+
+export interface BubblewrapTools {
+  bwrap: string
+  prlimit: string
+  /** Loader and libraries of prlimit. */
+  libraries: readonly string[]
+}
+
+/** No network, no other process, no user but nobody, no capability, no terminal; nothing can be written but /tmp. */
+export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libraries }: BubblewrapTools): StartCommand {
+  const { program, args, files, cwd } = options
+  const isolate = ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
+  const user = ['--uid', '65534', '--gid', '65534', '--hostname', 'sandbox', '--clearenv']
+  const env = Object.entries(programEnv(options)).flatMap(([name, value]) => ['--setenv', name, value])
+  const mounts = new Map<string, string>([[PRLIMIT, prlimit], ...libraries.map((library) => [library, library] as const)])
+  for (const [from, to] of program.mounts) mounts.set(to, from)
+  const binds = [...mounts].flatMap(([to, from]) => ['--ro-bind', from, to])
+  const devices = ['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`])
+  // Go needs no /proc; a JIT looks up its stack there. It shows the processes of the sandbox only.
+  const proc = program.kind === 'go' ? [] : ['--proc', '/proc', '--remount-ro', '/proc']
+  const work = ['--ro-bind', files.dir, '/work', ...files.shared.flatMap(({ name, dir }) => ['--ro-bind', dir, `/work/${name}`])]
+  // Before all that may lie below it.
+  const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
+  const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
+  const limit = [PRLIMIT, ...processLimits(options), `--nproc=${THREADS_MAX}`, '--']
+  const inside = [...limit, ...program.command, ...args]
+  return {
+    argv: [bwrap, ...isolate, ...user, ...env, ...temp, ...binds, ...devices, ...proc, ...work, ...rest, '--', ...inside],
+    env: {},
+    cwd: null,
+  }
+}
+const PRLIMIT = '/bin/prlimit'
+
+/** No proxy is there: what asks for http or https meets nothing. A second line only, network policies are the first. */
+const NO_NETWORK = { HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: 'http://127.0.0.1:9' }
+
+/** `setpriv`: gone with the server; null where there is none. `temp` is the run's own. */
+export function limitsCommand(
+  options: StartOptions,
+  { prlimit, setpriv, temp }: { prlimit: string; setpriv: string | null; temp: string },
+): StartCommand {
+  const { program, args, files, cwd } = options
+  const guard = setpriv === null ? [] : [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--']
+  const argv = [prlimit, ...processLimits(options), '--', ...guard, program.path, ...args]
+  const env = { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` }
+  return { argv, env, cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}` }
+}

@@ -1,0 +1,198 @@
+// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; so many at once as there are cores, the others in the order in which they came.
+import { mkdir, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import { SANDBOX_LIMITS, type Sandbox, type SandboxLimits, type SandboxOutcome, type SandboxProgram, type SandboxRun } from '../sandbox.ts'
+import { type BubblewrapTools, bubblewrapCommand, limitsCommand, type StartCommand } from './command.ts'
+import { librariesOf } from './elf.ts'
+import { wrongPath } from './files.ts'
+import { runProcess } from './process.ts'
+import { createPrograms, fileDigest, fileStamp, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
+import { createSlots } from './slots.ts'
+import { canMeasure } from './tree-size.ts'
+import { createTrees, type PlacedFiles } from './trees.ts'
+
+export const SANDBOX_MODES = ['bubblewrap', 'limits'] as const
+export type SandboxMode = (typeof SANDBOX_MODES)[number]
+
+export interface SandboxOptions {
+  mode: SandboxMode
+  programs: ProgramChoices
+  /** This program: it runs TypeScript. */
+  ownBinary: string
+  bunVersion: string
+  /** A folder of its own, emptied at the start. */
+  folder: string
+  /** How many programs run at once. */
+  slots: number
+}
+
+export interface RunningSandbox extends Sandbox {
+  mode: SandboxMode
+  close(): Promise<void>
+}
+
+export function createSandbox(options: SandboxOptions, clock: Clock): RunningSandbox {
+  const { mode, ownBinary, folder, bunVersion } = options
+  const programs = createPrograms(options.programs, ownBinary)
+  const trees = createTrees(folder)
+  const slots = createSlots(options.slots)
+  const versions = new Map<string, { stamp: string; version: Promise<string> }>()
+  let temps = 0
+  let tools: BubblewrapTools | null = null
+
+  const bubblewrapTools = (): BubblewrapTools => {
+    const bwrap = programs.tool('bwrap')
+    if (bwrap === null) throw unavailable('bubblewrap (bwrap) is not on this server', 'Install bubblewrap')
+    const prlimit = prlimitTool()
+    tools = tools?.bwrap === bwrap && tools.prlimit === prlimit ? tools : { bwrap, prlimit, libraries: librariesOf(prlimit) }
+    return tools
+  }
+  const prlimitTool = (): string => {
+    const prlimit = programs.tool('prlimit')
+    if (prlimit === null) throw unavailable('prlimit (of util-linux) is not on this server', 'Install util-linux')
+    if (!canMeasure(process.pid))
+      throw unavailable('this kernel does not tell what belongs to a process (CONFIG_PROC_CHILDREN)', 'Run the server on another kernel')
+    return prlimit
+  }
+  const commandFor = (
+    program: PlacedProgram,
+    { args, cwd = '', env = {} }: SandboxRun,
+    files: PlacedFiles,
+    limits: SandboxLimits,
+    temp: string,
+  ): StartCommand => {
+    const start = { program, args, files, cwd, env, limits }
+    if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools())
+    return limitsCommand(start, { prlimit: prlimitTool(), setpriv: programs.tool('setpriv'), temp })
+  }
+  const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
+    const name = programName(run.program)
+    if (mode === 'limits' && (run.program === 'bun' || typeof run.program === 'object'))
+      throw unavailable(
+        `${name} runs code of others, and this server runs with --render-sandbox limits`,
+        'Start it with --render-sandbox bubblewrap',
+      )
+    checkRun(run)
+    const program = programs.place(run.program)
+    const limits = { ...SANDBOX_LIMITS, ...entryLimits(options.programs, run.program), ...run.limits }
+    const files = await trees.place(run.files, mode === 'limits')
+    temps += 1
+    const temp = join(folder, `temp-${temps}`)
+    try {
+      if (mode === 'limits') await makeTemp(temp, program)
+      const command = commandFor(program, run, files, limits, temp)
+      const contained = mode === 'bubblewrap'
+      const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained }, clock, signal)
+      if (contained) refuseFailedStart(outcome)
+      return outcome
+    } finally {
+      await files.release()
+      await rm(temp, { recursive: true, force: true })
+    }
+  }
+  const sandbox: RunningSandbox = {
+    mode,
+    run: (run, signal) => slots.run(() => attempt(run, signal), signal),
+    async version(program) {
+      let placed: PlacedProgram
+      try {
+        placed = programs.place(program)
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'renderer_missing') return null
+        throw error
+      }
+      const name = programName(program)
+      const stamp = `${fileStamp(placed.path)} ${placed.command.join('\0')}`
+      const known = versions.get(name)
+      if (known?.stamp === stamp) return known.version
+      const version = askVersion(sandbox, program, placed, bunVersion)
+      versions.set(name, { stamp, version })
+      version.catch(() => versions.delete(name))
+      return version
+    },
+    close: () => trees.close(),
+  }
+  return sandbox
+}
+
+const VERSION_ARGS = {
+  helm: ['version', '--template', '{{.Version}}'],
+  helm3: ['version', '--template', '{{.Version}}'],
+  kustomize: ['version'],
+}
+
+async function askVersion(sandbox: Sandbox, program: SandboxProgram, placed: PlacedProgram, bunVersion: string): Promise<string> {
+  if (program === 'bun') return `bun ${bunVersion}`
+  if (typeof program === 'object') return `${program.exec} sha256:${(await fileDigest(placed.path)).slice(0, 16)}`
+  const outcome = await sandbox.run({ program, args: VERSION_ARGS[program], files: new Map() })
+  const said = outcome.kind === 'done' && outcome.exitCode === 0 ? new TextDecoder().decode(outcome.stdout).trim() : ''
+  const version = /^v?(\d+\.\d+\.\d+\S*)$/.exec(said)?.[1]
+  const detail = outcome.kind === 'stopped' ? outcome.message : `it does not tell its version: ${(said || outcome.stderr).slice(0, 200)}`
+  if (version === undefined) throw new AppError('renderer_missing', { doing: `ask ${program} for its version`, detail })
+  const major = { helm: '4.', helm3: '3.', kustomize: '5.' }[program]
+  if (!version.startsWith(major))
+    throw new AppError('renderer_missing', {
+      doing: `render with ${program}`,
+      detail: `what is named ${program} is version ${version}, expected ${major}x`,
+    })
+  return `${program === 'helm3' ? 'helm' : program} ${version}`
+}
+
+function entryLimits({ renderers }: ProgramChoices, program: SandboxProgram): Partial<SandboxLimits> {
+  const entry = typeof program === 'object' ? renderers.get(program.exec) : undefined
+  return {
+    ...(entry?.memory === undefined ? {} : { memoryBytes: entry.memory }),
+    ...(entry?.timeout === undefined ? {} : { timeoutMs: entry.timeout }),
+  }
+}
+
+/** The program's own /tmp, with a folder of the programs that it may start. */
+async function makeTemp(temp: string, { mounts }: PlacedProgram): Promise<void> {
+  await mkdir(join(temp, 'bin'), { recursive: true, mode: 0o700 })
+  for (const [from, to] of mounts.slice(1)) if (to.startsWith('/bin/')) await symlink(from, join(temp, to))
+}
+
+/** What renderers of ours got wrong; never what a person wrote. */
+function checkRun({ args, cwd = '', env = {} }: SandboxRun): void {
+  if (cwd !== '' && wrongPath(cwd) !== null) throw new Error(`a folder outside of the tree: ${cwd}`)
+  if ([...args, ...Object.values(env)].some((text) => text.includes('\0'))) throw new Error('an argument with a NUL byte')
+  const bad = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || name.startsWith('LD_'))
+  if (bad !== undefined) throw new Error(`not a name for the environment: ${bad}`)
+}
+
+/** bubblewrap itself says why it cannot; nothing of the program ran then. */
+function refuseFailedStart(outcome: SandboxOutcome): void {
+  if (outcome.kind !== 'done' || outcome.exitCode === 0 || outcome.stdout.byteLength > 0) return
+  const said = /^(bwrap|\/bin\/prlimit|prlimit): (.*)/.exec(outcome.stderr)
+  if (said === null) return
+  if (/^failed to execute|execvp/.test(said[2] ?? ''))
+    throw new AppError('renderer_missing', {
+      doing: 'render',
+      detail: `the program cannot be started in the sandbox: ${(said[2] ?? '').slice(0, 300)}`,
+    })
+  const remedy = /namespace|uid map|setting up|Operation not permitted|mount proc/i.test(outcome.stderr)
+    ? 'Allow user namespaces (and in a container an unmasked /proc) on the host of the server'
+    : 'Mend what it names'
+  throw unavailable(`bubblewrap does not work here: ${(said[2] ?? '').slice(0, 300)}`, remedy)
+}
+
+const unavailable = (detail: string, remedy: string): AppError =>
+  new AppError('sandbox_unavailable', {
+    doing: 'render',
+    detail,
+    remedy: `${remedy}. \`--render-sandbox limits\` renders charts and kustomizations without it; \`skerry doctor\` shows what is there.`,
+  })
+
+/** Whether anything can be run at all, for who asks before it is needed. Null: it can; else why not. */
+export async function sandboxTrouble(sandbox: Sandbox): Promise<string | null> {
+  try {
+    const outcome = await sandbox.run({ program: 'bun', args: ['-e', ''], files: new Map() })
+    if (outcome.kind === 'stopped') return outcome.message
+    return outcome.exitCode === 0 ? null : `it ended with ${outcome.exitCode}: ${outcome.stderr.slice(0, 300)}`
+  } catch (error) {
+    return describeError(error)
+  }
+}

@@ -1,0 +1,163 @@
+// Which files a TypeScript entry needs: what it imports, and what that imports, through the recorded tree. The texts are read for their imports and never run here.
+import { isBuiltin } from 'node:module'
+import type { Problem } from '../../../shared/protocol/error.ts'
+import { pathSegments, type SourceFile, type SourceTree } from '../../sources/source.ts'
+import { decodeUtf8 } from '../liquid/files.ts'
+
+const SCRIPT = /\.(ts|mts|cts|tsx|js|mjs|cjs|jsx)$/
+const DATA = /\.(json|yaml|yml|txt|toml)$/
+export const isScript = (path: string): boolean => SCRIPT.test(path)
+const SCRIPT_BYTES_MAX = 1024 * 1024
+/** Of one service, packages with them. */
+export const SCRIPTS_MAX = 5_000
+
+export interface Closure {
+  /** By path from the tree's root. */
+  files: Map<string, Uint8Array>
+  /** The author's own, for warnings. */
+  scripts: Map<string, string>
+  problems: Problem[]
+}
+
+export async function importClosure(tree: SourceTree, entry: string): Promise<Closure> {
+  const found: Closure = { files: new Map(), scripts: new Map(), problems: [] }
+  const packages = new Set<string>()
+  const queue = [entry]
+  for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
+    if (found.files.has(path)) continue
+    if (found.files.size >= SCRIPTS_MAX) {
+      found.problems.push({ path: entry, message: `imports more than ${SCRIPTS_MAX} files` })
+      break
+    }
+    const file = await tree.file(path)
+    if (file === null) {
+      found.problems.push({ path, message: 'there is no such file; name another with `render.typescript.entry`' })
+      continue
+    }
+    found.files.set(path, file.bytes)
+    if (isScript(path)) queue.push(...(await importsOf(tree, path, file, packages, found)))
+  }
+  return found
+}
+
+async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, packages: Set<string>, found: Closure): Promise<string[]> {
+  const text = bytes.byteLength > SCRIPT_BYTES_MAX ? null : decodeUtf8(bytes)
+  if (text === null) {
+    const message = bytes.byteLength > SCRIPT_BYTES_MAX ? `has more than ${SCRIPT_BYTES_MAX} bytes` : 'is no UTF-8 text'
+    found.problems.push({ path, message })
+    return []
+  }
+  found.scripts.set(path, text)
+  const read = scan(path, text)
+  found.problems.push(...read.problems)
+  const next: string[] = []
+  for (const specifier of read.specifiers) {
+    if (isBuiltin(specifier) || /^(bun(:.*)?|node:.*)$/.test(specifier)) continue
+    const resolved = await resolveImport(tree, path, specifier, packages, found)
+    if (typeof resolved === 'string') next.push(resolved)
+    else if (resolved !== null)
+      found.problems.push({ path: placeOf(path, text, specifier), message: resolved.wrong, excerpt: lineOf(text, specifier) })
+  }
+  return next
+}
+
+type Resolved = string | { wrong: string } | null
+
+/** Null: it is a package, whose files are in already. */
+async function resolveImport(tree: SourceTree, from: string, specifier: string, packages: Set<string>, found: Closure): Promise<Resolved> {
+  if (/^\.\.?(\/|$)/.test(specifier)) {
+    const target = joined(from, specifier)
+    if (target === null) return { wrong: `imports ${specifier}, which leads out of the source` }
+    for (const candidate of candidatesOf(target)) if ((await tree.file(candidate)) !== null) return candidate
+    return { wrong: `imports ${specifier}, which is not there` }
+  }
+  if (/^[a-z]+:|^\//i.test(specifier))
+    return { wrong: `imports ${specifier}: only files of the source and packages in its node_modules can be imported` }
+  const missing = await addPackage(tree, from, packageName(specifier), packages, found)
+  return missing
+    ? {
+        wrong: `imports the package ${packageName(specifier)}, which no node_modules folder of the source has: commit it, or copy what is needed`,
+      }
+    : null
+}
+
+const packageName = (specifier: string): string =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+
+/** The package that is nearest to `from`, with those that it depends on. True: there is none. */
+async function addPackage(tree: SourceTree, from: string, name: string, packages: Set<string>, found: Closure): Promise<boolean> {
+  const above = pathSegments(from).slice(0, -1)
+  for (let depth = above.length; depth >= 0; depth -= 1) {
+    const folder = [...above.slice(0, depth), 'node_modules', name].join('/')
+    if (packages.has(folder)) return false
+    if ((await tree.id(folder)) === null) continue
+    packages.add(folder)
+    const files = await tree.files(folder, () => true)
+    for (const [path, { bytes }] of files) found.files.set(path, bytes)
+    for (const needed of dependenciesOf(files.get(`${folder}/package.json`)))
+      await addPackage(tree, `${folder}/package.json`, needed, packages, found)
+    return false
+  }
+  return true
+}
+
+function dependenciesOf(manifest: SourceFile | undefined): string[] {
+  try {
+    const { dependencies = {}, peerDependencies = {} } = JSON.parse(decodeUtf8(manifest?.bytes ?? new Uint8Array()) ?? '{}')
+    return Object.keys({ ...dependencies, ...peerDependencies })
+  } catch {
+    return []
+  }
+}
+
+function joined(from: string, specifier: string): string | null {
+  const segments = pathSegments(from).slice(0, -1)
+  for (const segment of pathSegments(specifier)) {
+    if (segment !== '..') segments.push(segment)
+    else if (segments.pop() === undefined) return null
+  }
+  return segments.join('/')
+}
+
+function candidatesOf(target: string): string[] {
+  if (DATA.test(target)) return [target]
+  const endings = ['.ts', '.tsx', '.mts', '.js', '.mjs', '.json']
+  const written = isScript(target) ? [target, target.replace(/\.([mc]?)js(x?)$/, '.$1ts$2')] : []
+  return [...new Set([...written, ...endings.map((ending) => target + ending), `${target}/index.ts`, `${target}/index.js`])]
+}
+
+function scan(path: string, text: string): { specifiers: string[]; problems: Problem[] } {
+  const loader = /\.(tsx|jsx)$/.test(path) ? 'tsx' : /\.(m|c)?js$/.test(path) ? 'js' : 'ts'
+  try {
+    const imports = new Bun.Transpiler({ loader }).scanImports(text)
+    return { specifiers: [...new Set(imports.map((one) => one.path))], problems: [] }
+  } catch (error) {
+    return { specifiers: [], problems: syntaxProblems(error, path) }
+  }
+}
+
+function syntaxProblems(error: unknown, path: string): Problem[] {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return error.errors.flatMap((one: unknown) => syntaxProblems(one, path)).slice(0, 20)
+  const { message, position } = Object(error) as { message?: string; position?: { line: number; column: number; lineText: string } | null }
+  const place = position == null ? path : `${path}:${position.line}:${position.column}`
+  const excerpt = position == null ? {} : { excerpt: position.lineText.slice(0, 200) }
+  return [{ path: place, message: message ?? String(error), ...excerpt }]
+}
+
+function lineOf(text: string, specifier: string): string {
+  const at = placeIn(text, specifier)
+  return (text.split('\n')[at.line - 1] ?? '').slice(0, 200)
+}
+function placeOf(path: string, text: string, specifier: string): string {
+  const { line, column } = placeIn(text, specifier)
+  return `${path}:${line}:${column}`
+}
+function placeIn(text: string, specifier: string): { line: number; column: number } {
+  const at = [`'${specifier}'`, `"${specifier}"`, `\`${specifier}\``].map((quoted) => text.indexOf(quoted)).find((index) => index >= 0) ?? 0
+  const before = text.slice(0, at).split('\n')
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
+}

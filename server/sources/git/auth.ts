@@ -1,0 +1,81 @@
+// What a Config's secrets mean for a Git server over http: which headers are tried, in which order. Never logged, never in a message.
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { GitTokens } from './tokens.ts'
+import { isLoopback } from './url.ts'
+
+export type GitSecrets = Readonly<Record<string, string>>
+
+export interface WebTry {
+  /** For messages: which secret, and how it is sent. */
+  what: string
+  /** Of the Authorization header. */
+  header(): Promise<string>
+}
+
+export interface WebAccess {
+  ca: string | null
+  /** One after the other, while the answer is 401. Empty: nobody asked for credentials. */
+  tries: readonly WebTry[]
+}
+
+export const NO_ACCESS: WebAccess = { ca: null, tries: [] }
+
+/** Of GitHub, GitLab, Gitea, Forgejo, Azure and most others a token is the password of basic authentication, with nearly any user; those named here insist on one. */
+const TOKEN_USERS: ReadonlyArray<[host: RegExp, user: string]> = [
+  [/^(.*\.)?gitlab\./, 'oauth2'],
+  [/^(.*\.)?bitbucket\.org$/, 'x-token-auth'],
+]
+const TOKEN_USER = 'x-access-token'
+
+const basic = (user: string, password: string): string => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): WebAccess {
+  const { hostname, host, protocol } = new URL(url)
+  const tries = triesOf(hostname, host, secrets, tokens)
+  const ca = secrets['caCert'] ?? null
+  if (tries.length === 0 && ca === null)
+    throw new AppError('credential_missing', {
+      detail: `${host}: the Config holds none of token, username and password, githubApp, and caCert`,
+    })
+  if (tries.length > 0 && protocol === 'http:' && !isLoopback(hostname))
+    throw new AppError('source_refused', {
+      detail: `${host}: credentials are not sent over plain http, where everybody on the way can read them`,
+      remedy: 'Use an https:// URL, or leave auth away.',
+    })
+  return { ca, tries }
+}
+
+function triesOf(hostname: string, host: string, secrets: GitSecrets, tokens: GitTokens): WebTry[] {
+  const { githubApp, token, username, password } = {
+    githubApp: secrets['githubApp'],
+    token: secrets['token'],
+    username: secrets['username'],
+    password: secrets['password'],
+  }
+  if (githubApp !== undefined) return appTries(host, githubApp, tokens)
+  if (username !== undefined && (password ?? token) !== undefined) {
+    if (username.includes(':')) throw new AppError('credential_missing', { detail: `${host}: a username has no colon` })
+    const how = password === undefined ? 'token' : 'password'
+    return [{ what: `username and ${how}`, header: async () => basic(username, password ?? token ?? '') }]
+  }
+  if (token === undefined) return []
+  if (/[^\x21-\x7e]/.test(token)) throw new AppError('credential_missing', { detail: `${host}: the token holds spaces or line ends` })
+  const user = TOKEN_USERS.find(([pattern]) => pattern.test(hostname))?.[1] ?? TOKEN_USER
+  return [
+    { what: `token as the password of ${user}`, header: async () => basic(user, token) },
+    { what: 'token as bearer', header: async () => `Bearer ${token}` },
+  ]
+}
+
+/** One that was refused may have been withdrawn: then a new one, once. */
+function appTries(host: string, document: string, tokens: GitTokens): WebTry[] {
+  let refused: string | null = null
+  const header = async () => {
+    refused = await tokens.token(document, host, refused)
+    return basic(TOKEN_USER, refused)
+  }
+  return [
+    { what: 'githubApp', header },
+    { what: 'githubApp with a new token', header },
+  ]
+}

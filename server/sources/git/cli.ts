@@ -1,0 +1,419 @@
+// Git by its own program: for ssh, and for repositories that are too large to be held in memory. Only commits and folders are fetched, one commit deep; contents of files come
+// in one go when they are read.
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import { SizedCache } from '../sized-cache.ts'
+import type { GitSecrets } from './auth.ts'
+import { type BatchObject, BatchReader } from './cat-file.ts'
+import type { GitWeb } from './http.ts'
+import { BlobBudget } from './limits.ts'
+import type { BlobWanted, GitBackend, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
+import { keyFingerprint, removePrivateFolders, withPrivateFolder, writeSshFiles, writeWebFiles } from './private.ts'
+import { type GitDone, type GitRun, runGit } from './process.ts'
+import { readProblem } from './program-errors.ts'
+import { readTree } from './text.ts'
+import { type SshPlace, sshPlace } from './url.ts'
+
+export const GIT_FETCH_MS = 10 * 60_000
+export const GIT_LOOK_MS = 60_000
+const READ_MS = 2 * 60_000
+export const GIT_DISK_BYTES_MAX = 4 * 1024 * 1024 * 1024
+const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
+const FOLDER_ENTRIES_KEPT_MAX = 50_000
+const HEAD_REF = 'refs/skerry/head'
+const INCOMING = 'refs/skerry/incoming'
+
+export interface GitCliOptions {
+  url: string
+  place: string
+  /** The source's folder: what is private lies beside it. */
+  dir: string
+  /** Null: it is reached by ssh. */
+  web: GitWeb | null
+  secrets(): Promise<GitSecrets>
+  /** To connect to instead of the host; throws when nobody may connect there. */
+  allowedAddress(host: string): Promise<string>
+  /** Of http; null: connect directly. */
+  proxyOf(url: string): string | null
+  clock: Clock
+  stopping: AbortSignal | null
+  /** Paths. */
+  programs: { git: string | null; ssh: string | null }
+  fetchMs?: number | undefined
+  diskBytesMax?: number | undefined
+}
+
+/** Nobody's configuration but this; memory of a few threads less, no hooks, nothing in the background, and never another server than the one that was asked for. */
+const CONFIG: Readonly<Record<string, string>> = {
+  'core.hooksPath': '/dev/null',
+  'core.fsmonitor': 'false',
+  'gc.auto': '0',
+  'maintenance.auto': 'false',
+  'protocol.version': '2',
+  'fetch.unpackLimit': '1',
+  'pack.threads': '1',
+  'core.packedGitWindowSize': '16m',
+  'core.packedGitLimit': '128m',
+  'core.deltaBaseCacheLimit': '32m',
+  'core.bigFileThreshold': '16m',
+  'http.followRedirects': 'false',
+  'submodule.recurse': 'false',
+}
+/** Said to fetches only: whoever reads must not ask the network for what is not here. */
+const PARTIAL: Readonly<Record<string, string>> = { 'remote.origin.promisor': 'true', 'remote.origin.partialclonefilter': 'blob:none' }
+
+const flags = (config: Readonly<Record<string, string>>): string[] =>
+  Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+
+export function createGitCli(options: GitCliOptions): GitBackend {
+  return new GitCli(options)
+}
+
+class GitCli implements GitBackend {
+  private readonly options: GitCliOptions
+  private readonly ssh: SshPlace | null
+  private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
+  private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
+  /** What speaks to the other side, one after the other. */
+  private turn: Promise<unknown> = Promise.resolve()
+  private swept = false
+
+  constructor(options: GitCliOptions) {
+    this.options = options
+    this.ssh = options.web === null ? sshPlace(options.url) : null
+  }
+
+  release(): void {}
+
+  async refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
+    const { web, url } = this.options
+    if (web !== null) return web.refs(prefixes)
+    // A ref is asked for as it is, with what an annotated tag leads to.
+    const areTags = prefixes.every((prefix) => prefix === 'refs/tags/')
+    const patterns = areTags ? [] : prefixes.flatMap((prefix) => [prefix, `${prefix}^{}`])
+    const done = await this.speak(['ls-remote', '--quiet', ...(areTags ? ['--tags'] : []), '--', url, ...patterns], 'look up', GIT_LOOK_MS)
+    if (done.exitCode !== 0) throw await this.failure('look up', done)
+    return readListing(done.stdout)
+  }
+
+  async fetch(gitdir: string, want: GitWant): Promise<string | null> {
+    if (!existsSync(join(gitdir, 'HEAD'))) await this.init(gitdir)
+    if ('commit' in want) return (await this.has(gitdir, want.commit)) ? want.commit : this.fetchOne(gitdir, want.commit)
+    const known = this.options.web === null ? null : (await this.refs(want.refs)).map(({ name }) => name)
+    for (const ref of want.refs) {
+      const oid = known === null || known.includes(ref) ? await this.fetchOne(gitdir, ref) : null
+      if (oid !== null) return oid
+    }
+    return null
+  }
+
+  private async init(gitdir: string): Promise<void> {
+    await mkdir(gitdir, { recursive: true, mode: 0o700 })
+    const done = await this.run({ args: ['init', '--quiet', '--bare', '--template=', gitdir], env: {}, timeoutMs: READ_MS })
+    if (done.exitCode !== 0) throw await this.failure('fetch', done)
+  }
+
+  private async fetchOne(gitdir: string, what: string): Promise<string | null> {
+    const done = await this.fetchInto(gitdir, ['--depth=1', 'origin', `+${what}:${INCOMING}`])
+    if (done.exitCode !== 0 || done.stopped !== null) {
+      if (done.stopped === null && readProblem(done.stderr).kind === 'no_ref') return null
+      throw await this.failure('fetch', done)
+    }
+    const parsed = await this.run({ args: [`--git-dir=${gitdir}`, 'rev-parse', '--verify', INCOMING], env: {}, timeoutMs: READ_MS })
+    const oid = parsed.stdout.trim()
+    if (!/^[0-9a-f]{40}$/.test(oid)) throw await this.failure('fetch', parsed)
+    return oid
+  }
+
+  private fetchInto(
+    gitdir: string,
+    args: readonly string[],
+    more: Readonly<Record<string, string>> = {},
+    stdin?: string,
+  ): Promise<GitDone> {
+    const { url, diskBytesMax = GIT_DISK_BYTES_MAX, fetchMs = GIT_FETCH_MS } = this.options
+    const config = flags({ ...PARTIAL, ...more, 'remote.origin.url': url })
+    const options = [
+      '--quiet',
+      '--no-tags',
+      '--no-write-fetch-head',
+      '--no-recurse-submodules',
+      '--no-auto-maintenance',
+      '--filter=blob:none',
+    ]
+    const tooLarge = `is larger than ${diskBytesMax / 1024 / 1024} MiB on the disk of this server`
+    const watch = async () => ((await packBytes(gitdir)) > diskBytesMax ? tooLarge : null)
+    return this.speak([...config, `--git-dir=${gitdir}`, 'fetch', ...options, ...args], 'fetch', fetchMs, stdin, watch).then(
+      async (done) => {
+        // A small step over the limit can be quicker than the look at it.
+        if (done.stopped !== null || (await watch()) !== null) await removeUnfinished(gitdir)
+        return done.stopped === null && (await watch()) !== null ? { ...done, stopped: { why: 'limit', message: tooLarge } } : done
+      },
+    )
+  }
+
+  /** The tip is what is told to the other side; `INCOMING` may be a commit that was refused. */
+  async keep(gitdir: string, commit: string): Promise<void> {
+    const args = [`--git-dir=${gitdir}`, 'update-ref', HEAD_REF, commit]
+    const done = await this.run({ args, env: {}, timeoutMs: READ_MS })
+    if (done.exitCode !== 0) throw await this.failure('fetch', done)
+  }
+
+  async has(gitdir: string, commit: string): Promise<boolean> {
+    if (!existsSync(join(gitdir, 'HEAD'))) return false
+    return (await this.text(gitdir, commit).catch(() => null)) !== null
+  }
+
+  async isSound(gitdir: string): Promise<boolean> {
+    const kept = await this.run({
+      args: [`--git-dir=${gitdir}`, 'rev-parse', '--verify', '--quiet', HEAD_REF],
+      env: {},
+      timeoutMs: READ_MS,
+    })
+    return kept.exitCode === 0 && (await this.has(gitdir, kept.stdout.trim()))
+  }
+
+  objects(gitdir: string): GitObjects {
+    return {
+      text: (oid) => this.text(gitdir, oid),
+      folders: (oids) => this.folders(gitdir, oids),
+      blobs: (wanted) => this.blobs(gitdir, wanted),
+      bring: (oids) => this.bring(gitdir, oids),
+    }
+  }
+
+  private async text(gitdir: string, oid: string): Promise<GitText | null> {
+    const { found } = await this.read(gitdir, [oid], limit('a commit', 1024 * 1024))
+    const [object] = found
+    return object?.type === 'commit' || object?.type === 'tag' ? { type: object.type, text: object.bytes } : null
+  }
+
+  private async folders(gitdir: string, oids: readonly string[]): Promise<GitFolder[]> {
+    const missing = [...new Set(oids)].filter((oid) => this.trees.get(oid) === undefined)
+    const read = new Map<string, GitFolder>()
+    const { found } = missing.length === 0 ? { found: [] } : await this.read(gitdir, missing, limit('a folder', 16 * 1024 * 1024))
+    for (const { oid, type, bytes } of found) {
+      const folder = type === 'tree' ? readTree(bytes) : null
+      if (folder === null) continue
+      read.set(oid, folder)
+      this.trees.set(oid, folder)
+    }
+    return oids.map((oid) => {
+      const folder = read.get(oid) ?? this.trees.get(oid)
+      if (folder === undefined) throw new AppError('git_failed', { detail: `read ${this.options.place}: folder ${oid} is not there` })
+      return folder
+    })
+  }
+
+  private async blobs(gitdir: string, wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>> {
+    const found = new Map<string, Uint8Array>()
+    const budget = new BlobBudget(wanted)
+    for (const { oid } of wanted) {
+      const held = found.has(oid) ? undefined : this.kept.get(oid)
+      if (held === undefined) continue
+      budget.count(oid, held.byteLength)
+      found.set(oid, held)
+    }
+    const take = async (oids: readonly string[]): Promise<readonly string[]> => {
+      if (oids.length === 0) return []
+      const read = await this.read(gitdir, oids, (oid, _, bytes) => budget.count(oid, bytes))
+      for (const { oid, bytes } of read.found) {
+        found.set(oid, bytes)
+        this.kept.set(oid, bytes)
+      }
+      return read.missing
+    }
+    const missing = await take([...new Set(wanted.map(({ oid }) => oid))].filter((oid) => !found.has(oid)))
+    if (missing.length === 0) return found
+    await this.fetchBlobs(gitdir, missing)
+    await take(missing)
+    return found
+  }
+
+  private async bring(gitdir: string, oids: readonly string[]): Promise<void> {
+    const asked = [...new Set(oids)].filter((oid) => this.kept.get(oid) === undefined)
+    if (asked.length === 0) return
+    const args = [`--git-dir=${gitdir}`, 'cat-file', '--batch-check=%(objectname)', '--buffer']
+    const done = await this.run({ args, env: {}, stdin: `${asked.join('\n')}\n`, timeoutMs: READ_MS })
+    if (done.exitCode !== 0) throw await this.failure('read', done)
+    const missing = done.stdout.split('\n').flatMap((line) => (line.endsWith(' missing') ? [line.slice(0, 40)] : []))
+    if (missing.length > 0) await this.fetchBlobs(gitdir, missing)
+  }
+
+  private async fetchBlobs(gitdir: string, oids: readonly string[]): Promise<void> {
+    // Nothing is said of what is here: the other side would take it for granted that a commit came with its files.
+    const alone = { 'fetch.negotiationAlgorithm': 'noop' }
+    const done = await this.fetchInto(gitdir, ['--stdin', 'origin'], alone, `${oids.join('\n')}\n`)
+    if (done.exitCode !== 0 || done.stopped !== null) throw await this.failure('fetch files', done)
+  }
+
+  private async read(
+    gitdir: string,
+    oids: readonly string[],
+    onHead: (oid: string, type: string, bytes: number) => void,
+  ): Promise<{ found: BatchObject[]; missing: readonly string[] }> {
+    const found: BatchObject[] = []
+    const reader = new BatchReader(onHead, (object) => found.push(object))
+    const args = [`--git-dir=${gitdir}`, 'cat-file', '--batch', '--buffer']
+    const onOutput = (chunk: Uint8Array) => reader.push(chunk)
+    const done = await this.run({ args, env: {}, stdin: `${oids.join('\n')}\n`, timeoutMs: READ_MS, onOutput })
+    if (done.exitCode !== 0) throw await this.failure('read', done)
+    return { found, missing: reader.missing }
+  }
+
+  /** With whatever the other side wants, and nothing of it left behind. */
+  private async speak(
+    args: readonly string[],
+    doing: string,
+    timeoutMs: number,
+    stdin?: string,
+    watch?: GitRun['watch'],
+  ): Promise<GitDone> {
+    const before = this.turn
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.turn = promise
+    await before
+    try {
+      if (!this.swept) await removePrivateFolders(this.options.dir)
+      this.swept = true
+      return await withPrivateFolder(this.options.dir, async (folder) => {
+        const { env, config } = await this.entry(folder)
+        const bounds = { timeoutMs, ...(stdin === undefined ? {} : { stdin }), ...(watch === undefined ? {} : { watch }) }
+        return this.run({ args: [...flags(config), ...args], env: { HOME: folder, ...env }, ...bounds })
+      })
+    } catch (error) {
+      throw this.translate(doing, error)
+    } finally {
+      resolve()
+    }
+  }
+
+  private async entry(folder: string): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
+    const { web, url, programs, secrets, allowedAddress, proxyOf } = this.options
+    if (this.ssh !== null) {
+      if (programs.ssh === null)
+        throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
+      const address = await this.address(this.ssh.host, allowedAddress)
+      const files = await writeSshFiles(folder, { place: this.ssh, secrets: await secrets(), address, program: programs.ssh })
+      return { env: { ...files, GIT_ALLOW_PROTOCOL: 'ssh' }, config: {} }
+    }
+    if (web === null) throw new AppError('source_refused', { detail: `${url} is no address of a Git repository` })
+    const { hostname, port, protocol } = new URL(url)
+    const proxy = proxyOf(url)
+    const files = await writeWebFiles(folder, { ...(await web.granted()), proxy })
+    if (proxy !== null) return { env: { ...files, GIT_ALLOW_PROTOCOL: protocol.slice(0, -1) }, config: {} }
+    const address = await this.address(hostname, allowedAddress)
+    const pinned = `${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}:${address.includes(':') ? `[${address}]` : address}`
+    return { env: { ...files, GIT_ALLOW_PROTOCOL: protocol.slice(0, -1) }, config: { 'http.curloptResolve': pinned } }
+  }
+
+  private async address(host: string, allowedAddress: GitCliOptions['allowedAddress']): Promise<string> {
+    try {
+      return await allowedAddress(host)
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      throw new AppError('git_unreachable', { detail: `the Git server ${host} cannot be reached: its name is unknown` }, { cause: error })
+    }
+  }
+
+  private run(run: Omit<GitRun, 'program'>): Promise<GitDone> {
+    const { programs, clock, stopping } = this.options
+    if (programs.git === null)
+      throw new AppError('git_program_missing', { detail: `${this.options.place} is read by the git program, which is not there` })
+    const env = {
+      LC_ALL: 'C',
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_ATTR_NOSYSTEM: '1',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_NO_REPLACE_OBJECTS: '1',
+      GIT_NO_LAZY_FETCH: '1',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_ALLOW_PROTOCOL: 'none',
+      ...run.env,
+    }
+    return runGit({ ...run, program: programs.git, args: [...flags(CONFIG), ...run.args], env }, { clock, stopping })
+  }
+
+  private async failure(doing: string, { stderr, exitCode, stopped }: GitDone): Promise<AppError> {
+    const { place, url } = this.options
+    const host = this.ssh?.host ?? new URL(url).host
+    if (stopped?.why === 'limit') return new AppError('git_failed', { detail: `${doing}: ${place} ${stopped.message}` })
+    if (stopped !== null) return new AppError('git_unreachable', { detail: `the Git server ${host} ${doing}: ${stopped.message}` })
+    const problem = readProblem(stderr)
+    switch (problem.kind) {
+      case 'unreachable':
+        return new AppError('git_unreachable', { detail: `the Git server ${host} ${problem.why}` })
+      case 'host_key':
+        return new AppError('credential_missing', {
+          detail: `${host} shows a host key that knownHosts does not have`,
+          remedy: 'If the host has a new key, put it into knownHosts; if not, something on the way is impersonating it.',
+        })
+      case 'refused':
+        return new AppError('credential_missing', { detail: `${host}: ${problem.why}; tried: ${await this.tried()}` })
+      case 'redirected':
+        return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
+      case 'disk_full':
+        return new AppError('disk_full', { doing: `${doing}: ${place}` })
+      default: {
+        const why = problem.kind === 'failed' && problem.why !== '' ? problem.why : `git ended with exit code ${exitCode}`
+        return new AppError('git_failed', { detail: `${doing}: ${place}: ${why}` })
+      }
+    }
+  }
+
+  private async tried(): Promise<string> {
+    const { web, secrets } = this.options
+    if (web !== null) return (await web.granted()).what
+    const fingerprint = keyFingerprint((await secrets())['sshKey'] ?? '')
+    return `sshKey${fingerprint === null ? '' : ` ${fingerprint}`}${this.ssh?.user == null ? '' : ` as ${this.ssh.user}`}`
+  }
+
+  translate(doing: string, error: unknown): Error {
+    const { place } = this.options
+    if (error instanceof AppError) return error
+    if (isDiskFull(error)) return new AppError('disk_full', { doing: `${doing}: ${place}` }, { cause: error })
+    const detail = `${doing}: ${place}: ${error instanceof Error ? error.message : String(error)}`
+    return new AppError('git_failed', { detail }, { cause: error })
+  }
+}
+
+/** `id TAB name` lines; what a tag leads to is named with `^{}` behind it, after the tag. */
+function readListing(text: string): RemoteRef[] {
+  const refs = new Map<string, RemoteRef>()
+  for (const line of text.split('\n')) {
+    const [, oid = '', name = '', peeled] = /^([0-9a-f]{40})\t(\S+?)(\^\{\})?$/.exec(line) ?? []
+    if (oid !== '' && (peeled === undefined || refs.has(name))) refs.set(name, { name, commit: oid })
+  }
+  return [...refs.values()]
+}
+
+const limit = (what: string, bytesMax: number) => (oid: string, _: string, bytes: number) => {
+  if (bytes > bytesMax) throw new AppError('source_refused', { detail: `${what}, ${oid}, is larger than ${bytesMax / 1024 / 1024} MiB` })
+}
+
+/** Of fetches that were ended before their time. */
+async function removeUnfinished(gitdir: string): Promise<void> {
+  const folder = join(gitdir, 'objects', 'pack')
+  const names = await readdir(folder).catch(() => [])
+  await Promise.all(names.flatMap((name) => (name.startsWith('tmp_') ? [rm(join(folder, name), { force: true })] : [])))
+}
+
+async function packBytes(gitdir: string): Promise<number> {
+  const folder = join(gitdir, 'objects', 'pack')
+  const names = await readdir(folder).catch(() => [])
+  const sizes = await Promise.all(
+    names.map((name) =>
+      stat(join(folder, name)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
+}

@@ -1,0 +1,201 @@
+// Git over http: a deadline for each answer, a bound on bytes, credentials for one host only, redirects that keep the request, and errors that name the host and nothing secret.
+import git from 'isomorphic-git'
+import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { WebFetcher } from '../address/guard.ts'
+import { NO_ACCESS, type WebAccess, type WebTry } from './auth.ts'
+import { askForRefs, readRefs } from './ls-refs.ts'
+import type { RemoteRef } from './objects.ts'
+
+/** From the request to the last byte of its answer. */
+export const GIT_TIMEOUT_MS = 60_000
+export const GIT_ANSWER_BYTES_MAX = 512 * 1024 * 1024
+const REDIRECTS_MAX = 5
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+export interface GitWebOptions {
+  url: string
+  fetcher: WebFetcher
+  /** Read anew for each request, so that a secret that was changed is used at once. Null: no credentials. */
+  access: (() => Promise<WebAccess>) | null
+  timeoutMs?: number | undefined
+}
+
+export interface GitWeb {
+  /** For isomorphic-git. */
+  http: HttpClient
+  refs(prefixes: readonly string[]): Promise<RemoteRef[]>
+  /** The header that was taken last, and the CA; for the git program. */
+  granted(): Promise<{ header: string | null; ca: string | null; what: string }>
+}
+
+interface Sent {
+  method: string
+  headers: Record<string, string>
+  body: Uint8Array<ArrayBuffer> | null
+}
+
+interface Got {
+  answer: Response
+  url: string
+}
+
+export function createGitWeb(options: GitWebOptions): GitWeb {
+  return new Web(options)
+}
+
+class Web implements GitWeb {
+  readonly http: HttpClient = { request: (request) => this.request(request) }
+  private readonly options: GitWebOptions
+  private readonly timeoutMs: number
+  /** Of the try that was taken last. */
+  private liked = ''
+
+  constructor(options: GitWebOptions) {
+    this.options = options
+    this.timeoutMs = options.timeoutMs ?? GIT_TIMEOUT_MS
+  }
+
+  async refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
+    const { url } = this.options
+    const service = 'application/x-git-upload-pack'
+    const headers = { 'content-type': `${service}-request`, accept: `${service}-result`, 'git-protocol': 'version=2' }
+    const answer = await this.exchange(`${url}/git-upload-pack`, { method: 'POST', headers, body: askForRefs(prefixes) })
+    const refs = answer.status === 200 ? readRefs(answer.bytes) : null
+    if (refs !== null) return refs
+    // One that knows only the older protocol, or none: this request tells them apart.
+    const listed = await git.listServerRefs({ http: this.http, url, protocolVersion: 1, peelTags: true })
+    return listed
+      .filter(({ ref }) => prefixes.some((prefix) => ref.startsWith(prefix)))
+      .map(({ ref, oid, peeled }) => ({ name: ref, commit: peeled ?? oid }))
+  }
+
+  async granted(): Promise<{ header: string | null; ca: string | null; what: string }> {
+    const { ca, tries } = await this.access()
+    const [first] = this.ordered(tries)
+    return { ca, header: first === undefined ? null : await first.header(), what: first?.what ?? 'no credentials' }
+  }
+
+  private async request({ url, method = 'GET', headers = {}, body }: GitHttpRequest): Promise<GitHttpResponse> {
+    const sent = body === undefined ? null : await collect(body, Number.MAX_SAFE_INTEGER)
+    const { status, statusText, bytes, answer, at } = await this.exchange(url, { method, headers, body: sent })
+    return {
+      url: at,
+      method,
+      statusCode: status,
+      statusMessage: statusText,
+      headers: Object.fromEntries(answer.headers),
+      body: once(bytes),
+    }
+  }
+
+  /** IN14: what is wrong is told by host and status, never by what was answered. */
+  private async exchange(url: string, sent: Sent) {
+    const { host } = new URL(url)
+    try {
+      const { answer, url: at } = await this.authorized(url, sent)
+      const bytes = answer.body === null ? new Uint8Array() : await collect(answer.body, GIT_ANSWER_BYTES_MAX)
+      return { status: answer.status, statusText: answer.statusText, bytes, answer, at }
+    } catch (error) {
+      if (error instanceof AppError) throw error
+      throw new AppError('git_unreachable', { detail: `the Git server ${host} ${whyNot(error, this.timeoutMs)}` }, { cause: error })
+    }
+  }
+
+  private async authorized(url: string, sent: Sent): Promise<Got> {
+    const { ca, tries } = await this.access()
+    const tried: string[] = []
+    let got: Got | null = null
+    for (const one of tries.length === 0 ? [null] : this.ordered(tries)) {
+      await got?.answer.body?.cancel()
+      got = await this.follow(url, sent, one === null ? null : await one.header(), ca)
+      const { status } = got.answer
+      if (status !== 401 && status !== 403) {
+        this.liked = one?.what ?? ''
+        return got
+      }
+      if (one !== null) tried.push(one.what)
+      if (status === 403) break
+    }
+    await got?.answer.body?.cancel()
+    throw refusal(url, got, tried)
+  }
+
+  private async follow(start: string, sent: Sent, header: string | null, ca: string | null): Promise<Got> {
+    const signal = AbortSignal.timeout(this.timeoutMs)
+    const { origin } = new URL(start)
+    let url = start
+    for (let redirects = 0; ; redirects++) {
+      const isHome = new URL(url).origin === origin
+      const headers = { ...sent.headers, ...(header === null || !isHome ? {} : { authorization: header }) }
+      const tls = ca === null || !isHome ? {} : { tls: { ca } }
+      const answer = await this.options.fetcher(url, { method: sent.method, headers, body: sent.body, redirect: 'manual', signal, ...tls })
+      const to = REDIRECTS.includes(answer.status) ? answer.headers.get('location') : null
+      if (to === null) return { answer, url }
+      await answer.body?.cancel()
+      url = nextUrl(url, to, redirects)
+    }
+  }
+
+  private access(): Promise<WebAccess> {
+    return this.options.access?.() ?? Promise.resolve(NO_ACCESS)
+  }
+
+  private ordered(tries: readonly WebTry[]): WebTry[] {
+    return [...tries].sort((a, b) => Number(b.what === this.liked) - Number(a.what === this.liked))
+  }
+}
+
+function nextUrl(from: string, to: string, redirects: number): string {
+  const { host, protocol } = new URL(from)
+  if (redirects === REDIRECTS_MAX) throw new AppError('git_failed', { detail: `${host} redirects more than ${REDIRECTS_MAX} times` })
+  const next = URL.canParse(to, from) ? new URL(to, from) : null
+  if (next === null || (next.protocol !== 'https:' && next.protocol !== 'http:'))
+    throw new AppError('git_failed', { detail: `${host} redirects to what is no http address` })
+  if (protocol === 'https:' && next.protocol === 'http:')
+    throw new AppError('git_failed', { detail: `${host} redirects from https to http, at ${next.host}` })
+  next.username = ''
+  next.password = ''
+  return next.href
+}
+
+function refusal(url: string, got: Got | null, tried: readonly string[]): AppError {
+  const { host, origin } = new URL(url)
+  const status = got?.answer.status ?? 0
+  const other = got === null || new URL(got.url).origin === origin ? null : new URL(got.url).host
+  const detail =
+    other !== null
+      ? `the Git server ${host} redirects to ${other}, which refuses with HTTP ${status}; credentials of one host are not sent to another`
+      : tried.length === 0
+        ? `the Git server ${host} wants credentials (HTTP ${status}), and spec.git.auth names none`
+        : `the Git server ${host} refused with HTTP ${status}; tried: ${tried.join(', ')}`
+  return new AppError('credential_missing', { detail })
+}
+
+const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
+
+function whyNot(error: unknown, timeoutMs: number): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return `did not answer within ${timeoutMs / 1000} s`
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
+  return 'cannot be reached'
+}
+
+async function collect(parts: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const part of parts) {
+    size += part.byteLength
+    if (size > bytesMax)
+      throw new AppError('git_failed', {
+        detail: `the answer is larger than ${bytesMax / 1024 / 1024} MiB`,
+        remedy: 'Set spec.git.client: cli, which leaves out what is not read.',
+      })
+    chunks.push(part)
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+async function* once(bytes: Uint8Array): AsyncIterableIterator<Uint8Array> {
+  yield bytes
+}

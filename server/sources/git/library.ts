@@ -1,0 +1,161 @@
+// The importer of isomorphic-git: smart HTTP without a process. The first fetch is shallow, later ones bring only what is new.
+import fs from 'node:fs'
+import { join } from 'node:path'
+import git from 'isomorphic-git'
+import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { SizedCache } from '../sized-cache.ts'
+import type { GitWeb } from './http.ts'
+import { BlobBudget } from './limits.ts'
+import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
+import { kindOfMode } from './text.ts'
+
+export interface GitLibraryOptions {
+  url: string
+  /** For messages: `main of https://…`. */
+  place: string
+  web: GitWeb
+}
+
+/** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
+const LOCAL_REF = 'refs/skerry/head'
+const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
+/** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
+const FOLDER_ENTRIES_KEPT_MAX = 50_000
+
+export function createGitLibrary(options: GitLibraryOptions): GitBackend {
+  return new GitLibrary(options)
+}
+
+class GitLibrary implements GitBackend {
+  private readonly options: GitLibraryOptions
+  private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
+  private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
+  /** isomorphic-git's own: whole packs and their indexes. */
+  private packs: object = {}
+
+  constructor(options: GitLibraryOptions) {
+    this.options = options
+  }
+
+  refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
+    return this.options.web.refs(prefixes)
+  }
+
+  release(): void {
+    this.packs = {}
+  }
+
+  async fetch(gitdir: string, want: GitWant): Promise<string | null> {
+    const { url } = this.options
+    if (!fs.existsSync(join(gitdir, 'HEAD'))) {
+      await git.init({ fs, gitdir, bare: true })
+      await git.addRemote({ fs, gitdir, remote: 'origin', url })
+    }
+    if ('commit' in want) {
+      // A commit id names no ref of the other side: all branches are fetched whole, and it must be on one of them.
+      await this.fetchRef(gitdir, { remoteRef: 'HEAD', singleBranch: false, tags: true })
+      return (await this.has(gitdir, want.commit)) ? want.commit : null
+    }
+    const isFirst = (await git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)) === null
+    for (const remoteRef of want.refs) {
+      const head = await this.fetchRef(gitdir, { remoteRef, singleBranch: true, tags: false, ...(isFirst ? { depth: 1 } : {}) })
+      if (head !== null) return head
+    }
+    return null
+  }
+
+  private async fetchRef(
+    gitdir: string,
+    want: { remoteRef: string; singleBranch: boolean; tags: boolean; depth?: number },
+  ): Promise<string | null> {
+    const { url, web } = this.options
+    try {
+      const { fetchHead } = await git.fetch({ fs, http: web.http, gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want })
+      return fetchHead
+    } catch (error) {
+      if (errorCode(error) === 'NotFoundError') return null
+      throw error
+    }
+  }
+
+  async keep(gitdir: string, commit: string): Promise<void> {
+    await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
+  }
+
+  has(gitdir: string, commit: string): Promise<boolean> {
+    return git.readCommit({ fs, gitdir, oid: commit, cache: this.packs }).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  /** A folder that cannot be read shows itself by errors that are not ours. */
+  async isSound(): Promise<boolean> {
+    return true
+  }
+
+  objects(gitdir: string): GitObjects {
+    return {
+      text: (oid) => this.text(gitdir, oid),
+      folders: (oids) => inTurn(oids, (oid) => this.folder(gitdir, oid)),
+      blobs: (wanted) => this.blobs(gitdir, wanted),
+      bring: async () => {},
+    }
+  }
+
+  private async text(gitdir: string, oid: string): Promise<GitText | null> {
+    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache: this.packs }).catch((error: unknown) => {
+      if (errorCode(error) === 'NotFoundError') return null
+      throw error
+    })
+    const type = read?.type
+    return (type === 'commit' || type === 'tag') && read?.object instanceof Uint8Array ? { type, text: read.object } : null
+  }
+
+  /** A thousand services of one repository ask for the same few folders. */
+  private async folder(gitdir: string, oid: string): Promise<GitFolder> {
+    const held = this.trees.get(oid)
+    if (held !== undefined) return held
+    const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.packs })
+    const folder = new Map(
+      tree.map(({ path, mode, oid: id }): [string, GitEntry] => [path, { name: path, kind: kindOfMode(mode), oid: id }]),
+    )
+    this.trees.set(oid, folder)
+    return folder
+  }
+
+  private async blobs(gitdir: string, wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>> {
+    const budget = new BlobBudget(wanted)
+    const found = new Map<string, Uint8Array>()
+    for (const { oid } of wanted) {
+      if (found.has(oid)) continue
+      const blob = this.kept.get(oid) ?? (await git.readBlob({ fs, gitdir, oid, cache: this.packs })).blob
+      budget.count(oid, blob.byteLength)
+      this.kept.set(oid, blob)
+      found.set(oid, blob)
+    }
+    return found
+  }
+
+  translate(doing: string, error: unknown): Error {
+    const { place } = this.options
+    if (error instanceof AppError) return error
+    if (isDiskFull(error)) return new AppError('disk_full', { doing: `${doing}: ${place}` }, { cause: error })
+    if (FOREIGN_ANSWERS.includes(errorCode(error)))
+      return new AppError('git_failed', { detail: `${doing}: ${place}: what answers there is no Git server` })
+    const detail = `${doing}: ${place}: ${error instanceof Error ? error.message : String(error)}`
+    return new AppError('git_failed', { detail }, { cause: error })
+  }
+}
+
+/** IN14: their messages and causes quote what was received, which may be anything that the server's network reaches. */
+const FOREIGN_ANSWERS = ['SmartHttpError', 'ParseError']
+
+const errorCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+async function inTurn<In, Out>(all: readonly In[], act: (one: In) => Promise<Out>): Promise<Out[]> {
+  const done: Out[] = []
+  for (const one of all) done.push(await act(one))
+  return done
+}

@@ -1,0 +1,23 @@
+// What the files of one read may weigh, counted before they are kept.
+import { AppError } from '../../../shared/protocol/error.ts'
+import { SOURCE_FILE_BYTES_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
+import type { BlobWanted } from './objects.ts'
+
+export class BlobBudget {
+  private readonly paths: ReadonlyMap<string, string>
+  private total = 0
+
+  constructor(wanted: readonly BlobWanted[]) {
+    this.paths = new Map(wanted.map(({ path, oid }) => [oid, path]))
+  }
+
+  /** Throws before a file is read that must not be. */
+  count(oid: string, bytes: number): void {
+    const path = this.paths.get(oid) ?? oid
+    const [file, all] = [SOURCE_FILE_BYTES_MAX / 1024 / 1024, SOURCE_TREE_BYTES_MAX / 1024 / 1024]
+    if (bytes > SOURCE_FILE_BYTES_MAX) throw new AppError('source_refused', { detail: `${path} is larger than ${file} MiB` })
+    this.total += bytes
+    if (this.total > SOURCE_TREE_BYTES_MAX)
+      throw new AppError('source_refused', { detail: `${path} and the files before it are larger than ${all} MiB together` })
+  }
+}

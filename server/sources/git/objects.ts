@@ -1,0 +1,59 @@
+// What GitSource needs of whoever speaks Git: the library or the program. Reading works on a folder that was fetched; only blobs that a partial clone left out need the network.
+import type { SourceEntry } from '../source.ts'
+
+export interface GitEntry {
+  name: string
+  kind: SourceEntry['kind']
+  oid: string
+}
+/** By name, in the order of names. */
+export type GitFolder = ReadonlyMap<string, GitEntry>
+
+/** A commit or an annotated tag, as it was written. */
+export interface GitText {
+  type: 'commit' | 'tag'
+  text: Uint8Array
+}
+
+export interface BlobWanted {
+  /** For messages. */
+  path: string
+  oid: string
+}
+
+export interface GitObjects {
+  /** Null: it is not here, or it is something else. */
+  text(oid: string): Promise<GitText | null>
+  /** Of trees, in the order of the ids. Throws `git_failed` when one is not here. */
+  folders(oids: readonly string[]): Promise<readonly GitFolder[]>
+  /** By content id. Throws `source_refused` for a file, or files together, past the limits of source.ts. */
+  blobs(wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>>
+  /** Brings those that are not here, in one go. */
+  bring(oids: readonly string[]): Promise<void>
+}
+
+export interface RemoteRef {
+  name: string
+  /** Of the commit, if it is an annotated tag. */
+  commit: string
+}
+
+/** Full names of refs of which the first that exists counts, or a commit. */
+export type GitWant = { refs: readonly string[] } | { commit: string }
+
+export interface GitBackend {
+  /** Those whose names begin with one of these; one request. */
+  refs(prefixes: readonly string[]): Promise<RemoteRef[]>
+  /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag the tag's. Null: there is no such ref. */
+  fetch(gitdir: string, want: GitWant): Promise<string | null>
+  /** From now on the other side is told that this is here. */
+  keep(gitdir: string, commit: string): Promise<void>
+  has(gitdir: string, commit: string): Promise<boolean>
+  /** Asked after a fetch that failed: whether the folder can be read at all. False after a crash or a full disk. */
+  isSound(gitdir: string): Promise<boolean>
+  objects(gitdir: string): GitObjects
+  /** Lets go of what is kept in memory between the reads of one pass. */
+  release(): void
+  /** Ours of one of theirs. */
+  translate(doing: string, error: unknown): Error
+}

@@ -1,0 +1,162 @@
+// Secrets as files, for the time of one run of the git program: in a folder that only this user may enter, gone afterwards. Nothing of them is in arguments or in the environment.
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { GitSecrets } from './auth.ts'
+import type { SshPlace } from './url.ts'
+
+/** `git` starts it with the arguments for ssh; its own folder says which options come before them. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
+const WRAPPER = '#!/bin/sh\nexec "$SKERRY_SSH" -F "${0%/*}/config" "$@"\n'
+
+export async function withPrivateFolder<T>(beside: string, act: (folder: string) => Promise<T>): Promise<T> {
+  await mkdir(dirname(beside), { recursive: true })
+  const folder = await mkdtemp(`${beside}.private-`)
+  try {
+    return await act(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** What a process left behind that was killed. */
+export async function removePrivateFolders(beside: string): Promise<void> {
+  const names = await readdir(dirname(beside)).catch(() => [])
+  const left = names.filter((name) => name.startsWith(`${basename(beside)}.private-`))
+  await Promise.all(left.map((name) => rm(join(dirname(beside), name), { recursive: true, force: true })))
+}
+
+/** Environment of git for a server that is reached by http. */
+export async function writeWebFiles(
+  folder: string,
+  access: { header: string | null; ca: string | null; proxy: string | null },
+): Promise<Record<string, string>> {
+  const lines = ['[http]']
+  if (access.header !== null) lines.push(`\textraHeader = "Authorization: ${access.header}"`)
+  if (access.proxy !== null) lines.push(`\tproxy = "${access.proxy.replace(/["\\\s]/g, encodeURIComponent)}"`) // it may hold a password
+  const config = join(folder, 'gitconfig')
+  await writeFile(config, `${lines.join('\n')}\n`, { mode: 0o600 })
+  if (access.ca === null) return { GIT_CONFIG_GLOBAL: config }
+  const ca = join(folder, 'ca.pem')
+  await writeFile(ca, access.ca, { mode: 0o600 })
+  return { GIT_CONFIG_GLOBAL: config, GIT_SSL_CAINFO: ca }
+}
+
+export interface SshUse {
+  place: SshPlace
+  secrets: GitSecrets
+  /** To connect to, instead of the name. */
+  address: string
+  /** Path of the ssh program. */
+  program: string
+}
+
+/** Environment of git for a server that is reached by ssh. */
+export async function writeSshFiles(folder: string, { place, secrets, address, program }: SshUse): Promise<Record<string, string>> {
+  const { key, knownHosts } = sshSecrets(place, secrets)
+  const path = (name: string) => join(folder, name)
+  await writeFile(path('key'), `${key.trimEnd()}\n`, { mode: 0o600 })
+  await writeFile(path('known_hosts'), `${knownHosts.trimEnd()}\n`, { mode: 0o600 })
+  await writeFile(path('config'), sshConfig(place, address, { key: path('key'), knownHosts: path('known_hosts') }), { mode: 0o600 })
+  await writeFile(path('ssh'), WRAPPER, { mode: 0o700 })
+  return { GIT_SSH: path('ssh'), GIT_SSH_VARIANT: 'ssh', SKERRY_SSH: program, GIT_CONFIG_GLOBAL: '/dev/null' }
+}
+
+export function sshSecrets(place: SshPlace, secrets: GitSecrets): { key: string; knownHosts: string } {
+  const { sshKey: key, knownHosts } = { sshKey: secrets['sshKey'], knownHosts: secrets['knownHosts'] }
+  const { host } = place
+  if (key === undefined || key.trim() === '') throw missing(`${host} is reached by ssh, and the Config holds no sshKey`)
+  if (knownHosts === undefined || knownHosts.trim() === '')
+    throw missing(
+      `${host}: the Config holds no knownHosts, so nobody could tell the server from an impostor`,
+      `Run \`${scanLine(place)}\` where you trust the network, compare its fingerprints with those that the host publishes, and put its output there as knownHosts.`,
+    )
+  if (isEncrypted(key))
+    throw missing(`${host}: the sshKey is protected by a passphrase`, 'Use a deploy key without one: `ssh-keygen -p -N "" -f FILE`.')
+  return { key, knownHosts }
+}
+
+export const scanLine = ({ host, port }: SshPlace): string =>
+  `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
+
+/** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are for stays the one of the URL. */
+function sshConfig({ host, port }: SshPlace, address: string, files: { key: string; knownHosts: string }): string {
+  const name = host.replace(/^\[|\]$/g, '')
+  const options: Record<string, string> = {
+    HostName: address,
+    HostKeyAlias: port === 22 ? name : `[${name}]:${port}`,
+    IdentityFile: quoted(files.key),
+    IdentitiesOnly: 'yes',
+    IdentityAgent: 'none',
+    CertificateFile: 'none',
+    UserKnownHostsFile: quoted(files.knownHosts),
+    GlobalKnownHostsFile: 'none',
+    StrictHostKeyChecking: 'yes',
+    CheckHostIP: 'no',
+    VerifyHostKeyDNS: 'no',
+    UpdateHostKeys: 'no',
+    BatchMode: 'yes',
+    PreferredAuthentications: 'publickey',
+    PasswordAuthentication: 'no',
+    KbdInteractiveAuthentication: 'no',
+    ForwardAgent: 'no',
+    ForwardX11: 'no',
+    ClearAllForwardings: 'yes',
+    PermitLocalCommand: 'no',
+    ProxyCommand: 'none',
+    ControlMaster: 'no',
+    ControlPath: 'none',
+    CanonicalizeHostname: 'no',
+    RequestTTY: 'no',
+    ConnectTimeout: '20',
+    ServerAliveInterval: '15',
+    LogLevel: 'ERROR',
+  }
+  return `Host *\n${Object.entries(options)
+    .map(([option, value]) => `  ${option} ${value}\n`)
+    .join('')}`
+}
+
+/** Per cent signs stand for what ssh knows. */
+function quoted(path: string): string {
+  if (/["\n\\]/.test(path))
+    throw new AppError('data_unusable', { detail: `${path}: ssh takes no such path; choose a data folder without quotes` })
+  return `"${path.replaceAll('%', '%%')}"`
+}
+
+/** OpenSSH's own form names its cipher, older forms say it in their head. */
+function isEncrypted(key: string): boolean {
+  if (/ENCRYPTED/.test(key)) return true
+  const blob = openSshBlob(key)
+  if (blob === null) return false
+  const length = blob.readUInt32BE(15)
+  return blob.toString('latin1', 19, 19 + length) !== 'none'
+}
+
+/** Of the public half, as `ssh-keygen -l` and forges show it; null: it is not in OpenSSH's form. */
+export function keyFingerprint(key: string): string | null {
+  const blob = openSshBlob(key)
+  if (blob === null) return null
+  try {
+    let at = 15
+    for (let skipped = 0; skipped < 3; skipped++) at += 4 + blob.readUInt32BE(at) // cipher, kdf, its options
+    at += 4 // number of keys
+    const length = blob.readUInt32BE(at)
+    const digest = createHash('sha256')
+      .update(blob.subarray(at + 4, at + 4 + length))
+      .digest('base64')
+    return `SHA256:${digest.replace(/=+$/, '')}`
+  } catch {
+    return null // cut short
+  }
+}
+
+function openSshBlob(key: string): Buffer | null {
+  const match = /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END/.exec(key)
+  const blob = Buffer.from(match?.[1] ?? '', 'base64')
+  return blob.length > 64 && blob.toString('latin1', 0, 15) === 'openssh-key-v1\0' ? blob : null
+}
+
+const missing = (detail: string, remedy?: string): AppError =>
+  new AppError('credential_missing', { detail, ...(remedy === undefined ? {} : { remedy }) })

@@ -1,0 +1,290 @@
+// A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
+// backend's: the library, or the program.
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { noVersion } from '../range.ts'
+import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
+import type { GitBackend, GitObjects, GitWant } from './objects.ts'
+import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
+import { type Candidate, type Keys, readKeys, verifyCommit } from './signature.ts'
+import { headId } from './text.ts'
+import { createLinkCache, GitTree, type OpenSubmodule } from './tree.ts'
+
+export interface GitSourceOptions {
+  url: string
+  /** Branch, tag, `refs/…`, or a full commit id. */
+  ref: string
+  /** Instead of `ref`: the greatest tag of that range. */
+  semver?: string | undefined
+  /** Belongs to this source alone, with what is beside it under the same name and a dot; made when it is missing. */
+  dir: string
+  backend: GitBackend
+  /** Public keys, one of which must have signed. */
+  verifyKeys?: readonly string[] | undefined
+  nowMs(): number
+  /** Packs after which everything is fetched afresh. */
+  packsMax?: number | undefined
+  submodules: SubmoduleOpener | null
+}
+
+/** Of one repository; `gitmodules` is the text at the root of its commit. */
+export type SubmoduleOpener = (path: string, commit: string, gitmodules: string | null) => Promise<SourceTree>
+
+const PACKS_MAX = 50
+const TAGS_FOLLOWED_MAX = 5
+/** Paths whose content is brought along with a new commit; the ones after them come when they are read. */
+const READS_REMEMBERED_MAX = 2_000
+/** More are fetched and looked at again. */
+const REFUSED_KEPT_MAX = 100
+const GITMODULES = '.gitmodules'
+
+type Wanted = (path: string) => boolean
+
+export class GitSource implements Source {
+  private readonly options: GitSourceOptions
+  private readonly place: string
+  private readonly links = createLinkCache()
+  private keys: Keys | null = null
+  /** Of commits that are not signed as they must be: looked at once. */
+  private readonly refused = new Map<string, AppError>()
+  /** What was read lately, with the id of what was there: with a new commit it will be read again. */
+  private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
+
+  constructor(options: GitSourceOptions) {
+    this.options = options
+    this.place = `${options.semver ?? options.ref} of ${options.url}`
+  }
+
+  async head(): Promise<string> {
+    const { ref, semver, backend } = this.options
+    backend.release()
+    if (semver === undefined && COMMIT_ID.test(ref)) return ref
+    return this.guarded('look up', async () => {
+      const { commit } = await this.choose()
+      const refused = this.refused.get(commit)
+      if (refused !== undefined) throw refused
+      return commit
+    })
+  }
+
+  private async choose(): Promise<{ name: string; commit: string }> {
+    const { ref, semver, backend, url } = this.options
+    if (semver === undefined) {
+      const names = this.names()
+      const found = firstNamed(await backend.refs(names), names)
+      if (found === null) throw this.refNotFound(ref)
+      return found
+    }
+    const tags = await backend.refs(['refs/tags/'])
+    const greatest = greatestTag(tags, semver)
+    if (greatest !== null) return greatest
+    const versions = tags.map(({ name }) => name.slice('refs/tags/'.length))
+    const detail = noVersion(`tags of ${url}`, versions, semver)
+    throw new AppError('git_ref_not_found', { detail, remedy: 'Correct spec.git.semver, or push the tag.' })
+  }
+
+  async fetch(): Promise<string> {
+    const { dir, ref, backend, semver } = this.options
+    backend.release()
+    return this.guarded('fetch', async () => {
+      const isPinned = semver === undefined && COMMIT_ID.test(ref)
+      if (isPinned && (await this.has(ref))) return ref
+      const want: GitWant = isPinned ? { commit: ref } : { refs: semver === undefined ? this.names() : [(await this.choose()).name] }
+      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) return this.fetchAfresh(want)
+      try {
+        return await this.fetchInto(dir, want)
+      } catch (error) {
+        // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
+        const isOurs =
+          error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
+        if (!isOurs) throw error
+        return this.fetchAfresh(want)
+      }
+    })
+  }
+
+  /** The old folder stays in use until the new one is whole. */
+  private async fetchAfresh(want: GitWant): Promise<string> {
+    const { dir } = this.options
+    const [fresh, old] = [`${dir}.new`, `${dir}.old`]
+    await rm(fresh, { recursive: true, force: true })
+    const commit = await this.fetchInto(fresh, want)
+    await rm(old, { recursive: true, force: true })
+    if (existsSync(dir)) await rename(dir, old)
+    await rename(fresh, dir)
+    await rm(old, { recursive: true, force: true })
+    this.options.backend.release()
+    return commit
+  }
+
+  private async fetchInto(gitdir: string, want: GitWant): Promise<string> {
+    const { backend, ref } = this.options
+    const tip = await backend.fetch(gitdir, want)
+    if (tip === null) throw this.refNotFound(ref)
+    const objects = backend.objects(gitdir)
+    const candidates = await this.follow(objects, tip, want)
+    const commit = candidates.at(-1)?.oid ?? tip
+    await this.verify(gitdir, commit, candidates)
+    await this.bringReads(objects, commit)
+    await backend.keep(gitdir, commit)
+    return commit
+  }
+
+  /** From an annotated tag to its commit, which is the last of them. */
+  private async follow(objects: GitObjects, tip: string, want: GitWant): Promise<Candidate[]> {
+    const found: Candidate[] = []
+    let oid: string | null = tip
+    while (oid !== null && found.length <= TAGS_FOLLOWED_MAX) {
+      const read = await objects.text(oid)
+      if (read === null) break
+      found.push({ ...read, oid })
+      if (read.type === 'commit') return found.filter(({ type, text }) => type === 'commit' || isNamed(text, want))
+      oid = headId(read.text, 'object')
+    }
+    throw new AppError('git_failed', { detail: `fetch: ${this.place} does not lead to a commit` })
+  }
+
+  private async verify(gitdir: string, commit: string, candidates: readonly Candidate[]): Promise<void> {
+    const { verifyKeys, nowMs } = this.options
+    if (verifyKeys === undefined || existsSync(verifiedMark(gitdir, commit))) return
+    this.keys ??= await readKeys(verifyKeys)
+    try {
+      await verifyCommit(commit, candidates, this.keys, nowMs())
+    } catch (error) {
+      if (this.refused.size >= REFUSED_KEPT_MAX) this.refused.clear()
+      if (error instanceof AppError) this.refused.set(commit, error)
+      throw error
+    }
+    // An expiring key does not take back what was in force: that is said once, here.
+    await mkdir(verifiedMark(gitdir, ''), { recursive: true })
+    await writeFile(verifiedMark(gitdir, commit), '')
+  }
+
+  /** What is likely to be read next, while the other side is there. */
+  private async bringReads(objects: GitObjects, commit: string): Promise<void> {
+    try {
+      const tree = await this.gitTree(objects, commit, NO_SUBMODULES)
+      const ids: string[] = []
+      for (const read of this.reads.values()) {
+        const id = await tree.id(read.path).catch(() => null)
+        if (id === null || id === read.id) continue
+        ids.push(...(read.wanted === null ? [id] : await tree.contentIds(read.path, read.wanted).catch(() => [])))
+      }
+      if (ids.length > 0) await objects.bring(ids)
+      if (this.options.submodules !== null) await this.bringSubmodules(objects, commit)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error // it is told when it is read
+    }
+  }
+
+  private async bringSubmodules(objects: GitObjects, commit: string): Promise<void> {
+    const own = await this.gitTree(objects, commit, NO_SUBMODULES)
+    const tree = await this.gitTree(objects, commit, this.openSubmodules(objects, commit))
+    if ((await own.id(GITMODULES)) === null) return
+    for (const path of await own.submodules()) await tree.id(path).catch(() => null)
+  }
+
+  async has(commit: string): Promise<boolean> {
+    const { dir, backend, verifyKeys } = this.options
+    return (verifyKeys === undefined || existsSync(verifiedMark(dir, commit))) && backend.has(dir, commit)
+  }
+
+  async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
+    if (!('path' in pick)) throw refused(`${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`)
+    if (this.options.verifyKeys !== undefined && !(await this.has(commit)))
+      throw this.refused.get(commit) ?? new AppError('commit_unverified', { detail: `commit ${commit} was not verified` })
+    return { tree: this.treeAt(commit), root: pathSegments(pick.path).join('/'), version: commit }
+  }
+
+  private treeAt(commit: string): SourceTree {
+    const objects = this.options.backend.objects(this.options.dir)
+    let opened: Promise<GitTree> | null = null
+    const within = <T>(path: string, act: (tree: GitTree) => Promise<T>): Promise<T> =>
+      this.guarded(`read ${path}`, async () => {
+        opened ??= this.gitTree(objects, commit, this.openSubmodules(objects, commit))
+        return act(await opened)
+      })
+    return {
+      id: (path) => within(path, (tree) => tree.id(path)),
+      list: (path) => within(path, (tree) => tree.list(path)),
+      file: (path) =>
+        within(path, async (tree) => {
+          const file = await tree.file(path)
+          if (file !== null) this.remember(path, null, file.oid)
+          return file
+        }),
+      files: (path, wanted) =>
+        within(path, async (tree) => {
+          const files = await tree.files(path, wanted)
+          this.remember(path, wanted, await tree.id(path))
+          this.options.backend.release()
+          return files
+        }),
+    }
+  }
+
+  private remember(path: string, wanted: Wanted | null, id: string | null): void {
+    const key = `${wanted === null ? 'file' : 'files'} ${path}`
+    if (this.reads.size >= READS_REMEMBERED_MAX && !this.reads.has(key)) return
+    this.reads.set(key, { path, wanted, id })
+  }
+
+  private async gitTree(objects: GitObjects, commit: string, openSubmodule: OpenSubmodule): Promise<GitTree> {
+    const read = await objects.text(commit)
+    const root = read?.type === 'commit' ? headId(read.text, 'tree') : null
+    if (root === null) throw new AppError('git_failed', { detail: `read ${this.place}: commit ${commit} is not there` })
+    return new GitTree({ root, objects, links: this.links, openSubmodule })
+  }
+
+  private openSubmodules(objects: GitObjects, commit: string): OpenSubmodule {
+    const { submodules } = this.options
+    if (submodules === null) return NO_SUBMODULES
+    let text: Promise<string | null> | null = null
+    return async (path, wanted) => {
+      text ??= this.gitTree(objects, commit, NO_SUBMODULES)
+        .then((tree) => tree.file(GITMODULES))
+        .then((file) => (file === null ? null : new TextDecoder().decode(file.bytes)))
+      return submodules(path, wanted, await text)
+    }
+  }
+
+  private names(): readonly string[] {
+    const { ref, url } = this.options
+    if (!isRefName(ref)) throw new AppError('git_ref_not_found', { detail: `${url}: ${JSON.stringify(ref)} is no name of a branch or tag` })
+    return refNames(ref)
+  }
+
+  /** Errors of a backend become ours, once. */
+  private async guarded<T>(doing: string, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      throw this.options.backend.translate(doing, error)
+    }
+  }
+
+  private refNotFound(ref: string): AppError {
+    const what = COMMIT_ID.test(ref) ? 'commit that a branch or tag leads to' : 'branch or tag'
+    return new AppError('git_ref_not_found', { detail: `${this.options.url} has no ${what} ${this.options.semver ?? ref}` })
+  }
+}
+
+const NO_SUBMODULES: OpenSubmodule = async () => null
+const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
+
+/** A tag that was signed under another name says nothing about this one. */
+function isNamed(tag: Uint8Array, want: GitWant): boolean {
+  const name = /^tag (.+)$/m.exec(new TextDecoder().decode(tag.subarray(0, 1_024)))?.[1]
+  return 'refs' in want && want.refs.includes(`refs/tags/${name}`)
+}
+
+/** isomorphic-git's, of an answer that is no success. */
+const isHttpError = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'HttpError'
+
+async function countPacks(gitdir: string): Promise<number> {
+  const names = await readdir(join(gitdir, 'objects', 'pack')).catch(() => [])
+  return names.filter((name) => name.endsWith('.pack')).length
+}

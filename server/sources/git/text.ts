@@ -1,0 +1,33 @@
+// Git's own forms, read: modes, trees, heads of commits and tags. Bytes in, values out.
+
+import type { SourceEntry } from '../source.ts'
+import type { GitEntry, GitFolder } from './objects.ts'
+
+/** With or without the zero that Git does not write. */
+export function kindOfMode(mode: string): SourceEntry['kind'] {
+  if (mode === '160000') return 'submodule'
+  if (mode === '120000') return 'link'
+  return mode === '40000' || mode === '040000' ? 'folder' : 'file'
+}
+
+/** `mode name NUL id`, again and again. Null: it is no tree. */
+export function readTree(bytes: Buffer): GitFolder | null {
+  const folder = new Map<string, GitEntry>()
+  for (let at = 0; at < bytes.length; ) {
+    const space = bytes.indexOf(0x20, at)
+    const end = bytes.indexOf(0, space)
+    if (space < 0 || end < 0 || end + 21 > bytes.length) return null
+    const name = bytes.toString('utf8', space + 1, end)
+    const oid = bytes.toString('hex', end + 1, end + 21)
+    folder.set(name, { name, kind: kindOfMode(bytes.toString('latin1', at, space)), oid })
+    at = end + 21
+  }
+  return folder
+}
+
+/** Of the lines before the message: the id behind `tree` of a commit, `object` of a tag. */
+export function headId(text: Uint8Array, name: 'tree' | 'object'): string | null {
+  const [line = ''] = new TextDecoder().decode(text.subarray(0, 64)).split('\n')
+  const match = /^(tree|object) ([0-9a-f]{40})$/.exec(line)
+  return match?.[1] === name ? (match[2] ?? null) : null
+}

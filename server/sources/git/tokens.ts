@@ -1,0 +1,96 @@
+// Tokens that end and are made anew: those of a GitHub App's installation. One for each App and installation, whichever repositories share it, kept until shortly before its end.
+import { createPrivateKey, sign } from 'node:crypto'
+import { z } from 'zod'
+import { sha256Hex } from '../../../shared/kube/canonical.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { WebFetcher } from '../address/guard.ts'
+import { isLoopback } from './url.ts'
+
+export interface GitTokens {
+  /** `document`: what the Config holds as `githubApp`. `refused`: the token that was just refused, which is not given out again. */
+  token(document: string, gitHost: string, refused: string | null): Promise<string>
+}
+
+const MADE_ANEW_BEFORE_MS = 5 * 60_000
+const TIMEOUT_MS = 30_000
+const ANSWER_BYTES_MAX = 256 * 1024
+/** GitHub allows ten minutes, and clocks that differ. */
+const JWT_SECONDS = 9 * 60
+const JWT_BACK_SECONDS = 60
+
+const id = z.union([z.number().int().positive(), z.string().regex(/^[A-Za-z0-9.]{1,64}$/)]).transform(String)
+const documentSchema = z.strictObject({ appId: id, installationId: id, privateKey: z.string(), apiUrl: z.url().optional() })
+const answerSchema = z.object({ token: z.string().min(1).max(4_096), expires_at: z.iso.datetime({ offset: true }) })
+
+type Held = { token: string; untilMs: number }
+
+export function createGitTokens({ fetcher, clock }: { fetcher: WebFetcher; clock: Clock }): GitTokens {
+  const held = new Map<string, Promise<Held>>()
+  return {
+    async token(document, gitHost, refused) {
+      const key = sha256Hex(`${gitHost}\n${document}`)
+      const before = await held.get(key)?.catch(() => null)
+      if (before && before.token !== refused && before.untilMs > clock.nowMs()) return before.token
+      // Whoever came meanwhile has asked already.
+      const now = held.get(key)
+      const known = now === undefined ? null : await now.catch(() => null)
+      if (known && known !== before && known.token !== refused) return known.token
+      const made = makeToken(document, gitHost, fetcher, clock)
+      held.set(key, made)
+      made.catch(() => held.delete(key))
+      return (await made).token
+    },
+  }
+}
+
+async function makeToken(document: string, gitHost: string, fetcher: WebFetcher, clock: Clock): Promise<Held> {
+  const { appId, installationId, privateKey, apiUrl } = readDocument(document)
+  const api = (apiUrl ?? (gitHost === 'github.com' ? 'https://api.github.com' : `https://${gitHost}/api/v3`)).replace(/\/+$/, '')
+  const { protocol, host, hostname } = new URL(api)
+  if (protocol !== 'https:' && !isLoopback(hostname)) throw missing(`githubApp: ${host} is asked for a token by https only`)
+  const jwt = makeJwt(appId, privateKey, Math.floor(clock.nowMs() / 1_000))
+  const headers = { accept: 'application/vnd.github+json', authorization: `Bearer ${jwt}`, 'user-agent': 'skerry' }
+  const url = `${api}/app/installations/${installationId}/access_tokens`
+  const init = { method: 'POST', headers, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
+  const answer = await fetcher(url, init).catch((error: unknown) => {
+    if (error instanceof AppError) throw error
+    throw new AppError('git_unreachable', { detail: `${host}, which gives the GitHub App its tokens, cannot be reached` }, { cause: error })
+  })
+  if (answer.status === 401 || answer.status === 403 || answer.status === 404) {
+    await answer.body?.cancel()
+    throw missing(`${host} gave App ${appId} no token for installation ${installationId}: HTTP ${answer.status}`)
+  }
+  const text = answer.status === 201 || answer.status === 200 ? await answer.text() : ''
+  const parsed = answerSchema.safeParse(text.length > ANSWER_BYTES_MAX ? null : parseJson(text))
+  if (!parsed.success)
+    throw new AppError('git_unreachable', { detail: `${host} gave App ${appId} no token: HTTP ${answer.status}, not what GitHub answers` })
+  return { token: parsed.data.token, untilMs: Date.parse(parsed.data.expires_at) - MADE_ANEW_BEFORE_MS }
+}
+
+function readDocument(document: string): z.infer<typeof documentSchema> {
+  const parsed = documentSchema.safeParse(parseJson(document))
+  if (parsed.success) return parsed.data
+  throw missing('githubApp is no JSON document with appId, installationId and privateKey')
+}
+
+function makeJwt(appId: string, privateKey: string, nowSeconds: number): string {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const claims = { iat: nowSeconds - JWT_BACK_SECONDS, exp: nowSeconds + JWT_SECONDS, iss: appId }
+  const text = `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}`
+  try {
+    return `${text}.${sign('RSA-SHA256', Buffer.from(text), createPrivateKey(privateKey)).toString('base64url')}`
+  } catch {
+    throw missing('githubApp: privateKey is no RSA private key in PEM form') // its own message may quote the key
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const missing = (detail: string): AppError => new AppError('credential_missing', { detail })

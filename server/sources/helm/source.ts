@@ -1,0 +1,259 @@
+// A Helm repository over https as a Source. Its revision is what the index says about charts; the index and every archive that was fetched stay on the disk, so that what was
+// read once is read again without the other side, also after a restart.
+import { z } from 'zod'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { editDistance } from '../../../shared/runtime/edit-distance.ts'
+import type { WebFetcher } from '../address/guard.ts'
+import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'
+import { greatestVersion, noVersion } from '../range.ts'
+import { SizedCache } from '../sized-cache.ts'
+import type { OpenedSource, Source, SourcePick } from '../source.ts'
+import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
+import { chartFiles } from '../stored/tree.ts'
+import type { Unpacked } from '../stored/unpacked.ts'
+import { askWeb, authorizationOf, statusError, type WebCredential } from '../web-request.ts'
+import { type ChartIndex, type ChartVersion, INDEX_BYTES_MAX, indexSchema, indexText, readIndex } from './chart-index.ts'
+
+export interface HelmSourceOptions {
+  url: string
+  /** Belongs to this source alone. */
+  dir: string
+  fetcher: WebFetcher
+  credential: WebCredential
+  unpacked: Unpacked
+  indexes: IndexCache
+  /** For archives that an index has in a registry. Absent: they are refused. */
+  pullChart?(url: string): Promise<Uint8Array>
+}
+
+/** That are kept: of services that still wait for something, an older index is asked for. */
+const INDEXES_KEPT_MAX = 5
+
+const headSchema = z.object({
+  revision: z.string(),
+  sha256: z.string(),
+  etag: z.string().nullable(),
+  lastModified: z.string().nullable(),
+})
+type Head = z.infer<typeof headSchema>
+const fetchedSchema = z.object({ sha256: z.string() })
+
+const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+
+/** Of all Helm repositories together, by revision. */
+export type IndexCache = SizedCache<{ index: ChartIndex; length: number }>
+const INDEX_LENGTH_KEPT_MAX = 16 * 1024 * 1024
+export const createIndexCache = (): IndexCache => new SizedCache(INDEX_LENGTH_KEPT_MAX, ({ length }) => length)
+
+export function createHelmSource(options: HelmSourceOptions): Source {
+  return new HelmSource(options)
+}
+
+class HelmSource implements Source {
+  private readonly options: HelmSourceOptions
+  private readonly stored: StoredFiles
+  private readonly base: URL
+  /** Of the repository, for messages. */
+  private readonly name: string
+  private refreshing: Promise<string> | null = null
+
+  constructor(options: HelmSourceOptions) {
+    this.options = options
+    this.stored = createStoredFiles(options.dir)
+    this.base = new URL(options.url)
+    if (!this.base.pathname.endsWith('/')) this.base.pathname += '/'
+    this.name = `the Helm repository ${options.url}`
+  }
+
+  head(): Promise<string> {
+    return this.fetch()
+  }
+
+  async fetch(): Promise<string> {
+    this.refreshing ??= this.refresh().finally(() => {
+      this.refreshing = null
+    })
+    return this.refreshing
+  }
+
+  async has(revision: string): Promise<boolean> {
+    return (await this.index(revision)) !== null
+  }
+
+  async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
+    if (!('chart' in pick)) throw refused(`${this.name} has charts and no folders: give source.chart and, if need be, source.version`)
+    const index = await this.index(revision)
+    if (index === null) throw new AppError('source_unreachable', { detail: `${this.name}: the index that is meant is not here any more` })
+    return this.openVersion(pick.chart, versionIn(index, pick, this.name))
+  }
+
+  /** Of what is known already, if it is there. */
+  async chart(_: string, name: string, version: string): Promise<OpenedSource> {
+    const head = await this.readHead()
+    const known = head === null ? null : await this.index(head.revision)
+    const found = known?.[name]?.find((candidate) => candidate.version === version)
+    if (found !== undefined) return this.openVersion(name, found)
+    return this.open(await this.fetch(), { chart: name, version })
+  }
+
+  private async refresh(): Promise<string> {
+    const what = `the index of ${this.name}`
+    const before = await this.readHead()
+    const held = before !== null && (await this.has(before.revision)) ? before : null
+    const validators: Record<string, string> = {
+      ...(held?.etag ? { 'if-none-match': held.etag } : {}),
+      ...(held?.lastModified ? { 'if-modified-since': held.lastModified } : {}),
+    }
+    const answer = await this.ask(new URL('index.yaml', this.base), what, INDEX_BYTES_MAX, validators)
+    if (answer.status === 304 && held !== null) return held.revision
+    if (answer.status !== 200) throw statusError(what, answer, this.options.credential)
+    const { headers, bytes } = answer
+    const sha256 = sha256Of(bytes)
+    const same = held !== null && held.sha256 === sha256
+    const revision = same ? held.revision : await this.keepIndex(bytes, what)
+    const head: Head = { revision, sha256, etag: headers.get('etag'), lastModified: headers.get('last-modified') }
+    if (JSON.stringify(head) !== JSON.stringify(before)) await this.stored.writeText('head.json', JSON.stringify(head))
+    return revision
+  }
+
+  private async keepIndex(bytes: Uint8Array, what: string): Promise<string> {
+    const index = await readIndex(decode(bytes, what), nextTurn)
+    const text = indexText(index)
+    const revision = sha256Of(text)
+    await this.stored.writeText(indexName(revision), text)
+    this.options.indexes.set(revision, { index, length: text.length })
+    const others = (await this.stored.names('index-')).filter((name) => name !== indexName(revision))
+    for (const name of others.slice(INDEXES_KEPT_MAX - 1)) await this.stored.remove(name)
+    return revision
+  }
+
+  private async readHead(): Promise<Head | null> {
+    const parsed = headSchema.safeParse(parseJson(await this.stored.readText('head.json')))
+    return parsed.success ? parsed.data : null
+  }
+
+  private async index(revision: string): Promise<ChartIndex | null> {
+    const held = this.options.indexes.get(revision)
+    if (held !== undefined) {
+      this.options.indexes.set(revision, held)
+      return held.index
+    }
+    const text = await this.stored.readText(indexName(revision))
+    if (text === null || sha256Of(text) !== revision) return null
+    const parsed = indexSchema.safeParse(parseJson(text))
+    if (!parsed.success) return null
+    this.options.indexes.set(revision, { index: parsed.data, length: text.length })
+    return parsed.data
+  }
+
+  private async openVersion(chart: string, found: ChartVersion): Promise<OpenedSource> {
+    const { digest, version } = found
+    const what = `${chart} ${version} of ${this.name}`
+    const sha256 = digest ?? (await this.firstSeen(chart, found))
+    const tree = await this.options.unpacked.tree(`chart ${sha256}`, async () =>
+      chartOf((await this.stored.readBlob(sha256)) ?? (await this.download(chart, found, sha256)).bytes, what),
+    )
+    return { tree, root: '', version: `${version} sha256:${sha256}`.slice(0, 200) }
+  }
+
+  /** What an index gives no digest of is what it was when it was fetched first. */
+  private async firstSeen(chart: string, found: ChartVersion): Promise<string> {
+    const note = `fetched-${sha256Of(JSON.stringify([chart, found.version, found.urls]))}.json`
+    const known = fetchedSchema.safeParse(parseJson(await this.stored.readText(note)))
+    if (known.success) return known.data.sha256
+    const { sha256 } = await this.download(chart, found, null)
+    await this.stored.writeText(note, JSON.stringify({ sha256 }))
+    return sha256
+  }
+
+  private async download(
+    chart: string,
+    { urls, version }: ChartVersion,
+    expected: string | null,
+  ): Promise<{ sha256: string; bytes: Uint8Array }> {
+    const what = `${chart} ${version} of ${this.name}`
+    let failure: AppError | null = null
+    for (const text of urls) {
+      try {
+        const bytes = await this.archiveAt(text, what)
+        const sha256 = sha256Of(bytes)
+        if (expected !== null && sha256 !== expected)
+          throw refused(`${what}: its archive has the digest sha256:${sha256}, and the index said sha256:${expected}`)
+        await chartOf(bytes, what)
+        await this.stored.writeBlob(sha256, bytes)
+        return { sha256, bytes }
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error
+        failure ??= error
+      }
+    }
+    throw failure ?? refused(`${what}: the index has no URL of it`)
+  }
+
+  private async archiveAt(text: string, what: string): Promise<Uint8Array> {
+    if (text.startsWith('oci://') && this.options.pullChart !== undefined) return this.options.pullChart(text)
+    if (!URL.canParse(text, this.base.href)) throw refused(`${what}: the index has a URL that is none`)
+    const answer = await this.ask(new URL(text, this.base.href), what, ARCHIVE_BYTES_MAX, {})
+    if (answer.status !== 200) throw statusError(what, answer, this.options.credential)
+    return answer.bytes
+  }
+
+  /** The credential goes to the repository's own scheme, host and port, and nowhere else. */
+  private async ask(url: URL, what: string, bytesMax: number, headers: Readonly<Record<string, string>>) {
+    const { credential, fetcher } = this.options
+    const secrets: Readonly<Record<string, string>> = credential.secretRef === null ? {} : await credential.read()
+    const authorization = url.origin === this.base.origin ? authorizationOf(secrets) : null
+    const sent = authorization === null ? headers : { ...headers, authorization }
+    return askWeb({ fetcher, url: url.href, what, headers: sent, ca: secrets['caCert'], bytesMax })
+  }
+}
+
+const indexName = (revision: string): string => `index-${revision}.json`
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function parseJson(text: string | null): unknown {
+  try {
+    return text === null ? null : JSON.parse(text)
+  } catch {
+    return null // written by a crash of the disk: it is fetched anew
+  }
+}
+
+function decode(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw refused(`${what} is not UTF-8`)
+  }
+}
+
+async function chartOf(bytes: Uint8Array, what: string) {
+  try {
+    const files = chartFiles(await readArchive(bytes))
+    if (files === null) throw refused('its archive is no chart: it has to hold one folder with a Chart.yaml')
+    return files
+  } catch (error) {
+    throw error instanceof AppError ? refused(`${what}: ${error.data.detail}`) : error
+  }
+}
+
+function versionIn(
+  index: ChartIndex,
+  { chart, version: range }: { chart: string; version?: string | undefined },
+  name: string,
+): ChartVersion {
+  const versions = Object.hasOwn(index, chart) ? (index[chart] ?? []) : []
+  if (versions.length === 0) throw refused(`${name} has no chart ${chart}${nearest(Object.keys(index), chart)}`)
+  const texts = versions.map(({ version }) => version)
+  const greatest = greatestVersion(texts, range)
+  const found = versions.find(({ version }) => version === greatest)
+  if (found !== undefined) return found
+  throw refused(noVersion(`chart ${chart} of ${name}`, texts, range))
+}
+
+function nearest(names: readonly string[], name: string): string {
+  const near = names.map((other) => ({ other, distance: editDistance(name, other) })).sort((a, b) => a.distance - b.distance)
+  const [first] = near
+  if (first === undefined) return '; it has none at all'
+  return first.distance <= 3 ? `; did you mean ${first.other}?` : ''
+}

@@ -1,0 +1,107 @@
+// What a source keeps in its folder: small documents by name, and archives by the SHA-256 of their content. Written whole or not at all; what is read back is checked.
+import { createHash } from 'node:crypto'
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+
+export interface StoredFiles {
+  /** Null: there is none. */
+  readText(name: string): Promise<string | null>
+  writeText(name: string, text: string): Promise<void>
+  /** Names of documents that begin so, the newest first. */
+  names(prefix: string): Promise<string[]>
+  remove(name: string): Promise<void>
+  /** Null: there is none, or its content is not what it was. */
+  readBlob(sha256: string): Promise<Uint8Array | null>
+  hasBlob(sha256: string): Promise<boolean>
+  writeBlob(sha256: string, bytes: Uint8Array): Promise<void>
+  /** A blob that is on its way: what there is of it already, so that only the rest is asked for. */
+  readPart(sha256: string): Promise<Uint8Array | null>
+  writePart(sha256: string, bytes: Uint8Array): Promise<void>
+}
+
+export const sha256Of = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')
+
+/** All blobs of one source; beyond that those go that were not used for the longest time, and that nobody used since the server started. */
+const BLOB_BYTES_MAX = 1024 * 1024 * 1024
+
+export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES_MAX): StoredFiles {
+  const used = new Set<string>()
+  const at = (name: string) => join(dir, name)
+  const blobAt = (sha256: string) => join(dir, 'blobs', sha256)
+  const partAt = (sha256: string) => join(dir, 'blobs', `${sha256}.part`)
+  const write = (path: string, bytes: Uint8Array | string) => guarded(dir, () => writeWhole(path, bytes))
+  return {
+    readText: async (name) => (await bytesOf(at(name)))?.toString('utf8') ?? null,
+    writeText: (name, text) => write(at(name), text),
+    async names(prefix) {
+      const names = (await readdir(dir).catch(() => [])).filter((name) => name.startsWith(prefix) && !name.endsWith('.new'))
+      const times = await Promise.all(names.map(async (name) => ({ name, mtimeMs: (await stat(at(name))).mtimeMs })))
+      return times.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1)).map(({ name }) => name)
+    },
+    remove: (name) => rm(at(name), { force: true }),
+    async readBlob(sha256) {
+      used.add(sha256)
+      const bytes = await bytesOf(blobAt(sha256))
+      return bytes !== null && sha256Of(bytes) === sha256 ? new Uint8Array(bytes) : null
+    },
+    hasBlob: (sha256) => exists(blobAt(sha256)),
+    async writeBlob(sha256, bytes) {
+      used.add(sha256)
+      await write(blobAt(sha256), bytes)
+      await rm(partAt(sha256), { force: true })
+      await removeOldest(join(dir, 'blobs'), used, blobBytesMax)
+    },
+    async readPart(sha256) {
+      const bytes = await bytesOf(partAt(sha256))
+      return bytes === null ? null : new Uint8Array(bytes)
+    },
+    writePart: (sha256, bytes) => write(partAt(sha256), bytes),
+  }
+}
+
+const bytesOf = (path: string): Promise<Buffer | null> => orNull(readFile(path))
+const exists = async (path: string): Promise<boolean> => (await orNull(stat(path))) !== null
+
+async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+async function writeWhole(path: string, bytes: Uint8Array | string): Promise<void> {
+  await mkdir(join(path, '..'), { recursive: true })
+  const file = await open(`${path}.new`, 'w')
+  try {
+    await file.writeFile(bytes)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
+
+async function guarded(dir: string, act: () => Promise<void>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: `keep what came in ${dir}` }, { cause: error }) : error
+  }
+}
+
+async function removeOldest(folder: string, used: ReadonlySet<string>, bytesMax: number): Promise<void> {
+  const names = await readdir(folder)
+  const found = await Promise.all(names.map(async (name) => ({ name, of: await orNull(stat(join(folder, name))) })))
+  const blobs = found.flatMap(({ name, of }) => (of === null ? [] : [{ name, mtimeMs: of.mtimeMs, size: of.size }]))
+  let total = blobs.reduce((all, { size }) => all + size, 0)
+  for (const { name, size } of blobs.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+    if (total <= bytesMax) return
+    if (used.has(name)) continue
+    await rm(join(folder, name), { force: true })
+    total -= size
+  }
+}
