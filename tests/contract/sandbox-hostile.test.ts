@@ -105,6 +105,26 @@ test('SB4 TypeScript sees no environment and no process but its own', async () =
   expect(seen.root.filter((name) => !['bin', 'dev', 'lib', 'lib64', 'proc', 'tmp', 'work'].includes(name))).toEqual([])
 })
 
+test('SB13 memory of no process, and what stays when a program ends, cannot be made', async () => {
+  const [problem] = await typescript(`
+    import { dlopen } from 'bun:ffi'
+    const number = 'i32' as const
+    const { symbols: c } = dlopen('libc.so.6', {
+      memfd_create: { args: ['ptr', number], returns: number },
+      shmget: { args: [number, 'u64', number], returns: number },
+      msgget: { args: [number, number], returns: number },
+      unshare: { args: [number], returns: number },
+      syscall: { args: ['i64', 'ptr', 'ptr', 'ptr', 'u64', 'i64'], returns: 'i64' },
+    })
+    const name = Buffer.from('user\\0')
+    const addKey = process.arch === 'x64' ? 248 : 217
+    throw new Error(JSON.stringify([
+      c.memfd_create(name, 0), c.shmget(0, 1 << 20, 0o1600), c.msgget(0, 0o1600), c.unshare(0x10000000),
+      Number(c.syscall(addKey, name, name, name, 1, -3)),
+    ]))`)
+  expect(problem?.message).toBe('[-1,-1,-1,-1,-1]')
+})
+
 test.each([
   ['1e8 loops that never end', 'for (let i = 0; ; i += 1) if (i > 1e8) i = 0', { timeoutMs: 1_000 }, 'ran longer than 1 s'],
   ['a promise that never ends', 'await new Promise(() => setInterval(() => {}, 1000))', { timeoutMs: 1_000 }, 'ran longer than 1 s'],

@@ -27,7 +27,11 @@ export interface StartCommand {
   env: Record<string, string>
   /** Null: it does not matter. */
   cwd: string | null
+  /** Open, with the system calls that are refused; the program's helper finds it as FILTER_FD. Null: none. */
+  filter: number | null
 }
+/** Of a process that is started, the first after standard error. */
+export const FILTER_FD = 3
 
 function processLimits({ program, limits }: StartOptions): string[] {
   const seconds = 2 * Math.ceil(limits.timeoutMs / 1_000) + 5 // of all threads together; the time on the wall is watched
@@ -47,10 +51,12 @@ export interface BubblewrapTools {
   prlimit: string
   /** Loader and libraries of prlimit. */
   libraries: readonly string[]
+  /** An open file with the system calls that are refused; null where none are known for this machine. */
+  filter: number | null
 }
 
 /** No network, no other process, no user but nobody, no capability, no terminal; nothing can be written but /tmp. */
-export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libraries }: BubblewrapTools): StartCommand {
+export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libraries, filter }: BubblewrapTools): StartCommand {
   const { program, args, files, cwd } = options
   const isolate = ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
   const user = ['--uid', '65534', '--gid', '65534', '--hostname', 'sandbox', '--clearenv']
@@ -65,12 +71,14 @@ export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libra
   // Before all that may lie below it.
   const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
   const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
+  const calls = filter === null ? [] : ['--seccomp', String(FILTER_FD)]
   const limit = [PRLIMIT, ...processLimits(options), `--nproc=${THREADS_MAX}`, '--']
   const inside = [...limit, ...program.command, ...args]
   return {
-    argv: [bwrap, ...isolate, ...user, ...env, ...temp, ...binds, ...devices, ...proc, ...work, ...rest, '--', ...inside],
+    argv: [bwrap, ...isolate, ...user, ...env, ...temp, ...binds, ...devices, ...proc, ...work, ...rest, ...calls, '--', ...inside],
     env: {},
     cwd: null,
+    filter,
   }
 }
 const PRLIMIT = '/bin/prlimit'
@@ -87,5 +95,5 @@ export function limitsCommand(
   const guard = setpriv === null ? [] : [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--']
   const argv = [prlimit, ...processLimits(options), '--', ...guard, program.path, ...args]
   const env = { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` }
-  return { argv, env, cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}` }
+  return { argv, env, cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`, filter: null }
 }

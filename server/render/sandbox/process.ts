@@ -1,4 +1,5 @@
 // One process with all that comes of it: fed, watched, and ended at the first limit that it meets.
+import { closeSync, openSync } from 'node:fs'
 import type { Subprocess } from 'bun'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { SandboxLimits, SandboxOutcome } from '../sandbox.ts'
@@ -30,14 +31,7 @@ export async function runProcess(
   signal?: AbortSignal,
 ): Promise<SandboxOutcome> {
   signal?.throwIfAborted()
-  const child: Child = Bun.spawn(command.argv, {
-    env: command.env,
-    ...(command.cwd === null ? {} : { cwd: command.cwd }),
-    stdin: stdin ?? 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    detached: true,
-  })
+  const child = start(command, stdin)
   offerToKernel(child.pid)
   let stopped: Stop | null = null
   const end = (why: Stop | null) => {
@@ -68,6 +62,21 @@ export async function runProcess(
     ended.abort()
     signal?.removeEventListener('abort', onAbort)
     await watching
+  }
+}
+
+function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | undefined): Child {
+  // Opened once more: whoever reads it starts at its beginning.
+  const own = filter === null ? null : openSync(`/proc/self/fd/${filter}`, 'r')
+  try {
+    return Bun.spawn(argv, {
+      env,
+      ...(cwd === null ? {} : { cwd }),
+      stdio: [stdin ?? 'ignore', 'pipe', 'pipe', ...(own === null ? [] : [own])],
+      detached: true,
+    })
+  } finally {
+    if (own !== null) closeSync(own)
   }
 }
 

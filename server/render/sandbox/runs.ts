@@ -1,4 +1,5 @@
 // The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; so many at once as there are cores, the others in the order in which they came.
+import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -11,6 +12,7 @@ import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
 import { createPrograms, fileDigest, fileStamp, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
 import { createSlots } from './slots.ts'
+import { systemCallFilter } from './system-calls.ts'
 import { canMeasure } from './tree-size.ts'
 import { createTrees, type PlacedFiles } from './trees.ts'
 
@@ -42,12 +44,13 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   const versions = new Map<string, { stamp: string; version: Promise<string> }>()
   let temps = 0
   let tools: BubblewrapTools | null = null
+  let filter = mode === 'bubblewrap' ? openFilter(folder) : null
 
   const bubblewrapTools = (): BubblewrapTools => {
     const bwrap = programs.tool('bwrap')
     if (bwrap === null) throw unavailable('bubblewrap (bwrap) is not on this server', 'Install bubblewrap')
     const prlimit = prlimitTool()
-    tools = tools?.bwrap === bwrap && tools.prlimit === prlimit ? tools : { bwrap, prlimit, libraries: librariesOf(prlimit) }
+    tools = tools?.bwrap === bwrap && tools.prlimit === prlimit ? tools : { bwrap, prlimit, libraries: librariesOf(prlimit), filter }
     return tools
   }
   const prlimitTool = (): string => {
@@ -113,9 +116,24 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
       version.catch(() => versions.delete(name))
       return version
     },
-    close: () => trees.close(),
+    async close() {
+      if (filter !== null) closeSync(filter)
+      filter = null
+      await trees.close()
+    },
   }
   return sandbox
+}
+
+/** A file without a name: what is in it stays what it is. */
+function openFilter(folder: string): number | null {
+  const bytes = systemCallFilter(process.arch)
+  if (bytes === null) return null
+  const path = join(folder, 'filter')
+  writeFileSync(path, bytes, { mode: 0o600 })
+  const file = openSync(path, 'r')
+  unlinkSync(path)
+  return file
 }
 
 const VERSION_ARGS = {
