@@ -3,6 +3,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AddressGuard } from './address/guard.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
@@ -55,7 +56,7 @@ export function createSources(deps: SourceDeps): Sources {
       const folder = `${uid}-${sha256Hex(folderText(key.place)).slice(0, 12)}`
       const held = opened.get(uid)
       if (held?.folder === folder) return held.source
-      const source = create(key, join(root, folder), { ...deps, ...kept, git })
+      const source = openOr(() => create(key, join(root, folder), { ...deps, ...kept, git }))
       opened.set(uid, { folder, source })
       removeOthers(uid, folder).catch(() => {}) // only space is lost; the next start tries again
       return source
@@ -64,6 +65,17 @@ export function createSources(deps: SourceDeps): Sources {
       opened.delete(uid)
       await removeOthers(uid, null)
     },
+  }
+}
+
+/** What is wrong with a place is told to whoever wants something of it. */
+function openOr(open: () => Source): Source {
+  try {
+    return open()
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    const refuse = () => Promise.reject(error)
+    return { head: refuse, fetch: refuse, has: async () => false, open: refuse }
   }
 }
 

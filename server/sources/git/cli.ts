@@ -83,7 +83,7 @@ class GitCli implements GitBackend {
   private swept = false
 
   constructor(options: GitCliOptions) {
-    // Spelled in the one way that git cannot read as another host than the one that is checked: `https://a\\@b/` is at b for git, and at a for everybody else.
+    // Spelled in the one way that git cannot read as another host than the one that is checked: `https://a\@b/` is at b for git, and at a for everybody else.
     this.options = options.web === null ? options : { ...options, url: new URL(options.url).href }
     this.ssh = options.web === null ? sshPlace(options.url) : null
   }

@@ -62,7 +62,9 @@ class HttpRegistry implements Registry {
 
   constructor(options: RegistryOptions) {
     this.options = options
-    this.base = new URL(`${options.plain ? 'http' : 'https'}://${options.place.host}/v2/${options.place.repository}/`)
+    const base = `${options.plain ? 'http' : 'https'}://${options.place.host}/v2/${options.place.repository}/`
+    if (!URL.canParse(base)) throw refused(`${options.url} is no address of a registry`)
+    this.base = new URL(base)
   }
 
   async digestOf(tag: string): Promise<string> {
