@@ -264,6 +264,7 @@ export class FleetRows {
       doc,
       set_sha,
       made_of: null,
+      rendered_from: null,
       placed_by: '{"exclude":[],"selector":{}}',
       digest: row.digest,
       sync: words?.sync ?? null,

@@ -15,6 +15,8 @@ export interface PlannedRender {
   count: number
   /** Names everything that it was made of but the facts of the cluster; absent: it was made of none. */
   madeOf?: string
+  /** RL6: names all that it was made of; absent: no program took part. */
+  renderedFrom?: string
 }
 
 export interface PlanInput {
@@ -47,6 +49,7 @@ export interface PlannedPublish {
   objects: 'rendered' | 'none'
   placedBy: string
   madeOf?: string
+  renderedFrom?: string
   /** `settled`: the same objects under other settings, such as a prune that was confirmed. */
   what: 'placed' | 'updated' | 'settled' | 'removal_ordered' | 'removed'
 }
@@ -340,7 +343,7 @@ function place(
   const { id, confirmations } = input
   const render = input.render?.in(cluster.clusterId) ?? null
   if (render === null) return
-  const { digest, count, madeOf } = render
+  const { digest, count, madeOf, renderedFrom } = render
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === digest && confirmation.confirmedMs !== null
@@ -350,7 +353,7 @@ function place(
   const yes = { prune: confirmed, sync: allowed(digest, cluster.name), factsOnly }
   const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
-  if (settled && row?.placedBy === placedBy && row.madeOf === madeOf) return
+  if (settled && row?.placedBy === placedBy && row.madeOf === madeOf && row.renderedFrom === renderedFrom) return
   const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
   plan.publishes.push({
     clusterId: cluster.clusterId,
@@ -360,5 +363,6 @@ function place(
     placedBy,
     what,
     ...(madeOf === undefined ? {} : { madeOf }),
+    ...(renderedFrom === undefined ? {} : { renderedFrom }),
   })
 }

@@ -22,7 +22,7 @@ import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   sources: Sources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'>
+  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'>
   random: Random
   stopping: AbortSignal
 }
@@ -80,13 +80,13 @@ class IngestLoop implements Ingest {
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store)
-    const { store, sources, rendering, clock, log, stopping: signal } = deps
+    const { store, content, sources, rendering, clock, log, stopping: signal } = deps
     const charts = createChartSupply({ store, sources })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.deps = {
       ...deps,
       factsOf: facts,
-      renderer: new ServiceRenderer({ ...rendering, store, sources, charts, clock, log, facts, signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, charts, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
     const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))

@@ -11,6 +11,7 @@ import type { RenderResult } from '../render/object-rows.ts'
 import type { ClusterSettings, RenderSettings, SettingsOf } from '../render/overrides-of.ts'
 import type { PipelineOutcome } from '../render/pipeline.ts'
 import { valueAt } from '../render/record/reads.ts'
+import type { InForce } from './in-force.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
 /** Null: for nobody. */
@@ -24,6 +25,9 @@ export interface Subject {
 export interface ClusterRun {
   /** Names all that is the same for every cluster. */
   spec: string
+  /** The same without the build of this server (RL6). */
+  lastingSpec: string
+  inForce: InForce
   settingsOf: SettingsOf
   configs: ReadonlyMap<string, ConfigLayer>
   /** Of each source, at the revision that is rendered. */
@@ -42,6 +46,8 @@ export interface ClusterOutcome {
   result: RenderResult | AppError
   /** Of programs that took part. */
   tools: Readonly<Record<string, string>>
+  /** Names the values at all places where it looked, by whatever build; null: no program took part. */
+  renderedFrom: string | null
   /** It failed, and a program had run out of time. */
   late: boolean
   /** Something of the cluster was looked at. */
@@ -80,9 +86,15 @@ interface Prepared {
   ofFacts: boolean
   bySettings: Map<RenderSettings, string>
   keyOf(values: readonly string[]): string
+  lastingKeyOf(values: readonly string[]): string
   /** By the values. */
-  keys: Map<string, string>
+  keys: Map<string, Keys>
   tools: Record<string, string>
+}
+
+interface Keys {
+  key: string
+  renderedFrom: string | null
 }
 
 const looksOf = ({ ofCluster, ofFacts }: Prepared) => ({ ofCluster: ofCluster.length > 0, ofFacts })
@@ -120,18 +132,18 @@ class ClusterRenders {
     if (prepared.common === null) return pending
     const left: Wanted[] = []
     for (const cluster of pending) {
-      const key = this.keyOf(prepared, cluster)
-      const known = this.byKey.has(key) ? this.byKey.get(key) : await this.lookUp(key, prepared)
+      const keys = this.keysOf(prepared, cluster)
+      const known = this.byKey.has(keys.key) ? this.byKey.get(keys.key) : await this.lookUp(keys, prepared)
       if (known == null) left.push(cluster)
       else this.outcomes.set(cluster, known)
     }
     return left
   }
 
-  private async lookUp(key: string, prepared: Prepared): Promise<ClusterOutcome | null> {
+  private async lookUp({ key, renderedFrom }: Keys, prepared: Prepared): Promise<ClusterOutcome | null> {
     const { tools } = prepared
     const result = await this.deps.cache.get(key, this.rows)
-    const outcome = result === null ? null : { key, result, tools, late: false, ...looksOf(prepared) }
+    const outcome = result === null ? null : { key, result, tools, renderedFrom, late: false, ...looksOf(prepared) }
     this.byKey.set(key, outcome)
     if (result !== null) this.hold(result)
     return outcome
@@ -147,7 +159,7 @@ class ClusterRenders {
     const prepared = this.last === null || this.last.common === null ? null : this.last
     const groups = new Map<string, Wanted[]>()
     for (const cluster of pending) {
-      const key = prepared === null ? '' : this.keyOf(prepared, cluster)
+      const key = prepared === null ? '' : this.keysOf(prepared, cluster).key
       const group = groups.get(key)
       if (group === undefined) groups.set(key, [cluster])
       else group.push(cluster)
@@ -180,29 +192,36 @@ class ClusterRenders {
   private async renderOne(cluster: Wanted): Promise<Prepared> {
     const { cache } = this.deps
     const subject = { cluster, settings: this.settingsOf(cluster), facts: this.factsOf(cluster) }
-    const { result, reads, late } = await this.run.render(subject)
+    const { result: rendered, reads, late } = await this.run.render(subject)
     this.renders += 1
     const looked = shapeOf(reads)
-    const isKept = !(result instanceof AppError)
+    const isKept = !(rendered instanceof AppError)
     const prepared = await this.prepare(isKept ? await cache.addShape(this.run.spec, looked) : looked)
     const { tools } = prepared
     if (prepared.common === null) {
-      this.outcomes.set(cluster, { key: null, result, tools, late: false, ...looksOf(prepared) })
+      this.outcomes.set(cluster, { key: null, result: rendered, tools, renderedFrom: null, late: false, ...looksOf(prepared) })
       return prepared
     }
-    const key = this.keyOf(prepared, cluster)
-    const isLate = isKept && result.kind === 'failed' && late
-    const outcome = { key: isKept ? key : null, result, tools, late: isLate, ...looksOf(prepared) }
+    const { key, renderedFrom } = this.keysOf(prepared, cluster)
+    const result = await this.orInForce(rendered, renderedFrom)
+    const isLate = isKept && rendered.kind === 'failed' && late
+    const outcome = { key: isKept ? key : null, result, tools, renderedFrom, late: isLate, ...looksOf(prepared) }
     this.byKey.set(key, outcome)
     this.outcomes.set(cluster, outcome)
-    if (!isKept) return prepared
+    if (result instanceof AppError) return prepared
     this.hold(result)
     await cache.put(key, result, reads.secret)
     return prepared
   }
 
-  private keyOf(prepared: Prepared, cluster: Wanted): string {
-    const { keyOf, common, ofSettings, ofCluster, bySettings, keys } = prepared
+  /** RL6 */
+  private async orInForce(result: RenderResult | AppError, renderedFrom: string | null): Promise<RenderResult | AppError> {
+    if (result instanceof AppError || result.kind === 'failed' || renderedFrom === null) return result
+    return { ...result, ...(await this.run.inForce(renderedFrom)) }
+  }
+
+  private keysOf(prepared: Prepared, cluster: Wanted): Keys {
+    const { tools, common, ofSettings, ofCluster, bySettings, keys } = prepared
     const settings = this.settingsOf(cluster)
     let settled = bySettings.get(settings)
     if (settled === undefined) {
@@ -214,9 +233,11 @@ class ClusterRenders {
     const text = `${settled}\n\n${own}`
     const known = keys.get(text)
     if (known !== undefined) return known
-    const key = keyOf([common ?? '', settled, own])
-    keys.set(text, key)
-    return key
+    const values = [common ?? '', settled, own]
+    const renderedFrom = Object.keys(tools).length === 0 ? null : prepared.lastingKeyOf(values)
+    const found = { key: prepared.keyOf(values), renderedFrom }
+    keys.set(text, found)
+    return found
   }
 
   private ownTexts(paths: readonly InputRead[], cluster: Wanted): string {
@@ -233,6 +254,7 @@ class ClusterRenders {
     const prepared: Prepared = {
       ...{ shape, common, tools, bySettings: new Map(), keys: new Map() },
       keyOf: this.deps.cache.keysOf(this.run.spec, shape),
+      lastingKeyOf: this.deps.cache.keysOf(this.run.lastingSpec, shape),
       ofSettings: shape.inputs.filter(([first = '']) => OF_SETTINGS.includes(first)),
       ofCluster: shape.inputs.filter(([first]) => first === 'cluster'),
       ofFacts: shape.inputs.some(([first, second]) => first === 'cluster' && (second === undefined || second === 'facts')),

@@ -35,7 +35,7 @@ export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): R
     results.add(result)
     const rendered = result instanceof AppError || result.kind === 'failed' ? null : result
     if (rendered !== null) for (const [tool, version] of Object.entries(outcome.tools)) tools[tool] = versionOf(tool, version)
-    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? madeOf(cluster, outcome.tools) : null)
+    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? madeOf(cluster, outcome.tools) : null, outcome.renderedFrom)
     if (cluster === null) forNobody = render
     else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
   }
@@ -57,16 +57,20 @@ export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): R
 /** `helm 4.3.1` of helm is 4.3.1. */
 const versionOf = (tool: string, text: string): string => (text.startsWith(`${tool} `) ? text.slice(tool.length + 1) : text)
 
-function sharedRenders(): (result: RenderedObjects, madeOf: string | null) => GoodRender {
+function sharedRenders(): (result: RenderedObjects, madeOf: string | null, renderedFrom: string | null) => GoodRender {
   const maps = new Map<string, ReadonlyMap<string, string>>()
   const renders = new Map<string, GoodRender>()
-  return ({ objects, digest, count, hooks }, madeOf) => {
-    const key = `${digest} ${madeOf ?? ''}`
+  return ({ objects, digest, count, hooks }, madeOf, renderedFrom) => {
+    const key = `${digest} ${madeOf ?? ''} ${renderedFrom ?? ''}`
     const known = renders.get(key)
     if (known !== undefined) return known
     const shared = maps.get(digest) ?? objects
     maps.set(digest, shared)
-    const render: GoodRender = { kind: 'rendered', objects: shared, digest, count, hooks, ...(madeOf === null ? {} : { madeOf }) }
+    const render: GoodRender = {
+      ...{ kind: 'rendered', objects: shared, digest, count, hooks },
+      ...(madeOf === null ? {} : { madeOf }),
+      ...(renderedFrom === null ? {} : { renderedFrom }),
+    }
     renders.set(key, render)
     return render
   }

@@ -272,9 +272,9 @@ async function publishPlanned(
   rendering: Rendering,
   nowMs: number,
 ): Promise<NewEvent[]> {
-  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, madeOf }) => {
+  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, madeOf, renderedFrom }) => {
     const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
-    const notes = { placedBy, ...(madeOf === undefined ? {} : { madeOf }) }
+    const notes = { placedBy, ...(madeOf === undefined ? {} : { madeOf }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
     return { ...id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
   })
   const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)

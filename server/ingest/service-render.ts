@@ -19,15 +19,18 @@ import { createSlots } from '../render/sandbox/slots.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
 import type { StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { inForceOf } from './in-force.ts'
 import { openSources, pickOf } from './open-sources.ts'
 import { type ClusterOutcomes, NO_FACTS, type RenderCluster, renderClusters, type Subject, type Wanted } from './render-clusters.ts'
 import type { NamingService, Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 
 export interface ServiceRendererDeps {
-  store: Pick<Store, 'getResource' | 'repositoryState'>
+  store: Pick<Store, 'getResource' | 'repositoryState' | 'desiredOfService'>
+  content: Pick<ContentStore, 'get'>
   sources: Sources
   cache: RenderCache
   renderers: Readonly<Record<RendererName, Renderer>>
@@ -164,6 +167,7 @@ export class ServiceRenderer {
     const wanted: readonly Wanted[] = clusters.length === 0 ? [null] : clusters
     const { sources, release } = opening
     const specText = this.specText(id, spec)
+    const lastingSpec = lastingText(id, spec)
     const found = await this.configsOf(id, spec)
     if ('code' in found) {
       if (at === undefined) this.unread.delete(serviceKey(id))
@@ -194,6 +198,8 @@ export class ServiceRenderer {
       { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal) },
       {
         spec: specText,
+        lastingSpec,
+        inForce: inForceOf(this.deps, id),
         versions: sources.map(({ opened }) => opened.version),
         render: (subject) => this.runOne({ id, spec, sources, configs }, subject),
         ...{ settingsOf, configs, fileId, toolVersion, factsOf },
@@ -219,7 +225,7 @@ export class ServiceRenderer {
       this.known.set(serviceKey(id), await knownOf(specText, sources, outcomes, fileId))
     }
     const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
-    const sameForAll = canonicalJson([specText, roots.map((root) => root ?? null)])
+    const sameForAll = canonicalJson([lastingSpec, roots.map((root) => root ?? null)])
     const madeOf = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
       const { config, helmValues, patches } = settingsOf(cluster ?? { labels: {} })
       return this.deps.mac(
@@ -272,19 +278,8 @@ export class ServiceRenderer {
     return { code: 'not_found', message, problems: [] }
   }
 
-  /** IC3: what is the same for all clusters of the service. Variables and overrides are not in it: they count by what is looked at. */
   private specText(id: ServiceId, spec: ServiceSpec): string {
-    const { namespace = null, render = {} } = spec
-    const sources = sourcesOf(spec).map(({ repository, path, chart, version, name, render, filesOnly }) => ({
-      repository,
-      path,
-      chart,
-      version,
-      name,
-      render,
-      filesOnly,
-    }))
-    return canonicalJson({ build: this.deps.build, id: { project: id.project, service: id.service }, namespace, render, sources })
+    return `${this.deps.build}\n${lastingText(id, spec)}`
   }
 }
 
@@ -298,6 +293,15 @@ interface Late {
 const LATE: BackoffLimits = { baseMs: 60_000, capMs: 3_600_000 }
 const lateOf = (keys: ReadonlySet<string>, attempt: number, nowMs: number): Late => {
   return { keys, attempt, againMs: nowMs + Math.min(LATE.capMs, LATE.baseMs * 2 ** attempt) }
+}
+
+/** IC3: what is the same for all clusters of the service, by whatever build. Variables and overrides are not in it: they count by what is looked at. */
+function lastingText({ project, service }: ServiceId, spec: ServiceSpec): string {
+  const { namespace = null, render = {} } = spec
+  const sources = sourcesOf(spec).map(({ repository, path, chart, version, name, render, filesOnly }) => ({
+    ...{ repository, path, chart, version, name, render, filesOnly },
+  }))
+  return canonicalJson({ id: { project, service }, namespace, render, sources })
 }
 
 type RenderError = Omit<StoredError, 'sinceMs'>

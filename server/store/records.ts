@@ -128,6 +128,8 @@ export interface DesiredService extends ServiceId {
   placedBy: string
   /** Names all that it was rendered from but the cluster's facts, where it was made of those, too (RL5). */
   madeOf?: string
+  /** Names the values at all places where its render looked, if a program took part in it (RL6). */
+  renderedFrom?: string
 }
 
 export interface JoinTokenRecord {

@@ -84,9 +84,9 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     const doc = text(row.doc)
     if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha)
       changed.push({ row, doc, before: wordsOf(before) })
-    else if (before !== undefined && (before.placed_by !== row.placedBy || before.made_of !== (row.madeOf ?? null))) {
+    else if (before !== undefined && !sameNotes(before, notesOf(row))) {
       const notes = notesOf(row)
-      const key = `${notes.made_of} ${notes.placed_by}`
+      const key = `${notes.made_of} ${notes.rendered_from} ${notes.placed_by}`
       const same = moved.get(key) ?? { notes, clusters: [] }
       same.clusters.push(row.clusterId)
       moved.set(key, same)
@@ -108,8 +108,14 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   })
 }
 
-type Notes = Pick<Tables['desired'], 'placed_by' | 'made_of'>
-const notesOf = ({ placedBy, madeOf }: NewRow): Notes => ({ placed_by: placedBy, made_of: madeOf ?? null })
+type Notes = Pick<Tables['desired'], 'placed_by' | 'made_of' | 'rendered_from'>
+const notesOf = ({ placedBy, madeOf, renderedFrom }: NewRow): Notes => ({
+  placed_by: placedBy,
+  made_of: madeOf ?? null,
+  rendered_from: renderedFrom ?? null,
+})
+const sameNotes = (a: Notes, b: Notes): boolean =>
+  a.placed_by === b.placed_by && a.made_of === b.made_of && a.rendered_from === b.rendered_from
 
 /** By digest. Most clusters get the same. */
 function setsOf(changed: readonly ChangedRow[]): Map<string, string> {
@@ -127,11 +133,12 @@ interface ChangedRow {
 }
 
 const WRITE_ROWS: Bulk = {
-  before: 'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, made_of, digest, sync, health) values',
-  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  before:
+    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, made_of, rendered_from, digest, sync, health) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
-    placed_by = excluded.placed_by, made_of = excluded.made_of, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
-  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
+    placed_by = excluded.placed_by, made_of = excluded.made_of, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
+  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
 
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
@@ -148,14 +155,14 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
   const moves: WordMove[] = []
   const values: unknown[][] = []
   for (const { row, doc, before } of changed) {
-    const { clusterId, setSha, placedBy, madeOf = null } = row
+    const { clusterId, setSha, placedBy, madeOf = null, renderedFrom = null } = row
     const cluster = found.get(clusterId)
     if (cluster === undefined) continue
     const digest = row.doc === null || row.doc.removal !== undefined ? null : row.doc.digest
     const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
-    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, madeOf, digest, ...words])
+    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, madeOf, renderedFrom, digest, ...words])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
   await countMoves(tx, id, moves)
@@ -192,4 +199,5 @@ const toDesired = (row: Tables['desired'], parse: (text: string) => ServiceRow):
   setSha: row.set_sha,
   placedBy: row.placed_by,
   ...(row.made_of === null ? {} : { madeOf: row.made_of }),
+  ...(row.rendered_from === null ? {} : { renderedFrom: row.rendered_from }),
 })

@@ -50,6 +50,8 @@ export interface Tables {
     placed_by: string
     /** Of a row that was made of facts of the cluster, among others (RL5). */
     made_of: string | null
+    /** Of a row that a program took part in: all that its render looked at (RL6). */
+    rendered_from: string | null
     /** Of the revision that it shall have; null for a removal order and a tombstone. */
     digest: string | null
     /** What people see of it, liveness apart: of this row and the agent's report; null for a tombstone. */

@@ -15,7 +15,7 @@ export const testMac = (text: string): string => sha256Hex(`test ${text}`).slice
 
 export function memoryRendering(
   sandbox: Sandbox = NO_PROGRAMS,
-): Omit<ServiceRendererDeps, 'store' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'> {
+): Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'> {
   return {
     cache: createRenderCache({ mac: testMac, files: null }),
     renderers: createRenderers(),
