@@ -211,10 +211,10 @@ class IngestLoop implements Ingest {
   private async reviseService(key: ServiceKeyText): Promise<void> {
     const id = parseServiceKey(key.slice('service/'.length))
     const options = { deletedBy: this.deletedBy.get(key) ?? null }
+    this.factless.delete(key) // while nobody knows where it looks now, it is looked at again when facts change
     const { retry, factless, againInMs } = await this.guarded(key, () => passService(this.deps, id, options))
     if (againInMs !== null) this.agenda.soonest(key, this.deps.clock.nowMs() + againInMs)
     if (factless) this.factless.add(key)
-    else this.factless.delete(key)
     this.deletedBy.delete(key)
     if (retry) this.agenda.soonest(key, this.deps.clock.nowMs() + backoffMs(this.countFailure(key), RETRY, this.deps.random))
     else this.countSuccess(key)
