@@ -101,7 +101,8 @@ function create(
     case 'helm': {
       const credential = credentialOf(deps, project, place.spec.auth)
       const pullChart = pullAnonymously(addresses)
-      return createHelmSource({ url: place.spec.url, dir, fetcher: addresses.fetcher, credential, unpacked, indexes, pullChart })
+      const { fetcher, namedOnly } = addresses
+      return createHelmSource({ url: place.spec.url, dir, fetcher, namedOnly, credential, unpacked, indexes, pullChart })
     }
     case 'oci': {
       const credential = credentialOf(deps, project, place.spec.auth)

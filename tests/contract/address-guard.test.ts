@@ -190,4 +190,6 @@ test('SO5 plain HTTP where it is for tests only: addresses that the operator nam
   const guard = loopbackGuard({ resolve })
   expect((await guard.namedOnly(`http://git.example:${plain.port}/`, {})).status).toBe(200)
   expect(await refusal(guard.namedOnly('http://outer.example/', {}))).toContain('not among the addresses')
+  const proxied = loopbackGuard({ resolve, proxyFor: () => `http://127.0.0.1:${plain.port}` })
+  for (const host of ['outer.example', '8.8.8.8']) expect(await refusal(proxied.namedOnly(`http://${host}/`, {}))).toContain('NO_PROXY')
 })

@@ -24,6 +24,7 @@ const sourceOf = (url: string, change: Partial<HelmSourceOptions> = {}) =>
     url,
     dir: tempDir(),
     fetcher: loopbackGuard().fetcher,
+    namedOnly: loopbackGuard().namedOnly,
     credential: { secretRef: null, read: async () => ({}) },
     unpacked: createUnpacked(),
     indexes: createIndexCache(),
@@ -179,6 +180,37 @@ test('SO16 an archive is held against the digest of the index, and the next URL 
     text.replaceAll(/^( *)- shop-1.0.1.tgz/gm, '$1- gone.tgz\n$1- evil-1.0.0.tgz\n$1- http://10.0.0.1/shop.tgz\n$1- shop-1.0.1.tgz'),
   )
   expect((await open()).version).toStartWith('1.0.1 ')
+})
+
+test.each(['../'.repeat(30) + 'dev/zero', 'nul\0', 'abc'])(
+  'SO16 a digest that is none (%j) names no file of this machine',
+  async (digest) => {
+    const repository = repositoryOf()
+    repository.add({ name: 'shop', version: '1.0.0' })
+    repository.editIndex((text) => text.replace(/digest: .*/, `digest: ${JSON.stringify(digest)}`))
+    const source = sourceOf(repository.url)
+    expect(await refusal(source.open(await source.fetch(), { chart: 'shop' }))).toMatch(
+      /^source_refused: shop 1.0.0 of .* as its digest, which is no SHA-256$/,
+    )
+  },
+)
+
+test('SO14 a chart with a name that every object has is not there', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const source = sourceOf(repository.url)
+  await source.fetch()
+  for (const name of ['constructor', '__proto__'])
+    expect(await refusal(source.chart?.(repository.url, name, '1.0.0') ?? Promise.resolve())).toContain(`has no chart ${name}`)
+})
+
+test('SO5 over plain HTTP a credential goes only to addresses that the operator named', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const credential = { secretRef: 'charts', read: async () => ({ username: 'me', password: 'secret' }) }
+  const { namedOnly } = loopbackGuard({ allowed: [] })
+  expect(await refusal(sourceOf(repository.url, { credential, namedOnly }).fetch())).toStartWith('source_address_refused: ')
+  expect(repository.requests).toEqual([])
 })
 
 test('SO16 what an index has no digest of stays what it was when it was fetched first', async () => {

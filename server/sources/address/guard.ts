@@ -97,6 +97,9 @@ async function send(deps: AddressGuardDeps, url: URL, request: Request, namedOnl
   const proxy = deps.proxyFor(url)
   if (proxy !== null) {
     checkLiteral(deps, url.hostname)
+    const literal = parseIp(bare(url.hostname))
+    if (namedOnly && (literal === null || !isNamed(literal, deps.allowed)))
+      throw addressRefused(bare(url.hostname), 'plain HTTP is not sent through a proxy, which resolves names itself; put it into NO_PROXY')
     return deps.fetcher(url.href, { ...request, redirect: 'manual', proxy })
   }
   const addresses = await addressesOf(deps, url.hostname, namedOnly)

@@ -5,10 +5,11 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { editDistance } from '../../../shared/runtime/edit-distance.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'
+import { quote } from '../archive/tar.ts'
 import { greatestVersion, noVersion } from '../range.ts'
 import { SizedCache } from '../sized-cache.ts'
 import type { OpenedSource, Source, SourcePick } from '../source.ts'
-import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
+import { createStoredFiles, isSha256, type StoredFiles, sha256Of } from '../stored/files.ts'
 import { chartFiles } from '../stored/tree.ts'
 import type { Unpacked } from '../stored/unpacked.ts'
 import { askWeb, authorizationOf, statusError, type WebCredential } from '../web-request.ts'
@@ -19,6 +20,8 @@ export interface HelmSourceOptions {
   /** Belongs to this source alone. */
   dir: string
   fetcher: WebFetcher
+  /** To addresses only that the operator named: for a credential over plain HTTP. */
+  namedOnly: WebFetcher
   credential: WebCredential
   unpacked: Unpacked
   indexes: IndexCache
@@ -91,7 +94,8 @@ class HelmSource implements Source {
   async chart(_: string, name: string, version: string): Promise<OpenedSource> {
     const head = await this.readHead()
     const known = head === null ? null : await this.index(head.revision)
-    const found = known?.[name]?.find((candidate) => candidate.version === version)
+    const versions = known !== null && Object.hasOwn(known, name) ? known[name] : undefined
+    const found = versions?.find((candidate) => candidate.version === version)
     if (found !== undefined) return this.openVersion(name, found)
     return this.open(await this.fetch(), { chart: name, version })
   }
@@ -149,6 +153,8 @@ class HelmSource implements Source {
   private async openVersion(chart: string, found: ChartVersion): Promise<OpenedSource> {
     const { digest, version } = found
     const what = `${chart} ${version} of ${this.name}`
+    // It becomes the name of a file.
+    if (digest !== null && !isSha256(digest)) throw refused(`${what}: the index has ${quote(digest)} as its digest, which is no SHA-256`)
     const sha256 = digest ?? (await this.firstSeen(chart, found))
     const tree = await this.options.unpacked.tree(`chart ${sha256}`, async () =>
       chartOf((await this.stored.readBlob(sha256)) ?? (await this.download(chart, found, sha256)).bytes, what),
@@ -200,10 +206,11 @@ class HelmSource implements Source {
 
   /** The credential goes to the repository's own scheme, host and port, and nowhere else. */
   private async ask(url: URL, what: string, bytesMax: number, headers: Readonly<Record<string, string>>) {
-    const { credential, fetcher } = this.options
+    const { credential, namedOnly } = this.options
     const secrets: Readonly<Record<string, string>> = credential.secretRef === null ? {} : await credential.read()
     const authorization = url.origin === this.base.origin ? authorizationOf(secrets) : null
     const sent = authorization === null ? headers : { ...headers, authorization }
+    const fetcher = authorization !== null && url.protocol === 'http:' ? namedOnly : this.options.fetcher
     return askWeb({ fetcher, url: url.href, what, headers: sent, ca: secrets['caCert'], bytesMax })
   }
 }

@@ -23,14 +23,19 @@ export interface StoredFiles {
 
 export const sha256Of = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')
 
+export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
 /** All blobs of one source; beyond that those go that were not used for the longest time, and that nobody used since the server started. */
 const BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
 export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES_MAX): StoredFiles {
   const used = new Set<string>()
   const at = (name: string) => join(dir, name)
-  const blobAt = (sha256: string) => join(dir, 'blobs', sha256)
-  const partAt = (sha256: string) => join(dir, 'blobs', `${sha256}.part`)
+  const blobAt = (sha256: string) => {
+    if (!isSha256(sha256)) throw new Error('no SHA-256') // else it could name any file of this machine
+    return join(dir, 'blobs', sha256)
+  }
+  const partAt = (sha256: string) => `${blobAt(sha256)}.part`
   const write = (path: string, bytes: Uint8Array | string) => guarded(dir, () => writeWhole(path, bytes))
   return {
     readText: async (name) => (await bytesOf(at(name)))?.toString('utf8') ?? null,
