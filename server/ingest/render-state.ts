@@ -7,8 +7,13 @@ import { goodRenders, type Rendering, releaseDigest } from './rendering.ts'
 
 type RenderError = Omit<StoredError, 'sinceMs'>
 
-export const sameError = (a: RenderError | null, b: RenderError): boolean =>
+const sameError = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
+
+/** RL1: how many clusters have it is no other fault, or each that joins or leaves would be told as one. */
+export const sameFault = (a: RenderError | null, b: RenderError): boolean =>
+  a !== null && sameError({ ...a, message: withoutCount(a.message) }, { ...b, message: withoutCount(b.message) })
+const withoutCount = (message: string): string => message.replace(/^in \d+ of \d+ clusters \([^)]*\): /, '')
 
 /** Kept of each render; how many more there are is in the last of them. */
 const WARNINGS_MAX = 20
@@ -37,8 +42,8 @@ export function nextRenderState(
       const { commit } = rendering.release
       const error = failingError(rendering, nameOf)
       const release = releaseNote(rendering)
-      const sameFault = error === null ? before.error === null : sameError(before.error, error)
-      const isSame = before.generation === generation && before.digest === digest && sameFault
+      const isSameError = error === null ? before.error === null : sameError(before.error, error)
+      const isSame = before.generation === generation && before.digest === digest && isSameError
       if (isSame && noteText(before.release) === noteText(release)) return before
       return {
         commit,

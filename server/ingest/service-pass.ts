@@ -21,7 +21,7 @@ import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
 import { judgeRelease } from './pending-release.ts'
 import { clustersOf } from './publish-order.ts'
-import { nextRenderState, sameError, waitingState } from './render-state.ts'
+import { nextRenderState, sameFault, waitingState } from './render-state.ts'
 import { type GoodRender, type Rendering, releaseDigest, variantsOf } from './rendering.ts'
 import type { ServiceRenderer } from './service-render.ts'
 
@@ -109,7 +109,7 @@ async function recordRender(
 
 function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
   if (after.error !== null) {
-    if (sameError(before.error, after.error)) return []
+    if (sameFault(before.error, after.error)) return []
     const [first] = after.error.problems
     const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
     return [
