@@ -148,3 +148,14 @@ test('SO12 fuzz: of indexes with lines moved, cut and changed nothing but charts
     expect(await refusal(text)).toMatch(/^(read: |the index is refused: )/)
   }
 })
+
+test('SO12 an index that is written to take long, or much memory, takes neither', async () => {
+  const spaces = ' '.repeat(2_000_000)
+  const urls = '    - a.tgz\n'.repeat(1_000_000)
+  const startMs = performance.now()
+  expect(await refusal(`entries: a${spaces}b\n`)).toContain('it has no entries')
+  expect(await refusal(`entries:\n  x: a${spaces}b\n`)).toStartWith('read: ')
+  expect(await refusal(`entries:\n  x:\n  - version: 1.0.0\n    urls:\n${urls}`)).toContain('a version of x has more than 64 KiB of URLs')
+  expect(await refusal(`{"entries":{"a":[${'[],'.repeat(3_000_000)}1]}}`)).toContain('it is JSON of more than 8 MiB')
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+})

@@ -11,6 +11,10 @@ const VERSIONS_MAX = 100_000
 const SLICE_LENGTH = 64 * 1024
 const LINES_AT_ONCE = 20_000
 const WHOLE_LENGTH_MAX = 2 * 1024 * 1024
+/** Read at once, and small values of it weigh many times their text. */
+const JSON_LENGTH_MAX = 8 * 1024 * 1024
+/** Of one version: of its version, URLs and digest. */
+const ENTRY_LENGTH_MAX = 64 * 1024
 const NAME_LENGTH_MAX = 250
 
 export interface ChartVersion {
@@ -41,6 +45,8 @@ const refused = (detail: string): AppError => new AppError('source_refused', { d
 export async function readIndex(text: string, pause: () => Promise<void>): Promise<ChartIndex> {
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   const builder = new IndexBuilder()
+  if (source.trimStart().startsWith('{') && source.length > JSON_LENGTH_MAX)
+    throw refused(`it is JSON of more than ${JSON_LENGTH_MAX / 1024 / 1024} MiB; as YAML it may be larger`)
   if (source.trimStart().startsWith('{')) return builder.addWhole(parseJson(source)).built()
   let slices = 0
   for (const slice of slicesOf(source)) {
@@ -150,6 +156,7 @@ class Scanner {
   #wanted = false
   #lines: string[] = []
   #length = 0
+  #entryLength = 0
 
   read(line: string): Slice | null {
     const indent = indentOf(line)
@@ -185,7 +192,7 @@ class Scanner {
     this.#inEntries = key === 'entries'
     this.#chart = null
     if (!this.#inEntries) return slice
-    if (this.hasEntries || !['', '{}', 'null', '~'].includes(rest.replace(/ *#.*$/, ''))) return 'other'
+    if (this.hasEntries || !['', '{}', 'null', '~'].includes(withoutComment(rest))) return 'other'
     this.hasEntries = true
     return slice
   }
@@ -193,7 +200,7 @@ class Scanner {
   #startChart(line: string): Slice | null {
     const [, quoted, single, plain, rest = ''] = KEY.exec(line) ?? []
     const name = quoted ?? single ?? plain
-    if (name === undefined || !['', '[]', 'null', '~'].includes(rest.replace(/ *#.*$/, ''))) return 'other'
+    if (name === undefined || !['', '[]', 'null', '~'].includes(withoutComment(rest))) return 'other'
     const slice = this.taken()
     this.#chart = name
     this.#itemIndent = -1
@@ -203,6 +210,7 @@ class Scanner {
   #startItem(line: string, indent: number): Slice | null {
     const slice = this.#length > SLICE_LENGTH ? this.taken() : null
     this.#itemIndent = indent
+    this.#entryLength = 0
     const content = line.slice(indent + 1)
     this.#keyIndent = indent + 1 + indentOf(content)
     this.#lines.push('- {}')
@@ -223,8 +231,17 @@ class Scanner {
     const kept = `${isFirst ? '- ' : '  '}${line.slice(this.#keyIndent)}`
     this.#lines.push(kept)
     this.#length += kept.length
+    this.#entryLength += kept.length
+    if (this.#entryLength > ENTRY_LENGTH_MAX)
+      throw refused(`a version of ${this.#chart?.slice(0, NAME_LENGTH_MAX)} has more than ${ENTRY_LENGTH_MAX / 1024} KiB of URLs`)
     return null
   }
+}
+
+/** Not by a pattern: one that takes spaces before a mark looks again at each of a million spaces. */
+function withoutComment(text: string): string {
+  const mark = text.indexOf('#')
+  return (mark < 0 ? text : text.slice(0, mark)).trimEnd()
 }
 
 function indentOf(line: string): number {
