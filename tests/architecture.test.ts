@@ -203,6 +203,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/sandbox/trees.ts': 'writes the files of renders, and removes them',
   'server/render/sandbox/programs.ts': 'looks where programs are',
   'server/render/sandbox/elf.ts': 'reads of programs which libraries they need',
+  'server/render/sandbox/process-groups.ts': 'makes and removes control groups',
   'server/render/sandbox/tree-size.ts': 'asks the kernel what a process takes',
   'server/render/typescript/renderer.ts': 'runs the entry in the sandbox',
   'server/render/typescript/closure.ts': 'reads imports through the tree',

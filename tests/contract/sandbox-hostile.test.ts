@@ -1,9 +1,11 @@
 // What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process stays small, and nothing is left.
 import { afterAll, afterEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecEntry } from '../../server/render/exec/list.ts'
 import { renderExec } from '../../server/render/exec/renderer.ts'
+import { createProcessGroups, enterGroup } from '../../server/render/sandbox/process-groups.ts'
 import type { SandboxOutcome, SandboxRun } from '../../server/render/sandbox.ts'
 import { renderTypescript } from '../../server/render/typescript/renderer.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
@@ -103,6 +105,30 @@ test('SB4 TypeScript sees no environment and no process but its own', async () =
   expect(seen.pids).toBeLessThanOrEqual(2)
   expect(seen.root).toEqual(expect.arrayContaining(['bin', 'dev', 'proc', 'tmp', 'work']))
   expect(seen.root.filter((name) => !['bin', 'dev', 'lib', 'lib64', 'proc', 'tmp', 'work'].includes(name))).toEqual([])
+})
+
+test('SB14 as root a program is in a control group that counts its processes, and it has a bound', async () => {
+  const groups = createProcessGroups(dir, 4)
+  if (process.getuid?.() !== 0) {
+    expect(groups).toBeNull() // the kernel holds --nproc
+    return
+  }
+  if (groups === null) throw new Error('this test needs a writable control group of processes as root; run it as another user')
+  try {
+    const crowd = ['/bin/sh', '-c', 'for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait']
+    const { exitCode, stderr } = Bun.spawnSync([...enterGroup('/bin/sh', groups.take()), ...crowd])
+    expect([exitCode, stderr.toString()]).toEqual([2, expect.stringContaining('Cannot fork')])
+    await sandbox.run({ program: { exec: 'bomb' }, args: [], files: new Map() })
+    const base = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].find((path) => existsSync(path)) ?? ''
+    const own = `skerry-render-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}-`
+    const peaks = readdirSync(base).flatMap((name) =>
+      name.startsWith(own) ? [Number(readFileSync(join(base, name, 'pids.peak'), 'utf8'))] : [],
+    )
+    expect(Math.max(...peaks)).toBeGreaterThan(10)
+    expect(Math.max(...peaks)).toBeLessThanOrEqual(256)
+  } finally {
+    groups.close()
+  }
 })
 
 test('SB13 memory of no process, and what stays when a program ends, cannot be made', async () => {

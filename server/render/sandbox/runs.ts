@@ -6,10 +6,11 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { SANDBOX_LIMITS, type Sandbox, type SandboxLimits, type SandboxOutcome, type SandboxProgram, type SandboxRun } from '../sandbox.ts'
-import { type BubblewrapTools, bubblewrapCommand, limitsCommand, type StartCommand } from './command.ts'
+import { type BubblewrapTools, bubblewrapCommand, limitsCommand, type StartCommand, THREADS_MAX } from './command.ts'
 import { librariesOf } from './elf.ts'
 import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
+import { createProcessGroups, enterGroup } from './process-groups.ts'
 import { createPrograms, fileDigest, fileStamp, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
 import { createSlots } from './slots.ts'
 import { systemCallFilter } from './system-calls.ts'
@@ -44,6 +45,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   const versions = new Map<string, { stamp: string; version: Promise<string> }>()
   let temps = 0
   let tools: BubblewrapTools | null = null
+  const groups = mode === 'bubblewrap' ? createProcessGroups(folder, THREADS_MAX) : null
   let filter = mode === 'bubblewrap' ? openFilter(folder) : null
 
   const bubblewrapTools = (): BubblewrapTools => {
@@ -59,6 +61,11 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     if (!canMeasure(process.pid))
       throw unavailable('this kernel does not tell what belongs to a process (CONFIG_PROC_CHILDREN)', 'Run the server on another kernel')
     return prlimit
+  }
+  /** `group`: of control; null where the kernel holds the limit by itself. */
+  const inGroup = (command: StartCommand, group: string | null): StartCommand => {
+    const shell = group === null ? null : programs.tool('sh')
+    return group === null || shell === null ? command : { ...command, argv: [...enterGroup(shell, group), ...command.argv] }
   }
   const commandFor = (
     program: PlacedProgram,
@@ -84,14 +91,16 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const files = await trees.place(run.files, mode === 'limits')
     temps += 1
     const temp = join(folder, `temp-${temps}`)
+    const group = groups?.take() ?? null
     try {
       if (mode === 'limits') await makeTemp(temp, program)
-      const command = commandFor(program, run, files, limits, temp)
+      const command = inGroup(commandFor(program, run, files, limits, temp), group)
       const contained = mode === 'bubblewrap'
       const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained }, clock, signal)
       if (contained) refuseFailedStart(outcome)
       return outcome
     } finally {
+      if (group !== null) groups?.giveBack(group)
       await files.release()
       await rm(temp, { recursive: true, force: true })
     }
@@ -119,6 +128,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     async close() {
       if (filter !== null) closeSync(filter)
       filter = null
+      groups?.close()
       await trees.close()
     },
   }
