@@ -45,3 +45,14 @@ test('SO1 an address that git would read as another host than was checked leads 
     await outer.stop(true)
   }
 })
+
+test('SO39 a repository with a file that is far larger than what comes of it is refused, and what was there stays', async () => {
+  const source = kit.open({ client: 'library' })
+  const first = await source.fetch()
+  await kit.server.commit({ 'bomb.bin': '0'.repeat(130 * 1024 * 1024) }, 'a bomb')
+  const before = process.memoryUsage.rss()
+  expect(await failureOf(source.fetch())).toEqual(['git_failed', expect.stringContaining('holds a file of more than 128 MiB')])
+  expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1024 * 1024)
+  expect(await source.has(first)).toBe(true)
+  await kit.server.commit({ 'bomb.bin': null }, 'gone')
+})

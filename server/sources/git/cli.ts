@@ -335,6 +335,7 @@ class GitCli implements GitBackend {
       GIT_NO_REPLACE_OBJECTS: '1',
       GIT_NO_LAZY_FETCH: '1',
       GIT_OPTIONAL_LOCKS: '0',
+      GIT_ALLOC_LIMIT: '256m', // what a few bytes of a pack can ask for at once
       GIT_ALLOW_PROTOCOL: 'none',
       ...run.env,
     }

@@ -8,6 +8,7 @@ import { SizedCache } from '../sized-cache.ts'
 import type { GitWeb } from './http.ts'
 import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
+import { checkPack } from './pack-check.ts'
 import { kindOfMode } from './text.ts'
 
 export interface GitLibraryOptions {
@@ -22,6 +23,20 @@ const LOCAL_REF = 'refs/skerry/head'
 const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 /** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** A pack is written before it is looked into. */
+const CHECKED_FS = {
+  ...fs,
+  promises: {
+    ...fs.promises,
+    async writeFile(...args: Parameters<typeof fs.promises.writeFile>): Promise<void> {
+      const [path, data] = args
+      if (typeof path === 'string' && path.endsWith('.pack') && Buffer.isBuffer(data)) await checkPack(data, nextTurn)
+      return fs.promises.writeFile(...args)
+    },
+  },
+}
 
 export function createGitLibrary(options: GitLibraryOptions): GitBackend {
   return new GitLibrary(options)
@@ -71,7 +86,7 @@ class GitLibrary implements GitBackend {
   ): Promise<string | null> {
     const { url, web } = this.options
     try {
-      const { fetchHead } = await git.fetch({ fs, http: web.http, gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want })
+      const { fetchHead } = await git.fetch({ fs: CHECKED_FS, http: web.http, gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want })
       return fetchHead
     } catch (error) {
       if (errorCode(error) === 'NotFoundError') return null

@@ -1,0 +1,90 @@
+// What a pack of somebody else's server would become in memory, counted before the library takes it: a megabyte of it can stand for gigabytes.
+import { inflateSync } from 'node:zlib'
+import { AppError } from '../../../shared/protocol/error.ts'
+
+/** Of one object: as it is packed, and what a delta makes. */
+export const PACK_OBJECT_BYTES_MAX = 128 * 1024 * 1024
+const DELTA_BYTES_MAX = 16 * 1024 * 1024
+/** Of all of them, as they are packed. */
+const PACK_INFLATED_BYTES_MAX = 4 * 1024 * 1024 * 1024
+/** Of all that deltas make: it is time and not memory that they take. */
+const PACK_MADE_BYTES_MAX = 32 * 1024 * 1024 * 1024
+const PAUSE_AFTER_BYTES = 16 * 1024 * 1024
+
+const HEAD_BYTES = 12
+const OFS_DELTA = 6
+const REF_DELTA = 7
+
+/** Throws `git_failed` for what must not be unpacked here. `pause` lets others have their turn. */
+export async function checkPack(pack: Buffer, pause: () => Promise<void>): Promise<void> {
+  const count = pack.byteLength < HEAD_BYTES ? 0 : pack.readUInt32BE(8)
+  let [inflated, made, unpaused] = [0, 0, 0]
+  for (let index = 0, at = HEAD_BYTES; index < count; index++) {
+    const { type, dataAt } = readHead(pack, at)
+    const { bytes, end } = inflateAt(pack, dataAt, isDelta(type) ? DELTA_BYTES_MAX : PACK_OBJECT_BYTES_MAX)
+    at = end
+    inflated += bytes.byteLength
+    if (inflated > PACK_INFLATED_BYTES_MAX) throw tooLarge('holds more than 4 GiB of files and folders')
+    if (isDelta(type)) {
+      const target = targetBytes(bytes)
+      if (target > PACK_OBJECT_BYTES_MAX) throw objectTooLarge()
+      made += target
+      if (made > PACK_MADE_BYTES_MAX) throw tooLarge('holds more than 32 GiB of files and folders of its history')
+    }
+    unpaused += bytes.byteLength + 1_024
+    if (unpaused < PAUSE_AFTER_BYTES) continue
+    unpaused = 0
+    await pause()
+  }
+}
+
+const isDelta = (type: number): boolean => type === OFS_DELTA || type === REF_DELTA
+
+function readHead(pack: Buffer, start: number): { type: number; dataAt: number } {
+  let at = start
+  const byte = (): number => pack[at++] ?? 0
+  const first = byte()
+  for (let last = first; (last & 0x80) !== 0; ) last = byte()
+  const type = (first >> 4) & 7
+  if (type === REF_DELTA) at += 20
+  if (type === OFS_DELTA) while ((byte() & 0x80) !== 0);
+  return { type, dataAt: at }
+}
+
+function inflateAt(pack: Buffer, at: number, bytesMax: number): { bytes: Buffer; end: number } {
+  try {
+    const { buffer, engine } = inflateSync(pack.subarray(at), { info: true, maxOutputLength: bytesMax }) as unknown as Inflated
+    return { bytes: buffer, end: at + engine.bytesWritten }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') throw objectTooLarge()
+    throw new AppError('git_failed', { detail: 'the Git server sent a pack that is damaged' })
+  }
+}
+/** What zlib gives with `info`; its types do not know of it. */
+interface Inflated {
+  buffer: Buffer
+  engine: { bytesWritten: number }
+}
+
+/** The second of two numbers, seven bits a byte. */
+function targetBytes(delta: Buffer): number {
+  let at = 0
+  const number = (): number => {
+    let value = 0
+    for (let factor = 1; at < delta.length; factor *= 128) {
+      const byte = delta[at++] ?? 0
+      value += (byte & 0x7f) * factor
+      if ((byte & 0x80) === 0) break
+    }
+    return value
+  }
+  number()
+  return number()
+}
+
+const tooLarge = (what: string): AppError =>
+  new AppError('git_failed', {
+    detail: `the repository ${what}`,
+    remedy: 'Set spec.git.client: cli, which leaves out what is not read.',
+  })
+const objectTooLarge = (): AppError => tooLarge(`holds a file of more than ${PACK_OBJECT_BYTES_MAX / 1024 / 1024} MiB`)
