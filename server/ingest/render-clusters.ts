@@ -2,6 +2,7 @@
 // now; the rest is grouped by the same, and each group rendered once.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Pace } from '../../shared/runtime/pace.ts'
 import type { TargetCluster } from '../fleet/targeting.ts'
 import type { RenderCache } from '../render/cache/renders.ts'
 import { type Shape, shapeOf, shapeText } from '../render/cache/shapes.ts'
@@ -70,6 +71,8 @@ export interface ClusterRunDeps {
   cache: RenderCache
   /** Runs at most so many at a time, of all services. */
   slots<T>(run: () => Promise<T>): Promise<T>
+  /** Ten thousand clusters are looked at in slices. */
+  pace: Pace
 }
 
 export function renderClusters(deps: ClusterRunDeps, run: ClusterRun, clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
@@ -136,6 +139,8 @@ class ClusterRenders {
       const known = this.byKey.has(keys.key) ? this.byKey.get(keys.key) : await this.lookUp(keys, prepared)
       if (known == null) left.push(cluster)
       else this.outcomes.set(cluster, known)
+      const turn = this.deps.pace()
+      if (turn !== undefined) await turn
     }
     return left
   }
@@ -194,6 +199,7 @@ class ClusterRenders {
     const subject = { cluster, settings: this.settingsOf(cluster), facts: this.factsOf(cluster) }
     const { result: rendered, reads, late } = await this.run.render(subject)
     this.renders += 1
+    await this.deps.pace()
     const looked = shapeOf(reads)
     const isKept = !(rendered instanceof AppError)
     const prepared = await this.prepare(isKept ? await cache.addShape(this.run.spec, looked) : looked)

@@ -8,10 +8,11 @@ import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
 import type { BackoffLimits } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import type { RenderCache } from '../render/cache/renders.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterFacts } from '../render/inputs.ts'
-import { settingsFor } from '../render/overrides-of.ts'
+import { type RenderSettings, settingsFor } from '../render/overrides-of.ts'
 import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { programOf } from '../render/record/sandbox.ts'
 import type { Renderer, RenderJob } from '../render/renderer.ts'
@@ -195,7 +196,7 @@ export class ServiceRenderer {
     const isDue = before !== undefined && before.againMs <= this.deps.clock.nowMs()
     if (isDue) for (const key of before.keys) this.deps.cache.drop(key)
     const outcomes = await renderClusters(
-      { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal) },
+      { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal), pace: createPace(this.deps.clock) },
       {
         spec: specText,
         lastingSpec,
@@ -226,11 +227,13 @@ export class ServiceRenderer {
     }
     const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
     const sameForAll = canonicalJson([lastingSpec, roots.map((root) => root ?? null)])
+    const settledBy = new Map<RenderSettings, string>()
     const madeOf = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
-      const { config, helmValues, patches } = settingsOf(cluster ?? { labels: {} })
-      return this.deps.mac(
-        canonicalJson([sameForAll, tools, config.values, helmValues, patches, cluster?.name ?? '', cluster?.labels ?? {}]),
-      )
+      const settings = settingsOf(cluster ?? { labels: {} })
+      const { config, helmValues, patches } = settings
+      const settled = settledBy.get(settings) ?? this.deps.mac(canonicalJson([sameForAll, config.values, helmValues, patches]))
+      settledBy.set(settings, settled) // shared by most clusters, and possibly large
+      return this.deps.mac(canonicalJson([settled, tools, cluster?.name ?? '', cluster?.labels ?? {}]))
     }
     return renderingOf({ release, outcomes: outcomes.clusters, madeOf, path: sources.map(({ opened }) => opened.root || '.').join(', ') })
   }

@@ -8,7 +8,7 @@ export const SLICE_MS = 5
 /** Resolves at once while the slice lasts; when it is over, or `over` says so, after everything else that is due had its turn. */
 export type Pace = (over?: boolean) => Promise<void> | undefined
 
-export function createPace(clock: Clock, sliceMs: number = SLICE_MS): Pace {
+export function createPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): Pace {
   let sinceMs = clock.nowMs()
   return (over = false) => {
     const ranMs = clock.nowMs() - sinceMs

@@ -10,8 +10,8 @@ import { type Shape, shapesFromBytes, shapesToBytes, shapeText, withShape } from
 export const CACHE_MEMORY_BYTES_MAX = 64 * 1024 * 1024
 /** Of what programs said. */
 const OUTPUT_MEMORY_BYTES_MAX = 16 * 1024 * 1024
-/** A render that failed holds its problems only. */
-const FAILED_BYTES = 16 * 1024
+/** Of what holds little, beside its text. */
+const ENTRY_BYTES = 256
 const SHAPES_KEPT_MAX = 10_000
 
 export interface RenderCacheDeps {
@@ -142,7 +142,7 @@ function inflate(bytes: Uint8Array): Uint8Array | null {
 }
 
 function weightOf(result: RenderResult): number {
-  if (result.kind === 'failed') return FAILED_BYTES
+  if (result.kind === 'failed') return JSON.stringify(result).length + ENTRY_BYTES
   return rowsWeight(result)
 }
 

@@ -1,0 +1,88 @@
+// A service with very many clusters: what a pass costs, and that others have their turn meanwhile.
+import { expect, test } from 'bun:test'
+import type { RenderCluster } from '../../server/ingest/render-clusters.ts'
+import { ServiceRenderer, type ServiceRendererDeps } from '../../server/ingest/service-render.ts'
+import { createRenderCache } from '../../server/render/cache/renders.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { memoryRendering, testMac } from '../support/render-kit.ts'
+
+const COUNT = 5_000
+const SHOP = { project: 'default', service: 'shop' }
+const clusters = Array.from({ length: COUNT }, (_, index): RenderCluster => {
+  return { clusterId: `c${index}` as ClusterId, name: `cluster-${index}`, labels: { env: 'prod', own: `o${index}` } }
+})
+
+/** Of one template at one revision. */
+function rendererOf(text: string) {
+  const file = { bytes: new TextEncoder().encode(text) }
+  const tree = {
+    id: async (path: string) => (path === 'shop' || path === 'shop/a.yaml.liquid' ? `id of ${path}` : null),
+    list: async () => [{ name: 'a.yaml.liquid', kind: 'file' }],
+    file: async () => file,
+    files: async () => new Map([['shop/a.yaml.liquid', file]]),
+  }
+  const source = { has: async () => true, open: async () => ({ tree, root: 'shop', version: 'abc' }) }
+  const macs = { characters: 0 }
+  const mac = (of: string) => {
+    macs.characters += of.length
+    return testMac(of)
+  }
+  const made = memoryRendering()
+  const renders = { count: 0 }
+  const raw = made.renderers.raw
+  const deps = {
+    ...{ ...made, mac, cache: createRenderCache({ mac, files: null }), clock: systemClock, log: silentLogger },
+    renderers: {
+      ...made.renderers,
+      raw: (job: Parameters<typeof raw>[0]) => {
+        renders.count += 1
+        return raw(job)
+      },
+    },
+    store: {
+      getResource: async () => ({ uid: 'u', spec: JSON.stringify({ git: { url: 'https://git.example/apps', ref: 'main' } }) }),
+      repositoryState: async () => ({ commit: 'abc' }),
+      desiredOfService: async () => [],
+    },
+    content: { get: async () => null },
+    sources: { open: () => source },
+    facts: async (ids: readonly ClusterId[]) => new Map(ids.map((id) => [id, { kubernetesVersion: 'v1.36.0', apiVersions: { v1: true } }])),
+    signal: new AbortController().signal,
+  } as unknown as ServiceRendererDeps
+  const renderer = new ServiceRenderer(deps)
+  const spec = (change: Record<string, unknown> = {}) =>
+    serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: { selector: {} }, namespace: 'shop', ...change })
+  return { render: (change?: Record<string, unknown>) => renderer.render(SHOP, spec(change), clusters), renders, macs }
+}
+const configMap = (value: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { value: "${value}" }\n`
+
+test('IC3 each cluster another render: others have their turn meanwhile', async () => {
+  const { render, renders } = rendererOf(configMap('{{ cluster.name }}'))
+  let turns = 0
+  const timer = setInterval(() => {
+    turns += 1
+  }, 1)
+  const first = await render()
+  clearInterval(timer)
+  expect([first.kind, renders.count]).toEqual(['good', COUNT])
+  expect(turns).toBeGreaterThan(20)
+})
+
+test('IC14 what fails in each cluster in another way is not rendered again in each pass', async () => {
+  const many = rendererOf(`${configMap('{{ cluster.labels.own }}')}{{ cluster.labels.none }}${'# '.padEnd(20_000, 'x')}`)
+  expect((await many.render()).kind).toBe('failed')
+  const { count } = many.renders
+  expect(count).toBeGreaterThan(1)
+  await many.render()
+  expect(many.renders.count).toBe(count)
+})
+
+test('RL5 what clusters have in common is looked through once, however many look at facts', async () => {
+  const { render, macs } = rendererOf(configMap('{{ cluster.facts.kubernetesVersion }}'))
+  const config = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 'value']))
+  expect((await render({ config })).kind).toBe('good')
+  expect(macs.characters / COUNT).toBeLessThan(1_000)
+})
