@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from 'node:path'
 
 const CGROUPS = '/sys/fs/cgroup'
+const PREFIX = 'skerry-render-'
 
 export interface ProcessGroups {
   /** A folder of the kernel's, for one run at a time. */
@@ -13,29 +14,33 @@ export interface ProcessGroups {
   close(): void
 }
 
-/** What starts a program inside of a group: nothing of it runs before it is in there. */
-export const enterGroup = (shell: string, group: string): string[] => [shell, '-c', ENTER, join(group, 'cgroup.procs')]
-const ENTER = '{ echo $$ >"$0"; } 2>/dev/null || { echo "bwrap: cannot enter $0" >&2; exit 1; }; exec "$@"'
+/**
+ * What starts a program inside of a group: nothing of it runs before it is in there. Where a thread may move by itself (version 1), the shell, which has only one, does that:
+ * to move a process, the kernel waits until no processor is where it could see it half moved, which takes longer than all else around a program.
+ */
+export function enterGroup(shell: string, group: string): string[] {
+  const tasks = join(group, 'tasks')
+  return existsSync(tasks) ? [shell, '-c', enter('0'), tasks] : [shell, '-c', enter('$$'), join(group, 'cgroup.procs')]
+}
+const enter = (who: string): string => `{ echo ${who} >"$0"; } 2>/dev/null || { echo "bwrap: cannot enter $0" >&2; exit 1; }; exec "$@"`
 
-/** Null: none is needed, or this machine has none to give. `owner` tells servers of one machine apart. */
+/** Null: none is needed, or this machine has none to give. `owner` tells those apart that one process has. */
 export function createProcessGroups(owner: string, processesMax: number): ProcessGroups | null {
   const base = process.getuid?.() === 0 ? baseFolder() : null
   if (base === null) return null
-  const prefix = `skerry-render-${createHash('sha256').update(owner).digest('hex').slice(0, 12)}-`
-  for (const name of readdirSync(base)) if (name.startsWith(prefix)) remove(join(base, name)) // of a server that was killed
-  const all: string[] = []
+  for (const name of readdirSync(base)) if (isLeft(name)) remove(join(base, name))
+  const own = `${PREFIX}${process.pid}-${createHash('sha256').update(owner).digest('hex').slice(0, 12)}-`
   const free: string[] = []
-  const make = (): string => {
-    const group = join(base, `${prefix}${all.length}`)
-    mkdirSync(group, { recursive: true })
-    writeFileSync(join(group, 'pids.max'), String(processesMax))
-    all.push(group)
-    return group
-  }
+  let made = 0
   const groups: ProcessGroups = {
-    take: () => free.pop() ?? make(),
+    take() {
+      const group = free.pop() ?? join(base, `${own}${made++}`)
+      mkdirSync(group, { recursive: true })
+      writeFileSync(join(group, 'pids.max'), String(processesMax))
+      return group
+    },
     giveBack: (group) => void free.push(group),
-    close: () => all.splice(0).forEach(remove),
+    close: () => free.splice(0).forEach(remove),
   }
   try {
     groups.giveBack(groups.take())
@@ -44,6 +49,12 @@ export function createProcessGroups(owner: string, processesMax: number): Proces
     groups.close()
     return null // they can be looked at here, but not written: a container
   }
+}
+
+/** By a server that was killed. */
+function isLeft(name: string): boolean {
+  const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : Number.NaN
+  return Number.isInteger(pid) && !existsSync(`/proc/${pid}`)
 }
 
 function remove(group: string): void {
