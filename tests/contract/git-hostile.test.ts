@@ -1,5 +1,6 @@
 // Repositories and Git servers that are meant to do harm.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
 import { createGitKit, failureOf, type GitKit, gitDeps } from '../support/git-source-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 
@@ -55,4 +56,34 @@ test('SO39 a repository with a file that is far larger than what comes of it is 
   expect(process.memoryUsage.rss() - before).toBeLessThan(400 * 1024 * 1024)
   expect(await source.has(first)).toBe(true)
   await kit.server.commit({ 'bomb.bin': null }, 'gone')
+})
+
+test.each(['library', 'cli'] as const)('SO41 folders that hold each other again and again end at a limit, by client %s', async (client) => {
+  const make = (lines: string) => {
+    const done = Bun.spawnSync(['git', '-C', join(kit.root, 'remote', 'work'), 'mktree', '--missing'], { stdin: Buffer.from(lines) })
+    return done.stdout.toString().trim()
+  }
+  const blob = kit.git('rev-parse', 'HEAD:a.yaml')
+  let tree = make(Array.from({ length: 10 }, (_, at) => `120000 blob ${blob}\tlink${at}\n`).join(''))
+  for (let level = 0; level < 12; level++) tree = make(Array.from({ length: 10 }, (_, at) => `040000 tree ${tree}\td${at}\n`).join(''))
+  const flat = make(Array.from({ length: 2_000 }, (_, file) => `100644 blob ${blob}\tf${file}\n`).join(''))
+  const wide = make(Array.from({ length: 2_000 }, (_, at) => `040000 tree ${flat}\td${at}\n`).join(''))
+  const root = make(
+    `040000 tree ${tree}\tdeep\n040000 tree ${wide}\twide\n160000 commit ${'1'.repeat(40)}\tmodule\n100644 blob ${blob}\t.gitmodules\n`,
+  )
+  kit.git('push', '--quiet', '--force', 'origin', `${kit.git('commit-tree', '-m', 'bomb', root)}:refs/heads/bomb-${client}`)
+  const source = kit.open({ client, ref: `bomb-${client}`, submodules: true })
+  const { tree: opened } = await source.open(await source.fetch(), { path: '.' })
+  const startMs = performance.now()
+  for (const path of ['deep', '.'])
+    expect(await failureOf(opened.id(path))).toEqual([
+      'source_refused',
+      expect.stringMatching(/more than (50000 folders|1000000 files and folders) under/),
+    ])
+  for (const path of ['deep', 'wide'])
+    expect(await failureOf(opened.files(path, (file) => file.endsWith('/')))).toEqual([
+      'source_refused',
+      expect.stringContaining('more than '),
+    ])
+  expect(performance.now() - startMs).toBeLessThan(20_000)
 })

@@ -17,6 +17,10 @@ import type { BlobWanted, GitEntry, GitFolder, GitObjects } from './objects.ts'
 export const LINK_HOPS_MAX = 40
 /** That one call looks into: links can make a few folders look like many. */
 const FOLDERS_MAX = 50_000
+/** In those folders: a few trees that hold each other again and again look like as many as one likes. */
+const ENTRIES_MAX = 1_000_000
+/** Links that one id looks behind. */
+const LINKS_LOOKED_MAX = 20_000
 /** Enough to see that one is too long. */
 const TARGET_BYTES_KEPT = 5 * 1024
 const LFS_POINTER = Buffer.from('version https://git-lfs.github.com/spec/v1')
@@ -58,16 +62,16 @@ export class GitTree implements SourceTree {
 
   async id(path: string): Promise<string | null> {
     const place = await this.find(path)
-    return place === null ? null : this.idOf(place, new Map())
+    return place === null ? null : this.idOf(place, new Ids())
   }
 
   async list(path: string): Promise<SourceEntry[] | null> {
     const place = await this.find(path)
     if (place?.kind === 'module') return place.tree.list(place.rest)
     if (place?.kind !== 'folder') return null
-    const memo = new Map<string, string>()
+    const ids = new Ids()
     const listed: SourceEntry[] = []
-    for (const entry of (await this.folder(place.oid)).values()) listed.push(await this.entry(place.path, entry, memo))
+    for (const entry of (await this.folder(place.oid)).values()) listed.push(await this.entry(place.path, entry, ids))
     return listed.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
@@ -92,15 +96,9 @@ export class GitTree implements SourceTree {
   /** Paths of submodules, wherever they are; none of them is opened. */
   async submodules(): Promise<string[]> {
     const found: string[] = []
-    let level = [{ path: '', oid: this.options.root }]
-    while (level.length > 0) {
-      const folders = await this.options.objects.folders(level.map(({ oid }) => oid))
-      level = level.flatMap(({ path }, at) => {
-        const entries = [...(folders[at]?.values() ?? [])]
-        for (const { kind, name } of entries) if (kind === 'submodule') found.push(joined(path, name))
-        return entries.flatMap(({ kind, name, oid }) => (kind === 'folder' ? [{ path: joined(path, name), oid }] : []))
-      })
-    }
+    await this.below(this.options.root, false, (path, { kind }) => {
+      if (kind === 'submodule') found.push(path)
+    })
     return found
   }
 
@@ -119,8 +117,10 @@ export class GitTree implements SourceTree {
       await objects.bring(folders.flatMap(linkIds))
       const below: Frame[] = []
       for (const [at, frame] of level.entries())
-        for (const entry of folders[at]?.values() ?? []) await this.enter(walk, frame, entry, below)
-      walk.countFolders(below.length)
+        for (const entry of folders[at]?.values() ?? []) {
+          walk.count.entry()
+          await this.enter(walk, frame, entry, below)
+        }
       level = below
     }
     return walk
@@ -140,7 +140,9 @@ export class GitTree implements SourceTree {
     // A folder is asked for with a slash at its end, so that a whole one can be left out.
     const asFolder = walk.wanted(`${path}/`)
     if (entry.kind === 'folder') {
-      if (asFolder) below.push({ path, real, oid: entry.oid, above: frame })
+      if (!asFolder) return
+      walk.count.folder()
+      below.push({ path, real, oid: entry.oid, above: frame })
       return
     }
     if (!asFolder && !(entry.kind === 'link' && walk.wanted(path))) return
@@ -153,6 +155,7 @@ export class GitTree implements SourceTree {
     for (let one: Frame | null = frame; one !== null; one = one.above)
       if (place.path === '' || one.real === place.path || one.real.startsWith(`${place.path}/`))
         throw refused(`${path} is a link that leads in a circle, to ${place.path === '' ? 'the root' : place.path}`)
+    walk.count.folder()
     below.push({ path, real: place.path, oid: place.oid, above: frame })
   }
 
@@ -214,49 +217,64 @@ export class GitTree implements SourceTree {
     return found
   }
 
-  private async idOf(place: Place, memo: Map<string, string>): Promise<string> {
+  private async idOf(place: Place, ids: Ids): Promise<string> {
     if (place.kind === 'module') return (await place.tree.id(place.rest)) ?? 'nothing'
     if (place.kind !== 'folder') return place.oid
-    const known = memo.get(place.path)
+    const known = ids.known.get(place.path)
     if (known !== undefined) return known
     const links = await this.linksBelow(place.oid)
     if (links.length === 0) return place.oid
-    memo.set(place.path, 'circle')
+    ids.known.set(place.path, 'circle')
     const parts = [place.oid]
     for (const link of links) {
+      ids.countLink(place.path)
       const target = await this.find(joined(place.path, link)).catch(unlessRefused)
-      parts.push(`${link}\0${target === null ? 'nothing' : await this.idOf(target, memo)}`)
+      parts.push(`${link}\0${target === null ? 'nothing' : await this.idOf(target, ids)}`)
     }
     const id = sha256Hex(parts.join('\n'))
-    memo.set(place.path, id)
+    ids.known.set(place.path, id)
     return id
   }
 
   private async linksBelow(root: string): Promise<readonly string[]> {
-    const { links, objects } = this.options
+    const { links } = this.options
     const held = links.get(root)
     if (held !== undefined) return held
     const found: string[] = []
-    let level = [{ path: '', oid: root }]
-    while (level.length > 0) {
-      const folders = await objects.folders(level.map(({ oid }) => oid))
-      await objects.bring(folders.flatMap(linkIds))
-      level = level.flatMap(({ path }, at) => {
-        const entries = [...(folders[at]?.values() ?? [])]
-        for (const { kind, name } of entries) if (kind === 'link') found.push(joined(path, name))
-        return entries.flatMap(({ kind, name, oid }) => (kind === 'folder' ? [{ path: joined(path, name), oid }] : []))
-      })
-    }
+    await this.below(root, true, (path, { kind }) => {
+      if (kind === 'link') found.push(path)
+    })
     links.set(root, found)
     return found
   }
 
-  private async entry(folder: string, { name, kind, oid }: GitEntry, memo: Map<string, string>): Promise<SourceEntry> {
+  /** Everything in a folder and the folders in it. */
+  private async below(root: string, withLinks: boolean, look: (path: string, entry: GitEntry) => void): Promise<void> {
+    const { objects } = this.options
+    const count = new Count('one folder')
+    let level = [{ path: '', oid: root }]
+    while (level.length > 0) {
+      const folders = await objects.folders(level.map(({ oid }) => oid))
+      if (withLinks) await objects.bring(folders.flatMap(linkIds))
+      const next: typeof level = []
+      for (const [at, { path }] of level.entries())
+        for (const entry of folders[at]?.values() ?? []) {
+          count.entry()
+          look(joined(path, entry.name), entry)
+          if (entry.kind !== 'folder') continue
+          count.folder()
+          next.push({ path: joined(path, entry.name), oid: entry.oid })
+        }
+      level = next
+    }
+  }
+
+  private async entry(folder: string, { name, kind, oid }: GitEntry, ids: Ids): Promise<SourceEntry> {
     checkName(folder, name)
     if (kind === 'file') return { name, kind, id: oid }
     const place = await this.find(joined(folder, name)).catch(unlessRefused)
     if (place === null || place.kind === 'submodule') return { name, kind, id: oid }
-    const id = await this.idOf(place, memo)
+    const id = await this.idOf(place, ids)
     if (place.kind !== 'module') return { name, kind: place.kind, id }
     return { name, kind: (await place.tree.list(place.rest)) === null ? 'file' : 'folder', id }
   }
@@ -267,6 +285,34 @@ export class GitTree implements SourceTree {
   }
 }
 
+/** Of one call: folders by their paths, as far as they are known. */
+class Ids {
+  readonly known = new Map<string, string>()
+  private links = 0
+
+  countLink(path: string): void {
+    if (++this.links > LINKS_LOOKED_MAX) throw refused(`more than ${LINKS_LOOKED_MAX} links under ${path === '' ? 'the root' : path}`)
+  }
+}
+
+class Count {
+  private readonly path: string
+  private entries = 0
+  private folders = 0
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  entry(): void {
+    if (++this.entries > ENTRIES_MAX) throw refused(`more than ${ENTRIES_MAX} files and folders under ${this.path}`)
+  }
+
+  folder(): void {
+    if (++this.folders > FOLDERS_MAX) throw refused(`more than ${FOLDERS_MAX} folders under ${this.path}`)
+  }
+}
+
 /** What one call found so far. */
 class Walk {
   readonly path: string
@@ -274,11 +320,12 @@ class Walk {
   readonly found: BlobWanted[] = []
   /** Read already, in submodules. */
   readonly ready = new Map<string, SourceFile>()
-  private folders = 0
+  readonly count: Count
 
   constructor(path: string, wanted: (path: string) => boolean) {
     this.path = path
     this.wanted = wanted
+    this.count = new Count(path)
   }
 
   take(path: string, oid: string): void {
@@ -290,11 +337,6 @@ class Walk {
   add(files: ReadonlyMap<string, SourceFile>): void {
     for (const [path, file] of files) this.ready.set(path, file)
     this.countFiles()
-  }
-
-  countFolders(more: number): void {
-    this.folders += more
-    if (this.folders > FOLDERS_MAX) throw refused(`more than ${FOLDERS_MAX} folders under ${this.path}`)
   }
 
   private countFiles(): void {
