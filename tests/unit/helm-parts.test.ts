@@ -213,6 +213,15 @@ describe('HM6 what helm says', () => {
       message,
     })
   })
+  test.each([
+    ['range .Values.pw', "range can't iterate over hunter2", "range can't iterate over this value"],
+    ['include .Values.pw .', 'error calling include: template: no template "hunter2" associated with template "gotpl"', null],
+    ['include "c.x" .', 'error calling include: template: no template "c.x" associated with template "gotpl"', 'c.x'],
+  ])('a value of <%s> is not told: %s', (at, reason, expected) => {
+    const [error] = helmErrors(`Error: c/templates/a.yaml:1:2\n  executing "c/templates/a.yaml" at <${at}>:\n    ${reason}\n`)
+    expect(error?.message).toContain(expected ?? 'no template …')
+    expect(error?.message).not.toContain('hunter2')
+  })
   test('all errors of a schema, of both versions, without values', () => {
     const head = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\n"
     const four = helmErrors(

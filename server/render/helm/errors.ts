@@ -68,7 +68,7 @@ function executeError(text: string): HelmError | null {
   const [whole, file = '', line, column, at = ''] = last
   const [, template = '', fromLine] = first
   const called = chain.length === 1 ? '' : ` (rendering ${template}:${fromLine})`
-  const reason = safeReason(text.slice(last.index + whole.length).trim())
+  const reason = safeReason(text.slice(last.index + whole.length).trim(), at)
   return { file, ...place(line, column), message: cut(`<${at}>: ${reason}${called}`), kind: 'execute', template }
 }
 
@@ -76,9 +76,11 @@ function executeError(text: string): HelmError | null {
 const NAMES_ONLY =
   /^(?:error calling (?:include|tpl): *\n?)*(?:template: )?(?:no template |function |undefined variable|map has no entry|can't evaluate|wrong |nil pointer|template )/
 
-function safeReason(reason: string): string {
-  const text = reason.replace(/\s*\n\s*/g, ' ')
-  if (NAMES_ONLY.test(reason)) return text
+/** `at`: what the template's author wrote there; a name that is not in it was put together from values. */
+function safeReason(reason: string, at = ''): string {
+  const text = reason.replace(/\s*\n\s*/g, ' ').replace(/\b(can't iterate over|if\/with can't use) .*/, '$1 this value')
+  if (NAMES_ONLY.test(reason))
+    return text.replace(/(no template )("[^"]*")/, (whole, said, name) => (at.includes(name) ? whole : `${said}…`))
   return text.replace(/"[\s\S]*"|`[\s\S]*`|'[^']*'/, '…')
 }
 
