@@ -67,7 +67,8 @@ export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libra
   const devices = ['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`])
   // Go needs no /proc; a JIT looks up its stack there. It shows the processes of the sandbox only.
   const proc = program.kind === 'go' ? [] : ['--proc', '/proc', '--remount-ro', '/proc']
-  const work = ['--ro-bind', files.dir, '/work', ...files.shared.flatMap(({ name, dir }) => ['--ro-bind', dir, `/work/${name}`])]
+  const own = files.dir === null ? ['--dir', '/work'] : ['--ro-bind', files.dir, '/work']
+  const work = [...own, ...files.shared.flatMap(({ name, dir }) => ['--ro-bind', dir, `/work/${name}`])]
   // Before all that may lie below it.
   const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
   const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
@@ -92,6 +93,7 @@ export function limitsCommand(
   { prlimit, setpriv, temp }: { prlimit: string; setpriv: string | null; temp: string },
 ): StartCommand {
   const { program, args, files, cwd } = options
+  if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
   const guard = setpriv === null ? [] : [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--']
   const argv = [prlimit, ...processLimits(options), '--', ...guard, program.path, ...args]
   const env = { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` }

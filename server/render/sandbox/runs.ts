@@ -102,7 +102,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     } finally {
       if (group !== null) groups?.giveBack(group)
       await files.release()
-      await rm(temp, { recursive: true, force: true })
+      if (mode === 'limits') await rm(temp, { recursive: true, force: true })
     }
   }
   const sandbox: RunningSandbox = {

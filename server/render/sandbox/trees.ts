@@ -1,6 +1,6 @@
 // Files of renders on the disk, below one private folder: what a run has for itself goes with the run, what runs share stays for a while.
-import { mkdirSync, rmSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
@@ -13,10 +13,13 @@ export interface IdleLimits {
 }
 export const IDLE_LIMITS: IdleLimits = { trees: 32, bytes: 128 * 1024 * 1024 }
 const WRITES_AT_ONCE = 32
+/** So little is written, and removed, without waiting: that takes less time than to wait for it. */
+const FEW_FILES = 8
+const FEW_BYTES = 128 * 1024
 
 export interface PlacedFiles {
-  /** All that is not in a shared folder; each of those has an empty folder of its name here. */
-  dir: string
+  /** All that is not in a shared folder; each of those has an empty folder of its name here. Null: all is in shared folders. */
+  dir: string | null
   shared: ReadonlyArray<{ name: string; dir: string }>
   /** Gone are the run's own files then. */
   release(): Promise<void>
@@ -83,18 +86,19 @@ export function createTrees(root: string, idle: IdleLimits = IDLE_LIMITS): Trees
     async place(files, whole) {
       const plan = planFiles(files)
       const { own, shared } = whole ? { own: files, shared: [] } : plan
-      const dir = await mkdtemp(join(root, 'run-'))
+      const dir = own.size === 0 && !whole ? null : mkdtempSync(join(root, 'run-'))
       const trees: HeldTree[] = []
       const release = async () => {
         for (const tree of trees.splice(0)) tree.users -= 1
-        await rm(dir, { recursive: true, force: true })
+        if (dir !== null && areFew(own)) rmSync(dir, { recursive: true, force: true })
+        else if (dir !== null) await rm(dir, { recursive: true, force: true })
         await dropIdle()
       }
       try {
-        await writeAll(dir, own)
+        if (dir !== null) await writeAll(dir, own)
         for (const folder of shared) {
           trees.push(await take(folder))
-          await mkdir(join(dir, folder.name), { mode: 0o700 })
+          if (dir !== null) mkdirSync(join(dir, folder.name), { mode: 0o700 })
         }
       } catch (error) {
         await release()
@@ -111,7 +115,12 @@ export function createTrees(root: string, idle: IdleLimits = IDLE_LIMITS): Trees
 async function writeAll(dir: string, files: ReadonlyMap<string, Uint8Array>): Promise<void> {
   try {
     const folders = new Set([...files.keys()].map((path) => dirname(join(dir, path))))
-    await mkdir(dir, { recursive: true, mode: 0o700 })
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    if (areFew(files)) {
+      for (const folder of folders) mkdirSync(folder, { recursive: true, mode: 0o700 })
+      for (const [path, bytes] of files) writeFileSync(join(dir, path), bytes, { mode: 0o600 })
+      return
+    }
     for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o700 })
     const entries = [...files]
     for (let at = 0; at < entries.length; at += WRITES_AT_ONCE)
@@ -124,4 +133,11 @@ async function writeAll(dir: string, files: ReadonlyMap<string, Uint8Array>): Pr
       { cause: error },
     )
   }
+}
+
+function areFew(files: ReadonlyMap<string, Uint8Array>): boolean {
+  if (files.size > FEW_FILES) return false
+  let bytes = 0
+  for (const { byteLength } of files.values()) bytes += byteLength
+  return bytes <= FEW_BYTES
 }
