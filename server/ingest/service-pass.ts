@@ -34,6 +34,8 @@ export interface ServicePassDeps {
   log: Logger
   /** What is known of those clusters; absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
+  /** The server stops: what fails from now on says nothing about the service. */
+  stopping?: AbortSignal
   /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
   onPublished?(clusters: number): void
 }
@@ -64,6 +66,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   // Of a service that goes nothing is published any more.
   const asked = service.deletingMs === null ? clustersOf(spec, clusters, current) : []
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
+  if (deps.stopping?.aborted === true && isFailing(rendering)) return NOTHING_DONE
   const before = await deps.store.renderState(id)
   const questions = new Map((await deps.store.confirmationsOfService(id)).map((question) => [question.subject, question]))
   const held = questions.get(releaseSubject(id))
@@ -80,6 +83,10 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   await carryOut(deps, service, input, plan, seen.rendering)
   return { retry: mayPass(rendering), factless: isFactless(rendering), againInMs: young.size === 0 ? null : FACTS_AWAITED_MS }
 }
+
+const isFailing = (rendering: Rendering): boolean =>
+  rendering.kind === 'failed' || (rendering.kind === 'good' && [...rendering.clusters.values()].some(({ kind }) => kind === 'failed'))
+const NOTHING_DONE: ServicePass = { retry: false, factless: false, againInMs: null }
 
 /** SO21: what could not be had of another side, or not be read of the disk, is tried again. */
 const PASSING: readonly string[] = ['git_failed', 'git_unreachable', 'source_unreachable', 'credential_missing']

@@ -1,6 +1,7 @@
 // What reaches a pass while another one runs, and what is told of it: facts, clusters that come and go, a server that stops.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { memoryRendering } from '../support/render-kit.ts'
@@ -93,4 +94,21 @@ test('RL1 clusters that come and go while some fail are no news of that failure'
   expect((await kit.events()).filter((event) => event.startsWith('RenderFailed'))).toHaveLength(1)
   await kit.push({ 'shop/a.yaml.liquid': template('{{ cluster.labels.region }} {{ cluster.labels.zone }}') })
   expect((await kit.events()).filter((event) => event.startsWith('RenderFailed'))).toHaveLength(2)
+})
+
+test('IN8 what breaks off because the server stops is no failure of the service', async () => {
+  const one = await kit.join('1')
+  await kit.service()
+  const stopping = new AbortController()
+  const server = kit.restarted(stopping.signal)
+  beforeRender = async () => {
+    stopping.abort()
+    throw new AppError('git_unreachable', { detail: 'stopped' })
+  }
+  await server.serviceChanged(SHOP)
+  beforeRender = async () => {}
+  expect((await kit.store.renderState(SHOP)).error).toBe(null)
+  await kit.restarted().serviceChanged(SHOP)
+  expect((await kit.events()).filter((event) => event.startsWith('Render'))).toEqual([])
+  expect(await kit.pull(one)).toHaveLength(2)
 })
