@@ -181,6 +181,15 @@ describe('renders', () => {
     expect(await createRenderCache({ mac: testMac, files: open() }).get(KEY)).toBe(null)
   })
 
+  test('IC3 shapes that several renders find at the same time are all kept', async () => {
+    const { open } = kit()
+    const cache = createRenderCache({ mac: testMac, files: open() })
+    const found = ['a', 'b', 'c'].map((name) => ({ files: [], inputs: [['config', name]] }))
+    await Promise.all(found.map((one) => cache.addShape('spec', one)))
+    expect(new Set((await cache.shapes('spec')).map(({ inputs }) => inputs[0]?.[1]))).toEqual(new Set(['a', 'b', 'c']))
+    expect((await createRenderCache({ mac: testMac, files: open() }).shapes('spec')).length).toBe(3)
+  })
+
   test('IC3 a service that looks elsewhere for each cluster keeps few shapes: they become one that looks at all of it', async () => {
     const cache = createRenderCache({ mac: testMac, files: null })
     let last = shape

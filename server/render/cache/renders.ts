@@ -60,13 +60,15 @@ class TwoStepCache implements RenderCache {
     const held = this.shapesBySpec.get(spec)
     if (held !== undefined) return held
     const bytes = await this.deps.files?.get(this.shapesKey(spec))
-    const shapes = bytes == null ? [] : (shapesFromBytes(bytes) ?? [])
+    const entered = this.shapesBySpec.get(spec) // by another one who asked meanwhile
+    const shapes = entered ?? (bytes == null ? [] : (shapesFromBytes(bytes) ?? []))
     this.keepShapes(spec, shapes)
     return shapes
   }
 
   async addShape(spec: string, looked: Shape): Promise<Shape> {
-    const before = await this.shapes(spec)
+    await this.shapes(spec)
+    const before = this.shapesBySpec.get(spec) ?? [] // as of now: another render may have entered one meanwhile
     const { shapes, shape } = withShape(before, looked)
     this.keepShapes(spec, shapes)
     const isNew = before.length !== shapes.length || !before.some((one) => shapeText(one) === shapeText(shape))
