@@ -1,5 +1,6 @@
 // Repositories and Git servers that are meant to do harm.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGitKit, failureOf, type GitKit, gitDeps } from '../support/git-source-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
@@ -86,4 +87,23 @@ test.each(['library', 'cli'] as const)('SO41 folders that hold each other again 
       expect.stringContaining('more than '),
     ])
   expect(performance.now() - startMs).toBeLessThan(20_000)
+})
+
+test('SO33 what a git that was killed left behind keeps no later fetch from its work', async () => {
+  const dir = kit.newDir()
+  await kit.open({ dir }).fetch()
+  const left = [
+    'shallow.lock',
+    'config.lock',
+    'HEAD.lock',
+    'packed-refs.lock',
+    'refs/skerry/head.lock',
+    'refs/skerry/incoming.lock',
+    'objects/pack/tmp_pack_x',
+  ]
+  for (const name of left) writeFileSync(join(dir, name), '')
+  const commit = await kit.server.commit({ 'later.yaml': 'a: 2\n' }, 'later')
+  const source = kit.open({ dir })
+  expect(await source.fetch()).toBe(commit)
+  expect(left.filter((name) => existsSync(join(dir, name)))).toEqual([])
 })

@@ -78,7 +78,7 @@ class GitCli implements GitBackend {
   private readonly ssh: SshPlace | null
   private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
   private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
-  /** What speaks to the other side, one after the other. */
+  /** What speaks to the other side or writes refs, one after the other. */
   private turn: Promise<unknown> = Promise.resolve()
   private swept = false
 
@@ -96,7 +96,8 @@ class GitCli implements GitBackend {
     // A ref is asked for as it is, with what an annotated tag leads to.
     const areTags = prefixes.every((prefix) => prefix === 'refs/tags/')
     const patterns = areTags ? [] : prefixes.flatMap((prefix) => [prefix, `${prefix}^{}`])
-    const done = await this.speak(['ls-remote', '--quiet', ...(areTags ? ['--tags'] : []), '--', url, ...patterns], 'look up', GIT_LOOK_MS)
+    const args = ['ls-remote', '--quiet', ...(areTags ? ['--tags'] : []), '--', url, ...patterns]
+    const done = await this.inTurn(() => this.speak(args, 'look up', GIT_LOOK_MS))
     if (done.exitCode !== 0) throw await this.failure('look up', done)
     return readListing(done.stdout)
   }
@@ -148,19 +149,19 @@ class GitCli implements GitBackend {
     ]
     const tooLarge = `is larger than ${diskBytesMax / 1024 / 1024} MiB on the disk of this server`
     const watch = async () => ((await packBytes(gitdir)) > diskBytesMax ? tooLarge : null)
-    return this.speak([...config, `--git-dir=${gitdir}`, 'fetch', ...options, ...args], 'fetch', fetchMs, stdin, watch).then(
-      async (done) => {
-        // A small step over the limit can be quicker than the look at it.
-        if (done.stopped !== null || (await watch()) !== null) await removeUnfinished(gitdir)
-        return done.stopped === null && (await watch()) !== null ? { ...done, stopped: { why: 'limit', message: tooLarge } } : done
-      },
-    )
+    return this.inTurn(async () => {
+      await removeUnfinished(gitdir)
+      const done = await this.speak([...config, `--git-dir=${gitdir}`, 'fetch', ...options, ...args], 'fetch', fetchMs, stdin, watch)
+      // A small step over the limit can be quicker than the look at it.
+      if (done.stopped !== null || (await watch()) !== null) await removeUnfinished(gitdir)
+      return done.stopped === null && (await watch()) !== null ? { ...done, stopped: { why: 'limit', message: tooLarge } } : done
+    })
   }
 
   /** The tip is what is told to the other side; `INCOMING` may be a commit that was refused. */
   async keep(gitdir: string, commit: string): Promise<void> {
     const args = [`--git-dir=${gitdir}`, 'update-ref', HEAD_REF, commit]
-    const done = await this.run({ args, env: {}, timeoutMs: READ_MS })
+    const done = await this.inTurn(() => this.run({ args, env: {}, timeoutMs: READ_MS }))
     if (done.exitCode !== 0) throw await this.failure('fetch', done)
   }
 
@@ -274,10 +275,6 @@ class GitCli implements GitBackend {
     stdin?: string,
     watch?: GitRun['watch'],
   ): Promise<GitDone> {
-    const before = this.turn
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.turn = promise
-    await before
     try {
       if (!this.swept) await removePrivateFolders(this.options.dir)
       this.swept = true
@@ -288,9 +285,13 @@ class GitCli implements GitBackend {
       })
     } catch (error) {
       throw this.translate(doing, error)
-    } finally {
-      resolve()
     }
+  }
+
+  private inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const mine = this.turn.then(act)
+    this.turn = mine.catch(() => {})
+    return mine
   }
 
   private async entry(folder: string): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
@@ -399,11 +400,13 @@ const limit = (what: string, bytesMax: number) => (oid: string, _: string, bytes
   if (bytes > bytesMax) throw new AppError('source_refused', { detail: `${what}, ${oid}, is larger than ${bytesMax / 1024 / 1024} MiB` })
 }
 
-/** Of fetches that were ended before their time. */
+/** Of programs that were ended before their time: nobody else writes here, so that a lock is nobody's. */
 async function removeUnfinished(gitdir: string): Promise<void> {
-  const folder = join(gitdir, 'objects', 'pack')
-  const names = await readdir(folder).catch(() => [])
-  await Promise.all(names.flatMap((name) => (name.startsWith('tmp_') ? [rm(join(folder, name), { force: true })] : [])))
+  const isLeft = (name: string) => name.startsWith('tmp_') || name.endsWith('.lock')
+  for (const folder of ['.', 'objects/pack', 'refs/skerry']) {
+    const names = await readdir(join(gitdir, folder)).catch(() => [])
+    for (const name of names) if (isLeft(name)) await rm(join(gitdir, folder, name), { force: true, recursive: true })
+  }
 }
 
 async function packBytes(gitdir: string): Promise<number> {
