@@ -91,6 +91,29 @@ test.each([
   expect(problems).toEqual([expect.objectContaining({ path, message: expect.stringContaining(message) })])
 })
 
+test('TS8 YAML that is imported means what kubectl takes it for; as text it is its text', async () => {
+  const { result } = await render({
+    'main.ts': `import one from './one.yaml'\nimport many from './many.yml'\nimport raw from './raw.yaml' with { type: 'text' }\nexport default { ...${map('a')}, data: { one, many, raw } }`,
+    'one.yaml': 'mode: 0644\nwanted: yes\ntext: "0644"\nagain: &a [1]\nmore: *a\n',
+    'many.yml': '# nothing\n---\na: 1\n---\nb: off\n',
+    'raw.yaml': 'mode: 0644\n',
+  })
+  const [{ data }] = objectsOf(result) as [{ data: unknown }]
+  expect(data).toEqual({
+    one: { mode: 420, wanted: true, text: '0644', again: [1], more: [1] },
+    many: [{ a: 1 }, { b: false }],
+    raw: 'mode: 0644\n',
+  })
+})
+
+test('TS8 YAML that kubectl does not take is an error with its place', async () => {
+  const { result } = await render({ 'main.ts': `import a from './a.yaml'\nexport default a`, 'a.yaml': 'a: 1\na: 2\n' })
+  expect(problemsOf(result)).toMatchObject([{ path: 'a.yaml:2:1' }])
+  const long = `a: &a ${'x'.repeat(100_000)}\nb: [${'*a, '.repeat(200)}]\n`
+  const bomb = await render({ 'main.ts': `import a from './a.yaml'\nexport default a`, 'a.yaml': long })
+  expect(problemsOf(bomb.result)).toMatchObject([{ path: 'a.yaml', message: expect.stringContaining('counting what aliases repeat') }])
+})
+
 test('TS4 syntax errors of all files are told at once', async () => {
   const { result } = await render({
     'main.ts': `import './a'\nimport './b'\nexport default []`,

@@ -1,5 +1,6 @@
 // Which files a TypeScript entry needs: what it imports, and what that imports, through the recorded tree. The texts are read for their imports and never run here.
 import { isBuiltin } from 'node:module'
+import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile, type SourceTree } from '../../sources/source.ts'
 import { decodeUtf8 } from '../liquid/files.ts'
@@ -7,6 +8,8 @@ import { decodeUtf8 } from '../liquid/files.ts'
 const SCRIPT = /\.(ts|mts|cts|tsx|js|mjs|cjs|jsx)$/
 const DATA = /\.(json|yaml|yml|txt|toml)$/
 export const isScript = (path: string): boolean => SCRIPT.test(path)
+const YAML = /\.ya?ml$/
+const YAML_LENGTH_MAX = 16 * 1024 * 1024
 const SCRIPT_BYTES_MAX = 1024 * 1024
 /** Of one service, packages with them. */
 export const SCRIPTS_MAX = 5_000
@@ -17,10 +20,11 @@ export interface Closure {
   /** The author's own, for warnings. */
   scripts: Map<string, string>
   problems: Problem[]
+  warnings: Problem[]
 }
 
 export async function importClosure(tree: SourceTree, entry: string): Promise<Closure> {
-  const found: Closure = { files: new Map(), scripts: new Map(), problems: [] }
+  const found: Closure = { files: new Map(), scripts: new Map(), problems: [], warnings: [] }
   const packages = new Set<string>()
   const queue = [entry]
   for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
@@ -34,10 +38,33 @@ export async function importClosure(tree: SourceTree, entry: string): Promise<Cl
       found.problems.push({ path, message: 'there is no such file; name another with `render.typescript.entry`' })
       continue
     }
-    found.files.set(path, file.bytes)
+    found.files.set(path, YAML.test(path) ? yamlAsJson(path, file.bytes, found) : file.bytes)
     if (isScript(path)) queue.push(...(await importsOf(tree, path, file, packages, found)))
   }
   return found
+}
+
+/** YAML as kubectl reads it, written as JSON, which is YAML too: Bun reads `0644` and `yes` otherwise, and takes a key twice. Who imports it as text gets its text. */
+function yamlAsJson(path: string, bytes: Uint8Array, found: Closure): Uint8Array {
+  const text = decodeUtf8(bytes)
+  const name = path.slice(path.lastIndexOf('/') + 1).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  const asText = new RegExp(`${name}['"]\\s*,?\\s*(with|assert|\\{)[^)\\n]*['"](text|file)['"]`)
+  if (text === null || [...found.scripts.values()].some((script) => asText.test(script))) return bytes
+  const { documents, problems, warnings } = parseYamlDocuments(text, { file: path })
+  found.problems.push(...problems)
+  found.warnings.push(...warnings)
+  let length = 0
+  const counted = (_: string, value: unknown) => {
+    length += typeof value === 'string' ? value.length : 8
+    if (length > YAML_LENGTH_MAX) throw new RangeError()
+    return value
+  }
+  try {
+    return new TextEncoder().encode(documents.map(({ value }) => `${JSON.stringify(value, counted)}\n`).join('---\n'))
+  } catch {
+    found.problems.push({ path, message: `more than ${YAML_LENGTH_MAX} characters, counting what aliases repeat` })
+    return bytes
+  }
 }
 
 async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, packages: Set<string>, found: Closure): Promise<string[]> {

@@ -22,7 +22,7 @@ export const renderTypescript: Renderer = async (job) => {
   const files = new Map<string, Uint8Array>([['runner.js', new TextEncoder().encode(RUNNER)]])
   for (const [path, { bytes }] of data) files.set(`${TREE}/${path}`, bytes)
   for (const [path, bytes] of closure.files) files.set(`${TREE}/${path}`, bytes)
-  return run(job, entry, files, warningsOf(closure.scripts))
+  return run(job, entry, files, [...closure.warnings, ...warningsOf(closure.scripts)])
 }
 
 async function run(job: RenderJob, entry: string, files: ReadonlyMap<string, Uint8Array>, warnings: Problem[]): Promise<RendererResult> {
