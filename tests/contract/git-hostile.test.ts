@@ -1,5 +1,6 @@
 // Repositories and Git servers that are meant to do harm.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGitKit, failureOf, type GitKit, gitDeps } from '../support/git-source-kit.ts'
@@ -106,4 +107,36 @@ test('SO33 what a git that was killed left behind keeps no later fetch from its 
   const source = kit.open({ dir })
   expect(await source.fetch()).toBe(commit)
   expect(left.filter((name) => existsSync(join(dir, name)))).toEqual([])
+})
+
+test('SO28 an answer without end in the place of a token is not read to its end', async () => {
+  let sent = 0
+  const api = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: () =>
+      new Response(
+        new ReadableStream({
+          pull(controller) {
+            sent += 64 * 1024
+            controller.enqueue(new Uint8Array(64 * 1024).fill(32))
+            if (sent > 64 * 1024 * 1024) controller.close()
+          },
+        }),
+        { status: 201 },
+      ),
+  })
+  try {
+    const { privateKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+    })
+    const document = JSON.stringify({ appId: 1, installationId: 2, privateKey, apiUrl: `http://127.0.0.1:${api.port}` })
+    const asked = kit.open({ client: 'library', secrets: async () => ({ githubApp: document }) }).fetch()
+    expect(await failureOf(asked)).toEqual(['git_unreachable', expect.stringContaining('not what GitHub answers')])
+    expect(sent).toBeLessThan(32 * 1024 * 1024)
+  } finally {
+    await api.stop(true)
+  }
 })

@@ -286,6 +286,16 @@ test('SO20 a chart that another one depends on, of the same registry, is what it
   expect(await refusal(chart(sourceOf(path, { tag: 'any' }), undefined, '9.9.9'))).toContain('the tag 9.9.9 of oci://')
 })
 
+test('SO18 of a registry with tags without end no more are kept than there may be', async () => {
+  let page = 0
+  front.instead = () => {
+    const tags = Array.from({ length: 60_000 }, (_, at) => `1.${page}.${at}`)
+    return Response.json({ tags }, { headers: { link: `</v2/x/tags/list?page=${++page}>; rel="next"` } })
+  }
+  expect(await refusal(sourceOf(newPath(), { semver: '*' }).head())).toContain('are more than 100000')
+  expect(page).toBe(2)
+})
+
 describe('SO15 credentials', () => {
   test('SO15 name and password', async () => {
     const path = newPath()
@@ -323,6 +333,28 @@ describe('SO15 credentials', () => {
     } finally {
       await guarded.stop()
       await tokens.stop()
+    }
+  })
+
+  test('SO15 a host that a registry redirects to names no token server', async () => {
+    const path = newPath()
+    const asked: (string | null)[] = []
+    const other = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request) => {
+        asked.push(request.headers.get('authorization'))
+        const realm = `${new URL(request.url).origin}/token`
+        return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}",service="x"` } })
+      },
+    })
+    try {
+      front.instead = () => new Response('', { status: 307, headers: { location: `http://127.0.0.1:${other.port}/blob` } })
+      const source = sourceOf(path, { tag: 'v1' }, { secretRef: 'reg', secrets: { username: 'ada', password: 's3cret' } })
+      expect(await refusal(source.fetch())).toContain('credential_missing: ')
+      expect(asked).toEqual([null])
+    } finally {
+      await other.stop(true)
     }
   })
 

@@ -61,11 +61,26 @@ async function makeToken(document: string, gitHost: string, fetcher: WebFetcher,
     await answer.body?.cancel()
     throw missing(`${host} gave App ${appId} no token for installation ${installationId}: HTTP ${answer.status}`)
   }
-  const text = answer.status === 201 || answer.status === 200 ? await answer.text() : ''
-  const parsed = answerSchema.safeParse(text.length > ANSWER_BYTES_MAX ? null : parseJson(text))
+  const parsed = answerSchema.safeParse(answer.status === 201 || answer.status === 200 ? parseJson(await startOf(answer)) : null)
   if (!parsed.success)
     throw new AppError('git_unreachable', { detail: `${host} gave App ${appId} no token: HTTP ${answer.status}, not what GitHub answers` })
   return { token: parsed.data.token, untilMs: Date.parse(parsed.data.expires_at) - MADE_ANEW_BEFORE_MS }
+}
+
+/** As much as any true answer has; the rest is not waited for. */
+async function startOf({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = []
+  let held = 0
+  try {
+    for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+      pieces.push(piece)
+      held += piece.byteLength
+      if (held > ANSWER_BYTES_MAX) break
+    }
+  } catch {
+    return '' // cut off
+  }
+  return Buffer.concat(pieces).toString()
 }
 
 function readDocument(document: string): z.infer<typeof documentSchema> {

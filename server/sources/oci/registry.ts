@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { sha256Of } from '../stored/files.ts'
 import { askWeb, authorizationOf, statusError, type WebAnswer, type WebCredential } from '../web-request.ts'
-import { INDEX_TYPES, isDigest, MANIFEST_TYPES, nextPage, type OciPlace, readChallenge } from './reference.ts'
+import { INDEX_TYPES, isDigest, isTag, MANIFEST_TYPES, nextPage, type OciPlace, readChallenge } from './reference.ts'
 
 export interface RegistryOptions {
   place: OciPlace
@@ -33,6 +33,7 @@ interface Blob {
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024
 const TAGS_BYTES_MAX = 4 * 1024 * 1024
 const TAG_PAGES_MAX = 100
+const TAGS_MAX = 100_000
 const TOKEN_BYTES_MAX = 256 * 1024
 /** Of one blob in one go: each has to bring something. */
 const RESUMES_MAX = 5
@@ -87,7 +88,8 @@ class HttpRegistry implements Registry {
       const answer = await this.ask(path, { what, bytesMax: TAGS_BYTES_MAX })
       if (answer.status !== 200) throw this.errorOf(what, answer)
       const { tags } = parsed(tagsSchema, answer.bytes, what)
-      for (const tag of tags ?? []) found.add(tag)
+      for (const tag of tags ?? []) if (isTag(tag)) found.add(tag)
+      if (found.size > TAGS_MAX) throw refused(`${what} are more than ${TAGS_MAX}`)
       const next = nextPage(answer.headers.get('link'))
       path = next !== null && (tags ?? []).length > 0 ? next : null
     }
@@ -160,7 +162,8 @@ class HttpRegistry implements Registry {
     const key = JSON.stringify(secrets)
     if (this.authorization?.secrets !== key) this.authorization = null
     const first = await this.send(url, request, secrets, onHead)
-    if (first.status !== 401) return first
+    // What a host that it was redirected to asks for is not for this registry's credential.
+    if (first.status !== 401 || new URL(first.url).origin !== this.base.origin) return first
     const header = await this.authorize(first, request.what, secrets)
     if (header === null) return first
     this.authorization = { header, secrets: key }

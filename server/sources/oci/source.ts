@@ -6,7 +6,7 @@ import { type OpenedSource, pathSegments, type Source, type SourcePick } from '.
 import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
 import type { Unpacked } from '../stored/unpacked.ts'
 import { filesOfLayers, type Layer, readManifest } from './layers.ts'
-import { isDigest, isTag, tagOfVersion, versionOfTag } from './reference.ts'
+import { isDigest, tagOfVersion, versionOfTag } from './reference.ts'
 import type { Registry } from './registry.ts'
 
 export type OciWanted = { tag: string } | { semver: string } | { digest: string }
@@ -92,7 +92,7 @@ class OciSource implements Source {
   }
 
   private async greatestTag(range: string): Promise<string> {
-    const tags = (await this.options.registry.tags()).filter(isTag)
+    const tags = await this.options.registry.tags()
     const versions = tags.map(versionOfTag)
     const version = greatestVersion(versions, range)
     const tag = version === null ? undefined : tags.find((candidate) => candidate === version || candidate === tagOfVersion(version))
