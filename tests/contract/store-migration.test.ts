@@ -35,14 +35,14 @@ async function select(kind: StoreKind, place: StorePlace, statement: string): Pr
 }
 
 describe.each(STORES)('migrations on $name', (kind) => {
-  test.each([1, 2])('ST2 whatever a store of schema %d held is read as it was', async (version) => {
+  test.each([1, 2, 3])('ST2 whatever a store of schema %d held is read as it was', async (version) => {
     const place = await makeOldStore(kind, version)
     expect(await readAll(place)).toEqual(readAnswers(`port-${version}`))
     expect(await readAll(place)).toEqual(readAnswers(`port-${version}`)) // opening it again changes nothing
     expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: String(NEWEST) }])
   })
 
-  test.each([1, 2])('ST2 an empty store of schema %d is an empty store', async (version) => {
+  test.each([1, 2, 3])('ST2 an empty store of schema %d is an empty store', async (version) => {
     const place = await makeOldStore(kind, version, { rows: false })
     const held = (await readAll(place)) as Record<string, unknown[]>
     expect(held['resources']).toEqual([])
