@@ -116,7 +116,7 @@ test('SB14 as root a program is in a control group that counts its processes, an
   const group = groups.take()
   try {
     const crowd = ['/bin/sh', '-c', 'for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait']
-    const { exitCode, stderr } = Bun.spawnSync([...enterGroup('/bin/sh', group), ...crowd])
+    const { exitCode, stderr } = Bun.spawnSync([...enterGroup('/bin/sh', group, ':'), ...crowd])
     expect([exitCode, stderr.toString()]).toEqual([2, expect.stringContaining('Cannot fork')])
     await sandbox.run({ program: { exec: 'bomb' }, args: [], files: new Map() })
     const base = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].find((path) => existsSync(path)) ?? ''

@@ -1,5 +1,6 @@
 // The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of the process where that is chosen.
 import type { SandboxLimits } from '../sandbox.ts'
+import { enterGroup } from './process-groups.ts'
 import type { PlacedProgram } from './programs.ts'
 import type { PlacedFiles } from './trees.ts'
 
@@ -33,10 +34,28 @@ export interface StartCommand {
 /** Of a process that is started, the first after standard error. */
 export const FILTER_FD = 3
 
-function processLimits({ program, limits }: StartOptions): string[] {
-  const seconds = 2 * Math.ceil(limits.timeoutMs / 1_000) + 5 // of all threads together; the time on the wall is watched
-  const data = program.kind === 'go' ? [`--data=${limits.memoryBytes + GO_DATA_BYTES}`] : []
-  return ['--core=0', `--cpu=${seconds}`, `--fsize=${FILE_BYTES_MAX}`, `--nofile=${OPEN_FILES_MAX}`, ...data]
+interface ProcessLimits {
+  cpuSeconds: number
+  /** Null: none. */
+  dataBytes: number | null
+}
+
+function processLimits({ program, limits }: StartOptions): ProcessLimits {
+  const cpuSeconds = 2 * Math.ceil(limits.timeoutMs / 1_000) + 5 // of all threads together; the time on the wall is watched
+  return { cpuSeconds, dataBytes: program.kind === 'go' ? limits.memoryBytes + GO_DATA_BYTES : null }
+}
+
+function byPrlimit({ cpuSeconds, dataBytes }: ProcessLimits): string[] {
+  const data = dataBytes === null ? [] : [`--data=${dataBytes}`]
+  return ['--core=0', `--cpu=${cpuSeconds}`, `--fsize=${FILE_BYTES_MAX}`, `--nofile=${OPEN_FILES_MAX}`, ...data]
+}
+
+/** As a shell is told the same: files in blocks of 512 bytes, memory in KiB. */
+function byShell({ cpuSeconds, dataBytes }: ProcessLimits): string {
+  const data = dataBytes === null ? [] : [`ulimit -d ${Math.floor(dataBytes / 1024)}`]
+  return ['ulimit -c 0', `ulimit -t ${cpuSeconds}`, `ulimit -f ${FILE_BYTES_MAX / 512}`, `ulimit -n ${OPEN_FILES_MAX}`, ...data].join(
+    ' && ',
+  )
 }
 
 /** What a program is told, whatever the mode: Go collects garbage in time, and starts no thread for each core of a large machine. */
@@ -55,13 +74,27 @@ export interface BubblewrapTools {
   filter: number | null
 }
 
-/** No network, no other process, no user but nobody, no capability, no terminal; nothing can be written but /tmp. */
-export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libraries, filter }: BubblewrapTools): StartCommand {
+/** A control group that counts processes, and the shell by which a program enters it. */
+export interface GroupEntry {
+  shell: string
+  group: string
+}
+
+/**
+ * No network, no other process, no user but nobody, no capability, no terminal; nothing can be written but /tmp. With a group the shell that enters it sets the limits, too:
+ * one program less to start. Without, they are set inside, where the processes of the server are not counted.
+ */
+export function bubblewrapCommand(
+  options: StartOptions,
+  { bwrap, prlimit, libraries, filter }: BubblewrapTools,
+  entry: GroupEntry | null,
+): StartCommand {
   const { program, args, files, cwd } = options
   const isolate = ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
   const user = ['--uid', '65534', '--gid', '65534', '--hostname', 'sandbox', '--clearenv']
   const env = Object.entries(programEnv(options)).flatMap(([name, value]) => ['--setenv', name, value])
-  const mounts = new Map<string, string>([[PRLIMIT, prlimit], ...libraries.map((library) => [library, library] as const)])
+  const helper = entry === null ? [[PRLIMIT, prlimit] as const, ...libraries.map((library) => [library, library] as const)] : []
+  const mounts = new Map<string, string>(helper)
   for (const [from, to] of program.mounts) mounts.set(to, from)
   const binds = [...mounts].flatMap(([to, from]) => ['--ro-bind', from, to])
   const devices = ['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`])
@@ -73,10 +106,27 @@ export function bubblewrapCommand(options: StartOptions, { bwrap, prlimit, libra
   const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
   const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
   const calls = filter === null ? [] : ['--seccomp', String(FILTER_FD)]
-  const limit = [PRLIMIT, ...processLimits(options), `--nproc=${THREADS_MAX}`, '--']
+  const limits = processLimits(options)
+  const enter = entry === null ? [] : enterGroup(entry.shell, entry.group, byShell(limits))
+  const limit = entry === null ? [PRLIMIT, ...byPrlimit(limits), `--nproc=${THREADS_MAX}`, '--'] : []
   const inside = [...limit, ...program.command, ...args]
   return {
-    argv: [bwrap, ...isolate, ...user, ...env, ...temp, ...binds, ...devices, ...proc, ...work, ...rest, ...calls, '--', ...inside],
+    argv: [
+      ...enter,
+      bwrap,
+      ...isolate,
+      ...user,
+      ...env,
+      ...temp,
+      ...binds,
+      ...devices,
+      ...proc,
+      ...work,
+      ...rest,
+      ...calls,
+      '--',
+      ...inside,
+    ],
     env: {},
     cwd: null,
     filter,
@@ -95,7 +145,7 @@ export function limitsCommand(
   const { program, args, files, cwd } = options
   if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
   const guard = setpriv === null ? [] : [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--']
-  const argv = [prlimit, ...processLimits(options), '--', ...guard, program.path, ...args]
+  const argv = [prlimit, ...byPrlimit(processLimits(options)), '--', ...guard, program.path, ...args]
   const env = { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` }
   return { argv, env, cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`, filter: null }
 }

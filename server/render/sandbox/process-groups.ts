@@ -18,11 +18,13 @@ export interface ProcessGroups {
  * What starts a program inside of a group: nothing of it runs before it is in there. Where a thread may move by itself (version 1), the shell, which has only one, does that:
  * to move a process, the kernel waits until no processor is where it could see it half moved, which takes longer than all else around a program.
  */
-export function enterGroup(shell: string, group: string): string[] {
+export function enterGroup(shell: string, group: string, limits: string): string[] {
   const tasks = join(group, 'tasks')
-  return existsSync(tasks) ? [shell, '-c', enter('0'), tasks] : [shell, '-c', enter('$$'), join(group, 'cgroup.procs')]
+  return existsSync(tasks) ? [shell, '-c', enter('0', limits), tasks] : [shell, '-c', enter('$$', limits), join(group, 'cgroup.procs')]
 }
-const enter = (who: string): string => `{ echo ${who} >"$0"; } 2>/dev/null || { echo "bwrap: cannot enter $0" >&2; exit 1; }; exec "$@"`
+/** `limits`: commands of a shell that come before the program, too. */
+const enter = (who: string, limits: string): string =>
+  `{ echo ${who} >"$0" && ${limits}; } 2>/dev/null || { echo "bwrap: cannot enter $0 with its limits" >&2; exit 1; }; exec "$@"`
 
 /** Null: none is needed, or this machine has none to give. `owner` tells those apart that one process has. */
 export function createProcessGroups(owner: string, processesMax: number): ProcessGroups | null {

@@ -6,11 +6,11 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { SANDBOX_LIMITS, type Sandbox, type SandboxLimits, type SandboxOutcome, type SandboxProgram, type SandboxRun } from '../sandbox.ts'
-import { type BubblewrapTools, bubblewrapCommand, limitsCommand, type StartCommand, THREADS_MAX } from './command.ts'
+import { type BubblewrapTools, bubblewrapCommand, type GroupEntry, limitsCommand, type StartCommand, THREADS_MAX } from './command.ts'
 import { librariesOf } from './elf.ts'
 import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
-import { createProcessGroups, enterGroup } from './process-groups.ts'
+import { createProcessGroups } from './process-groups.ts'
 import { createPrograms, fileDigest, fileStamp, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
 import { createSlots } from './slots.ts'
 import { systemCallFilter } from './system-calls.ts'
@@ -63,9 +63,9 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     return prlimit
   }
   /** `group`: of control; null where the kernel holds the limit by itself. */
-  const inGroup = (command: StartCommand, group: string | null): StartCommand => {
+  const entryOf = (group: string | null): GroupEntry | null => {
     const shell = group === null ? null : programs.tool('sh')
-    return group === null || shell === null ? command : { ...command, argv: [...enterGroup(shell, group), ...command.argv] }
+    return group === null || shell === null ? null : { shell, group }
   }
   const commandFor = (
     program: PlacedProgram,
@@ -73,9 +73,10 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     files: PlacedFiles,
     limits: SandboxLimits,
     temp: string,
+    group: string | null,
   ): StartCommand => {
     const start = { program, args, files, cwd, env, limits }
-    if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools())
+    if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools(), entryOf(group))
     return limitsCommand(start, { prlimit: prlimitTool(), setpriv: programs.tool('setpriv'), temp })
   }
   const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
@@ -94,7 +95,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const group = groups?.take() ?? null
     try {
       if (mode === 'limits') await makeTemp(temp, program)
-      const command = inGroup(commandFor(program, run, files, limits, temp), group)
+      const command = commandFor(program, run, files, limits, temp, group)
       const contained = mode === 'bubblewrap'
       const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained }, clock, signal)
       if (contained) refuseFailedStart(outcome)
