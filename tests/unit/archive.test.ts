@@ -188,6 +188,17 @@ test.each([
   ['a gzipped text', gzipped(new TextEncoder().encode('<html>')), 'it ends within a header'],
 ] as const)('SO7 %s', async (_, bytes, expected) => expect(await refusal(bytes)).toContain(expected))
 
+test('SO7 few entries that name very many folders are refused at once', async () => {
+  const items = Array.from({ length: 4_900 }, (_, at): TarItem[] => [
+    { name: 'pax', type: 'x', bytes: paxRecord('path', `x${at}/${'a/'.repeat(500)}f`) },
+    { name: 'f', bytes: '1' },
+  ])
+  const archive = gzipped(tarOf(items.flat()))
+  const startMs = performance.now()
+  expect(await readArchive(archive).catch((error: AppError) => error.data.detail)).toContain('more than 50000 folders, at "x99/a/')
+  expect(performance.now() - startMs).toBeLessThan(2_000)
+})
+
 test('SO7 fuzz: of archives with bytes changed, cut, doubled and moved nothing but files or a refusal comes', async () => {
   const random = seededRandom(42)
   const pick = (below: number) => Math.floor(random() * below)

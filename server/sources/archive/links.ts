@@ -5,12 +5,15 @@ import { archiveRefused, quote, type TarEntry } from './tar.ts'
 
 /** Looks that links set off: folders that are empty are no files, and links can multiply them. */
 const LOOKS_MAX = 10 * SOURCE_FILES_MAX
+/** A name of a thousand characters can be five hundred folders, which no entry has to name. */
+const FOLDERS_MAX = 50_000
 /** Links that lead to links. */
 const LINKS_FOLLOWED_MAX = 40
 
 /** Path → content, sorted by path. Folders without files are not there. */
 export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string, Uint8Array> {
-  refuseFilesAsFolders(entries)
+  const children = childrenOf(entries)
+  refuseFilesAsFolders(entries, children)
   const found = new Map<string, Uint8Array>()
   let [total, looks] = [0, 0]
   const add = (path: string, bytes: Uint8Array) => {
@@ -22,7 +25,6 @@ export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string
       throw archiveRefused(`links make more than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB of it, at ${quote(path)}`)
     found.set(path, bytes)
   }
-  const children = childrenOf(entries)
   const copy = (from: string, to: string, within: readonly string[]) => {
     if (++looks > LOOKS_MAX) throw archiveRefused(`links make more than ${LOOKS_MAX} places of it, at ${quote(to)}`)
     const entry = entries.get(from)
@@ -41,26 +43,31 @@ export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string
 
 const join = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 
-function refuseFilesAsFolders(entries: ReadonlyMap<string, TarEntry>): void {
-  for (const path of entries.keys())
-    for (let slash = path.indexOf('/'); slash > 0; slash = path.indexOf('/', slash + 1)) {
-      const above = entries.get(path.slice(0, slash))
-      if (above !== undefined && above.kind !== 'folder') throw archiveRefused(`${quote(path)} is inside of a ${above.kind}`)
-    }
+function refuseFilesAsFolders(entries: ReadonlyMap<string, TarEntry>, children: ReadonlyMap<string, ReadonlySet<string>>): void {
+  for (const [path, [name]] of children) {
+    const above = entries.get(path)
+    if (above !== undefined && above.kind !== 'folder' && name !== undefined)
+      throw archiveRefused(`${quote(join(path, name))} is inside of a ${above.kind}`)
+  }
 }
 
 /** Folders, also those that have no entry of their own → names in them. */
 function childrenOf(entries: ReadonlyMap<string, TarEntry>): ReadonlyMap<string, ReadonlySet<string>> {
   const children = new Map<string, Set<string>>()
   for (const [path, { kind }] of entries) {
-    const segments = path.split('/')
-    for (let depth = 0; depth < segments.length; depth++) {
-      const folder = segments.slice(0, depth).join('/')
+    let at = path
+    for (let isNew = true; isNew && at !== ''; ) {
+      const slash = at.lastIndexOf('/')
+      const folder = at.slice(0, Math.max(0, slash))
       const held = children.get(folder)
-      if (held === undefined) children.set(folder, new Set([segments[depth] ?? '']))
-      else held.add(segments[depth] ?? '')
+      const name = at.slice(slash + 1)
+      isNew = held === undefined
+      if (held === undefined) children.set(folder, new Set([name]))
+      else held.add(name)
+      at = folder
     }
     if (kind === 'folder' && !children.has(path)) children.set(path, new Set())
+    if (children.size > FOLDERS_MAX) throw archiveRefused(`more than ${FOLDERS_MAX} folders, at ${quote(path)}`)
   }
   return children
 }
