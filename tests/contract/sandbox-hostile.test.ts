@@ -1,5 +1,5 @@
 // What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process stays small, and nothing is left.
-import { afterAll, afterEach, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExecEntry } from '../../server/render/exec/list.ts'
@@ -41,6 +41,7 @@ const renderers = new Map<string, ExecEntry>([
   ['chatty', script('chatty', 'yes error >&2')],
   ['environment', script('environment', 'env | sed "s/^/# /"; env >&2; exit 1')],
   ['stdin', script('stdin', 'cat')],
+  ['limits', script('limits', 'for of in c t f n; do ulimit -H -$of; done; echo $(ulimit -S -n)')],
 ])
 const sandbox = realSandbox({ folder, renderers, slots: 2 })
 const encode = (text: string) => new TextEncoder().encode(text)
@@ -54,10 +55,15 @@ afterAll(() => listener.stop(true))
 const children = (): string[] =>
   readdirSync(`/proc/self/task`).flatMap((thread) => {
     const path = `/proc/self/task/${thread}/children`
-    return existsSync(path) ? require('node:fs').readFileSync(path, 'utf8').split(' ').filter(Boolean) : []
+    return existsSync(path) ? readFileSync(path, 'utf8').split(' ').filter(Boolean) : []
   })
+/** Of other test files that run in this process. */
+let before: ReadonlySet<string> = new Set()
+beforeEach(() => {
+  before = new Set(children())
+})
 afterEach(() => {
-  expect(children()).toEqual([])
+  expect(children().filter((pid) => !before.has(pid))).toEqual([])
   expect(readdirSync(folder).filter((name) => !name.startsWith('tree-'))).toEqual([])
 })
 
@@ -104,6 +110,12 @@ test('SB4 TypeScript sees no environment and no process but its own', async () =
   expect(seen.pids).toBeLessThanOrEqual(2)
   expect(seen.root).toEqual(expect.arrayContaining(['bin', 'dev', 'proc', 'tmp', 'work']))
   expect(seen.root.filter((name) => !['bin', 'dev', 'lib', 'lib64', 'proc', 'tmp', 'work'].includes(name))).toEqual([])
+})
+
+test('SB5 the kernel holds what a process may take: no core, its time of processors, files of 64 MiB, 256 of them open', async () => {
+  const outcome = await sandbox.run({ program: { exec: 'limits' }, args: [], files: new Map() })
+  if (outcome.kind !== 'done') throw new Error(outcome.message)
+  expect(new TextDecoder().decode(outcome.stdout).trim().split('\n')).toEqual(['0', '11', '131072', '256', '256'])
 })
 
 test('SB14 as root a program is in a control group that counts its processes, and it has a bound', async () => {
