@@ -101,6 +101,12 @@ describe('HM8', () => {
     expect(new Set([first, ...others]).size).toBe(others.length + 1)
   })
 
+  test('the same chart in another folder is another call: what is wrong with it names its own files', async () => {
+    const files = { ...own(map('x')).files, 'b/Chart.yaml': own('').files['Chart.yaml'] ?? '', 'b/templates/a.yaml': map('x') }
+    const [a, b] = [await renderCase({ root: '', files: own(map('x')).files }), await renderCase({ root: 'b', files })]
+    expect(a.parts.join('\n')).not.toBe(b.parts.join('\n'))
+  })
+
   test('values that come to the same by another way are the same call', async () => {
     const parts = async (helm: HelmCase['helm'], values: HelmCase['values']) =>
       (await renderCase(own(map('x'), { helm: helm ?? {}, values: values ?? [] }))).parts

@@ -67,7 +67,8 @@ async function render(
   if (capabilities.kubeVersion !== null) args.push(`--kube-version=${capabilities.kubeVersion}`)
   args.push(...apis)
   const notServed = [...new Set(capabilities.notServed.map(({ api }) => api))].sort()
-  const parts = [program, version, chart.id, sha256Hex(values), canonicalJson(args), canonicalJson(notServed)]
+  // Warnings and problems, which are kept with it, name files: by where this chart lies.
+  const parts = [program, version, chart.id, origin('Chart.yaml'), sha256Hex(values), canonicalJson(args), canonicalJson(notServed)]
   const call = (): HelmCall => {
     const files = new Map([...chart.files].map(([path, { bytes }]) => [`chart/${path}`, bytes]))
     for (const path of new Set(capabilities.notServed.map(({ file }) => file))) {
