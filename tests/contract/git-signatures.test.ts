@@ -152,6 +152,25 @@ describe('SSH', () => {
   })
 })
 
+test.each(['library', 'cli'] as const)(
+  'SO32 a tag that is signed afterwards, of the commit that was refused, is seen by the next poll of client %s',
+  async (client) => {
+    const dir = tempDir()
+    const { publicKey } = makeKey(join(dir, 'key'))
+    const commit = commitWith()
+    const tag = `v5.0.${counter++}`
+    gitIn(work, 'tag', tag)
+    gitIn(work, 'push', '-q', 'origin', tag)
+    const source = kit.open({ verify: { keys: [publicKey] }, ref: tag, client })
+    expect((await failureOf(source.fetch()))[0]).toBe('commit_unverified')
+    expect((await failureOf(source.head()))[0]).toBe('commit_unverified')
+    gitIn(work, ...sshOptions(join(dir, 'key')), 'tag', '-f', '-s', tag, '-m', 'release')
+    gitIn(work, 'push', '-q', '--force', 'origin', tag)
+    expect(await source.head()).toBe(commit)
+    expect(await source.fetch()).toBe(commit)
+  },
+)
+
 describe.skipIf(!gpgIsThere)('OpenPGP', () => {
   const home = join(tempDir(), 'gnupg')
   const gpg = (...args: string[]) => {

@@ -38,7 +38,7 @@ test.each([
 ] as const)('IN1 %j as a name of a ref: %j', (ref, expected) => expect(isRefName(ref)).toBe(expected))
 
 test('SO37 a range is of tags only; of two tags of one version the one without the v', () => {
-  const refs = ['refs/tags/v1.0.0', 'refs/tags/1.0.0', 'refs/heads/9.0.0', 'refs/tags/x'].map((name) => ({ name, commit: A }))
+  const refs = ['refs/tags/v1.0.0', 'refs/tags/1.0.0', 'refs/heads/9.0.0', 'refs/tags/x'].map((name) => ({ name, oid: A, commit: A }))
   expect(greatestTag(refs, '*')?.name).toBe('refs/tags/1.0.0')
   expect(greatestTag(refs, '^2')).toBeNull()
 })

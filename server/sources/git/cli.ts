@@ -391,7 +391,7 @@ function readListing(text: string): RemoteRef[] {
   const refs = new Map<string, RemoteRef>()
   for (const line of text.split('\n')) {
     const [, oid = '', name = '', peeled] = /^([0-9a-f]{40})\t(\S+?)(\^\{\})?$/.exec(line) ?? []
-    if (oid !== '' && (peeled === undefined || refs.has(name))) refs.set(name, { name, commit: oid })
+    if (oid !== '' && (peeled === undefined || refs.has(name))) refs.set(name, { name, oid: refs.get(name)?.oid ?? oid, commit: oid })
   }
   return [...refs.values()]
 }

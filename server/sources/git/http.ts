@@ -67,7 +67,7 @@ class Web implements GitWeb {
     const listed = await git.listServerRefs({ http: this.http, url, protocolVersion: 1, peelTags: true })
     return listed
       .filter(({ ref }) => prefixes.some((prefix) => ref.startsWith(prefix)))
-      .map(({ ref, oid, peeled }) => ({ name: ref, commit: peeled ?? oid }))
+      .map(({ ref, oid, peeled }) => ({ name: ref, oid, commit: peeled ?? oid }))
   }
 
   async granted(): Promise<{ header: string | null; ca: string | null; what: string }> {

@@ -25,7 +25,7 @@ export function readRefs(answer: Uint8Array): RemoteRef[] | null {
     const match = /^([0-9a-f]{40}) (\S+)((?: [a-z-]+:\S+)*)\n?$/.exec(bytes.toString('utf8', at + 4, at + length))
     const [, oid = '', name = '', attributes = ''] = match ?? []
     if (match === null) return null
-    refs.push({ name, commit: / peeled:([0-9a-f]{40})/.exec(attributes)?.[1] ?? oid })
+    refs.push({ name, oid, commit: / peeled:([0-9a-f]{40})/.exec(attributes)?.[1] ?? oid })
     at += length
   }
   return null

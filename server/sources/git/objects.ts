@@ -34,6 +34,8 @@ export interface GitObjects {
 
 export interface RemoteRef {
   name: string
+  /** What it names itself: of an annotated tag the tag's. */
+  oid: string
   /** Of the commit, if it is an annotated tag. */
   commit: string
 }

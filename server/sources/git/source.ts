@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
-import type { GitBackend, GitObjects, GitWant } from './objects.ts'
+import type { GitBackend, GitObjects, GitWant, RemoteRef } from './objects.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, verifyCommit } from './signature.ts'
 import { headId } from './text.ts'
@@ -47,7 +47,7 @@ export class GitSource implements Source {
   private readonly place: string
   private readonly links = createLinkCache()
   private keys: Keys | null = null
-  /** Of commits that are not signed as they must be: looked at once. */
+  /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
   private readonly refused = new Map<string, AppError>()
   /** What was read lately, with the id of what was there: with a new commit it will be read again. */
   private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
@@ -62,14 +62,14 @@ export class GitSource implements Source {
     backend.release()
     if (semver === undefined && COMMIT_ID.test(ref)) return ref
     return this.guarded('look up', async () => {
-      const { commit } = await this.choose()
-      const refused = this.refused.get(commit)
+      const { oid, commit } = await this.choose()
+      const refused = this.refused.get(oid)
       if (refused !== undefined) throw refused
       return commit
     })
   }
 
-  private async choose(): Promise<{ name: string; commit: string }> {
+  private async choose(): Promise<RemoteRef> {
     const { ref, semver, backend, url } = this.options
     if (semver === undefined) {
       const names = this.names()
@@ -126,7 +126,7 @@ export class GitSource implements Source {
     const objects = backend.objects(gitdir)
     const candidates = await this.follow(objects, tip, want)
     const commit = candidates.at(-1)?.oid ?? tip
-    await this.verify(gitdir, commit, candidates)
+    await this.verify(gitdir, tip, commit, candidates)
     await this.bringReads(objects, commit)
     await backend.keep(gitdir, commit)
     return commit
@@ -146,7 +146,7 @@ export class GitSource implements Source {
     throw new AppError('git_failed', { detail: `fetch: ${this.place} does not lead to a commit` })
   }
 
-  private async verify(gitdir: string, commit: string, candidates: readonly Candidate[]): Promise<void> {
+  private async verify(gitdir: string, tip: string, commit: string, candidates: readonly Candidate[]): Promise<void> {
     const { verifyKeys, nowMs } = this.options
     if (verifyKeys === undefined || existsSync(verifiedMark(gitdir, commit))) return
     this.keys ??= await readKeys(verifyKeys)
@@ -154,7 +154,7 @@ export class GitSource implements Source {
       await verifyCommit(commit, candidates, this.keys, nowMs())
     } catch (error) {
       if (this.refused.size >= REFUSED_KEPT_MAX) this.refused.clear()
-      if (error instanceof AppError) this.refused.set(commit, error)
+      if (error instanceof AppError) this.refused.set(tip, error)
       throw error
     }
     // An expiring key does not take back what was in force: that is said once, here.
