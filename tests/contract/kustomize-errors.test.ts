@@ -40,6 +40,19 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    name: 'KU8 a JSON patch without a target is told without what it would write',
+    files: {
+      'b/kustomization.yaml': 'resources: [cm.yaml]\npatches:\n- patch: |-\n    - op: add\n      path: /data\n      value: hunter2\n',
+      'b/cm.yaml': CM,
+    },
+    problems: [['b/kustomization.yaml', 'must specify a target for JSON patch']],
+  },
+  {
+    name: 'KU8 two generators of one name are told in the same words each time',
+    files: { 'b/kustomization.yaml': 'secretGenerator:\n- {name: s, literals: [a=hunter2]}\n- {name: s, literals: [b=hunter2]}\n' },
+    problems: [['b/kustomization.yaml', 'merging from a generator: id', 'behavior must be merge or replace']],
+  },
+  {
     name: 'KU8 a patch of nothing names the patch',
     files: {
       'b/kustomization.yaml': 'resources: [cm.yaml]\npatches: [{path: p.yaml}]\n',

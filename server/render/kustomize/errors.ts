@@ -110,7 +110,8 @@ function clean(message: string): string {
     .replace(new RegExp(`${TREE_PATH}/`, 'g'), '')
     .replace(new RegExp(TREE_PATH, 'g'), '.')
     .replace(/with config: `[^`]*`/gs, '')
-    .replace(/ from \[patch: .*\]/gs, '')
+    .replace(/( from)? \[patch: .*\]/gs, '')
+    .replace(/ from generator &\{[^}]*\}/g, ' from a generator') // an address, another one each time
     .replace(/literal sources \[.*?\]: /gs, '')
     .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
     .replace(/(\w+)\.\S*?\[no(?:Grp|Ver)\]\S*?\/([^\s."']+)\.(\[noNs\]|[\w-]+)/g, (_, kind, name, namespace) =>
