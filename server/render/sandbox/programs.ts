@@ -84,8 +84,9 @@ function find(folders: readonly string[], name: string): string | null {
     if (!folder.startsWith('/')) continue // a relative one would mean another program in another working directory
     const path = join(folder, name)
     try {
+      if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue // most folders do not have it, and errors take their time
       accessSync(path, constants.X_OK)
-      if (statSync(path).isFile()) return path
+      return path
     } catch {}
   }
   return null
