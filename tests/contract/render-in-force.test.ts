@@ -22,11 +22,13 @@ const HELM = { render: { helm: { values: { color: '{{ cluster.labels.region | de
 let kit: IngestKit
 let sandbox: Sandbox
 let build: string
+/** Of helm, as it says itself; null: its own. */
+let version: string | null
 let runs: number
 let clusters: ClusterId[]
 beforeEach(async () => {
   sandbox ??= realSandbox()
-  ;[build, runs] = ['one', 0]
+  ;[build, version, runs] = ['one', null, 0]
   kit = await createIngestKit({ rendering })
   await kit.git.commit(CHART, 'chart')
   await kit.repository()
@@ -43,7 +45,7 @@ function rendering(dir: string) {
     bytesMax: 10_000_000,
   })
   const counted: Sandbox = {
-    version: (program) => sandbox.version(program),
+    version: async (program) => version ?? (await sandbox.version(program)),
     run(run, signal) {
       runs += 1
       return sandbox.run(run, signal)
@@ -93,4 +95,29 @@ test('RL6 also what it was when another value at such a place made the same', as
   loseCache()
   await again()
   expect(await digests()).toEqual(before)
+})
+
+test('RL3 RL6 another version of the tool asks, also of what chance made; with the old one back nothing has changed, without a cache either', async () => {
+  const before = await digests()
+  version = 'helm 9.9.9'
+  await again()
+  loseCache()
+  await again()
+  const open = await kit.store.confirmationsOfService(SHOP)
+  expect([open.map(({ kind, confirmedMs }) => [kind, confirmedMs]), await digests()]).toEqual([[['release', null]], before])
+  loseCache()
+  version = null
+  await again()
+  expect([await kit.store.confirmationsOfService(SHOP), await digests()]).toEqual([[], before])
+  version = 'helm 9.9.9'
+  const server = kit.restarted()
+  await again(server)
+  const [question] = await kit.store.confirmationsOfService(SHOP)
+  await kit.store.confirm(question?.id ?? '', 'ada', 5)
+  await again(server)
+  const after = await digests()
+  expect([after[0] === before[0], after[1] === before[1], await kit.store.confirmationsOfService(SHOP)]).toEqual([false, false, []])
+  loseCache()
+  await again()
+  expect(await digests()).toEqual(after)
 })
