@@ -8,6 +8,7 @@ import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
+import { maskProblems, secretTexts } from './mask-problems.ts'
 import { type RenderResult, rowsOf } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
@@ -83,10 +84,19 @@ async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder:
       throw error
     }
   }
-  const result = await renderParts(charts === undefined ? deps : { ...deps, charts: noted }, input, recorder)
+  const result = masked(await renderParts(charts === undefined ? deps : { ...deps, charts: noted }, input, recorder), input)
   const [first] = lacking
   if (first === undefined || result.kind !== 'failed') return result
   throw new AppError(first.code, { ...first.data, problems: result.problems }, { cause: first })
+}
+
+/** CG2 */
+function masked(result: RenderResult, { settings, configs }: PipelineInput): RenderResult {
+  const secrets = secretTexts(settings.config, configs.values())
+  if (secrets.length === 0) return result
+  return result.kind === 'failed'
+    ? { ...result, problems: maskProblems(result.problems, secrets) }
+    : { ...result, warnings: maskProblems(result.warnings, secrets) }
 }
 
 async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {

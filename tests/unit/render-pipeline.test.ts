@@ -60,6 +60,21 @@ async function problems(given: Given): Promise<string[]> {
   return result.kind === 'failed' ? result.problems.map(({ path, message }) => `${path}: ${message}`) : []
 }
 
+test('CG2 what a program says of a secret that it was given is in no problem and in no warning', async () => {
+  const key = '-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7\n-----END KEY-----'
+  const config = { values: { password: 'hunter2', key, short: 'a', color: 'red' }, secrets: new Set(['password', 'key', 'short']) }
+  const words = `a red hunter2, ${Buffer.from('hunter2').toString('base64')}, MIIEpAIBAAKCAQEA7`
+  const problem = { path: 'main.ts:1:1', message: words, excerpt: 'throw hunter2' }
+  const helm = async () => ({ kind: 'failed' as const, problems: [problem] })
+  const given = { sources: [{ files: { 'app/Chart.yaml': 'name: c\n' } }], settings: { config }, helm }
+  const { result } = await run(given)
+  const expected = [{ path: 'main.ts:1:1', message: 'a red …, …, …', excerpt: 'throw …' }]
+  expect(result).toMatchObject({ kind: 'failed', problems: expected })
+  const files = new Map([['x.yaml', new TextEncoder().encode(configMap('x'))]])
+  const warned = await run({ ...given, helm: async () => ({ kind: 'rendered' as const, files, warnings: [problem] }) })
+  expect(warned.result).toMatchObject({ kind: 'rendered', warnings: expected })
+})
+
 describe('which renderer', () => {
   test.each([
     ['Chart.yaml', 'helm'],

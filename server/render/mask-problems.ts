@@ -1,0 +1,26 @@
+// What is wrong, without secrets: programs of others write error messages, and what they were given may be in them. Pure.
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { ConfigLayer, MergedConfig } from './config-merge.ts'
+
+/** A secret that is "a" is no reason to take every a out of a message. */
+const LENGTH_MIN = 4
+/** Of a text of several lines, such as a key: a message may show one of them. */
+const LINE_LENGTH_MIN = 8
+
+/** Texts that no message has, longest first. */
+export function secretTexts(config: MergedConfig, configs: Iterable<ConfigLayer>): string[] {
+  const values = [config, ...configs].flatMap((layer) => [...(layer.secrets ?? [])].map((name) => layer.values[name]))
+  const texts = values.filter((value) => typeof value === 'string')
+  const lines = texts.flatMap((text) => text.split('\n').map((line) => line.trim())).filter(({ length }) => length >= LINE_LENGTH_MIN)
+  const forms = texts.flatMap((text) => [text, Buffer.from(text).toString('base64'), JSON.stringify(text).slice(1, -1)])
+  return [...new Set([...forms, ...lines])].filter(({ length }) => length >= LENGTH_MIN).sort((a, b) => b.length - a.length)
+}
+
+export function maskProblems(problems: readonly Problem[], secrets: readonly string[]): Problem[] {
+  const mask = (text: string) => secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text)
+  return problems.map(({ path, message, excerpt }) => ({
+    path: mask(path),
+    message: mask(message),
+    ...(excerpt === undefined ? {} : { excerpt: mask(excerpt) }),
+  }))
+}
