@@ -251,6 +251,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'countApiTokens',
   'statusBacklog',
   'upkeep',
+  'variant',
   'rollups',
 ]
 
