@@ -121,3 +121,18 @@ test('RL3 RL6 another version of the tool asks, also of what chance made; with t
   await again()
   expect(await digests()).toEqual(after)
 })
+
+test('IN8 RL6 looked at again with nothing changed, nothing is written, with and without a cache', async () => {
+  const published: number[] = []
+  const publish = kit.store.publish.bind(kit.store)
+  kit.store.publish = (rows) => {
+    published.push(rows.length)
+    return publish(rows)
+  }
+  await again()
+  loseCache()
+  await again()
+  expect(published.filter((count) => count > 0)).toEqual([])
+  await kit.relabel('cluster-1', { env: 'prod', region: 'asia' })
+  expect(published.filter((count) => count > 0)).toEqual([1])
+})
