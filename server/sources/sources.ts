@@ -1,4 +1,5 @@
 // One Source, with a folder of its own, for each repository and what it says: another URL, ref or option starts afresh, and what belonged to an older one is removed.
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
@@ -45,6 +46,7 @@ export function createSources(deps: SourceDeps): Sources {
   const git = gitDeps(deps)
   const kept = { unpacked: createUnpacked(), indexes: createIndexCache() }
   const opened = new Map<string, { folder: string; source: Source }>()
+  removeLeftSecrets(root)
   const removeOthers = async (uid: string, kept: string | null) => {
     const names = await readdir(root).catch(() => [])
     const old = names.filter((name) => name.startsWith(`${uid}-`) && (kept === null || (name !== kept && !name.startsWith(`${kept}.`))))
@@ -66,6 +68,14 @@ export function createSources(deps: SourceDeps): Sources {
       await removeOthers(uid, null)
     },
   }
+}
+
+/** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. */
+function removeLeftSecrets(root: string): void {
+  const names = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
+  const folders = [root, ...names(root).flatMap((name) => (name.endsWith('.modules') ? [join(root, name)] : []))]
+  for (const folder of folders)
+    for (const name of names(folder)) if (name.includes('.private-')) rmSync(join(folder, name), { recursive: true, force: true })
 }
 
 /** What is wrong with a place is told to whoever wants something of it. */

@@ -1,8 +1,10 @@
 // Repositories and Git servers that are meant to do harm.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createSources } from '../../server/sources/sources.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, gitDeps } from '../support/git-source-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 
@@ -139,4 +141,29 @@ test('SO28 an answer without end in the place of a token is not read to its end'
   } finally {
     await api.stop(true)
   }
+})
+
+test('SO10 a process that ended in the midst of taking a fresh folder leaves its last content', async () => {
+  const dir = kit.newDir()
+  const commit = await kit.open({ dir }).fetch()
+  renameSync(dir, `${dir}.old`)
+  mkdirSync(`${dir}.new`)
+  expect(await kit.open({ dir }).has(commit)).toBe(true)
+})
+
+test('SO29 keys that a killed process left as files are gone at the next start, whether anybody speaks or not', () => {
+  const root = kit.newDir()
+  const left = [join(root, 'uid-1.private-x'), join(root, 'uid-1.modules', 'm.private-y')]
+  for (const folder of left) {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'key'), 'secret')
+  }
+  createSources({
+    root,
+    addresses: loopbackGuard(),
+    credentials: async () => ({}),
+    clock: systemClock,
+    stopping: new AbortController().signal,
+  })
+  expect(left.filter((folder) => existsSync(folder))).toEqual([])
 })

@@ -1,6 +1,6 @@
 // A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
 // backend's: the library, or the program.
-import { existsSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -54,6 +54,9 @@ export class GitSource implements Source {
 
   constructor(options: GitSourceOptions) {
     this.options = options
+    const { dir } = options
+    // A process that ended between two renames: nothing else of it is left to read.
+    if (!existsSync(dir) && existsSync(`${dir}.old`)) renameSync(`${dir}.old`, dir)
     this.place = `${options.semver ?? options.ref} of ${options.url}`
   }
 
