@@ -52,7 +52,7 @@ test.skipIf(!sshIsThere)(
   },
 )
 
-test('SO36 the library cannot speak ssh, and says so', () => {
+test('SO36 the library cannot speak ssh, and says so to whoever wants something of it', async () => {
   const sources = createSources({
     root: '/nowhere',
     addresses: loopbackGuard(),
@@ -60,6 +60,7 @@ test('SO36 the library cannot speak ssh, and says so', () => {
     clock: systemClock,
     stopping: new AbortController().signal,
   })
-  const open = () => sources.open({ uid: 'b1', project: 'web', place: place({ url: 'git@example.com:a.git', client: 'library' }) })
-  expect(open).toThrow('only https and http can be read without the git program')
+  const source = sources.open({ uid: 'b1', project: 'web', place: place({ url: 'git@example.com:a.git', client: 'library' }) })
+  expect((await failureOf(source.fetch()))[1]).toContain('only https and http can be read without the git program')
+  expect(await source.has('a'.repeat(40))).toBe(false)
 })
