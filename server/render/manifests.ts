@@ -85,6 +85,17 @@ function isLocal(value: object): boolean {
 }
 const LOCAL_MARK = 'config.kubernetes.io/local-config'
 
+/** Of an object that was changed after it was read. Null: the parts of its identity are still some; else which is not. */
+export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string | null {
+  const { name, generateName, namespace, annotations } = metadata
+  if (!API_VERSION.test(apiVersion)) return 'apiVersion is none of Kubernetes'
+  if (!KIND.test(kind)) return 'kind cannot be one of Kubernetes'
+  const [field, text] = name === undefined && generateName !== undefined ? ['generateName', `${generateName}0`] : ['name', name ?? '']
+  if (field === 'generateName' && orderOf(annotations).kind !== 'hook') return 'generateName is for hooks only'
+  if (text === '' || !isPathSegment(text)) return `metadata.${field} cannot be a name in Kubernetes`
+  return namespace === undefined || namespace === '' || DNS_LABEL.test(namespace) ? null : 'metadata.namespace cannot be a namespace'
+}
+
 function readObject(value: unknown, place: string, { found, problems }: Manifests): void {
   const refuse = (message: string) => problems.push({ path: place, message })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

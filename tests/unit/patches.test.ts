@@ -80,6 +80,17 @@ describe('PT5 what is wrong is told by the path of the patch', () => {
     ['the whole object', [{ op: 'remove', path: '' }], /cannot be taken away/],
     ['into itself', [{ op: 'move', from: '/metadata', path: '/metadata/x' }], /cannot move into itself/],
     ['no object is left', [{ op: 'remove', path: '/kind' }], /what it leaves is no object/],
+    ['a name with a slash', [{ op: 'replace', path: '/metadata/name', value: 'a/b' }], /no object: metadata.name cannot be/],
+    ['no name', [{ op: 'remove', path: '/metadata/name' }], /no object: metadata.name cannot be/],
+    [
+      'a name made anew each time',
+      [{ op: 'move', from: '/metadata/name', path: '/metadata/generateName' }],
+      /no object: generateName is for hooks only/,
+    ],
+    ['an empty name', [{ op: 'replace', path: '/metadata/name', value: '' }], /no object: metadata.name cannot be/],
+    ['a namespace that is none', [{ op: 'add', path: '/metadata/namespace', value: 'a/b' }], /no object: metadata.namespace cannot be/],
+    ['a kind that is none', [{ op: 'replace', path: '/kind', value: 'a/b' }], /no object: kind cannot be/],
+    ['an apiVersion that leads elsewhere', [{ op: 'replace', path: '/apiVersion', value: '../../v1' }], /no object: apiVersion is none/],
     ['labels that are no texts', { metadata: { labels: { a: 1 } } }, /what it leaves is no object/],
   ])('%s', (_, patch, message) => {
     const result = applyPatches(FOUND, [{ target: TARGET, patch }], 'spec.render.patches')

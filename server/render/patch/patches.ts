@@ -4,6 +4,7 @@ import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { isK8sObject, type K8sObject } from '../../../shared/kube/object.ts'
 import { jsonPatchSchema, type Patch } from '../../../shared/model/render.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
+import { wrongIdentity } from '../manifests.ts'
 import { applyJsonPatch, type JsonPatchOp } from './json.ts'
 import { isMap, type Json, type JsonMap, mergePatch, PatchError, strategicMerge } from './merge.ts'
 import { patchTypeOf } from './schema.ts'
@@ -139,7 +140,11 @@ function withoutName(patch: JsonMap): JsonMap {
 }
 
 function asObject(value: JsonMap): K8sObject {
-  if (isK8sObject(value)) return value
+  if (isK8sObject(value)) {
+    const wrong = wrongIdentity(value)
+    if (wrong === null) return value
+    throw new PatchError(`what it leaves is no object: ${wrong}`)
+  }
   throw new PatchError('what it leaves is no object: apiVersion, kind and metadata have to stay, and labels and annotations are texts')
 }
 
