@@ -229,7 +229,6 @@ async function startOn(
     log,
   })
   const tokens = createApiTokens(store, clock)
-  const firstAdminToken = await tokens.createFirst()
 
   const app = createApp({
     store,
@@ -267,10 +266,13 @@ async function startOn(
       fetch: async (request, bun) =>
         (await agentRoutes(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })) ?? app.fetch(request),
     })
-  let http: ReturnType<typeof listen>
+  let http: ReturnType<typeof listen> | undefined
+  let firstAdminToken: string | null
   try {
     http = listen()
+    firstAdminToken = await tokens.createFirst() // last, AP2: a start that fails before would have made it and never shown it
   } catch (error) {
+    await http?.stop(true)
     shards.close() // else the next start would take them for those of a crash
     throw error
   }

@@ -206,6 +206,19 @@ test('CU5 a start that found its port taken leaves its folder as a clean stop do
   expect(readdirSync(join(other, 'shards'))).not.toContain('in-use')
 })
 
+test('AP2 the first admin token is not lost when the first start finds its port in use: the next one tells it', async () => {
+  const other = tempDir()
+  const open = (port: number) =>
+    startServer({ dataDir: other, hostname: '127.0.0.1', port }, { clock: systemClock, random: seededRandom(3), log })
+  await expect(open(Number(new URL(server.url).port))).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  const next = await open(0)
+  try {
+    expect(next.firstAdminToken).toStartWith('sk_')
+  } finally {
+    await next.stop()
+  }
+})
+
 test('AP3 a request line or header that is too long, and one that makes no sense, are refused and nothing breaks', async () => {
   const status = async (init: RequestInit, path = '/api/v1/clusters') =>
     (await fetch(server.url + path, init).catch(() => ({ status: 0 }))).status
