@@ -43,11 +43,7 @@ function readRenderers(file: string): ReadonlyMap<string, ExecEntry> {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw new AppError(
-      'bad_options',
-      { doing: 'read --renderers', detail: error instanceof Error ? error.message : String(error) },
-      { cause: error },
-    )
+    throw new AppError('bad_options', { doing: 'read --renderers', detail: error instanceof Error ? error.message : String(error) })
   }
   const { documents, problems } = parseYamlDocuments(text, { file })
   const read = problems.length > 0 ? { problems } : readExecList(documents[0]?.value, file)

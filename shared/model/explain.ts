@@ -16,11 +16,13 @@ export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodErr
     const words = issue.code === 'invalid_union' ? discriminatorWords(schema, path) : []
     if (words.length > 0) {
       const given = valueAt(input, path)
+      const tool = foreignTool(input)
+      if (tool !== null) return [{ path: pathText(path), segments: path, message: comesFrom(tool) }]
       const near = typeof given === 'string' ? nearest(given, words) : null
       const hint = near === null ? '' : `; did you mean "${near}"?`
       return [{ path: pathText(path), segments: path, message: `expected ${words.join(' or ')}${hint}` }]
     }
-    if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input) }]
+    if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input, schema) }]
     const known = keysAt(schema, path, input)
     return issue.keys.map((key) => {
       const near = nearest(key, known)
@@ -47,18 +49,43 @@ export const pathSegments = (text: string): PropertyKey[] =>
     index !== undefined ? Number(index) : quoted !== undefined ? String(JSON.parse(`"${quoted}"`)) : (word ?? ''),
   )
 
-function messageOf(issue: z.core.$ZodIssue, input: unknown): string {
+function messageOf(issue: z.core.$ZodIssue, input: unknown, schema: z.ZodType): string {
   const { message } = issue
   if (issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined) return `is required: expected ${issue.expected}`
   if (issue.code === 'invalid_value') {
     const given = valueAt(input, issue.path)
-    const near = typeof given === 'string' ? nearest(given, issue.values.map(String)) : null
+    // Where there is one word only, it is said already.
+    const near = typeof given === 'string' && issue.values.length > 1 ? nearest(given, issue.values.map(String)) : null
     return `expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}${near === null ? '' : `; did you mean "${near}"?`}`
   }
   if (issue.code === 'too_big' && issue.origin === 'number') return `expected at most ${issue.maximum}`
   if (issue.code === 'too_small' && issue.origin === 'number') return `expected at least ${issue.minimum}`
-  return message.replace(/^Invalid input: /, '')
+  const said = message.replace(/^Invalid input: /, '')
+  if (issue.code !== 'invalid_type' || issue.expected !== 'object') return said
+  const form = formOf(schemaAt(schema, issue.path, input))
+  return form === null ? said : `${said}; write ${form}`
 }
+
+/** `{name: …}`: the fields that must be there, or else those that may. */
+function formOf(schema: unknown): string | null {
+  if (!(schema instanceof z.ZodObject)) return null
+  const fields = Object.entries(schema.shape)
+  const required = fields.filter(([, field]) => field instanceof z.ZodType && !field.safeParse(undefined).success)
+  const shown = required.length > 0 ? required : fields.slice(0, 2)
+  return shown.length === 0 ? null : `{${shown.map(([name]) => `${name}: …`).join(', ')}}`
+}
+
+const ARGO = ['Application', 'ApplicationSet', 'AppProject']
+const FLUX = ['HelmRelease', 'Kustomization', 'GitRepository', 'HelmRepository', 'HelmChart', 'OCIRepository', 'Bucket']
+/** Whose document this is, when somebody tries what they have. */
+function foreignTool(input: unknown): string | null {
+  const [kind, apiVersion] = [valueAt(input, ['kind']), valueAt(input, ['apiVersion'])]
+  if (typeof kind !== 'string' || typeof apiVersion !== 'string') return null
+  if (ARGO.includes(kind) && apiVersion.startsWith('argoproj.io/')) return `Argo CD (${kind})`
+  return FLUX.includes(kind) && apiVersion.split('/')[0]?.endsWith('.toolkit.fluxcd.io') === true ? `Flux (${kind})` : null
+}
+const comesFrom = (tool: string): string =>
+  `is of ${tool}: what it says goes into a Repository and a Service; "Bring what you have" in the README tells how, tests/fixtures/migration has such documents with their translation`
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
@@ -80,6 +107,11 @@ function discriminatorWords(schema: z.ZodType, path: readonly PropertyKey[]): st
 
 /** Names that the schema knows at a path of the input; empty where any name is allowed. */
 function keysAt(schema: z.ZodType, path: readonly PropertyKey[], input: unknown): string[] {
+  const here = schemaAt(schema, path, input)
+  return here instanceof z.ZodObject ? Object.keys(here.shape) : []
+}
+
+function schemaAt(schema: z.ZodType, path: readonly PropertyKey[], input: unknown): unknown {
   let at: unknown = schema
   let value = input
   for (const part of path) {
@@ -87,11 +119,10 @@ function keysAt(schema: z.ZodType, path: readonly PropertyKey[], input: unknown)
     if (here instanceof z.ZodObject) at = here.shape[String(part)]
     else if (here instanceof z.ZodArray) at = here.element
     else if (here instanceof z.ZodRecord) at = here.valueType
-    else return []
+    else return null
     value = typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined
   }
-  const here = unwrap(at, value)
-  return here instanceof z.ZodObject ? Object.keys(here.shape) : []
+  return unwrap(at, value)
 }
 
 /** Through defaults, optionals and unions (the member that the input's discriminator picks). */

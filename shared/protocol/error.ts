@@ -48,7 +48,7 @@ export const ERRORS = define({
     status: 409,
     retryable: false,
     cause: 'Something else still refers to it.',
-    remedy: 'Delete or change what the detail names first.',
+    remedy: 'Change or delete first what still refers to it: the message names it.',
   },
   internal: {
     status: 500,
@@ -239,7 +239,7 @@ export const ERRORS = define({
     retryable: false,
     cause: 'The program that renders this is not on the server.',
     remedy:
-      'Install it and name it with `skerry server --helm`, `--helm3`, `--kustomize` or `--renderers`; `skerry doctor` shows what is there.',
+      'Install it and name it with `--helm`, `--helm3`, `--kustomize` or `--renderers` of `skerry server` (of `skerry render -f`, where that renders); `skerry doctor` shows what is there.',
   },
   sandbox_unavailable: {
     status: 422,
@@ -331,7 +331,7 @@ export const ERRORS = define({
     status: 400,
     retryable: false,
     cause: 'Options are missing or wrong.',
-    remedy: 'See --help for each of them.',
+    remedy: '--help tells what each option takes.',
   },
   data_unusable: {
     status: 500,

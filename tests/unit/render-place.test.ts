@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { readExecList } from '../../server/render/exec/list.ts'
 import { readRenderPlace } from '../../server/render-place.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 test('SB11 programs are named by their paths; the others are looked for on PATH', () => {
@@ -43,4 +44,14 @@ test.each([
   const read = () => readRenderPlace({ renderSandbox: 'bubblewrap', renderers: file }, {})
   expect(read).toThrow(AppError)
   expect(read).toThrow(detail)
+})
+
+test('SB11 why the file cannot be read is said once', () => {
+  let told = ''
+  try {
+    readRenderPlace({ renderSandbox: 'bubblewrap', renderers: '/nope' }, {})
+  } catch (error) {
+    told = describeError(error)
+  }
+  expect(told.match(/ENOENT/g)).toHaveLength(1)
 })

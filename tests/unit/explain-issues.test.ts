@@ -1,0 +1,58 @@
+// What somebody reads whose document is not as the schema wants it: never a hint that repeats what was said, always what to write.
+import { expect, test } from 'bun:test'
+import { explainIssues } from '../../shared/model/explain.ts'
+import { applicableSchema } from '../../shared/model/resources.ts'
+
+function told(input: unknown): string[] {
+  const read = applicableSchema.safeParse(input)
+  return read.success ? [] : explainIssues(applicableSchema, input, read.error).map(({ path, message }) => `${path}: ${message}`)
+}
+const service = (spec: Record<string, unknown>, apiVersion = 'skerry.dev/v1') => ({
+  apiVersion,
+  kind: 'Service',
+  metadata: { name: 'web' },
+  spec: { source: { repository: 'apps', path: 'web' }, targets: { selector: {} }, ...spec },
+})
+
+test.each([
+  ['one right word is said once', service({}, 'skerry.dev/v2'), ['apiVersion: expected "skerry.dev/v1"']],
+  [
+    'a string in a list of objects',
+    service({ dependsOn: ['db'] }),
+    ['spec.dependsOn[0]: expected object, received string; write {name: …}'],
+  ],
+  ['of configs', service({ configFrom: ['vars'] }), ['spec.configFrom[0]: expected object, received string; write {name: …}']],
+  [
+    'of fields that may all be left out',
+    service({ targets: { selector: {}, exclude: ['env=prod'] } }),
+    ['spec.targets.exclude[0]: expected object, received string; write {matchLabels: …, matchExpressions: …}'],
+  ],
+  [
+    'a near word of several',
+    service({ deletionPolicy: 'prun' }),
+    ['spec.deletionPolicy: expected "prune" or "orphan"; did you mean "prune"?'],
+  ],
+] as const)('AP4 what is wrong says what to write: %s', (_, input, expected) => {
+  expect(told(input)).toEqual([...expected])
+})
+
+test.each([
+  ['argoproj.io/v1alpha1', 'Application', 'Argo CD (Application)'],
+  ['argoproj.io/v1alpha1', 'ApplicationSet', 'Argo CD (ApplicationSet)'],
+  ['helm.toolkit.fluxcd.io/v2', 'HelmRelease', 'Flux (HelmRelease)'],
+  ['kustomize.toolkit.fluxcd.io/v1', 'Kustomization', 'Flux (Kustomization)'],
+  ['source.toolkit.fluxcd.io/v1', 'GitRepository', 'Flux (GitRepository)'],
+  ['source.toolkit.fluxcd.io/v1', 'HelmRepository', 'Flux (HelmRepository)'],
+  ['source.toolkit.fluxcd.io/v1', 'OCIRepository', 'Flux (OCIRepository)'],
+])('AP4 a document of another tool is told where to read on: %s %s', (apiVersion, kind, tool) => {
+  const [only, ...more] = told({ apiVersion, kind, metadata: { name: 'web' }, spec: {} })
+  expect(more).toEqual([])
+  expect(only).toStartWith(`kind: is of ${tool}: `)
+  expect(only).toContain('"Bring what you have" in the README')
+})
+
+test('AP4 a kind of nobody we know keeps its list of kinds', () => {
+  expect(told({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })).toEqual([
+    'kind: expected Repository or Service or Cluster or Config',
+  ])
+})
