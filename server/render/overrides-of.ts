@@ -3,9 +3,10 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
-import type { ClusterOverride, ConfigData, HelmValues, Override, Patch } from '../../shared/model/render.ts'
+import type { ClusterOverride, ConfigData, Override, Patch } from '../../shared/model/render.ts'
 import { DEFAULT_PROJECT, type ServiceSpec } from '../../shared/model/resources.ts'
 import { type ConfigLayer, type MergedConfig, mergeLayers } from './config-merge.ts'
+import type { HelmLayer } from './renderer.ts'
 
 /** Of a Cluster's spec. */
 export interface ClusterSettings {
@@ -22,7 +23,7 @@ export interface PatchLayer {
 export interface RenderSettings {
   config: MergedConfig
   /** From the lowest to the highest. */
-  helmValues: ReadonlyArray<{ from: string; values: HelmValues }>
+  helmValues: readonly HelmLayer[]
   patches: readonly PatchLayer[]
 }
 
@@ -54,7 +55,11 @@ export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'o
 
 type Layers = ReadonlyArray<{ from: string; override: Pick<Override, 'config' | 'helm' | 'patches'> }>
 const configsOf = (layers: Layers): ConfigLayer[] => layers.map(({ override: { config = {} } }) => ({ values: config }))
-const helmValuesOf = (layers: Layers): RenderSettings['helmValues'] =>
-  layers.flatMap(({ from, override: { helm } }) => (helm === undefined ? [] : [{ from, values: helm.values }]))
+const helmValuesOf = (layers: Layers): HelmLayer[] =>
+  layers.flatMap(({ from, override: { helm } }) => {
+    if (helm === undefined) return []
+    const { values = {}, valuesFiles } = helm
+    return [{ from, values, ...(valuesFiles === undefined ? {} : { valuesFiles }) }]
+  })
 const patchesOf = (layers: Layers): PatchLayer[] =>
   layers.flatMap(({ from, override: { patches = [] } }) => (patches.length === 0 ? [] : [{ from, patches }]))

@@ -110,7 +110,7 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
     if (source.filesOnly || job === undefined) continue
     const spec = source.render ?? input.render
     const result = await deps.renderers[await typeOf(spec, job)](jobOf(deps, input, { index, job, named, spec, recorder }))
-    parts.push(partOf(source, sources.length > 1, result))
+    parts.push(partOf(source, sources, result))
   }
   return finish(input, parts, recorder)
 }
@@ -182,10 +182,13 @@ interface Part extends Manifests {
   source: PipelineSource
 }
 
-function partOf(source: PipelineSource, isOneOfMany: boolean, result: RendererResult): Part {
-  const prefixed = (path: string) => (isOneOfMany ? `${source.label}/${path}` : path)
+function partOf(source: PipelineSource, all: readonly PipelineSource[], result: RendererResult): Part {
+  const prefixed = (path: string) => (all.length > 1 ? `${source.label}/${path}` : path)
+  /** A file of another source (`$NAME/…`) is that one's. */
+  const placed = (path: string) =>
+    all.some(({ name }) => name !== undefined && path.startsWith(`$${name}/`)) ? path.slice(1) : prefixed(path)
   const read = readManifests(result.files ?? new Map(), prefixed)
-  const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: prefixed(problem.path) }))
+  const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: placed(problem.path) }))
   const problems = result.kind === 'failed' ? [...own(result.problems), ...read.problems] : read.problems
   return { source, found: read.found, problems, warnings: [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings] }
 }

@@ -14,6 +14,14 @@ export interface JobSource {
   root: string
 }
 
+export interface HelmLayer {
+  /** For messages: `overrides[2]`. */
+  from: string
+  values: HelmValues
+  /** After those of the spec. */
+  valuesFiles?: readonly string[]
+}
+
 export interface RenderJob {
   id: ServiceId
   spec: RenderSpec
@@ -27,8 +35,8 @@ export interface RenderJob {
   recordInput(path: InputRead): void
   /** The same without recording, only to be handed to such a process. */
   plainInputs: RenderInputs
-  /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them are templates still. `from` is for messages: `overrides[2]`. */
-  values: ReadonlyArray<{ from: string; values: HelmValues }>
+  /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them, and names of files, are templates still. */
+  values: readonly HelmLayer[]
   /** What a Config of the project has at that key, for `helm.valuesFrom`: a value of `data` as it is, a secret as its text; recorded like any other look. Undefined: there is none. */
   configValue(name: string, key: string): unknown
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;

@@ -16,8 +16,8 @@ export type ConfigData = z.infer<typeof configDataSchema>
 const helmValuesSchema = z.record(z.string(), z.json())
 export type HelmValues = z.infer<typeof helmValuesSchema>
 
-/** Files of the service's tree; `$NAME/path` is a file of the source of that name. */
-const valuesFileSchema = z.string().min(1).max(1_024)
+/** Files of the service's tree; `$NAME/path` is a file of the source of that name. What stands after that is a template: `envs/{{ cluster.name }}.yaml?`. */
+const valuesFilesSchema = z.array(z.string().min(1).max(1_024)).max(50)
 
 const helmOptionsSchema = z.strictObject({
   /** Of helm itself. Default 4. */
@@ -28,7 +28,7 @@ const helmOptionsSchema = z.strictObject({
     .regex(/^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$/, 'expected a release name of at most 53 characters')
     .optional(),
   /** Later ones win. A name that ends with `?` may be missing. */
-  valuesFiles: z.array(valuesFileSchema).max(50).optional(),
+  valuesFiles: valuesFilesSchema.optional(),
   /** YAML texts of Configs, or single values at a path. */
   valuesFrom: z
     .array(
@@ -113,7 +113,14 @@ export type RenderSpec = z.infer<typeof renderSchema>
 /** What is different in some clusters. */
 const overrideShape = {
   config: configDataSchema.optional(),
-  helm: z.strictObject({ values: helmValuesSchema }).optional(),
+  helm: z
+    .strictObject({
+      values: helmValuesSchema.optional(),
+      /** After those of the spec, and so below all `values`. */
+      valuesFiles: valuesFilesSchema.optional(),
+    })
+    .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, 'expected values or valuesFiles')
+    .optional(),
   patches: z.array(patchSchema).max(100).optional(),
 }
 /** Later ones win over earlier ones. */

@@ -2,7 +2,7 @@
 // cluster. What the chart itself has is below all of them, and put there by helm.
 
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { pathSegments } from '../../sources/source.ts'
+import { pathSegments, SOURCE_PATH_LENGTH_MAX } from '../../sources/source.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
 import { isValues, mapTexts, mergeValues, type ReadValues, readValues, type Values, valueAt } from './values.ts'
@@ -34,7 +34,9 @@ const withoutQuotes = (read: ReadValues): ReadValues =>
 export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
   const { valuesFiles = [], valuesFrom = [], values } = job.spec.helm ?? {}
   const results: LayerResult[] = []
-  for (const file of valuesFiles) results.push(await fileLayer(job, file))
+  const lists = [{ from: 'render', valuesFiles }, ...job.values]
+  for (const { from, valuesFiles: names = [] } of lists)
+    for (const [index, name] of names.entries()) results.push(await fileLayer(job, name, `${from}.helm.valuesFiles[${index}]`))
   results.push(...valuesFrom.map((one) => configLayer(job, one)))
   if (values !== undefined) results.push(inlineLayer(job, 'render.helm.values', values))
   results.push(...job.values.map((one) => inlineLayer(job, `${one.from}.helm.values`, one.values)))
@@ -72,19 +74,42 @@ export function treePath(root: string, path: string): string | null {
   return names.join('/')
 }
 
-async function fileLayer(job: RenderJob, written: string): Promise<LayerResult> {
+/** What a template made of a name is again one line that names a file: no other source, and nothing that a message or a tree could take for something else. */
+function fileName(
+  written: string,
+  from: string,
+  { inputs }: RenderJob,
+): { kind: 'name'; name: string } | { kind: 'refused'; problems: Problem[] } {
+  if (!IS_TEMPLATE.test(written)) return { kind: 'name', name: written }
+  const rendered = renderText(written, { file: from, line: null }, inputs)
+  if (rendered.kind === 'failed') return { kind: 'refused', problems: rendered.problems }
+  const name = rendered.text
+  const wrong =
+    name === '' ? 'nothing' : name.length > SOURCE_PATH_LENGTH_MAX ? 'too long a name' : CONTROL.test(name) ? 'more than one line' : null
+  if (wrong === null) return { kind: 'name', name }
+  return {
+    kind: 'refused',
+    problems: [{ path: from, message: `the template of this name makes ${wrong}: expected a relative path`, excerpt: written }],
+  }
+}
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f\u2028\u2029]/
+
+async function fileLayer(job: RenderJob, written: string, from: string): Promise<LayerResult> {
   const optional = written.endsWith('?')
-  const name = optional ? written.slice(0, -1) : written
-  const [, other, inOther] = /^\$([^/]+)\/(.+)$/.exec(name) ?? []
+  const [, other, inOther] = /^\$([^/]+)\/(.+)$/.exec(written) ?? []
   const source: JobSource | undefined = other === undefined ? job.source : job.named.get(other)
   if (source === undefined) return refused(written, `there is no source of the name ${other}; sources[].name gives one`)
-  const path = treePath(source.root, inOther ?? name)
+  const whole = inOther ?? written
+  const named = fileName(optional ? whole.slice(0, -1) : whole, from, job)
+  if (named.kind === 'refused') return named
+  const path = treePath(source.root, named.name)
   if (path === null)
     return refused(written, 'a values file is inside the tree of its source: expected a relative path that does not lead out of it')
   const file = await source.tree.file(path)
   const place = other === undefined ? path : `$${other}/${path}`
   if (file === null)
-    return optional ? { kind: 'none' } : refused(place, 'there is no such values file; one whose name ends with ? may be missing')
+    return optional ? { kind: 'none' } : refused(place, `there is no such values file${asWritten(named.name, whole)}; ${MAY_BE_MISSING}`)
   const text = decoded(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
@@ -119,6 +144,9 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
   if (typeof value !== 'string') return refused(place, 'expected a mapping, or YAML text of one; `at` puts a single value at a path')
   return layerOf(place, withoutQuotes(readValues(value, place)))
 }
+
+const MAY_BE_MISSING = 'one whose name ends with ? may be missing, and the name is a template: envs/{{ cluster.name }}.yaml?'
+const asWritten = (name: string, written: string): string => (name === written ? '' : ` (named by ${written})`)
 
 const IS_TEMPLATE = /\{\{|\{%/
 

@@ -1,0 +1,116 @@
+// HM2: names of values files are templates, and stay names of files in the tree.
+import { expect, test } from 'bun:test'
+import { specProblems } from '../../server/http/spec-problems.ts'
+import { gatherValues } from '../../server/render/helm/layers.ts'
+import { recordedInputs } from '../../server/render/record/inputs.ts'
+import type { RenderJob } from '../../server/render/renderer.ts'
+import { applicableSchema } from '../../shared/model/resources.ts'
+import { memoryTree } from '../support/render-job.ts'
+
+const FILES = {
+  'web/values.yaml': 'a: chart\n',
+  'web/base.yaml': 'a: base\nseen: [base]\n',
+  'web/eu-1.yaml': 'a: eu-1\n',
+  'web/late.yaml': 'a: late\n',
+  'outside.yaml': 'a: outside\n',
+}
+const OTHER = { 'envs/eu-1.yaml': 'a: other\n', 'secret.yaml': 'a: secret\n' }
+
+async function gather(valuesFiles: string[], more: Partial<RenderJob> = {}, config: Record<string, unknown> = {}) {
+  const reads: string[] = []
+  const plain = {
+    cluster: { name: 'eu-1', labels: { region: 'eu' }, facts: { kubernetesVersion: '', apiVersions: {} } },
+    config,
+    service: { name: 'web', project: 'default', namespace: null },
+    source: { version: '1' },
+  }
+  const job: RenderJob = {
+    id: { project: 'default', service: 'web' },
+    spec: { helm: { valuesFiles } },
+    namespace: 'web',
+    source: { tree: memoryTree(FILES), root: 'web' },
+    named: new Map([['envs', { tree: memoryTree(OTHER), root: 'envs' }]]),
+    inputs: recordedInputs(plain, (path) => reads.push(path.join('.'))),
+    plainInputs: plain,
+    recordInput: () => {},
+    values: [],
+    configValue: () => undefined,
+    sandbox: { run: () => Promise.reject(new Error('nothing runs here')), version: async () => null },
+    once: (_, run) => run(),
+    signal: new AbortController().signal,
+    ...more,
+  }
+  const result = await gatherValues(job)
+  const said = result.kind === 'values' ? result.merged['a'] : result.problems.map(({ path, message }) => `${path}: ${message}`).join('\n')
+  return { said, reads }
+}
+
+test.each<[string, string[], Record<string, unknown>, unknown]>([
+  ['of the cluster', ['base.yaml', '{{ cluster.name }}.yaml'], {}, 'eu-1'],
+  ['that may be missing', ['base.yaml', '{{ cluster.labels.region }}.yaml?'], {}, 'base'],
+  ['of another source', ['base.yaml', '$envs/{{ cluster.name }}.yaml?'], {}, 'other'],
+  ['that leads up inside the tree', ['{{ config.up }}/outside.yaml'], { up: '..' }, 'outside'],
+])('HM2 the name of a values file %s is a template', async (_, files, config, expected) => {
+  const { said, reads } = await gather(files, {}, config)
+  expect(said).toBe(expected)
+  expect(reads.length).toBeGreaterThan(0)
+})
+
+test.each<[string, string, Record<string, unknown>, RegExp]>([
+  [
+    'an unknown name, though the file may be missing',
+    '{{ cluster.nmae }}.yaml?',
+    {},
+    /^render\.helm\.valuesFiles\[0\]: there is no cluster\.nmae; did you mean cluster\.name\?/,
+  ],
+  ['out of the tree', '{{ config.x }}.yaml?', { x: '../../secret' }, /does not lead out of it/],
+  ['out of the tree of another source', '$envs/{{ config.x }}.yaml?', { x: '../../secret' }, /does not lead out of it/],
+  ['an absolute path', '{{ config.x }}?', { x: '/etc/passwd' }, /does not lead out of it/],
+  ['a second line', '{{ config.x }}?', { x: 'a\nb' }, /makes more than one line/],
+  ['nothing', '{{ config.x }}?', { x: '' }, /makes nothing/],
+  ['too much', '{{ config.x }}?', { x: 'a'.repeat(1_025) }, /makes too long a name/],
+  [
+    'a file that is not there',
+    '$envs/{{ config.x }}.yaml',
+    { x: 'none' },
+    /^\$envs\/envs\/none\.yaml: there is no such values file \(named by \{\{ config\.x \}\}\.yaml\);.*name is a template/,
+  ],
+  [
+    'another source by its value: a name like any other',
+    '{{ config.x }}',
+    { x: '$envs/eu-1.yaml' },
+    /^web\/\$envs\/eu-1\.yaml: there is no such/,
+  ],
+])('HM2 the template of a name that makes %s is refused', async (_, file, config, expected) => {
+  // biome-ignore format: one case a line
+  expect((await gather([file], {}, config)).said).toMatch(expected)
+})
+
+test('HM2 a name of 1024 characters is one', async () => {
+  expect((await gather(['base.yaml', '{{ config.x }}?'], {}, { x: 'a'.repeat(1_024) })).said).toBe('base')
+})
+
+test('HM2 files of overrides and of the cluster come after those of the spec, in their order, and below all values', async () => {
+  const values = [
+    { from: 'overrides[0]', values: {}, valuesFiles: ['{{ cluster.name }}.yaml'] },
+    { from: 'cluster overrides[0]', values: {}, valuesFiles: ['late.yaml', 'none.yaml?'] },
+  ]
+  expect((await gather(['base.yaml'], { values })).said).toBe('late')
+  expect((await gather(['base.yaml'], { values: values.slice(0, 1) })).said).toBe('eu-1')
+  const spec = { helm: { valuesFiles: ['base.yaml'], values: { a: 'inline' } } }
+  expect((await gather([], { values, spec })).said).toBe('inline')
+  const wrong = [{ from: 'overrides[0]', values: {}, valuesFiles: ['{{ nope }}'] }]
+  expect((await gather([], { values: wrong })).said).toMatch(/^overrides\[0\]\.helm\.valuesFiles\[0\]: there is no nope/)
+})
+
+test('HM2 overrides of a service and of a cluster take valuesFiles, and something is said', async () => {
+  const helm = { valuesFiles: ['a.yaml'] }
+  const head = { apiVersion: 'skerry.dev/v1', metadata: { name: 'a' } }
+  const targets = { selector: {} }
+  const source = { repository: 'r', path: 'p' }
+  const service = (overrides: unknown) => applicableSchema.safeParse({ ...head, kind: 'Service', spec: { source, targets, overrides } })
+  const read = service([{ selector: {}, helm }])
+  expect(read.success ? await specProblems(read.data) : read.error.issues).toEqual([])
+  expect(applicableSchema.safeParse({ ...head, kind: 'Cluster', spec: { overrides: [{ service: 's', helm }] } }).success).toBe(true)
+  expect(service([{ selector: {}, helm: {} }]).error?.issues.map(({ message }) => message)).toEqual(['expected values or valuesFiles'])
+})
