@@ -1,5 +1,8 @@
 // The agent's process: arguments and environment in, exit code out.
+import { endWithReader } from '../shared/adapters/closed-pipe.ts'
 import { runAgentCli } from './cli/agent-cli.ts'
+
+endWithReader([process.stdout, process.stderr], () => process.argv.includes('run'))
 
 process.exitCode = await runAgentCli(process.argv, {
   env: process.env,

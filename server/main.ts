@@ -1,4 +1,5 @@
 // The process of `skerry`: arguments and environment in, exit code out.
+import { endWithReader } from '../shared/adapters/closed-pipe.ts'
 import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import {
@@ -28,9 +29,18 @@ const verbIo = {
   clock: systemClock,
 }
 
+let serves = false
+endWithReader([process.stdout, process.stderr], () => serves)
+
 process.exitCode = await runCli({
   local: {
-    server: { table: SERVER_OPTIONS, run: (flags) => serve(flags, verbIo) },
+    server: {
+      table: SERVER_OPTIONS,
+      run: (flags) => {
+        serves = true
+        return serve(flags, verbIo)
+      },
+    },
     doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, verbIo) },
     render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, verbIo, service) },
     backup: {
