@@ -8,6 +8,7 @@ import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from '../store/records.ts'
 import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
+import { keptText } from './unrendered.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
 export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
@@ -215,13 +216,12 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       ...folded,
       sync: 'OutOfSync',
       reason: 'RepositoryNotFound',
-      message: `there is no repository ${repository.name} in project ${project}; the last good revision stays in force`,
+      message: `there is no repository ${repository.name} in project ${project}; ${keptText(render.digest, render.error)}`,
       next: 'Create it with `skerry apply -f`, or correct spec.source.repository.',
     }
   }
   if (render.error !== null) {
-    const kept = render.digest === null ? 'nothing is published yet' : 'the last good revision stays in force'
-    return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, kept) }
+    return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, keptText(render.digest, render.error)) }
   }
   if (repository.state.error !== null && render.commit === null)
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }

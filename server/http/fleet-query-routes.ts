@@ -1,7 +1,7 @@
 // Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import {
@@ -15,8 +15,9 @@ import {
 } from '../../shared/model/views.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
+import { withUnrenderedIn } from '../fleet/unrendered.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/queries/fleet-queries.ts'
-import type { Confirmation } from '../store/records.ts'
+import type { Confirmation, StoredError } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
 import { metadataOf } from './fleet-views.ts'
@@ -59,8 +60,9 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()
         const open = await questions()
+        const errors = await store.renderErrors()
         return {
-          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs })),
+          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, errors })),
           continue: writeToken({ clusters: asked }, next),
         }
       },
@@ -87,9 +89,16 @@ function toPlacementView(
   })
 }
 
+interface Around {
+  questions: ReadonlyMap<string, Confirmation>
+  nowMs: number
+  restoreSinceMs: number | null
+  errors: ReadonlyArray<{ id: ServiceId; error: StoredError }>
+}
+
 function toClusterView(
   { resource, cluster, report, services, counts, worst, sinceMs }: ClusterFacts,
-  { questions, nowMs, restoreSinceMs }: { questions: ReadonlyMap<string, Confirmation>; nowMs: number; restoreSinceMs: number | null },
+  { questions, nowMs, restoreSinceMs, errors }: Around,
 ): ClusterView {
   const liveness = livenessOf(cluster, nowMs)
   const state = worst === null ? null : toPlacementView(worst, questions, nowMs)
@@ -105,7 +114,13 @@ function toClusterView(
     kind: 'Cluster',
     metadata: metadataOf(resource),
     spec: clusterSpecSchema.parse(JSON.parse(resource.spec)),
-    status: clusterStatusView({ cluster, liveness, report: known, placements, restoreSinceMs }),
+    status: clusterStatusView({
+      cluster,
+      liveness,
+      report: known,
+      placements: withUnrenderedIn(placements, { cluster: cluster.name, liveness }, errors),
+      restoreSinceMs,
+    }),
   }
 }
 

@@ -29,8 +29,17 @@ import {
   type ServiceInput,
   serviceStatusView,
 } from '../fleet/status-view.ts'
+import { keepingPlacement, unrenderedPlacement, withUnrendered } from '../fleet/unrendered.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type { ClusterRecord, DesiredService, ResourceKey, StatusEntry, StoredResource } from '../store/records.ts'
+import type {
+  ClusterRecord,
+  DesiredService,
+  FailingClusters,
+  ResourceKey,
+  StatusEntry,
+  StoredError,
+  StoredResource,
+} from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
 type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView
@@ -161,14 +170,16 @@ class FleetReading {
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
     const questions = await this.questions()
     const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
-    const placements = known === undefined ? await this.placementsOfService(id) : []
+    const render = await this.store.renderState(id)
+    const placements = known === undefined ? await this.placementsOfService(id, resource.deletingMs === null ? render.error : null) : []
     const status = serviceStatusView({
       id,
       generation: resource.generation,
       deletingMs: resource.deletingMs,
       repository: await this.worstRepository(project, spec),
-      render: await this.store.renderState(id),
-      placements: known === undefined ? summarise(placements, ({ cluster }) => cluster) : await this.summary(id, known),
+      render,
+      placements:
+        known === undefined ? summarise(placements, ({ cluster }) => cluster) : withUnrendered(await this.summary(id, known), render.error),
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
     })
@@ -209,9 +220,11 @@ class FleetReading {
     return this.placement(cluster, row, entry)
   }
 
-  async placementsOfService(id: ServiceId): Promise<PlacementView[]> {
+  async placementsOfService(id: ServiceId, error?: StoredError | null): Promise<PlacementView[]> {
     const desired = (await this.store.desiredOfService(id)).filter((row) => row.doc !== null)
-    if (desired.length === 0) return []
+    const failed = error === undefined ? (await this.store.renderState(id)).error : error
+    const failing = new Map(groupsByCluster(failed))
+    if (desired.length === 0 && failing.size === 0) return []
     const clusters = await this.clusters()
     const entries = new Map(
       (await this.store.listStatus({ kind: 'service', key: serviceKey(id) })).map((entry) => [entry.clusterId, entry]),
@@ -219,7 +232,15 @@ class FleetReading {
     const placements: PlacementView[] = []
     for (const row of desired) {
       const cluster = clusters.get(row.clusterId)
-      if (cluster !== undefined) placements.push(await this.placement(cluster, row, entries.get(row.clusterId)))
+      if (cluster === undefined) continue
+      const placement = await this.placement(cluster, row, entries.get(row.clusterId))
+      const group = failing.get(cluster.name)
+      failing.delete(cluster.name)
+      placements.push(group === undefined ? placement : keepingPlacement(placement, group, failed?.sinceMs ?? null))
+    }
+    for (const cluster of clusters.values()) {
+      const group = failing.get(cluster.name)
+      if (group?.without.includes(cluster.name)) placements.push(this.unrendered(id, cluster, group, failed?.sinceMs ?? null))
     }
     return placements.sort((a, b) => order(a.cluster, b.cluster))
   }
@@ -228,8 +249,26 @@ class FleetReading {
     const desired = (await this.store.desiredInCluster(cluster.clusterId)).filter((row) => row.doc !== null)
     const entries = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'service' })
     const byKey = new Map(entries.map((entry) => [entry.key, entry]))
-    const placements = await Promise.all(desired.map((row) => this.placement(cluster, row, byKey.get(serviceKey(row)))))
+    const failing = new Map<string, { id: ServiceId; group: FailingClusters; sinceMs: number }>()
+    for (const { id, error } of await this.renderErrors()) {
+      const group = groupOf(error, cluster.name)
+      if (group !== undefined) failing.set(serviceKey(id), { id, group, sinceMs: error.sinceMs })
+    }
+    const placements: PlacementView[] = []
+    for (const row of desired) {
+      const placement = await this.placement(cluster, row, byKey.get(serviceKey(row)))
+      const failed = failing.get(serviceKey(row))
+      failing.delete(serviceKey(row))
+      placements.push(failed === undefined ? placement : keepingPlacement(placement, failed.group, failed.sinceMs))
+    }
+    for (const { id, group, sinceMs } of failing.values())
+      if (group.without.includes(cluster.name)) placements.push(this.unrendered(id, cluster, group, sinceMs))
     return placements.sort((a, b) => order(serviceKey(a), serviceKey(b)))
+  }
+
+  private readonly renderErrors = () => this.once('render errors', () => this.store.renderErrors())
+  private unrendered(id: ServiceId, cluster: ClusterRecord, group: FailingClusters, sinceMs: number | null): PlacementView {
+    return unrenderedPlacement(id, { cluster: cluster.name, liveness: livenessOf(cluster, this.nowMs) }, group, sinceMs)
   }
 
   private async placement(cluster: ClusterRecord, desired: DesiredService, entry: StatusEntry | undefined): Promise<PlacementView> {
@@ -243,6 +282,11 @@ class FleetReading {
     })
   }
 }
+
+const groupsByCluster = (error: StoredError | null): Array<[string, FailingClusters]> =>
+  (error?.failing ?? []).flatMap((group) => [...group.without, ...group.keeping].map((name): [string, FailingClusters] => [name, group]))
+const groupOf = (error: StoredError, cluster: string): FailingClusters | undefined =>
+  error.failing?.find(({ without, keeping }) => without.includes(cluster) || keeping.includes(cluster))
 
 export function metadataOf(resource: StoredResource): AnyView['metadata'] {
   const { name, project, labels, uid, generation, version, createdMs, updatedMs, deletingMs } = resource

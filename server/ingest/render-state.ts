@@ -2,13 +2,17 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import type { ReleaseNote, RenderState, StoredError } from '../store/records.ts'
+import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
+import type { FailingClusters, ReleaseNote, RenderState, StoredError } from '../store/records.ts'
 import { goodRenders, type Rendering, releaseDigest } from './rendering.ts'
 
 type RenderError = Omit<StoredError, 'sinceMs'>
 
 const sameError = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
+
+const sameFailing = (before: StoredError | null, failing: FailingClusters[]): boolean =>
+  canonicalJson(before?.failing ?? []) === canonicalJson(failing)
 
 /** RL1: how many clusters have it is no other fault, or each that joins or leaves would be told as one. */
 export const sameFault = (a: RenderError | null, b: RenderError): boolean =>
@@ -27,14 +31,15 @@ export function nextRenderState(
   rendering: Rendering,
   nowMs: number,
   nameOf: (clusterId: ClusterId) => string = (clusterId) => clusterId,
+  failing: FailingClusters[] = [],
 ): RenderState {
   switch (rendering.kind) {
     case 'no_content':
       return before
     case 'failed': {
-      if (before.generation === generation && sameError(before.error, rendering.error)) return before
+      if (before.generation === generation && sameError(before.error, rendering.error) && sameFailing(before.error, failing)) return before
       // Commit, digest and count stay those of the last good render: it is what is in force.
-      return { ...before, generation, error: storedError(rendering.error, before.error, nowMs) }
+      return { ...before, generation, error: storedError(rendering.error, before.error, nowMs, failing) }
     }
     case 'good': {
       const renders = goodRenders(rendering)
@@ -42,7 +47,7 @@ export function nextRenderState(
       const { commit } = rendering.release
       const error = failingError(rendering, nameOf)
       const release = releaseNote(rendering)
-      const isSameError = error === null ? before.error === null : sameError(before.error, error)
+      const isSameError = error === null ? before.error === null : sameError(before.error, error) && sameFailing(before.error, failing)
       const isSame = before.generation === generation && before.digest === digest && isSameError
       if (isSame && noteText(before.release) === noteText(release)) return before
       return {
@@ -51,7 +56,7 @@ export function nextRenderState(
         digest,
         objectCount: Math.max(0, ...renders.map(({ count, hooks }) => count - hooks)),
         renderedMs: nowMs,
-        error: error === null ? null : storedError(error, before.error, nowMs),
+        error: error === null ? null : storedError(error, before.error, nowMs, failing),
         ...(release === undefined ? {} : { release }),
       }
     }
@@ -94,12 +99,31 @@ export function failingError(rendering: Rendering, nameOf: (clusterId: ClusterId
   return { code, message, problems: fewest([...problems.values()], PROBLEMS_MAX) }
 }
 
+/** RL7: for whom there is no render, and whether they have a revision that stays. */
+export function failingClusters(
+  rendering: Rendering,
+  asked: readonly { clusterId: ClusterId; name: string }[],
+  holds: (clusterId: ClusterId) => boolean,
+): FailingClusters[] {
+  const failed = asked.flatMap(({ clusterId, name }): FailedCluster[] => {
+    const one = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : rendering
+    return one?.kind === 'failed' ? [{ cluster: name, holds: holds(clusterId), error: one.error }] : []
+  })
+  return gatherFailing(failed)
+}
+
 /** `sinceMs` counts from the first failure of the same code. */
-const storedError = ({ code, message, problems }: RenderError, before: StoredError | null, nowMs: number): StoredError => ({
+const storedError = (
+  { code, message, problems }: RenderError,
+  before: StoredError | null,
+  nowMs: number,
+  failing: FailingClusters[],
+): StoredError => ({
   code,
   message,
   problems: [...problems],
   sinceMs: before?.code === code ? before.sinceMs : nowMs,
+  ...(failing.length === 0 ? {} : { failing }),
 })
 
 function fewest(problems: readonly Problem[], max: number): Problem[] {

@@ -14,14 +14,15 @@ import { nameList } from '../fleet/placements-summary.ts'
 import { type PlanInput, type PlannedPublish, planService, releaseSubject, type ServicePlan } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
+import { keptText } from '../fleet/unrendered.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { ClusterRecord, Confirmation, DesiredService, RenderState, StoredResource } from '../store/records.ts'
+import type { ClusterRecord, Confirmation, DesiredService, FailingClusters, RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
 import { judgeRelease } from './pending-release.ts'
 import { clustersOf } from './publish-order.ts'
-import { nextRenderState, sameFault, waitingState } from './render-state.ts'
+import { failingClusters, nextRenderState, sameFault, waitingState } from './render-state.ts'
 import { type GoodRender, type Rendering, releaseDigest, variantsOf } from './rendering.ts'
 import type { ServiceRenderer } from './service-render.ts'
 
@@ -73,7 +74,9 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const { generation } = service
   const release = { id, spec, generation, before, rendering, clusters: asked, current, held }
   const question = await judgeRelease(deps, release)
-  await recordRender(deps, id, { before, generation, rendering, waits: question !== null }, clusters)
+  const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null || doc.removal !== undefined ? [] : [clusterId])))
+  const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
+  await recordRender(deps, id, { before, generation, rendering, failing, waits: question !== null }, clusters)
   const young = question === null ? await clustersWithoutFacts(deps, rendering, clusters, current) : new Set<ClusterId>()
   const seen: Seen = { rendering: question === null ? without(rendering, young) : forNow(rendering), clusters, current, questions }
   const input = await readPlanInput(deps, id, service, spec, seen, options)
@@ -97,16 +100,24 @@ function mayPass(rendering: Rendering): boolean {
   )
 }
 
+interface Rendered {
+  before: RenderState
+  generation: number
+  rendering: Rendering
+  failing: FailingClusters[]
+  waits: boolean
+}
+
 async function recordRender(
   { store, clock, log }: ServicePassDeps,
   id: ServiceId,
-  { before, generation, rendering, waits }: { before: RenderState; generation: number; rendering: Rendering; waits: boolean },
+  { before, generation, rendering, failing, waits }: Rendered,
   clusters: readonly TargetCluster[],
 ): Promise<void> {
   const nowMs = clock.nowMs()
   const names = new Map(clusters.map(({ clusterId, name }) => [clusterId, name]))
   const nameOf = (clusterId: ClusterId) => names.get(clusterId) ?? clusterId
-  const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf)
+  const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing)
   if (after === before) return
   await store.setRenderState(id, after, waits ? [] : variantsOf(rendering))
   const events = renderEvents(before, after, rendering, nowMs, id)
@@ -120,13 +131,7 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
     const [first] = after.error.problems
     const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
     return [
-      fleetEvent(
-        nowMs,
-        'Warning',
-        'RenderFailed',
-        `${after.error.message}${where}; ${before.digest === null ? 'nothing is published yet' : 'the last good revision stays'}`,
-        { service },
-      ),
+      fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}${where}; ${keptText(before.digest, after.error)}`, { service }),
     ]
   }
   const events: NewEvent[] = []

@@ -50,6 +50,22 @@ export interface StoredError {
   message: string
   problems: Problem[]
   sinceMs: number
+  /** Of a render: for whom it failed. */
+  failing?: FailingClusters[]
+}
+
+/** Clusters for which a service cannot be rendered, those together for which it fails alike. */
+export interface FailingClusters {
+  code: string
+  message: string
+  /** The first. */
+  problem?: Problem
+  /** That have nothing of the service. */
+  without: string[]
+  /** That have a revision of it, which stays. */
+  keeping: string[]
+  /** Like `without`, too many to be named. */
+  moreWithout: number
 }
 
 /** Of the last render of a service. With an error, the last good revision stays in force. */

@@ -25,6 +25,7 @@ type ResourceStore = Pick<
   | 'repositoryState'
   | 'setRepositoryState'
   | 'renderState'
+  | 'renderErrors'
   | 'setRenderState'
 >
 
@@ -198,6 +199,18 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         error: readError(row?.error ?? null),
         ...readRelease(row?.release_note ?? null),
       }
+    },
+
+    renderErrors: async () => {
+      const rows = await db.read
+        .selectFrom('render_states')
+        .select(['project', 'service', 'error'])
+        .where('error', 'is not', null)
+        .execute()
+      return rows.flatMap(({ project, service, error: text }) => {
+        const error = readError(text)
+        return error === null ? [] : [{ id: { project, service }, error }]
+      })
     },
 
     setRenderState: async ({ project, service }, state, variants = []) => {

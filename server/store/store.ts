@@ -27,6 +27,7 @@ import type {
   Revision,
   StatusEntry,
   StatusWrite,
+  StoredError,
   StoredResource,
   Variant,
 } from './records.ts'
@@ -62,6 +63,8 @@ export interface Store {
   repositoryState(project: string, name: string): Promise<RepositoryState>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
+  /** Of all services whose last render failed, for some clusters or for all. */
+  renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError }>>
   /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */

@@ -221,7 +221,21 @@ export interface Tables {
 const labels = z.record(z.string(), z.string())
 export const readLabels = (json: string): Record<string, string> => labels.parse(JSON.parse(json))
 
-const storedError = z.object({ code: z.string(), message: z.string(), problems: z.array(problemSchema), sinceMs: z.number() })
+const failing = z.object({
+  code: z.string(),
+  message: z.string(),
+  problem: problemSchema.exactOptional(),
+  without: z.array(z.string()),
+  keeping: z.array(z.string()),
+  moreWithout: z.number(),
+})
+const storedError = z.object({
+  code: z.string(),
+  message: z.string(),
+  problems: z.array(problemSchema),
+  sinceMs: z.number(),
+  failing: z.array(failing).exactOptional(),
+})
 export const readError = (json: string | null): StoredError | null => (json === null ? null : storedError.parse(JSON.parse(json)))
 export const writeError = (error: StoredError | null): string | null => (error === null ? null : JSON.stringify(error))
 

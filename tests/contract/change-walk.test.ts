@@ -226,6 +226,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'getResource',
   'listResources',
   'repositoryState',
+  'renderErrors',
   'renderState',
   'revisions',
   'statusHistory',

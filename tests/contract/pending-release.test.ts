@@ -1,5 +1,6 @@
 // A server that got a new version of a render tool: what the fleet has stays until a person says yes. A tool of its own stands for helm, with everything behind it real.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createFleetViews } from '../../server/http/fleet-views.ts'
 import type { GoodRender, Rendering } from '../../server/ingest/rendering.ts'
 import { passService } from '../../server/ingest/service-pass.ts'
 import type { ServiceRenderer } from '../../server/ingest/service-render.ts'
@@ -200,6 +201,34 @@ describe('clusters whose render fails', () => {
       },
     } as unknown as ServiceRenderer
   }
+
+  test('RL7 are shown with why, next to those that have it, in every list and count; what has no revision keeps none', async () => {
+    await pass()
+    await kit.join('4')
+    head = 'c2'
+    const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
+    await passService({ ...deps, renderer: failFor(['cluster-1', 'cluster-4']) }, SHOP, { deletedBy: null })
+    const git = JSON.stringify({ git: { url: 'https://git.example/a.git', ref: 'main' }, poll: '60s' })
+    await kit.store.applyResource({ kind: 'Repository', project: SHOP.project, name: 'apps' }, { labels: {}, spec: git, nowMs: 1 })
+    const views = createFleetViews(kit.store, systemClock, { pendingSinceMs: async () => null })
+    const service = await kit.store.getResource({ kind: 'Service', project: SHOP.project, name: SHOP.service })
+    const [one] = await views.resources(service === null ? [] : [service])
+    const [listed] = await views.listed(service === null ? [] : [service])
+    for (const view of [one, listed]) {
+      if (view?.kind !== 'Service') throw new Error('no service')
+      expect([view.status.clusters.total, view.status.reason]).toEqual([4, 'RenderFailed'])
+      expect(view.status.message).toEndWith('nothing is published in cluster-4 yet, the others keep their last good revision')
+    }
+    const said = (await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')
+    expect(said.map(({ cluster, desired }) => [cluster, desired === null])).toEqual([['cluster-4', true]])
+    const late = await kit.store.clusterByName('cluster-4')
+    const [there] = late === null ? [] : await views.placementsInCluster(late)
+    expect(there).toMatchObject({ service: SHOP.service, sync: 'OutOfSync', health: 'Missing', reason: 'RenderFailed' })
+    expect(there?.message).toBe('it cannot be rendered for this cluster: no region; nothing is published here yet')
+    expect(there?.next).toStartWith('Mend the manifests')
+    await pass()
+    expect((await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')).toEqual([])
+  })
 
   test('RL1 keep what they have, and do not join; the others go on, and the error names them', async () => {
     await pass()
