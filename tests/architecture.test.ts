@@ -218,6 +218,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/helm/run.ts': 'runs helm through the sandbox',
   'server/render/helm/renderer.ts': 'the renderer: order of the calls above, nothing else',
   'server/render/pipeline.ts': 'the order of what happens to one service; reads trees and runs renderers through their ports',
+  'server/render/renderer-of.ts': 'looks into trees through their port for the file that decides, and for folders of nearly that name',
   'server/render/render-raw.ts': 'reads a tree through its port',
   'server/render/cache/files.ts': 'the files of the cache',
   'server/render/cache/renders.ts': 'finds in memory and in those files what was rendered before',

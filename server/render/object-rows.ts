@@ -55,8 +55,9 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
 }
 
 /** RN3. `version`: a commit id, or what a source says of itself. */
-export const noManifests = (path: string, version: string): string =>
-  `${path} holds no manifests at ${/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version}`
+export const noManifests = (path: string, version: string): string => `${path} holds no manifests at ${versionText(version)}`
+
+export const versionText = (version: string): string => (/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version)
 
 /** Each once, sorted by place, so that many renders of one service say it once. */
 export function failedRender(given: readonly Problem[]): FailedRender {

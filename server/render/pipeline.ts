@@ -4,12 +4,12 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
-import { type OpenedSource, pathSegments } from '../sources/source.ts'
+import type { OpenedSource } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, secretTexts } from './mask-problems.ts'
-import { type RenderResult, rowsOf } from './object-rows.ts'
+import { type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
 import { recordedInputs } from './record/inputs.ts'
@@ -17,6 +17,7 @@ import { createRecorder, type Recorder } from './record/reads.ts'
 import { recordedSandbox } from './record/sandbox.ts'
 import { recordedTree } from './record/tree.ts'
 import type { JobSource, Renderer, RendererResult, RenderJob } from './renderer.ts'
+import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
 import type { Sandbox } from './sandbox.ts'
 
 export interface PipelineSource {
@@ -105,25 +106,35 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
   const named = new Map<string, JobSource>()
   for (const [index, { name }] of sources.entries()) if (name !== undefined && jobs[index] !== undefined) named.set(name, jobs[index])
   const parts: Part[] = []
+  const chosen: Array<{ source: PipelineSource; index: number; renderer: ChosenRenderer }> = []
   for (const [index, source] of sources.entries()) {
     const job = jobs[index]
     if (source.filesOnly || job === undefined) continue
     const spec = source.render ?? input.render
-    const result = await deps.renderers[await typeOf(spec, job)](jobOf(deps, input, { index, job, named, spec, recorder }))
-    parts.push(partOf(source, sources, result))
+    const renderer = await chooseRenderer(spec, job)
+    chosen.push({ source, index, renderer })
+    const part = partOf(source, sources, await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
+    const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
+    if (missing !== null && sources.length === 1) return { kind: 'failed', code: 'no_manifests', message: missing, problems: [] }
+    parts.push(missing === null ? part : { ...part, problems: [{ path: `${source.label}/${job.root}`, message: missing }] })
   }
-  return finish(input, parts, recorder)
+  return finish(input, parts, unheard(input, chosen, recorder), recorder)
 }
 
-const KUSTOMIZATIONS = ['kustomization.yaml', 'kustomization.yml', 'Kustomization', 'kustomization.yaml.liquid', 'kustomization.yml.liquid']
-
-/** RD1 */
-async function typeOf({ type = 'auto', typescript }: RenderSpec, { tree, root }: JobSource): Promise<RendererName> {
-  if (type !== 'auto') return type
-  const holds = async (name: string) => (await tree.id([...pathSegments(root), name].join('/'))) !== null
-  if (await holds('Chart.yaml')) return 'helm'
-  for (const name of KUSTOMIZATIONS) if (await holds(name)) return 'kustomize'
-  return (await holds(typescript?.entry ?? 'main.ts')) ? 'typescript' : 'raw'
+/** RD5 */
+function unheard(
+  { render, settings }: PipelineInput,
+  chosen: ReadonlyArray<{ source: PipelineSource; index: number; renderer: ChosenRenderer }>,
+  recorder: Recorder,
+): Problem[] {
+  const shared = chosen.filter(({ source }) => source.render === undefined).map(({ renderer }) => renderer)
+  const problems = unheardOptions(render, 'render', shared)
+  for (const { source, index, renderer } of chosen)
+    if (source.render !== undefined) problems.push(...unheardOptions(source.render, `sources[${index}].render`, [renderer]))
+  const all = chosen.map(({ renderer }) => renderer)
+  if (all.some(({ renderer }) => renderer === 'helm')) return problems
+  recorder.input(['values'])
+  return [...problems, ...unheardOverrides(settings.helmValues, all)]
 }
 
 interface JobParts {
@@ -199,9 +210,9 @@ interface Owned extends Manifest {
 }
 
 /** RD3: patches of a source of its own, then the service's for all that have none, then those of the overrides for everything; last of all common labels. */
-function finish(input: PipelineInput, parts: readonly Part[], recorder: Recorder): RenderResult {
+function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly Problem[], recorder: Recorder): RenderResult {
   recorder.input(['patches'])
-  const problems = parts.flatMap((part) => part.problems)
+  const problems = [...unheard, ...parts.flatMap((part) => part.problems)]
   const patched = (found: readonly Owned[], from: string, patches: readonly Patch[]): readonly Owned[] => {
     // What is missing because of an error elsewhere is no error of a patch.
     if (patches.length === 0 || problems.length > 0) return found

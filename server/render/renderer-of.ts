@@ -1,0 +1,98 @@
+// Which renderer a source is for and why, what was said to a renderer that has no part in it, and a folder that is not there. What is said and not heard is an error.
+import { RENDERERS, type RendererName, type RenderSpec } from '../../shared/model/render.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { pathSegments, type SourceTree } from '../sources/source.ts'
+import { nearestName } from './liquid/problems.ts'
+import type { JobSource } from './renderer.ts'
+
+const KUSTOMIZATIONS = ['kustomization.yaml', 'kustomization.yml', 'Kustomization', 'kustomization.yaml.liquid', 'kustomization.yml.liquid']
+const WITH_OPTIONS = ['helm', 'kustomize', 'typescript', 'exec'] as const
+type WithOptions = (typeof WITH_OPTIONS)[number]
+
+export interface ChosenRenderer {
+  renderer: RendererName
+  /** What the spec says that decides it; null: the folder does. */
+  said: string | null
+  /** The file of the folder that decides it; null: none. */
+  file: string | null
+  folder: string
+}
+
+/** RD1 */
+export async function chooseRenderer({ type = 'auto', typescript, exec }: RenderSpec, { tree, root }: JobSource): Promise<ChosenRenderer> {
+  const folder = root === '' ? '.' : root
+  if (type !== 'auto') return { renderer: type, said: `type is ${type}`, file: null, folder }
+  if (exec !== undefined) return { renderer: 'exec', said: `exec names the program ${exec.command}`, file: null, folder }
+  const holds = async (name: string) => (await tree.id([...pathSegments(root), name].join('/'))) !== null
+  const found = (renderer: RendererName, file: string | null) => ({ renderer, said: null, file, folder })
+  if (await holds('Chart.yaml')) return found('helm', 'Chart.yaml')
+  for (const name of KUSTOMIZATIONS) if (await holds(name)) return found('kustomize', name)
+  const entry = typescript?.entry ?? 'main.ts'
+  return (await holds(entry)) ? found('typescript', entry) : found('raw', null)
+}
+
+const optionsIn = (render: RenderSpec): WithOptions[] =>
+  WITH_OPTIONS.filter((name) => render[name] !== undefined && Object.keys(render[name]).length > 0)
+
+/** RD5: `from` is where the spec has it; `chosen` of all sources that it is for. */
+export function unheardOptions(render: RenderSpec, from: string, chosen: readonly ChosenRenderer[]): Problem[] {
+  const unheard = optionsIn(render).filter((name) => !chosen.some(({ renderer }) => renderer === name))
+  return unheard.map((name) => ({ path: `${from}.${name}`, message: whyNot(name, chosen, render.typescript?.entry) }))
+}
+
+/** RD5, of what overrides say to helm. */
+export function unheardOverrides(layers: ReadonlyArray<{ from: string }>, chosen: readonly ChosenRenderer[]): Problem[] {
+  return chosen.some(({ renderer }) => renderer === 'helm')
+    ? []
+    : layers.map(({ from }) => ({ path: `${from}.helm`, message: whyNot('helm', chosen) }))
+}
+
+const SOURCES_TOLD = 5
+
+function whyNot(name: WithOptions, chosen: readonly ChosenRenderer[], entry = 'main.ts'): string {
+  if (chosen.length === 0) return 'every source has a render of its own, or is files only'
+  const lacking = { helm: 'Chart.yaml', kustomize: 'kustomization.yaml', typescript: entry, exec: 'program' }[name]
+  const reasons = chosen.map(({ renderer, said, file, folder }) => {
+    if (said !== null) return `${said}, so ${folder} is rendered as ${renderer}`
+    const isLower = file !== null && RENDERERS.indexOf(renderer) > RENDERERS.indexOf(name)
+    const held = file === null ? `no ${lacking}` : isLower ? `${file} and no ${lacking}` : file
+    return `${folder} holds ${held}, so it is rendered as ${renderer}`
+  })
+  return [...new Set(reasons)].slice(0, SOURCES_TOLD).join('; ')
+}
+
+/** RD5, where it can be seen without the files. */
+export function contradictions(render: RenderSpec, from: string): Problem[] {
+  const { type = 'auto', exec } = render
+  const only = type === 'auto' ? (exec === undefined ? null : 'exec') : type
+  if (only === null) return []
+  const why = type === 'auto' ? `${from}.exec is what it is rendered by` : `${from}.type is ${type}`
+  return optionsIn(render)
+    .filter((name) => name !== only)
+    .map((name) => ({ path: `${from}.${name}`, message: `nothing would hear it: ${why}; take one of the two out` }))
+}
+
+const NAMES_TOLD = 8
+
+/** RN3: what to say of a folder that is not there; null: it is. `at`: which commit or version. */
+export async function missingFolder({ tree, root }: JobSource, at: string): Promise<string | null> {
+  const segments = pathSegments(root)
+  if (segments.length === 0 || (await tree.list(root)) !== null) return null
+  if ((await tree.id(root)) !== null) return `${root} is a file at ${at}; name the folder that it is in`
+  return `there is no folder ${root} at ${at}${await nearFolder(tree, segments)}`
+}
+
+async function nearFolder(tree: SourceTree, segments: readonly string[]): Promise<string> {
+  for (const [depth, wrong] of segments.entries()) {
+    const parent = segments.slice(0, depth).join('/')
+    const folders = ((await tree.list(parent)) ?? []).filter(({ kind }) => kind !== 'file').map(({ name }) => name)
+    if (folders.includes(wrong)) continue
+    const near = nearestName(wrong, folders)
+    if (near !== null) return `; did you mean ${[...segments.slice(0, depth), near, ...segments.slice(depth + 1)].join('/')}?`
+    const more = folders.length > NAMES_TOLD ? `, and ${folders.length - NAMES_TOLD} more` : ''
+    return folders.length === 0
+      ? ''
+      : `; folders in ${parent === '' ? 'its root' : parent}: ${folders.slice(0, NAMES_TOLD).join(', ')}${more}`
+  }
+  return ''
+}

@@ -1,0 +1,144 @@
+// RD5 RD6: what is said to a renderer that has no part in it, and a path that is not there, are errors that say why.
+import { describe, expect, test } from 'bun:test'
+import { specProblems } from '../../server/http/spec-problems.ts'
+import { type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
+import { renderRaw } from '../../server/render/render-raw.ts'
+import type { RenderJob } from '../../server/render/renderer.ts'
+import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
+import { applicableSchema } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { memoryTree } from '../support/render-job.ts'
+
+const OBJECT = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: web}\n'
+let asked: string[] = []
+const said = (name: RendererName) => async (job: RenderJob) => {
+  asked.push(name)
+  const { tree, root } = job.source
+  if (name === 'raw') return renderRaw(job)
+  if ((await tree.list(root)) === null) return { kind: 'failed' as const, problems: [{ path: 'x', message: `${name} finds nothing` }] }
+  return { kind: 'rendered' as const, files: new Map([[`${root}.yaml`, new TextEncoder().encode(OBJECT.replace('a,', `${root.replace('/', '-')},`))]]), warnings: [] } // biome-ignore format: one answer
+}
+const renderers = { raw: said('raw'), helm: said('helm'), kustomize: said('kustomize'), typescript: said('typescript'), exec: said('exec') }
+const FILES = {
+  'apps/plain/a.yaml': OBJECT,
+  'apps/chart/Chart.yaml': 'name: a\n',
+  'apps/kust/kustomization.yaml': '{}\n',
+  'apps/ts/main.ts': '\n',
+  'podinfo/a.yaml': OBJECT,
+}
+const nothing = { config: { values: {}, secrets: new Set<string>() }, helmValues: [], patches: [] }
+
+async function run(
+  sources: ReadonlyArray<{ root: string; render?: RenderSpec; filesOnly?: boolean }>,
+  render: RenderSpec,
+  settings: Partial<PipelineInput['settings']> = {},
+) {
+  asked = []
+  const { result } = await runPipeline(
+    {
+      renderers,
+      sandbox: { run: () => Promise.reject(new AppError('renderer_missing')), version: async () => 'tool 1.0.0' },
+      once: (_, work) => work(),
+      signal: new AbortController().signal,
+    },
+    {
+      ...{ id: { project: 'default', service: 'shop' }, namespace: 'web', render, cluster: null, configs: new Map() },
+      settings: { ...nothing, ...settings },
+      sources: sources.map(({ root, render: own, filesOnly = false }, index) => ({
+        ...{ name: undefined, label: `s${index}`, render: own, filesOnly },
+        opened: { tree: memoryTree(FILES), root, version: 'c'.repeat(40) },
+      })),
+    },
+  )
+  if (result instanceof AppError) return [result.code]
+  if (result.kind === 'rendered') return []
+  return result.problems.length === 0 ? [result.message] : result.problems.map(({ path, message }) => `${path}: ${message}`)
+}
+
+test('RD1 a program that is named is what renders, also where the folder holds a chart', async () => {
+  expect(await run([{ root: 'apps/chart' }], { exec: { command: 'cue', args: [], inputs: [] } })).toEqual([])
+  expect(asked).toEqual(['exec'])
+})
+
+const helm = { values: { a: 1 } }
+describe('RD5 options that nothing hears', () => {
+  test.each<[string, RenderSpec, string]>([
+    ['apps/plain', { helm }, 'render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw'],
+    ['apps/kust', { helm }, 'render.helm: apps/kust holds kustomization.yaml and no Chart.yaml, so it is rendered as kustomize'],
+    ['apps/chart', { kustomize: { namePrefix: 'a-' } }, 'render.kustomize: apps/chart holds Chart.yaml, so it is rendered as helm'],
+    [
+      'apps/plain',
+      { kustomize: { namePrefix: 'a-' } },
+      'render.kustomize: apps/plain holds no kustomization.yaml, so it is rendered as raw',
+    ],
+    ['apps/plain', { typescript: { entry: 'x.ts' } }, 'render.typescript: apps/plain holds no x.ts, so it is rendered as raw'],
+    ['apps/chart', { type: 'raw', helm }, 'render.helm: type is raw, so apps/chart is rendered as raw'],
+    [
+      'apps/chart',
+      { helm, exec: { command: 'cue', args: [], inputs: [] } },
+      'render.helm: exec names the program cue, so apps/chart is rendered as exec',
+    ],
+  ])('RD5 %s with %j', async (root, render, expected) => {
+    // biome-ignore format: one case a line
+    expect(await run([{ root }], render)).toContain(expected)
+  })
+  test('RD5 what is heard is none, and options that hold nothing say nothing', async () => {
+    expect(await run([{ root: 'apps/chart' }], { helm })).toEqual([])
+    expect(await run([{ root: 'apps/kust' }], { kustomize: { namePrefix: 'a-' }, helm: {} })).toEqual([])
+    expect(await run([{ root: 'apps/ts' }], { typescript: { entry: 'main.ts' } })).toEqual([])
+  })
+  test('RD5 of several sources one that hears is enough for the options of the service; those of a source are its own', async () => {
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart' }], { helm })).toEqual([])
+    expect(await run([{ root: 'apps/plain', render: { helm } }, { root: 'apps/chart' }], {})).toEqual([
+      'sources[0].render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
+    ])
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart', render: { type: 'helm' } }], { helm })).toEqual([
+      'render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
+    ])
+    expect(await run([{ root: 'apps/chart', render: { helm } }], { helm })).toEqual([
+      'render.helm: every source has a render of its own, or is files only',
+    ])
+  })
+  test('RD5 helm values of overrides', async () => {
+    const settings = { helmValues: [{ from: 'overrides[2]', values: { a: 1 } }] }
+    expect(await run([{ root: 'apps/plain' }], {}, settings)).toEqual([
+      'overrides[2].helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
+    ])
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart', render: { type: 'helm' } }], {}, settings)).toEqual([])
+  })
+})
+
+test.each<[string, RenderSpec, string[]]>([
+  ['type raw and helm', { type: 'raw', helm }, ['spec.render.helm']],
+  ['type helm and exec', { type: 'helm', exec: { command: 'cue', args: [], inputs: [] } }, ['spec.render.exec']],
+  ['exec and kustomize', { exec: { command: 'cue', args: [], inputs: [] }, kustomize: { namePrefix: 'a' } }, ['spec.render.kustomize']],
+  ['auto and two of which the folder decides', { helm, kustomize: { namePrefix: 'a' } }, []],
+  ['type exec and exec', { type: 'exec', exec: { command: 'cue', args: [], inputs: [] } }, []],
+])('RD5 refused when it is written: %s', async (_, render, paths) => {
+  const head = { apiVersion: 'skerry.dev/v1', kind: 'Service', metadata: { name: 'a' } }
+  const spec = { targets: { selector: {} }, source: { repository: 'r', path: 'p' }, render }
+  expect((await specProblems(applicableSchema.parse({ ...head, spec }))).map(({ path }) => path)).toEqual(paths)
+  const sources = [{ repository: 'r', path: 'p', render }]
+  const ofSources = await specProblems(applicableSchema.parse({ ...head, spec: { targets: { selector: {} }, sources } }))
+  expect(ofSources.map(({ path }) => path)).toEqual(paths.map((path) => path.replace('spec.', 'spec.sources[0].')))
+})
+
+describe('RD6 a path that is not there', () => {
+  const at = `commit ${'c'.repeat(12)}`
+  test.each<[string, RenderSpec, string]>([
+    ['podinof', {}, `there is no folder podinof at ${at}; did you mean podinfo?`],
+    ['podinof', { type: 'helm', helm }, `there is no folder podinof at ${at}; did you mean podinfo?`],
+    ['podinof', { helm }, `there is no folder podinof at ${at}; did you mean podinfo?`],
+    ['apps/char', {}, `there is no folder apps/char at ${at}; did you mean apps/chart?`],
+    ['app/chart', {}, `there is no folder app/chart at ${at}; did you mean apps/chart?`],
+    ['apps/nowhere', {}, `there is no folder apps/nowhere at ${at}; folders in apps: chart, kust, plain, ts`],
+    ['podinfo/a.yaml', {}, `podinfo/a.yaml is a file at ${at}; name the folder that it is in`],
+  ])('RD6 %s with %j', async (root, render, expected) => {
+    expect(await run([{ root }], render)).toEqual([expected])
+  })
+  test('RD6 one of several', async () => {
+    expect(await run([{ root: 'apps/plain' }, { root: 'podinof' }], {})).toEqual([
+      `s1/podinof: there is no folder podinof at ${at}; did you mean podinfo?`,
+    ])
+  })
+})
