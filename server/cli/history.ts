@@ -1,5 +1,6 @@
 // history: what a service was rendered to, or how it was in one cluster.
 import { type HistoryView, historyViewSchema, type RevisionView, revisionViewSchema } from '../../shared/model/history.ts'
+import { shortRevision } from '../../shared/model/revision-text.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { path } from './client.ts'
 import { ageText, type Column } from './columns.ts'
@@ -35,7 +36,7 @@ export async function history(context: Context, kindText: string, nameText: stri
   printItems(context, items, { columns: historyColumns(nowMs), nameOf, single: false, none }, options)
 }
 
-const short = (commit: string | null): string | null => commit?.slice(0, 8) ?? null
+const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 
 const revisionColumns = (nowMs: number): Column<RevisionView>[] => [
   { title: 'NUMBER', value: ({ number }) => number },

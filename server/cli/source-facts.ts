@@ -23,7 +23,8 @@ export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
     ...sourcesOf(spec).map((source, index): Fact => {
       const named = source.name === undefined ? '' : ` as $${source.name}`
       const only = source.filesOnly === true ? ', files only' : ''
-      const at = index > 0 || status.commit === null ? '' : ` at ${status.commit}`
+      const read = index === 0 ? status.commit : source.chart === undefined ? (status.revisions[source.repository] ?? null) : null
+      const at = read === null ? '' : ` at ${read}`
       return ['Source', `${sourceText(source)}${named}${at}${only}`]
     }),
     ['Renderer', rendererText({ spec })],

@@ -2,6 +2,7 @@
 
 import { parseRefKey } from '../../shared/kube/object.ts'
 import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
+import { shortRevision } from '../../shared/model/revision-text.ts'
 import type {
   ClusterView,
   ConfigView,
@@ -17,7 +18,7 @@ import type {
 import { ageText, type Column, labelsText } from './columns.ts'
 import { rendererText } from './source-facts.ts'
 
-const short = (commit: string | null | undefined): string | null => commit?.slice(0, 8) ?? null
+const short = (commit: string | null | undefined): string | null => (commit == null ? null : shortRevision(commit))
 const yesNo = (value: boolean): string => (value ? 'True' : 'False')
 
 interface Stateful {

@@ -1,6 +1,7 @@
 // What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
 import { placementWords } from '../../shared/model/placement-words.ts'
+import { revisionWords } from '../../shared/model/revision-text.ts'
 import type { ClusterStatus, DriftStatus, FactsStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
@@ -21,7 +22,6 @@ export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs'
 }
 
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
-const short = (commit: string): string => commit.slice(0, 8)
 
 /** Why a cluster's facts are old; null when they are not. */
 function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'message' | 'next'> | null {
@@ -119,16 +119,16 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
     }
   }
   if (status.received?.digest !== doc.digest) {
-    const held = status.received === undefined ? 'it holds none yet' : `it holds commit ${short(status.received.commit)}`
+    const held = status.received === undefined ? 'it holds none yet' : `it holds ${revisionWords(status.received.commit)}`
     return {
       ...last,
       reason: away?.reason ?? 'NotReceived',
-      message: `commit ${short(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
+      message: `${revisionWords(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
       next: away?.next ?? 'Nothing yet: it is on its way.',
     }
   }
   if (status.applied?.digest !== doc.digest && status.sync === 'Synced') {
-    const message = `commit ${short(doc.commit)} has arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
+    const message = `${revisionWords(doc.commit)} has arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
     return { ...last, reason: 'NotApplied', message, next: away?.next ?? `Nothing yet: it is being applied. ${details}` }
   }
   if (isFine(status))
@@ -164,6 +164,7 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
     renderedMs: render.renderedMs,
     clusters: summaryCounts(placements),
     variants: render.release?.variants ?? 1,
+    revisions: { ...render.release?.revisions },
     tools: { ...render.release?.tools },
     warnings: render.release?.warnings ?? [],
     problems: render.error?.problems ?? [],

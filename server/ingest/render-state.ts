@@ -72,7 +72,7 @@ function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>): ReleaseNo
   const { tools, revisions } = rendering.release
   const variants = new Set(goodRenders(rendering).map(({ digest }) => digest)).size
   const warnings = fewest(rendering.warnings, WARNINGS_MAX)
-  const isPlain = Object.keys(tools).length === 0
+  const isPlain = Object.keys(tools).length === 0 && Object.keys(revisions).length <= 1
   if (variants <= 1 && isPlain && warnings.length === 0) return undefined
   return { variants, revisions: isPlain ? {} : revisions, tools, warnings }
 }

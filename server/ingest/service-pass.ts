@@ -2,7 +2,8 @@
 // what woke it, and done again it does nothing.
 
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import { revisionWords, shortRevision } from '../../shared/model/revision-text.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -141,7 +142,7 @@ function renderEvents(before: RenderState, after: RenderState, rendering: Render
         nowMs,
         'Normal',
         'RenderRecovered',
-        `renders ${before.digest === null ? 'now' : 'again'} at commit ${short(after.commit ?? '')}`,
+        `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}`,
         { service },
       ),
     )
@@ -244,7 +245,7 @@ async function carryOut(
   const { store, clock } = deps
   const { id } = input
   const nowMs = clock.nowMs()
-  const events = await publishPlanned(deps, id, plan.publishes, rendering, nowMs)
+  const events = await publishPlanned(deps, input, plan.publishes, rendering, nowMs)
   for (const planned of plan.open) {
     const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
@@ -279,7 +280,7 @@ const EVENTS_A_TIME = 200
 /** Answers what there is to tell of it. */
 async function publishPlanned(
   deps: ServicePassDeps,
-  id: ServiceId,
+  { id, spec }: Pick<PlanInput, 'id' | 'spec'>,
   publishes: readonly PlannedPublish[],
   rendering: Rendering,
   nowMs: number,
@@ -319,7 +320,7 @@ async function publishPlanned(
     const count = new Set([...brought].map((render) => render.digest)).size
     const variants = count === 1 ? '' : ` at most, in ${count} variants,`
     deps.log.info('revision published', { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length })
-    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of commit ${short(commit)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
+    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
   }
   return events
@@ -332,6 +333,18 @@ function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender | null
 }
 
 const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
-const short = (commit: string): string => commit.slice(0, 12)
+const COMMIT_LENGTH = 12
+/** Of several sources, what of each but the first. */
+function releaseText({ release }: Extract<Rendering, { kind: 'good' }>, spec: ServiceSpec): string {
+  const [first, ...others] = sourcesOf(spec)
+  const names = new Set(
+    others.flatMap(({ repository, chart }) => (chart === undefined && repository !== first?.repository ? [repository] : [])),
+  )
+  const more = [...names].flatMap((name) => {
+    const revision = release.revisions[name]
+    return revision === undefined ? [] : [`${name} at ${shortRevision(revision, COMMIT_LENGTH)}`]
+  })
+  return [revisionWords(release.commit, COMMIT_LENGTH), ...more].join(', ')
+}
 const clusterNames = (names: readonly string[]): string =>
   names.length <= 3 ? names.join(', ') : `${names.slice(0, 3).join(', ')} and ${names.length - 3} more clusters`

@@ -84,7 +84,7 @@ export interface RenderState {
 export interface ReleaseNote {
   /** In how many ways its clusters get it. */
   variants: number
-  /** By repository: what was read for it. Empty where no program took part. */
+  /** By repository: what was read for it. Empty where there is one only, and no program took part. */
   revisions: Readonly<Record<string, string>>
   /** Of the programs that took part (RL3). */
   tools: Readonly<Record<string, string>>

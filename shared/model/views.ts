@@ -93,6 +93,8 @@ export const serviceViewSchema = z.object({
     clusters: counts,
     /** In how many ways its clusters get it. */
     variants: ms.default(1),
+    /** By repository: what was read of it, where there are several, or a program took part. */
+    revisions: z.record(z.string(), z.string()).default({}),
     /** Of the programs that took part in the last render: `{ helm: '4.3.1' }`. */
     tools: z.record(z.string(), z.string()).default({}),
     /** Of the last render that was good; the first of them. */

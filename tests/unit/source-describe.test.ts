@@ -49,11 +49,11 @@ test('CL14 a service says what it is made of: sources with what was resolved, re
       config: { color: 'blue' },
       overrides: [{ selector: {} }],
     },
-    { commit: '6.5.2 sha256:abc', tools: { helm: '4.3.1' }, variants: 3 },
+    { commit: '6.5.2 sha256:abc', tools: { helm: '4.3.1' }, revisions: { charts: 'sha256:1', apps: '3f2c1a' }, variants: 3 },
   )
   expect(lines(sourceFacts(chart))).toEqual([
     'Source: charts/podinfo ^6 at 6.5.2 sha256:abc',
-    'Source: apps/values as $v, files only',
+    'Source: apps/values as $v at 3f2c1a, files only',
     'Renderer: helm',
     'Tools: helm 4.3.1',
     'Values files: $v/prod.yaml',
