@@ -1,7 +1,10 @@
 // apply: resources from files to the server, all or none.
-import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
+import { nearest } from '../../shared/model/explain.ts'
+import { type Applicable, DEFAULT_PROJECT } from '../../shared/model/resources.ts'
+import { type ApplyAnswer, applyAnswerSchema, serviceViewSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { countText } from './columns.ts'
+import type { Client } from './client.ts'
+import { countText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
 import { parseResources, readResourceFiles } from './resource-files.ts'
@@ -29,6 +32,11 @@ export async function apply(
         read.map(({ placeOf }) => placeOf),
       )
     })
+  const warnings = await overrideWarnings(
+    context.client(),
+    read.map(({ resource }) => resource),
+  )
+  for (const warning of warnings) io.stderr.write(`warning: ${plainText(warning)}\n`)
   if (options.output === 'json' || options.output === 'yaml') {
     printItems(context, [answer], { columns: [], nameOf: () => '', single: true, none: '' }, options)
     return
@@ -36,6 +44,38 @@ export async function apply(
   const note = answer.dryRun ? ' (dry run)' : ''
   for (const result of answer.results)
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
+}
+
+/** The service may come later: that is no error. A slip of the pen would never be found otherwise. */
+async function overrideWarnings(client: Client, resources: readonly Applicable[]): Promise<string[]> {
+  const named = resources.flatMap((resource) =>
+    resource.kind !== 'Cluster'
+      ? []
+      : (resource.spec.overrides ?? []).map(({ service, project = DEFAULT_PROJECT }, index) => ({
+          place: `cluster/${resource.metadata.name}: spec.overrides[${index}]`,
+          project,
+          service,
+        })),
+  )
+  const known = new Map<string, string[]>()
+  for (const project of new Set(named.map(({ project }) => project))) {
+    // What was applied is applied, also when nobody may list services.
+    const there = await client.list('/services', serviceViewSchema, { project }).catch(() => null)
+    if (there === null) continue
+    const coming = resources.filter(({ kind, metadata }) => kind === 'Service' && 'project' in metadata && metadata.project === project)
+    known.set(
+      project,
+      [...there, ...coming].map(({ metadata }) => metadata.name),
+    )
+  }
+  return named.flatMap(({ place, project, service }) => {
+    const names = known.get(project)
+    if (names === undefined || names.includes(service)) return []
+    const near = nearest(service, names)
+    return [
+      `${place} is for service ${service} of project ${project}, which does not exist${near === null ? '' : `; did you mean "${near}"?`}`,
+    ]
+  })
 }
 
 const resultName = ({ kind, project, name }: Result): string =>

@@ -1,14 +1,49 @@
-// What describe says of a Config: its variables, the marks of its secrets, and who reads it.
-import type { ConfigView } from '../../shared/model/views.ts'
-import { labelsText } from './columns.ts'
+// What describe says of variables: those of a Config, with the marks of its secrets and who reads it, and those of a cluster with its overrides.
+import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
+import type { ClusterView, ConfigView } from '../../shared/model/views.ts'
+import { countText, labelsText } from './columns.ts'
 import type { Fact } from './service-facts.ts'
 
 const VALUE_LENGTH_MAX = 200
+const NAMES_SHOWN = 50
+const LISTED = 5
 
 function valueText(value: unknown): string {
   const text = JSON.stringify(value)
   return text.length <= VALUE_LENGTH_MAX ? text : `${text.slice(0, VALUE_LENGTH_MAX)}… (${text.length} characters; -o yaml shows all)`
 }
+
+const dataFacts = (data: ConfigData): Fact[] => {
+  const entries = Object.entries(data)
+  const more = entries.length - NAMES_SHOWN
+  const shown = entries.slice(0, NAMES_SHOWN).map(([name, value]): Fact => [`  ${name}`, valueText(value)])
+  return more > 0 ? [...shown, ['  …', `${more} more; -o yaml shows all`]] : shown
+}
+
+/** With titles of their own: variables of a cluster may be named as its other facts are. */
+export function clusterConfigFacts({ config = {}, overrides = [] }: ClusterView['spec']): Fact[] {
+  const names = Object.keys(config).length
+  return [
+    ['Config', names === 0 ? null : `${countText(names, 'variable')} of its own, over those of every service`],
+    ...dataFacts(config),
+    ...overrides.slice(0, NAMES_SHOWN).map((override): Fact => ['Override', overrideText(override)]),
+    ['Overrides', overrides.length > NAMES_SHOWN ? `${overrides.length} in all; -o yaml shows them` : null],
+  ]
+}
+
+function overrideText({ service, project, config = {}, helm, patches = [] }: ClusterOverride): string {
+  const variables = Object.entries(config).map(([name, value]) => `${name}=${valueText(value)}`)
+  const values = Object.keys(helm?.values ?? {})
+  const parts = [
+    variables.length === 0 ? '' : `config ${listText(variables)}`,
+    values.length === 0 ? '' : `helm values ${listText(values)}`,
+    patches.length === 0 ? '' : patches.length === 1 ? '1 patch' : `${patches.length} patches`,
+  ].filter((part) => part !== '')
+  return `service ${project === undefined ? '' : `${project}/`}${service}: ${parts.join('; ') || 'nothing'}`
+}
+
+const listText = (texts: readonly string[]): string =>
+  texts.length <= LISTED ? texts.join(', ') : `${texts.slice(0, LISTED).join(', ')} and ${texts.length - LISTED} more`
 
 export const configFacts = ({ metadata, spec, status }: ConfigView): Fact[] => [
   ['Config', metadata.name],

@@ -23,7 +23,7 @@ import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
-import { configFacts } from './config-facts.ts'
+import { clusterConfigFacts, configFacts } from './config-facts.ts'
 import { type Context, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
@@ -151,7 +151,7 @@ export function livenessText({ word, lastSeenMs }: Liveness, nowMs: number): str
   }
 }
 
-const clusterFacts = ({ metadata, status }: ClusterView, nowMs: number): Fact[] => [
+const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): Fact[] => [
   ['Cluster', metadata.name],
   ['Id', metadata.uid],
   ['Labels', labelsText(metadata.labels)],
@@ -162,6 +162,7 @@ const clusterFacts = ({ metadata, status }: ClusterView, nowMs: number): Fact[] 
   ['APIs', apisText(status.facts)],
   ['Nodes', status.nodeCount],
   ['Agent', status.agentVersion],
+  ...clusterConfigFacts(spec),
   ...status.problems.map((problem): Fact => ['Problem', `${problem.code}: ${problem.message}, since ${sinceText(problem.sinceMs, nowMs)}`]),
 ]
 

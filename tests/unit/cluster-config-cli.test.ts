@@ -1,0 +1,54 @@
+// Variables and overrides of one cluster: what describe shows of them, and what apply warns of.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+  await joinCluster(admin.store, 'a', {})
+})
+afterEach(() => admin.store.close())
+
+const applied = (spec: Record<string, unknown>, argv = 'apply -f -', more: unknown[] = []) => {
+  const documents = [{ apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'cluster-a' }, spec }, ...more]
+  return runTestCli(admin, argv.split(' '), { stdin: documents.map((document) => JSON.stringify(document)).join('\n---\n') })
+}
+const described = async () => (await runTestCli(admin, ['describe', 'cluster', 'cluster-a'])).out
+
+test('CL1 describe shows the variables and overrides of a cluster, bounded', async () => {
+  expect(await described()).not.toMatch(/Config|Override/)
+  const overrides = [
+    { service: 'web', config: { color: 'red' }, patches: [{ patch: { apiVersion: 'v1', kind: 'X', metadata: { name: 'x' } } }] },
+    { service: 'db', project: 'data', helm: { values: { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 } } },
+  ]
+  expect(await applied({ config: { region: 'eu', sizes: { disk: 3 } }, overrides })).toMatchObject({ code: 0 })
+  const out = (await described()).replaceAll(/ +/g, ' ')
+  expect(out).toContain('Config: 2 variables of its own, over those of every service\n region: "eu"\n sizes: {"disk":3}\n')
+  expect(out).toContain('Override: service web: config color="red"; 1 patch\n')
+  expect(out).toContain('Override: service data/db: helm values a, b, c, d, e and 1 more\n')
+  const many = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`v${i}`, 'x'.repeat(i === 0 ? 300 : 1)]))
+  await applied({ config: many })
+  const bounded = (await described()).replaceAll(/ +/g, ' ')
+  expect(bounded).toContain('10 more; -o yaml shows all')
+  expect(bounded).toContain('… (302 characters; -o yaml shows all)')
+})
+
+test('CL1 apply warns of an override for a service that does not exist, with the nearest name, and applies it', async () => {
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
+  const slip = {
+    overrides: [
+      { service: 'web', config: {} },
+      { service: 'webb', config: {} },
+    ],
+  }
+  const warning =
+    'warning: cluster/cluster-a: spec.overrides[1] is for service webb of project default, which does not exist; did you mean "web"?\n'
+  expect(await applied(slip, 'apply --dry-run -f -')).toMatchObject({ code: 0, err: warning })
+  expect(await applied(slip)).toMatchObject({ code: 0, out: 'cluster/cluster-a configured\n', err: warning })
+  const both = await applied({ overrides: [{ service: 'shop', config: {} }] }, 'apply --dry-run -f -', [serviceDoc('shop')])
+  expect(both).toMatchObject({ code: 0, err: '' })
+  const elsewhere = await applied({ overrides: [{ service: 'web', project: 'team', config: {} }] })
+  expect(elsewhere.err).toBe('warning: cluster/cluster-a: spec.overrides[0] is for service web of project team, which does not exist\n')
+})
