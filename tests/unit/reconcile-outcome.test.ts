@@ -65,6 +65,16 @@ test.each([
   expect([sync, health, reason, message]).toEqual([...expected])
 })
 
+test('RC13 an object of another owner is there: its health is Unknown and not Missing, unless it is going', () => {
+  const owned = (going?: string) =>
+    facts(
+      { kind: 'owned', owner: 'service web/shop', attempt: 0, retryAtMs: 0, ...(going === undefined ? {} : { going }) },
+      { kind: 'absent' },
+    )
+  expect(objectStatus(owned(), null, 5)).toMatchObject({ sync: 'OutOfSync', health: 'Unknown', reason: 'OwnedBy' })
+  expect(objectStatus(owned('a finalizer keeps it'), null, 5)).toMatchObject({ health: 'Missing', reason: 'Waiting' })
+})
+
 test('RC13 of what is to go nobody says that it is missing', () => {
   const absent = { ...facts(null, { kind: 'absent' }), leaves: true }
   expect(objectStatus(absent, null, 5)).toMatchObject({ health: 'Progressing', reason: 'Removing' })

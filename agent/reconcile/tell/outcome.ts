@@ -45,13 +45,18 @@ const GONE: Health = {
   message: 'it is gone from the cluster; it is forgotten when that is certain',
 }
 
+/** It is there, but what we watch are objects with our mark. */
+const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'it is there, and whoever owns it knows its health' }
+
 /** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
 export function objectStatus(
   { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false }: ObjectFacts,
   previous: ObjectStatus | null,
   nowMs: number,
 ): ObjectStatus {
-  const health = leaves && view.kind === 'absent' ? GONE : healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
+  const isAnothers = problem?.kind === 'owned' && problem.going === undefined
+  const whenAbsent = leaves ? GONE : isAnothers ? ANOTHERS : null
+  const health = view.kind === 'absent' && whenAbsent !== null ? whenAbsent : healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
   const said = stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem))
   const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
