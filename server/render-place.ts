@@ -1,10 +1,10 @@
 // With what this server renders, from what an operator said: which programs, which renderers of others, and how they are kept apart from everything else.
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
 import { AppError } from '../shared/protocol/error.ts'
 import { type ExecEntry, readExecList } from './render/exec/list.ts'
-import type { ProgramChoices } from './render/sandbox/programs.ts'
+import { createPrograms, type ProgramChoices } from './render/sandbox/programs.ts'
 import type { SandboxMode } from './render/sandbox/runs.ts'
 
 export interface RenderPlace {
@@ -27,6 +27,12 @@ export function readRenderPlace(flags: RenderFlags, env: Record<string, string |
   const named = Object.entries({ helm, helm3, kustomize }).flatMap(([name, path]) =>
     path === undefined ? [] : [[name, resolve(path)] as const],
   )
+  const unusable = named.flatMap(([name, path]) => (isProgram(path) ? [] : [`--${name}: ${path} is no file that can be run`]))
+  if (unusable.length > 0)
+    throw new AppError('bad_options', {
+      detail: unusable.join('; '),
+      remedy: 'Name the program itself, or leave the option out: it is looked for on PATH.',
+    })
   const searchPath = (env['PATH'] ?? '').split(':').filter(Boolean)
   return {
     mode: flags.renderSandbox as SandboxMode,
@@ -36,6 +42,31 @@ export function readRenderPlace(flags: RenderFlags, env: Record<string, string |
       searchPath,
     },
   }
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** SB15: what is not on this machine, with what is not done without it; nothing is started for it. */
+export function renderLacks({ mode, programs }: RenderPlace, ownBinary = process.execPath): Array<{ program: string; without: string }> {
+  const { tool } = createPrograms(programs, ownBinary)
+  const wanted = [
+    ...(mode === 'bubblewrap'
+      ? [['bwrap', 'charts, kustomizations, TypeScript and renderers of others are not rendered (install bubblewrap)']]
+      : []),
+    ...(['helm', 'helm3', 'kustomize'] as const)
+      .filter((name) => programs[name] === undefined)
+      .map((name) => [name, 'services that need it are not rendered']),
+    ['git', 'repositories over ssh, and those that say `client: cli`, are not read'],
+    ['ssh', 'repositories over ssh are not read'],
+  ] as const
+  return wanted.flatMap(([program = '', without = '']) => (tool(program) === null ? [{ program, without }] : []))
 }
 
 function readRenderers(file: string): ReadonlyMap<string, ExecEntry> {

@@ -10,7 +10,7 @@ import { parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
-import { readRenderPlace } from './render-place.ts'
+import { readRenderPlace, renderLacks } from './render-place.ts'
 import { startServer } from './server.ts'
 import { outboundProxy } from './sources/address/proxy.ts'
 import { parseRanges } from './sources/address/range.ts'
@@ -60,6 +60,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       ...(externalUrl === undefined ? {} : { externalUrl }),
     }
     const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })
+    for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not on this machine: ${without}`, {})
     await showToken(server.firstAdminToken, tokenFile, server.url, io)
     const signal = new Promise<string>((resolve) => io.onStop(resolve))
     const why = await Promise.race([signal, server.failed])

@@ -1,6 +1,7 @@
 // restore: what a server that was set back to a backup would change, and the yes that lets it go on.
 
 import { toYaml } from '../../shared/adapters/yaml.ts'
+import { shortRevision } from '../../shared/model/revision-text.ts'
 import { type RestorePlanView, type RestoreServiceView, restoreConfirmedSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
 import { ageText, type Column, countText, plainText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'
@@ -42,7 +43,7 @@ const WHAT: Record<RestoreServiceView['what'], string> = {
   'let go': 'would be let go; its objects stay',
   unclaimed: 'unclaimed: kept',
 }
-const short = (commit: string | null): string | null => commit?.slice(0, 8) ?? null
+const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 const columns = (nowMs: number): Column<Line>[] => [
   { title: 'CLUSTER', value: ({ cluster }) => cluster },
   { title: 'SEEN', value: ({ seenMs }) => ageText(seenMs, nowMs) },

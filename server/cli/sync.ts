@@ -1,5 +1,6 @@
 // sync: what waits for a person in a service with `sync.mode: manual`, shown object by object; and the yes to exactly that.
 import { toYaml } from '../../shared/adapters/yaml.ts'
+import { shortRevision } from '../../shared/model/revision-text.ts'
 import {
   type SyncAnswer,
   type SyncChange,
@@ -77,7 +78,7 @@ function byDigest(clusters: readonly SyncCluster[]): Map<string, string[]> {
   return grouped
 }
 
-const short = (commit: string | null): string | null => commit?.slice(0, 8) ?? null
+const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 
 interface Line extends SyncCluster {
   delta: SyncChange | null

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sandbox/runs.ts'
-import type { RenderPlace } from '../render-place.ts'
+import { type RenderPlace, renderLacks } from '../render-place.ts'
 import type { Findings } from './findings.ts'
 
 export async function checkRender(place: RenderPlace, dataDir: string, findings: Findings, clock: Clock): Promise<void> {
@@ -18,8 +18,11 @@ export async function checkRender(place: RenderPlace, dataDir: string, findings:
     if (place.mode === 'limits') findings.tell('sandbox_off', '--render-sandbox limits')
     const onlyScripts = trouble !== null && /mount proc/.test(trouble)
     if (trouble !== null) findings.tell(onlyScripts ? 'sandbox_no_proc' : 'sandbox_broken', trouble)
-    for (const program of trouble === null || onlyScripts ? (['helm', 'helm3', 'kustomize'] as const) : [])
-      await checkProgram(sandbox, program, findings)
+    if (trouble === null || onlyScripts)
+      for (const program of ['helm', 'helm3', 'kustomize'] as const) await checkProgram(sandbox, program, findings)
+    else
+      for (const { program, without } of renderLacks(place))
+        if (['helm', 'helm3', 'kustomize'].includes(program)) findings.tell('program_missing', `${program}: ${without}`)
     for (const name of place.programs.renderers.keys()) await checkRenderer(sandbox, name, findings)
     for (const [name, argument] of [
       ['git', '--version'],

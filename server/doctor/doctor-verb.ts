@@ -41,7 +41,10 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
     `${data}: server ${server}, fleet store ${store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}${schema === null ? '' : `, schema ${schema}`}`,
     `${of('clusters')} clusters, ${of('shardRows')} rows in shard files, ${of('contentFiles')} files of content` +
       (facts['contentUnused'] === undefined ? '' : ` (${of('contentUnused')} unused, ${of('contentUnusedBytes')} bytes)`),
-    ...renderedWith(facts),
+    ...renderedWith(
+      facts,
+      findings.some(({ code }) => code === 'sandbox_broken'),
+    ),
     ...(facts['fingerprint'] === undefined ? [] : [`key ${facts['fingerprint']}`]),
   ]
   for (const { severity, what, where, count, means, remedy } of findings) {
@@ -53,9 +56,11 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
   return `${lines.join('\n')}\n`
 }
 
-function renderedWith(facts: DoctorReport['facts']): string[] {
+function renderedWith(facts: DoctorReport['facts'], isBroken: boolean): string[] {
   const found = ['helm', 'helm3', 'kustomize', 'git', 'ssh'].flatMap((name) => (facts[name] === undefined ? [] : [`${facts[name]}`]))
   return facts['renderSandbox'] === undefined
     ? []
-    : [`renders by ${facts['renderSandbox']}${found.length === 0 ? '' : ` with ${found.join(', ')}`}`]
+    : [
+        `${isBroken ? 'renders plain manifests and Liquid only' : `renders by ${facts['renderSandbox']}`}${found.length === 0 ? '' : ` with ${found.join(', ')}`}`,
+      ]
 }

@@ -51,7 +51,7 @@ test('SB12 nothing is there: each is named, with what to do, and it is no reason
   expect([code, report.fine]).toEqual([0, true])
   expect(codes.sort()).toEqual(['program_missing', 'sandbox_broken'])
   const missing = report.findings.find((finding) => finding.code === 'program_missing')
-  expect(missing?.where.map((place) => place.split(':')[0])).toEqual(['git', 'ssh'])
+  expect(missing?.where.map((place) => place.split(':')[0])).toEqual(['helm', 'helm3', 'kustomize', 'git', 'ssh'])
 })
 
 test('SB12 limits is said', async () => {

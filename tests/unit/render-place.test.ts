@@ -3,14 +3,29 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readExecList } from '../../server/render/exec/list.ts'
-import { readRenderPlace } from '../../server/render-place.ts'
+import { readRenderPlace, renderLacks } from '../../server/render-place.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 test('SB11 programs are named by their paths; the others are looked for on PATH', () => {
-  const place = readRenderPlace({ renderSandbox: 'limits', helm: '/opt/helm' }, { PATH: '/usr/bin::/bin' })
-  expect(place).toEqual({ mode: 'limits', programs: { helm: '/opt/helm', renderers: new Map(), searchPath: ['/usr/bin', '/bin'] } })
+  const helm = process.execPath
+  const place = readRenderPlace({ renderSandbox: 'limits', helm }, { PATH: '/usr/bin::/bin' })
+  expect(place).toEqual({ mode: 'limits', programs: { helm, renderers: new Map(), searchPath: ['/usr/bin', '/bin'] } })
+})
+
+test('SB15 an option that names no program is an error that names it, each of them', () => {
+  const read = () => readRenderPlace({ renderSandbox: 'limits', helm: '/nonexistent/helm', kustomize: tempDir() }, {})
+  expect(read).toThrow(/--helm: \/nonexistent\/helm is no file that can be run; --kustomize: /)
+})
+
+test('SB15 what is missing is named with what is not done without it', () => {
+  const lacks = (mode: string, more = {}) =>
+    renderLacks(readRenderPlace({ renderSandbox: mode, ...more }, { PATH: '/nonexistent' }), '/nonexistent/skerry').map(
+      ({ program }) => program,
+    )
+  expect(lacks('bubblewrap')).toEqual(['bwrap', 'helm', 'helm3', 'kustomize', 'git', 'ssh'])
+  expect(lacks('limits', { helm: process.execPath })).toEqual(['helm3', 'kustomize', 'git', 'ssh'])
 })
 
 test('SB11 the list of renderers is YAML or JSON', () => {
