@@ -13,6 +13,7 @@ import { count } from './count.ts'
 import { remove } from './delete.ts'
 import { describe } from './describe.ts'
 import { events } from './events.ts'
+import { explainField } from './field-reference.ts'
 import { get } from './get.ts'
 import { history } from './history.ts'
 import { type CliIo, UsageError } from './io.ts'
@@ -126,6 +127,14 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
       examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
     )
     .action((kind, name, options, command) => describe(context, kind, name, inProject(options, isGiven(command))))
+
+  program
+    .command('explain')
+    .description('the fields of a kind, or of one of its fields: type, default, what it is for; asks no server')
+    .argument('<field>', 'service, service.spec.render.helm')
+    .option('-R, --recursive', 'the tree of all fields below')
+    .addHelpText('before', examples('skerry explain service.spec', 'skerry explain service.spec.render.helm', 'skerry explain config -R'))
+    .action((field, options) => explainField(io, field, options))
 
   program
     .command('apply')

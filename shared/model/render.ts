@@ -20,16 +20,13 @@ export type HelmValues = z.infer<typeof helmValuesSchema>
 const valuesFilesSchema = z.array(z.string().min(1).max(1_024)).max(50)
 
 const helmOptionsSchema = z.strictObject({
-  /** Of helm itself. Default 4. */
-  helm: z.enum(['3', '4']).optional(),
-  /** Default: the name of the service. */
+  helm: z.enum(['3', '4']).optional().describe('Of helm itself. Default 4.'),
   releaseName: z
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$/, 'expected a release name of at most 53 characters')
-    .optional(),
-  /** Later ones win. A name that ends with `?` may be missing. */
-  valuesFiles: valuesFilesSchema.optional(),
-  /** YAML texts of Configs, or single values at a path. */
+    .optional()
+    .describe('Default: the name of the service.'),
+  valuesFiles: valuesFilesSchema.optional().describe('Later ones win. A name that ends with ? may be missing.'),
   valuesFrom: z
     .array(
       z.strictObject({
@@ -40,43 +37,41 @@ const helmOptionsSchema = z.strictObject({
       }),
     )
     .max(50)
-    .optional(),
-  /** Texts in it are templates: `{{ cluster.name }}`. */
-  values: helmValuesSchema.optional(),
-  /** CRDs of the chart's crds folder are left out. Default false. */
-  skipCrds: z.boolean().optional(),
-  /** Values are not held against the chart's values.schema.json. Default false. */
-  skipSchemaValidation: z.boolean().optional(),
+    .optional()
+    .describe('YAML texts of Configs, or single values at a path.'),
+  values: helmValuesSchema.optional().describe('Texts in it are templates: {{ cluster.name }}.'),
+  skipCrds: z.boolean().optional().describe("CRDs of the chart's crds folder are left out. Default false."),
+  skipSchemaValidation: z.boolean().optional().describe("Values are not held against the chart's values.schema.json. Default false."),
 })
 
 const kustomizeOptionsSchema = z.strictObject({
-  /** `helmCharts:` of kustomizations is inflated; only charts that are in the tree. Default false: refused. */
-  helmCharts: z.boolean().optional(),
+  helmCharts: z
+    .boolean()
+    .optional()
+    .describe('helmCharts: of kustomizations is inflated; only charts that are in the tree. Default false: refused.'),
   namePrefix: z.string().max(63).optional(),
   nameSuffix: z.string().max(63).optional(),
-  /** `name=newName:tag`, as `kustomize edit set image` takes them. */
-  images: z.array(z.string().max(512)).max(100).optional(),
-  /** Added to those of the kustomization. */
-  components: z.array(treePathSchema).max(50).optional(),
+  images: z.array(z.string().max(512)).max(100).optional().describe('name=newName:tag, as kustomize edit set image takes them.'),
+  components: z.array(treePathSchema).max(50).optional().describe('Added to those of the kustomization.'),
 })
 
 const execOptionsSchema = z.strictObject({
-  /** A name of the operator's allow-list (`skerry server --renderers FILE`). */
-  command: nameSchema,
+  command: nameSchema.describe("A name of the operator's allow-list (skerry server --renderers FILE)."),
   args: z.array(z.string().max(1_024)).max(50).default([]),
-  /** What it gets of the inputs, as a JSON document on its standard input: `cluster.name`, `cluster.labels`, `config`. */
-  inputs: z.array(z.string().max(256)).max(50).default([]),
+  inputs: z
+    .array(z.string().max(256))
+    .max(50)
+    .default([])
+    .describe('What it gets of the inputs, as a JSON document on its standard input: cluster.name, cluster.labels, config.'),
 })
 
 const patchTargetSchema = z.strictObject({
   group: z.string().max(253).optional(),
   version: z.string().max(63).optional(),
-  /** Texts are whole names, or regular expressions that match whole names, as in kustomize. */
-  kind: z.string().max(128).optional(),
+  kind: z.string().max(128).optional().describe('Texts are whole names, or regular expressions that match whole names, as in kustomize.'),
   namespace: z.string().max(253).optional(),
   name: z.string().max(253).optional(),
-  /** As kubectl's -l. */
-  labelSelector: z.string().max(1_024).optional(),
+  labelSelector: z.string().max(1_024).optional().describe("As kubectl's -l."),
   annotationSelector: z.string().max(1_024).optional(),
 })
 const jsonPatchOpSchema = z.strictObject({
@@ -94,18 +89,20 @@ export const patchSchema = z.strictObject({
 export type Patch = z.infer<typeof patchSchema>
 
 export const renderSchema = z.strictObject({
-  /** Default auto: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw. */
-  type: z.enum(['auto', ...RENDERERS]).optional(),
-  /** Manifests, values files and kustomizations are Liquid templates, whatever they are called. Default: only `*.liquid`. */
-  templated: z.boolean().optional(),
+  type: z
+    .enum(['auto', ...RENDERERS])
+    .optional()
+    .describe('Default auto: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw.'),
+  templated: z
+    .boolean()
+    .optional()
+    .describe('Manifests, values files and kustomizations are Liquid templates, whatever they are called. Default: only *.liquid.'),
   helm: helmOptionsSchema.optional(),
   kustomize: kustomizeOptionsSchema.optional(),
   typescript: z.strictObject({ entry: treePathSchema.default('main.ts') }).optional(),
   exec: execOptionsSchema.optional(),
-  /** After the renderer, in their order. One that meets no object is an error. */
-  patches: z.array(patchSchema).max(100).optional(),
-  /** Of every object's metadata; selectors stay as they are. */
-  commonLabels: labelsSchema.optional(),
+  patches: z.array(patchSchema).max(100).optional().describe('After the renderer, in their order. One that meets no object is an error.'),
+  commonLabels: labelsSchema.optional().describe("Of every object's metadata; selectors stay as they are."),
   commonAnnotations: z.record(z.string().max(317), z.string().max(4_096)).optional(),
 })
 export type RenderSpec = z.infer<typeof renderSchema>
@@ -116,8 +113,7 @@ const overrideShape = {
   helm: z
     .strictObject({
       values: helmValuesSchema.optional(),
-      /** After those of the spec, and so below all `values`. */
-      valuesFiles: valuesFilesSchema.optional(),
+      valuesFiles: valuesFilesSchema.optional().describe('After those of the spec, and so below all values.'),
     })
     .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, 'expected values or valuesFiles')
     .optional(),

@@ -38,7 +38,10 @@ const fleetMetadata = z.strictObject({ name: nameSchema, labels: labelsSchema.de
 export const repositorySpecSchema = z
   .strictObject({
     ...repositorySourceShape,
-    poll: durationSchema.default('60s').refine((text) => durationMs(text) >= 1_000, 'at least 1s'),
+    poll: durationSchema
+      .default('60s')
+      .refine((text) => durationMs(text) >= 1_000, 'at least 1s')
+      .describe('How often it is looked at.'),
   })
   .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, 'expected one of git, helm and oci')
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
@@ -63,39 +66,49 @@ export function placeTexts(spec: RepositorySpec): { url: string; ref: string } {
 const SERVICE_ACCOUNT = /^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
 export const syncOptionsSchema = z.strictObject({
-  /** Objects that left the manifests are deleted; false keeps and reports them. */
-  prune: z.boolean().default(true),
-  /** `healthy`: prune once the new objects are healthy. `applied`: as soon as they are applied. */
-  pruneWhen: z.enum(['healthy', 'applied']).default('healthy'),
-  /** More than this part of a service's objects, and more than 5, waits for a person. */
-  maxPrunePercent: z.number().int().min(0).max(100).default(50),
-  /** What happens to a foreign change of a field that we own. */
-  drift: z.enum(['correct', 'report', 'pause']).default('correct'),
-  createNamespace: z.boolean().default(true),
-  /** Takes fields from other managers (Git wins). Off: a conflict is shown with the other manager's name. */
-  force: z.boolean().default(true),
-  /** Adopts objects that carry another owner's mark. */
-  takeover: z.boolean().default(false),
-  /** How long Progressing may last before it counts as Degraded. */
-  healthDeadline: durationSchema.default('10m'),
+  prune: z.boolean().default(true).describe('Objects that left the manifests are deleted; false keeps and reports them.'),
+  pruneWhen: z
+    .enum(['healthy', 'applied'])
+    .default('healthy')
+    .describe('healthy: prune once the new objects are healthy. applied: as soon as they are applied.'),
+  maxPrunePercent: z
+    .number()
+    .int()
+    .min(0)
+    .max(100)
+    .default(50)
+    .describe("More than this part of a service's objects, and more than 5, waits for a person."),
+  drift: z.enum(['correct', 'report', 'pause']).default('correct').describe('What happens to a foreign change of a field that we own.'),
+  createNamespace: z.boolean().default(true).describe('Makes the namespace of the service where there is none.'),
+  force: z
+    .boolean()
+    .default(true)
+    .describe("Takes fields from other managers (Git wins). Off: a conflict is shown with the other manager's name."),
+  takeover: z.boolean().default(false).describe("Adopts objects that carry another owner's mark."),
+  healthDeadline: durationSchema.default('10m').describe('How long Progressing may last before it counts as Degraded.'),
   // What follows came later. Absent is the default: a row that names none of it stays the same bytes.
-  /** `manual`: a revision waits for a person's `skerry sync`. Default auto. */
-  mode: z.enum(['auto', 'manual']).optional(),
-  /** A wave waits for the health of the one before. Default true. */
-  waitForHealth: z.boolean().optional(),
-  /** Fields that others added inside objects of ours are listed. Default ignore. */
-  driftAdditions: z.enum(['ignore', 'report']).optional(),
-  /** Requests are made as this ServiceAccount: a name in the service's namespace, or `namespace/name`. */
-  serviceAccount: z.string().regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name').optional(),
-  /** Of the namespace that `createNamespace` makes. */
-  namespaceLabels: labelsSchema.optional(),
+  mode: z.enum(['auto', 'manual']).optional().describe("manual: a revision waits for a person's skerry sync. Default auto."),
+  waitForHealth: z.boolean().optional().describe('A wave waits for the health of the one before. Default true.'),
+  driftAdditions: z
+    .enum(['ignore', 'report'])
+    .optional()
+    .describe('Fields that others added inside objects of ours are listed. Default ignore.'),
+  serviceAccount: z
+    .string()
+    .regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name')
+    .optional()
+    .describe("Requests are made as this ServiceAccount: a name in the service's namespace, or namespace/name."),
+  namespaceLabels: labelsSchema.optional().describe('Of the namespace that createNamespace makes.'),
   namespaceAnnotations: z.record(z.string().max(317), z.string().max(4_096)).optional(),
-  /** The namespace that `createNamespace` made goes with the service. Default false. */
-  deleteNamespace: z.boolean().optional(),
-  /** An object that names another namespace than the service's is an error. Default false. */
-  enforceNamespace: z.boolean().optional(),
-  /** An Ingress or a load balancer without an address is not healthy. Default false: edge clusters have none to give. */
-  waitForAddress: z.boolean().optional(),
+  deleteNamespace: z.boolean().optional().describe('The namespace that createNamespace made goes with the service. Default false.'),
+  enforceNamespace: z
+    .boolean()
+    .optional()
+    .describe("An object that names another namespace than the service's is an error. Default false."),
+  waitForAddress: z
+    .boolean()
+    .optional()
+    .describe('An Ingress or a load balancer without an address is not healthy. Default false: edge clusters have none to give.'),
 })
 export type SyncOptions = z.infer<typeof syncOptionsSchema>
 
@@ -106,7 +119,6 @@ export const ignoreRuleSchema = z
     kind: z.string().min(1).max(63),
     namespace: z.string().max(63).optional(),
     name: z.string().max(253).optional(),
-    /** RFC 6901; one that points nowhere is no error. */
     jsonPointers: z
       .array(
         z
@@ -116,9 +128,14 @@ export const ignoreRuleSchema = z
       )
       .min(1)
       .max(50)
-      .optional(),
-    /** Field managers: whatever one of them owns is theirs. */
-    managers: z.array(z.string().min(1).max(128)).min(1).max(20).optional(),
+      .optional()
+      .describe('RFC 6901; one that points nowhere is no error.'),
+    managers: z
+      .array(z.string().min(1).max(128))
+      .min(1)
+      .max(20)
+      .optional()
+      .describe('Field managers: whatever one of them owns is theirs.'),
   })
   .refine(({ jsonPointers, managers }) => jsonPointers !== undefined || managers !== undefined, 'expected jsonPointers or managers')
 export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
@@ -144,44 +161,37 @@ export type ServiceSource = z.infer<typeof sourceSchema>
 const namedSourceSchema = z
   .strictObject({
     ...pickShape,
-    /** By which values files of others name it: `$NAME/…`. */
-    name: nameSchema.optional(),
-    /** Default: the service's `render`. */
-    render: renderSchema.optional(),
-    /** Nothing is rendered of it: others take files from it. Default false. */
-    filesOnly: z.boolean().optional(),
+    name: nameSchema.optional().describe('By which values files of others name it: $NAME/….'),
+    render: renderSchema.optional().describe("Default: the service's render."),
+    filesOnly: z.boolean().optional().describe('Nothing is rendered of it: others take files from it. Default false.'),
   })
   .refine(picksOne, PICKS_ONE)
   .refine(versionsChart, VERSIONS_CHART)
 export type NamedSource = z.infer<typeof namedSourceSchema>
 
 const serviceShape = z.strictObject({
-  /** One source; several are `sources`. */
-  source: sourceSchema.optional(),
-  /** Objects of all of them together, in this order. */
-  sources: z.array(namedSourceSchema).min(1).max(20).optional(),
+  source: sourceSchema.optional().describe('One source; several are sources.'),
+  sources: z.array(namedSourceSchema).min(1).max(20).optional().describe('Objects of all of them together, in this order.'),
   render: renderSchema.optional(),
-  /** Variables of templates: configFrom in its order < config < overrides in their order < the cluster's own. */
-  config: configDataSchema.optional(),
+  config: configDataSchema
+    .optional()
+    .describe("Variables of templates: configFrom in its order < config < overrides in their order < the cluster's own."),
   configFrom: z
     .array(z.strictObject({ name: nameSchema, optional: z.boolean().optional() }))
     .max(50)
     .optional(),
-  overrides: z.array(overrideSchema).max(200).optional(),
+  overrides: z.array(overrideSchema).max(200).optional().describe('What is different in some clusters; later ones win.'),
   targets: z.strictObject({
-    selector: labelSelectorSchema,
-    exclude: z.array(labelSelectorSchema).default([]),
+    selector: labelSelectorSchema.describe('The clusters that get it, by their labels; {} is every cluster.'),
+    exclude: z.array(labelSelectorSchema).default([]).describe('And not these.'),
   }),
-  /** Given to namespaced objects that name none. Without it such objects are an error. */
-  namespace: nameSchema.optional(),
+  namespace: nameSchema.optional().describe('Given to namespaced objects that name none. Without it such objects are an error.'),
   sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})),
-  /** What happens in a cluster when the service or the target goes. */
-  deletionPolicy: z.enum(['prune', 'orphan']).default('prune'),
-  /** Nothing of it is removed or pruned without a person. */
-  protect: z.boolean().default(false),
-  ignore: z.array(ignoreRuleSchema).max(100).optional(),
-  health: z.array(healthRuleSchema).max(50).optional(),
-  dependsOn: z.array(dependencySchema).max(50).optional(),
+  deletionPolicy: z.enum(['prune', 'orphan']).default('prune').describe('What happens in a cluster when the service or the target goes.'),
+  protect: z.boolean().default(false).describe('Nothing of it is removed or pruned without a person.'),
+  ignore: z.array(ignoreRuleSchema).max(100).optional().describe('Fields that are left to others: neither compared nor sent.'),
+  health: z.array(healthRuleSchema).max(50).optional().describe('Health of further kinds, in CEL over their members.'),
+  dependsOn: z.array(dependencySchema).max(50).optional().describe('Services of the same clusters that must be Healthy first.'),
 })
 export const serviceSpecSchema = serviceShape
   .refine(({ source, sources }) => (source === undefined) !== (sources === undefined), 'expected source or sources')
@@ -202,18 +212,20 @@ export const sourceText = ({ repository, path, chart, version }: ServiceSource):
 
 /** A cluster comes into being by joining; people write its labels. `revoked` stops its agent from syncing, what is applied stays. */
 export const clusterSpecSchema = z.strictObject({
-  revoked: z.boolean().default(false),
-  /** Variables of this cluster, over those of every service. */
-  config: configDataSchema.optional(),
-  overrides: z.array(clusterOverrideSchema).max(200).optional(),
+  revoked: z.boolean().default(false).describe('Its agent syncs no more; what is applied stays.'),
+  config: configDataSchema.optional().describe('Variables of this cluster, over those of every service.'),
+  overrides: z
+    .array(clusterOverrideSchema)
+    .max(200)
+    .optional()
+    .describe('For one service each, over everything that the service itself says.'),
 })
 export type ClusterSpec = z.infer<typeof clusterSpecSchema>
 
 export const joinTokenSpecSchema = z.strictObject({
   expires: durationSchema.default('1h'),
   uses: z.number().int().min(1).max(10_000).default(1),
-  /** Given to every cluster that joins with it. */
-  labels: labelsSchema.default({}),
+  labels: labelsSchema.default({}).describe('Given to every cluster that joins with it.'),
 })
 export type JoinTokenSpec = z.infer<typeof joinTokenSpecSchema>
 

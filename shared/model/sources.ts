@@ -5,7 +5,11 @@ import { nameSchema } from './ids.ts'
 /** The name of a Config of the same project; which of its secrets are read is said where it is used. */
 const secretRefSchema = nameSchema
 /** Git and Helm over https: `token` (bearer), or `username` and `password`, or `githubApp` (a JSON document: appId, installationId, privateKey); ssh: `sshKey` and `knownHosts`; a server with a CA of its own: `caCert`. */
-const authSchema = z.strictObject({ secretRef: secretRefSchema })
+const authSchema = z.strictObject({
+  secretRef: secretRefSchema.describe(
+    'A Config of the same project, whose secrets are: token; username and password; githubApp; sshKey and knownHosts; caCert.',
+  ),
+})
 
 const SCP_FORM = /^[a-z_][-a-z0-9_.]*@[A-Za-z0-9][-A-Za-z0-9.]*:(?!\/\/)[^\s]+$/
 const isUrlOf = (schemes: readonly string[]) => (text: string) =>
@@ -42,36 +46,39 @@ const semverRangeSchema = z.string().min(1).max(200)
 const gitSchema = z
   .strictObject({
     url: gitUrlSchema,
-    /** Branch, tag, `refs/…`, or a full commit id. */
-    ref: z.string().min(1).max(255).default('main'),
-    /** Instead of `ref`: the greatest tag of that range. */
-    semver: semverRangeSchema.optional(),
-    auth: authSchema.optional(),
-    /** Files of submodules are read, too. Default false: they are refused by name. */
-    submodules: z.boolean().optional(),
-    /** `library`: no process, for https. `cli`: the git program, for ssh and for repositories of more than a few hundred megabytes. Default auto: by the URL. */
-    client: z.enum(['auto', 'library', 'cli']).optional(),
-    /** Nothing is rendered of a commit that none of these keys signed: armored OpenPGP public keys, or SSH public keys as in an authorized_keys file. */
-    verify: z.strictObject({ keys: z.array(z.string().min(1).max(65_536)).min(1).max(50) }).optional(),
+    ref: z.string().min(1).max(255).default('main').describe('Branch, tag, refs/…, or a full commit id.'),
+    semver: semverRangeSchema.optional().describe('Instead of ref: the greatest tag of that range.'),
+    auth: authSchema.optional().describe('With which Config it is read.'),
+    submodules: z.boolean().optional().describe('Files of submodules are read, too. Default false: they are refused by name.'),
+    client: z
+      .enum(['auto', 'library', 'cli'])
+      .optional()
+      .describe(
+        'library: no process, for https. cli: the git program, for ssh and for repositories of more than a few hundred megabytes. Default auto: by the URL.',
+      ),
+    verify: z
+      .strictObject({ keys: z.array(z.string().min(1).max(65_536)).min(1).max(50) })
+      .optional()
+      .describe(
+        'Nothing is rendered of a commit that none of these keys signed: armored OpenPGP public keys, or SSH public keys as in an authorized_keys file.',
+      ),
   })
   .refine(({ ref, semver }) => semver === undefined || ref === 'main', { message: 'expected ref or semver, not both', path: ['semver'] })
 
-const helmRepositorySchema = z.strictObject({ url: webUrlSchema, auth: authSchema.optional() })
+const helmRepositorySchema = z.strictObject({ url: webUrlSchema, auth: authSchema.optional().describe('With which Config it is read.') })
 
 const ociSchema = z
   .strictObject({
     url: ociUrlSchema,
     tag: z.string().max(128).optional(),
-    /** The greatest tag of that range. */
-    semver: semverRangeSchema.optional(),
-    /** Pinned: a tag that moved is no news. */
+    semver: semverRangeSchema.optional().describe('The greatest tag of that range.'),
     digest: z
       .string()
       .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 hex digits')
-      .optional(),
+      .optional()
+      .describe('Pinned: a tag that moved is no news.'),
     auth: authSchema.optional(),
-    /** Plain HTTP, for a registry of a test. Default false. */
-    insecure: z.boolean().optional(),
+    insecure: z.boolean().optional().describe('Plain HTTP, for a registry of a test. Default false.'),
   })
   .refine(
     ({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1,
@@ -95,17 +102,15 @@ export const treePathSchema = z
   )
 
 export const pickShape = {
-  repository: nameSchema,
-  /** A folder of a Git repository or an OCI artifact. */
-  path: treePathSchema.optional(),
-  /** A chart of a Helm repository. */
+  repository: nameSchema.describe('A Repository of the same project.'),
+  path: treePathSchema.optional().describe('A folder of a Git repository or an OCI artifact.'),
   chart: z
     .string()
     .regex(/^[a-zA-Z0-9][-a-zA-Z0-9_.]*$/, 'expected the name of a chart')
     .max(250)
-    .optional(),
-  /** Of the chart; default the newest that is no pre-release. */
-  version: semverRangeSchema.optional(),
+    .optional()
+    .describe('A chart of a Helm repository.'),
+  version: semverRangeSchema.optional().describe('Of the chart; default the newest that is no pre-release.'),
 }
 interface Picked {
   path?: string | undefined
