@@ -1,8 +1,10 @@
 // The agent's process: arguments and environment in, exit code out.
-import { endWithReader } from '../shared/adapters/closed-pipe.ts'
+import { onReaderGone } from '../shared/adapters/closed-pipe.ts'
 import { runAgentCli } from './cli/agent-cli.ts'
 
-endWithReader([process.stdout, process.stderr], () => process.argv.includes('run'))
+onReaderGone([process.stdout, process.stderr], () => {
+  if (!process.argv.includes('run')) process.exit(0)
+})
 
 process.exitCode = await runAgentCli(process.argv, {
   env: process.env,

@@ -1,5 +1,5 @@
 // The process of `skerry`: arguments and environment in, exit code out.
-import { endWithReader } from '../shared/adapters/closed-pipe.ts'
+import { onReaderGone } from '../shared/adapters/closed-pipe.ts'
 import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import {
@@ -30,7 +30,9 @@ const verbIo = {
 }
 
 let serves = false
-endWithReader([process.stdout, process.stderr], () => serves)
+onReaderGone([process.stdout, process.stderr], () => {
+  if (!serves) process.exit(0)
+})
 
 process.exitCode = await runCli({
   local: {
