@@ -4,13 +4,33 @@ import { type Applicable, sourcesOf } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { patchProblems } from '../render/patch/patches.ts'
 import { contradictions } from '../render/renderer-of.ts'
+import { isRange } from '../sources/range.ts'
 import { healthProblems } from './health-problems.ts'
 
 export const specProblems = async (resource: Applicable): Promise<Problem[]> => [
   ...(await healthProblems(resource)),
   ...patchesOf(resource).flatMap(({ patches, from }) => patchProblems(patches, from)),
+  ...rangesOf(resource).flatMap(({ range, path }) => (range === undefined || isRange(range) ? [] : [{ path, message: NO_RANGE }])),
   ...rendersOf(resource).flatMap(({ render, from }) => contradictions(render, from)),
 ]
+
+const NO_RANGE = 'expected a range of versions, such as ^1.4, ~1.2.3 or >=1.2.0 <2.0.0'
+
+function rangesOf({ kind, spec }: Applicable): Array<{ range: string | undefined; path: string }> {
+  if (kind === 'Repository') {
+    const { git, oci } = spec
+    return [
+      { range: git?.semver, path: 'spec.git.semver' },
+      { range: oci?.semver, path: 'spec.oci.semver' },
+    ]
+  }
+  if (kind !== 'Service') return []
+  const { source, sources = [] } = spec
+  return [
+    { range: source?.version, path: 'spec.source.version' },
+    ...sources.map(({ version }, index) => ({ range: version, path: `spec.sources[${index}].version` })),
+  ]
+}
 
 /** Those of sources are theirs only in `sources`: `source` has none of its own. */
 function rendersOf(resource: Applicable): Array<{ render: RenderSpec; from: string }> {

@@ -1,34 +1,20 @@
 // The files of `skerry render -f`: which service, of which cluster, with which Configs; checked as the server checks what is applied. Pure.
-import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
-import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
 import { type Labels, labelsSchema } from '../../shared/model/labels.ts'
-import { type Applicable, applicableSchema, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
+import { type Applicable, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { parseResources, type ResourceFile } from '../cli/resource-files.ts'
+import { specProblems } from '../http/spec-problems.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
 
-export interface InputFile {
-  name: string
-  text: string
-}
-
-export function readResources(files: readonly InputFile[]): { resources: Applicable[]; problems: Problem[] } {
-  const resources: Applicable[] = []
-  const problems: Problem[] = []
-  for (const { name, text } of files) {
-    const parsed = parseYamlDocuments(text, { file: name })
-    problems.push(...parsed.problems)
-    if (parsed.problems.length > 0) continue
-    for (const { value, line } of parsed.documents) {
-      const input = withoutReadOnly(value)
-      const read = applicableSchema.safeParse(input)
-      if (read.success) resources.push(read.data)
-      else
-        for (const { path, message } of explainIssues(applicableSchema, input, read.error))
-          problems.push({ path: `${name}:${line}`, message: path === '' ? message : `${path}: ${message}` })
-    }
-  }
-  return { resources, problems }
+export async function readResources(files: readonly ResourceFile[]): Promise<{ resources: Applicable[]; problems: Problem[] }> {
+  const { read, problems } = parseResources(files)
+  const found = await Promise.all(
+    read.map(async ({ resource, placeOf }) =>
+      (await specProblems(resource)).map(({ path, message }) => ({ path: placeOf(path), message: `${path}: ${message}` })),
+    ),
+  )
+  return { resources: read.map(({ resource }) => resource), problems: [...problems, ...found.flat()] }
 }
 
 export function chooseService(resources: readonly Applicable[], wanted: string): ServiceResource {

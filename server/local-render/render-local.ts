@@ -1,5 +1,6 @@
 // One service out of files on this machine, by the very pipeline of the server: only where sources, Configs and facts come from is another matter.
 import { join } from 'node:path'
+import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { RendererName } from '../../shared/model/render.ts'
 import type { RenderView } from '../../shared/model/render-views.ts'
 import { type Applicable, type NamedSource, type ServiceResource, sourcesOf } from '../../shared/model/resources.ts'
@@ -11,6 +12,7 @@ import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import type { Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import { createFolderTree } from '../sources/folder-tree.ts'
+import { greatestVersion } from '../sources/range.ts'
 import { pathSegments, type SourceTree } from '../sources/source.ts'
 import { configLayers, folderOf, type LocalCluster } from './read-job.ts'
 
@@ -78,7 +80,10 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
       remedy: `Add ${repository}=PATH to --dir.`,
     })
   const tree = createFolderTree(folder)
-  const root = source.chart === undefined ? pathSegments(source.path ?? '.').join('/') : await chartRoot(tree, source.chart)
+  const root =
+    source.chart === undefined
+      ? pathSegments(source.path ?? '.').join('/')
+      : await chartRoot(tree, { ...source, chart: source.chart }, folder)
   if ((await tree.list(root)) === null)
     throw new AppError('not_found', {
       detail: `there is no folder ${join(folder, root)}`,
@@ -87,6 +92,33 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
   return { name, label: name ?? repository, opened: { tree, root, version }, render, filesOnly }
 }
 
-/** A folder of charts, or the chart itself. */
-const chartRoot = async (tree: SourceTree, chart: string): Promise<string> =>
-  (await tree.file(`${chart}/Chart.yaml`)) === null ? '' : chart
+interface ChartPick {
+  repository: string
+  chart: string
+  version?: string | undefined
+}
+
+/** A folder of charts, or the chart itself, in a version that the server would take; anything else is no chart. */
+async function chartRoot(tree: SourceTree, { repository, chart, version: range }: ChartPick, folder: string): Promise<string> {
+  for (const root of [chart, '']) {
+    const found = await chartIn(tree, root)
+    if (found?.name !== chart) continue
+    if (range === undefined || greatestVersion([found.version], range) !== null) return root
+    throw new AppError('source_refused', {
+      detail: `chart ${chart} of ${repository}: ${join(folder, root)} has ${found.version}, which is not in ${range}`,
+      remedy: 'Take the chart in such a version (helm pull --untar --version), or correct the version of the source.',
+    })
+  }
+  throw new AppError('source_refused', {
+    detail: `${repository} holds no chart ${chart}: neither ${folder} nor ${join(folder, chart)} has a Chart.yaml of that name`,
+    remedy: `Correct --dir ${repository}=PATH: the chart's folder, or the folder that it is in.`,
+  })
+}
+
+async function chartIn(tree: SourceTree, root: string): Promise<{ name: string; version: string } | null> {
+  const file = await tree.file(root === '' ? 'Chart.yaml' : `${root}/Chart.yaml`)
+  if (file === null) return null
+  const [document] = parseYamlDocuments(new TextDecoder().decode(file.bytes), { file: 'Chart.yaml' }).documents
+  const { name, version } = Object(document?.value) as { name?: unknown; version?: unknown }
+  return { name: String(name ?? ''), version: String(version ?? '') }
+}

@@ -6,13 +6,14 @@ import { join, resolve } from 'node:path'
 import { problemText, RENDER_OUTPUTS, type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
+import type { ResourceFile } from '../cli/resource-files.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { readRenderPlace } from '../render-place.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
-import { chooseService, clusterOf, type InputFile, readResources } from './read-job.ts'
+import { chooseService, clusterOf, readResources } from './read-job.ts'
 import { type LocalRenderDeps, renderLocally } from './render-local.ts'
 
 export const LOCAL_RENDER_OPTIONS = {
@@ -45,7 +46,7 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
     const output = RENDER_OUTPUTS.find((one) => one === flags['output']) ?? 'yaml'
     const { clusterName, clusterLabels, kubeVersion, apiVersions } = options
     const names = [String(flags['filename']), ...(options.config === undefined ? [] : [options.config])]
-    const { resources, problems } = readResources(names.map(readInput))
+    const { resources, problems } = await readResources(names.map(readInput))
     if (problems.length > 0) return told(io, 'the resources are wrong', problems)
     const job = {
       service: chooseService(resources, wanted),
@@ -73,7 +74,7 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
     }
   })
 
-function readInput(path: string): InputFile {
+function readInput(path: string): ResourceFile {
   try {
     return { name: path, text: readFileSync(path === '-' ? 0 : resolve(path), 'utf8') }
   } catch (error) {

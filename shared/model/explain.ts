@@ -22,6 +22,11 @@ export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodErr
       const hint = near === null ? '' : `; did you mean "${near}"?`
       return [{ path: pathText(path), segments: path, message: `expected ${words.join(' or ')}${hint}` }]
     }
+    const branch = issue.code === 'invalid_union' ? branchOf(issue, valueAt(input, path)) : null
+    if (branch !== null) {
+      const inPath = branch.map((one) => ({ ...one, path: [...path, ...one.path] }))
+      return explainIssues(schema, input, new z.ZodError(inPath))
+    }
     if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input, schema) }]
     const known = keysAt(schema, path, input)
     return issue.keys.map((key) => {
@@ -49,8 +54,34 @@ export const pathSegments = (text: string): PropertyKey[] =>
     index !== undefined ? Number(index) : quoted !== undefined ? String(JSON.parse(`"${quoted}"`)) : (word ?? ''),
   )
 
+type UnionIssue = Extract<z.core.$ZodIssue, { code: 'invalid_union' }>
+const typesOf = ({ errors }: UnionIssue): Array<{ issues: z.core.$ZodIssue[]; expected: string | null }> =>
+  errors.map((issues) => {
+    const [first] = issues
+    return { issues, expected: first?.code === 'invalid_type' && first.path.length === 0 ? first.expected : null }
+  })
+
+/** What is wrong by the member that was meant: the only one of the right type. Null: there is none, or more than one. */
+function branchOf(issue: UnionIssue, given: unknown): z.core.$ZodIssue[] | null {
+  if (given === undefined) return null
+  const [meant, ...others] = typesOf(issue).filter(({ expected }) => expected === null)
+  return meant === undefined || others.length > 0 ? null : meant.issues
+}
+
+const TYPE_WORDS: Readonly<Record<string, string>> = { array: 'a list', record: 'a mapping', object: 'a mapping', string: 'text' }
+
+function unionWords(issue: UnionIssue): string | null {
+  const expected = typesOf(issue).flatMap((one) => (one.expected === null ? [] : [TYPE_WORDS[one.expected] ?? one.expected]))
+  return expected.length === 0 ? null : `expected ${[...new Set(expected)].join(' or ')}`
+}
+
 function messageOf(issue: z.core.$ZodIssue, input: unknown, schema: z.ZodType): string {
   const { message } = issue
+  if (issue.code === 'invalid_union') {
+    const words = unionWords(issue)
+    if (words !== null) return valueAt(input, issue.path) === undefined ? `is required: ${words}` : words
+  }
+  if (issue.code === 'invalid_key') return issue.issues.map((one) => one.message).join('; ')
   if (issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined) return `is required: expected ${issue.expected}`
   if (issue.code === 'invalid_value') {
     const given = valueAt(input, issue.path)
@@ -137,6 +168,10 @@ function unwrap(schema: unknown, value: unknown): unknown {
       (option) => option instanceof z.ZodObject && (option.shape[discriminator] as z.ZodType | undefined)?.safeParse(word).success,
     )
     return member === undefined ? undefined : unwrap(member, value)
+  }
+  if (schema instanceof z.ZodUnion) {
+    const meant = schema.options.find((option) => (Array.isArray(value) ? option instanceof z.ZodArray : option instanceof z.ZodObject))
+    return meant === undefined ? undefined : unwrap(meant, value)
   }
   return schema
 }

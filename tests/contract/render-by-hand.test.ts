@@ -217,12 +217,33 @@ test.each([
   expect(await here(name, flags)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
 })
 
+test('RH6 a chart on this machine is the one that is asked for, in a version of the range, and never plain manifests', async () => {
+  const dir = join(folder, 'charts')
+  for (const [name, version] of Object.entries({ podinfo: '7.0.0', other: '1.0.0' })) {
+    mkdirSync(join(dir, name, 'templates'), { recursive: true })
+    writeFileSync(join(dir, name, 'Chart.yaml'), `apiVersion: v2\nname: ${name}\nversion: ${version}\n`)
+    writeFileSync(join(dir, name, 'templates', 'a.yaml'), FILES['raw/a.yaml'])
+  }
+  writeFileSync(join(dir, 'a.yaml'), FILES['raw/a.yaml'])
+  const filename = join(folder, 'chart.yaml')
+  const said = async (chart: string, version: string, at: string) => {
+    writeFileSync(filename, toYaml(service('one', { source: { repository: 'charts', chart, version } })))
+    return here('one', { filename, dir: at })
+  }
+  expect((await said('podinfo', '>=6 <7', dir)).err).toContain(`${join(dir, 'podinfo')} has 7.0.0, which is not in >=6 <7`)
+  expect((await said('podinfo', '>=6 <7', join(dir, 'podinfo'))).err).toContain('has 7.0.0, which is not in >=6 <7')
+  expect((await said('podinof', '^7', dir)).err).toContain('charts holds no chart podinof')
+  expect((await said('podinfo', '^1', join(dir, 'other'))).err).toContain('charts holds no chart podinfo')
+  expect((await said('podinof', '^7', dir)).out).toBe('')
+  for (const at of [dir, join(dir, 'podinfo')]) expect((await said('podinfo', '^7', at)).code).toBe(hasPrograms ? 0 : 1)
+})
+
 test('RH4 a resource that is wrong is told by file and line, with the nearest right name', async () => {
   const filename = join(folder, 'wrong.yaml')
   writeFileSync(filename, toYaml(service('raw', { render: { helm: { valuesFile: ['a'] } }, overides: [] })))
   const said = await here('raw', { filename })
   expect([said.code, said.out]).toEqual([1, ''])
-  expect(said.err).toContain(`${filename}:1: spec.render.helm.valuesFile: unknown field; did you mean "valuesFiles"?`)
+  expect(said.err).toContain(`${filename}:16: spec.render.helm.valuesFile: unknown field; did you mean "valuesFiles"?`)
   expect(said.err).toContain('spec.overides: unknown field; did you mean "overrides"?')
   expect(Object.keys(LOCAL_RENDER_OPTIONS)).toContain('kubeVersion')
 })

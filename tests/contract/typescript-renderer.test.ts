@@ -181,3 +181,15 @@ test('TS1 equal inputs give equal bytes, whatever the order in which they were w
   const [one, two] = await Promise.all([INPUTS, other].map((inputs) => renderTypescript(renderJob({ texts, sandbox, inputs }).job)))
   expect(one).toEqual(two as RendererResult)
 })
+
+test.each([
+  ['fetch', "await fetch('http://10.0.0.1/x')"],
+  ['fetch of a name', "await fetch('https://api.example.com/x')"],
+  ['a socket', "const net = await import('node:net')\n  await new Promise((_, no) => net.connect(80, '10.0.0.1').on('error', no))"],
+  ['a name of a host', "const dns = await import('node:dns/promises')\n  await dns.lookup('api.example.com')"],
+])('TS9 what wants a network hears that there is none: %s', async (_, text) => {
+  const { result } = await render({ 'main.ts': `export default async () => {\n  ${text}\n  return ${map('a')}\n}` })
+  expect(problemsOf(result).map(({ message }) => message)).toEqual([expect.stringContaining('renders have no network')])
+  const other = await render({ 'main.ts': "export default () => { throw new Error('no such thing') }" })
+  expect(problemsOf(other.result).map(({ message }) => message)).toEqual(['no such thing'])
+})

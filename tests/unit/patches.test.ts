@@ -56,7 +56,7 @@ describe('PT5 what is wrong is told by the path of the patch', () => {
     ['a text that is no YAML', { target: TARGET, patch: 'a: b: c' }, /^line 1: /],
     ['an empty text', { target: TARGET, patch: '# nothing\n' }, /^holds no patch/],
     ['a text that is a text', { target: TARGET, patch: 'hello' }, /^expected a list of operations/],
-    ['an operation that is none', { target: TARGET, patch: '[{op: jump, path: /a}]' }, /^\[0\.op\]: /],
+    ['an operation that is none', { target: TARGET, patch: '[{op: jump, path: /a}]' }, /^\[0\]\.op: expected "add"/],
     ['add without a value', { target: TARGET, patch: [{ op: 'add', path: '/a' }] }, /^\[0\] add needs a value/],
     ['move without from', { target: TARGET, patch: [{ op: 'move', path: '/a' }] }, /^\[0\] move needs from/],
     ['a prototype', { target: TARGET, patch: [{ op: 'add', path: '/metadata/__proto__/x', value: 1 }] }, /__proto__ is no field/],

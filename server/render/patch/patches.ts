@@ -2,6 +2,7 @@
 // with a value of an object.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { isK8sObject, type K8sObject } from '../../../shared/kube/object.ts'
+import { explainIssues } from '../../../shared/model/explain.ts'
 import { jsonPatchSchema, type Patch } from '../../../shared/model/render.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { wrongIdentity } from '../manifests.ts'
@@ -105,11 +106,13 @@ function textDocuments(text: string): { values: Json[]; messages: string[] } {
   return { values: documents.map(({ value }) => value as Json), messages }
 }
 
+const ISSUES_TOLD = 5
+
 function jsonChange(value: Json[]): Change {
   const read = jsonPatchSchema.safeParse(value)
   if (!read.success) {
-    const [issue] = read.error.issues
-    throw new PatchError(`[${issue?.path.join('.') ?? ''}]: ${issue?.message ?? 'is no operation'}`)
+    const told = explainIssues(jsonPatchSchema, value, read.error).map(({ path, message }) => `${path}: ${message}`)
+    throw new PatchError(told.slice(0, ISSUES_TOLD).join('; '))
   }
   const ops: JsonPatchOp[] = read.data
   for (const [index, { op, from, value: given }] of ops.entries()) {

@@ -78,15 +78,21 @@ function filesOf(entry: string, objects: readonly unknown[]): Map<string, Uint8A
 
 const inSource = (text: string): string => text.replaceAll(`/work/${TREE}/`, '').replaceAll(`${TREE}/`, '')
 
+/** As Bun and Node have it: fetch, sockets and names of hosts. */
+const WANTS_NETWORK =
+  /unable to connect|\bfetch failed|typo in the url|failed to (connect|open socket)|connection ?refused|\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ECONNRESET|DNS_\w+)\b|getaddrinfo|socket (is|was) closed|dns /i
+const NO_NETWORK = '; renders have no network: what it needs comes from files of its source, from config or from a Config'
+
 /** Of what was thrown: the innermost place that is a file of the source. */
 function problemOf({ message, position, stack }: RunnerFault, entry: string, files: ReadonlyMap<string, Uint8Array>): Problem {
   const place = position ?? firstPlace(stack ?? '')
-  if (place === null) return { path: entry, message: inSource(message).slice(0, 2_000) }
+  const told = `${inSource(message).slice(0, 2_000)}${WANTS_NETWORK.test(message) ? NO_NETWORK : ''}`
+  if (place === null) return { path: entry, message: told }
   const file = inSource(place.file)
   const bytes = files.get(`${TREE}/${file}`)
   const line = bytes === undefined ? undefined : new TextDecoder().decode(bytes).split('\n')[place.line - 1]
   const excerpt = line === undefined ? {} : { excerpt: line.slice(0, 200) }
-  return { path: `${file}:${place.line}:${place.column}`, message: inSource(message).slice(0, 2_000), ...excerpt }
+  return { path: `${file}:${place.line}:${place.column}`, message: told, ...excerpt }
 }
 
 function firstPlace(stack: string): NonNullable<RunnerFault['position']> | null {
