@@ -31,5 +31,9 @@ test('SO38 documents are listed the newest first, and a name that is not there i
   }
   expect(await stored.names('index-')).toEqual(['index-a', 'index-b'])
   await stored.remove('index-a')
-  expect([await stored.readText('index-a'), await stored.readText('index-b'), await stored.hasBlob('0'.repeat(64))]).toEqual([null, 'index-b', false])
+  expect([await stored.readText('index-a'), await stored.readText('index-b'), await stored.hasBlob('0'.repeat(64))]).toEqual([
+    null,
+    'index-b',
+    false,
+  ])
 })
