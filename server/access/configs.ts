@@ -20,7 +20,11 @@ export function createConfigs(store: Pick<Store, 'getResource'>, box: SecretBox)
     read,
     async credentials(project, name) {
       const config = await read(project, name)
-      if (config === null) throw new AppError('credential_missing', { detail: `there is no Config ${name} in project ${project}` })
+      if (config === null)
+        throw new AppError('credential_missing', {
+          detail: `there is no Config ${name} in project ${project}`,
+          remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef of the Repository.`,
+        })
       return config.secrets
     },
   }

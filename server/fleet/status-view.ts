@@ -258,7 +258,7 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
   return {
     reason,
     message: `${error.message}${where}${kept === undefined ? '' : `; ${kept}`}`,
-    next: isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.',
+    next: error.remedy ?? (isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.'),
     sinceMs: error.sinceMs,
   }
 }

@@ -12,7 +12,7 @@ export interface FailedCluster {
   cluster: string
   /** It has a revision of the service already. */
   holds: boolean
-  error: Pick<StoredError, 'code' | 'message' | 'problems'>
+  error: Omit<StoredError, 'sinceMs'>
 }
 
 /** Those together that fail alike, sorted. */
@@ -20,12 +20,13 @@ export function gatherFailing(failed: readonly FailedCluster[]): FailingClusters
   const groups = new Map<string, FailingClusters>()
   let named = 0
   for (const { cluster, holds, error } of [...failed].sort((a, b) => order(a.cluster, b.cluster))) {
-    const { code, message, problems } = error
+    const { code, message, problems, remedy } = error
     const [problem] = problems
     const key = JSON.stringify([code, message, problem])
     const group = groups.get(key) ?? {
       code,
       message,
+      ...(remedy === undefined ? {} : { remedy }),
       ...(problem === undefined ? {} : { problem }),
       without: [],
       keeping: [],
@@ -54,7 +55,7 @@ export function keptText(digest: string | null, error: Pick<StoredError, 'failin
 }
 
 export function unrenderedState(
-  { code, message, problem }: FailingClusters,
+  { code, message, problem, remedy }: FailingClusters,
   holds: boolean,
   sinceMs: number | null,
 ): Omit<State, 'sync' | 'health'> {
@@ -62,7 +63,7 @@ export function unrenderedState(
   return {
     reason: 'RenderFailed',
     message: `it cannot be rendered for this cluster: ${message}${where}; ${holds ? 'the last good revision stays in force' : 'nothing is published here yet'}`,
-    next: isErrorCode(code) ? ERRORS[code].remedy : 'Mend it and push again.',
+    next: remedy ?? (isErrorCode(code) ? ERRORS[code].remedy : 'Mend it and push again.'),
     sinceMs,
   }
 }

@@ -81,7 +81,11 @@ export async function openSources(
     if (error.code === 'git_failed' && !(await hasAll())) return { kind: 'no_content' }
     const { code, message, data } = error
     const [commit = null] = Object.values(revisions)
-    return { kind: 'failed', commit, error: { code, message, problems: [...(data.problems ?? [])] } }
+    return {
+      kind: 'failed',
+      commit,
+      error: { code, message, problems: [...(data.problems ?? [])], ...(data.remedy === undefined ? {} : { remedy: data.remedy }) },
+    }
   }
   return {
     kind: 'opened',

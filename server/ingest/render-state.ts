@@ -96,7 +96,13 @@ export function failingError(rendering: Rendering, nameOf: (clusterId: ClusterId
   const messages = new Set(failing.map(({ error }) => error.message))
   const message = `in ${failing.length} of ${rendering.clusters.size} clusters (${clusters}): ${first.error.message}${messages.size === 1 ? '' : ', among others'}`
   const problems = new Map(failing.flatMap(({ error }) => error.problems.map((problem) => [canonicalJson(problem), problem] as const)))
-  return { code, message, problems: fewest([...problems.values()], PROBLEMS_MAX) }
+  const { remedy } = first.error
+  return {
+    code,
+    message,
+    problems: fewest([...problems.values()], PROBLEMS_MAX),
+    ...(remedy === undefined || code !== first.error.code ? {} : { remedy }),
+  }
 }
 
 /** RL7: for whom there is no render, and whether they have a revision that stays. */
@@ -114,7 +120,7 @@ export function failingClusters(
 
 /** `sinceMs` counts from the first failure of the same code. */
 const storedError = (
-  { code, message, problems }: RenderError,
+  { code, message, problems, remedy }: RenderError,
   before: StoredError | null,
   nowMs: number,
   failing: FailingClusters[],
@@ -123,6 +129,7 @@ const storedError = (
   message,
   problems: [...problems],
   sinceMs: before?.code === code ? before.sinceMs : nowMs,
+  ...(remedy === undefined ? {} : { remedy }),
   ...(failing.length === 0 ? {} : { failing }),
 })
 

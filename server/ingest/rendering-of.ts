@@ -89,7 +89,10 @@ function sharedErrors(path: string, version: string): (result: RenderResult | Ap
 }
 
 function errorOf(result: RenderResult | AppError, path: string, version: string): RenderError {
-  if (result instanceof AppError) return { code: result.code, message: result.message, problems: [...(result.data.problems ?? [])] }
+  if (result instanceof AppError) {
+    const { code, message, data } = result
+    return { code, message, problems: [...(data.problems ?? [])], ...(data.remedy === undefined ? {} : { remedy: data.remedy }) }
+  }
   if (result.kind === 'rendered') return { code: 'render_failed', message: '', problems: [] }
   const { code, message, problems } = result
   // Known from another commit, perhaps, which held no manifests either.

@@ -77,5 +77,6 @@ async function record(
 
 /** `sinceMs` counts from the first failure of the same code. */
 function storedError({ code, message, data }: AppError, before: StoredError | null, nowMs: number): StoredError {
-  return { code, message, problems: [...(data.problems ?? [])], sinceMs: before?.code === code ? before.sinceMs : nowMs }
+  const sinceMs = before?.code === code ? before.sinceMs : nowMs
+  return { code, message, problems: [...(data.problems ?? [])], sinceMs, ...(data.remedy === undefined ? {} : { remedy: data.remedy }) }
 }

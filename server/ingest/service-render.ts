@@ -273,7 +273,8 @@ export class ServiceRenderer {
       }
     } catch (error) {
       if (!(error instanceof AppError)) throw error
-      return { code: error.code, message: error.message, problems: [...(error.data.problems ?? [])] }
+      const { code, message, data } = error
+      return { code, message, problems: [...(data.problems ?? [])], ...(data.remedy === undefined ? {} : { remedy: data.remedy }) }
     }
     const missing = configFrom.filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
     if (missing.length === 0) return configs

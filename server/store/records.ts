@@ -50,6 +50,8 @@ export interface StoredError {
   message: string
   problems: Problem[]
   sinceMs: number
+  /** What to do in this particular case; absent: what its code says. */
+  remedy?: string
   /** Of a render: for whom it failed. */
   failing?: FailingClusters[]
 }
@@ -58,6 +60,7 @@ export interface StoredError {
 export interface FailingClusters {
   code: string
   message: string
+  remedy?: string
   /** The first. */
   problem?: Problem
   /** That have nothing of the service. */

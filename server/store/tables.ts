@@ -224,6 +224,7 @@ export const readLabels = (json: string): Record<string, string> => labels.parse
 const failing = z.object({
   code: z.string(),
   message: z.string(),
+  remedy: z.string().exactOptional(),
   problem: problemSchema.exactOptional(),
   without: z.array(z.string()),
   keeping: z.array(z.string()),
@@ -234,6 +235,7 @@ const storedError = z.object({
   message: z.string(),
   problems: z.array(problemSchema),
   sinceMs: z.number(),
+  remedy: z.string().exactOptional(),
   failing: z.array(failing).exactOptional(),
 })
 export const readError = (json: string | null): StoredError | null => (json === null ? null : storedError.parse(JSON.parse(json)))

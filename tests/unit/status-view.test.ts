@@ -356,3 +356,9 @@ describe('a cluster and a repository', () => {
     })
   })
 })
+
+test('AP11 what to do is that of the particular case, where the error brought one', () => {
+  const remedy = 'Correct spec.source.version.'
+  expect(serviceStatusView(service({ render: { ...rendered, error: { ...syntax, remedy } } })).next).toBe(remedy)
+  expect(repositoryStatusView({ ...fetched, error: { ...broken, remedy } }).next).toBe(remedy)
+})

@@ -36,6 +36,7 @@ export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): 
   if (tries.length === 0 && ca === null)
     throw new AppError('credential_missing', {
       detail: `${host}: the Config holds none of token, username and password, githubApp, and caCert`,
+      remedy: 'Write one of them into the secrets of the Config that spec.git.auth.secretRef names.',
     })
   if (tries.length > 0 && protocol === 'http:' && !isLoopback(hostname))
     throw new AppError('source_refused', {

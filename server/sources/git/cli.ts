@@ -358,7 +358,10 @@ class GitCli implements GitBackend {
           remedy: 'If the host has a new key, put it into knownHosts; if not, something on the way is impersonating it.',
         })
       case 'refused':
-        return new AppError('credential_missing', { detail: `${host}: ${problem.why}; tried: ${await this.tried()}` })
+        return new AppError('credential_missing', {
+          detail: `${host}: ${problem.why}; tried: ${await this.tried()}`,
+          remedy: 'Write a key or credential that this host takes for the repository into the Config that spec.git.auth.secretRef names.',
+        })
       case 'redirected':
         return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
       case 'disk_full':

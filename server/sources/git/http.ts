@@ -169,7 +169,13 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
       : tried.length === 0
         ? `the Git server ${host} wants credentials (HTTP ${status}), and spec.git.auth names none`
         : `the Git server ${host} refused with HTTP ${status}; tried: ${tried.join(', ')}`
-  return new AppError('credential_missing', { detail })
+  const remedy =
+    other !== null
+      ? 'Name the URL that it redirects to in spec.git.url.'
+      : tried.length === 0
+        ? 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
+        : 'Write a credential that is valid and may read this repository into the Config that spec.git.auth.secretRef names.'
+  return new AppError('credential_missing', { detail, remedy })
 }
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/

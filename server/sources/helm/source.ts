@@ -41,7 +41,8 @@ const headSchema = z.object({
 type Head = z.infer<typeof headSchema>
 const fetchedSchema = z.object({ sha256: z.string() })
 
-const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+const refused = (detail: string, remedy?: string): AppError =>
+  new AppError('source_refused', { detail, ...(remedy === undefined ? {} : { remedy }) })
 
 /** Of all Helm repositories together, by revision. */
 export type IndexCache = SizedCache<{ index: ChartIndex; length: number }>
@@ -84,7 +85,11 @@ class HelmSource implements Source {
   }
 
   async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
-    if (!('chart' in pick)) throw refused(`${this.name} has charts and no folders: give source.chart and, if need be, source.version`)
+    if (!('chart' in pick))
+      throw refused(
+        `${this.name} has charts and no folders: give source.chart and, if need be, source.version`,
+        'Give source.chart of the Service instead of source.path, and source.version if need be.',
+      )
     const index = await this.index(revision)
     if (index === null) throw new AppError('source_unreachable', { detail: `${this.name}: the index that is meant is not here any more` })
     return this.openVersion(pick.chart, versionIn(index, pick, this.name))
@@ -184,7 +189,10 @@ class HelmSource implements Source {
         const bytes = await this.archiveAt(text, what)
         const sha256 = sha256Of(bytes)
         if (expected !== null && sha256 !== expected)
-          throw refused(`${what}: its archive has the digest sha256:${sha256}, and the index said sha256:${expected}`)
+          throw refused(
+            `${what}: its archive has the digest sha256:${sha256}, and the index said sha256:${expected}`,
+            'Make the index anew (`helm repo index`) or put the archive back that it was made of; if neither is known, somebody may have changed it on the way.',
+          )
         await chartOf(bytes, what)
         await this.stored.writeBlob(sha256, bytes)
         return { sha256, bytes }
@@ -250,12 +258,16 @@ function versionIn(
   name: string,
 ): ChartVersion {
   const versions = Object.hasOwn(index, chart) ? (index[chart] ?? []) : []
-  if (versions.length === 0) throw refused(`${name} has no chart ${chart}${nearest(Object.keys(index), chart)}`)
+  if (versions.length === 0)
+    throw refused(
+      `${name} has no chart ${chart}${nearest(Object.keys(index), chart)}`,
+      'Correct source.chart of the Service, or publish the chart.',
+    )
   const texts = versions.map(({ version }) => version)
   const greatest = greatestVersion(texts, range)
   const found = versions.find(({ version }) => version === greatest)
   if (found !== undefined) return found
-  throw refused(noVersion(`chart ${chart} of ${name}`, texts, range))
+  throw refused(noVersion(`chart ${chart} of ${name}`, texts, range), 'Correct source.version of the Service, or publish the version.')
 }
 
 function nearest(names: readonly string[], name: string): string {

@@ -22,7 +22,8 @@ export interface OciSourceOptions {
   unpacked: Unpacked
 }
 
-const refused = (detail: string): AppError => new AppError('source_refused', { detail })
+const refused = (detail: string, remedy?: string): AppError =>
+  new AppError('source_refused', { detail, ...(remedy === undefined ? {} : { remedy }) })
 
 export function createOciSource(options: OciSourceOptions): Source {
   return new OciSource(options)
@@ -96,7 +97,11 @@ class OciSource implements Source {
     const versions = tags.map(versionOfTag)
     const version = greatestVersion(versions, range)
     const tag = version === null ? undefined : tags.find((candidate) => candidate === version || candidate === tagOfVersion(version))
-    if (tag === undefined) throw refused(noVersion(`the tags of ${this.options.url}`, versions, range))
+    if (tag === undefined)
+      throw refused(
+        noVersion(`the tags of ${this.options.url}`, versions, range),
+        'Correct spec.oci.semver of the Repository, or push the tag.',
+      )
     return tag
   }
 
