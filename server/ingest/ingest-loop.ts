@@ -144,9 +144,10 @@ class IngestLoop implements Ingest {
     const { clock, log, random, stopping } = this.deps
     for (let attempt = 0; !stopping.aborted; attempt++) {
       try {
-        for (const one of await this.list(kind)) {
+        const found = await this.list(kind)
+        for (const [index, one] of found.entries()) {
           if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
-          else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one)))
+          else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one, index, found.length)))
         }
         return
       } catch (error) {
@@ -158,14 +159,14 @@ class IngestLoop implements Ingest {
   }
 
   /** IN9a */
-  private async firstLook(repository: StoredResource): Promise<number> {
+  private async firstLook(repository: StoredResource, index: number, count: number): Promise<number> {
     const { project, name, uid } = repository
     const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
     this.hosts.set(repositoryKey(repository), hostOf(placeTexts(spec).url))
     const { commit } = await this.deps.store.repositoryState(project, name)
     const source = this.deps.sources.open({ uid, project, place: placeOf(spec) })
     const hasContent = commit !== null && (await source.has(commit).catch(() => false))
-    return firstLookMs(hasContent, durationMs(spec.poll), this.deps.random)
+    return firstLookMs(hasContent, durationMs(spec.poll), index, count)
   }
 
   private start(key: RepositoryKey | ServiceKeyText): void {

@@ -1,6 +1,7 @@
 // Many repositories on one server: when each is asked, on a virtual clock, with the real loop and a store and sources that answer at once.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
+import { firstLookMs } from '../../server/ingest/poll-times.ts'
 import type { Source } from '../../server/sources/source.ts'
 import type { RepositoryState } from '../../server/store/records.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -91,6 +92,12 @@ test('IN9 IN9a 500 repositories with content are spread over their interval afte
   expect(looks.length).toBeGreaterThan(4 * REPOSITORIES)
   expect(looks.length).toBeLessThan(6 * REPOSITORIES)
   await end()
+})
+
+test('IN9a a few repositories are looked at within a moment of a start, many within their interval', () => {
+  expect([0, 1, 3].map((index) => firstLookMs(true, 60_000, index, 4))).toEqual([0, 100, 300])
+  expect([0, 250, 499].map((index) => firstLookMs(true, 5_000, index, 500))).toEqual([0, 2_500, 4_990])
+  expect(firstLookMs(false, 60_000, 3, 4)).toBe(0)
 })
 
 test('IN9a those without content are read at once, four at a time', async () => {
