@@ -56,7 +56,7 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
     if (error instanceof AppError) throw error
     if (pieces.length > 0) await request.onPart?.(joined(pieces))
     const why = error instanceof Error && error.name === 'TimeoutError' ? `did not answer within ${TIMEOUT_MS / 1000} s` : reasonOf(error)
-    throw new AppError('source_unreachable', { detail: `${what}: ${new URL(url).host} ${why}` }, { cause: error })
+    throw new AppError('source_unreachable', { detail: `${what}: ${new URL(url).host} ${why}`, ...tlsRemedy(error, url) }, { cause: error })
   }
 }
 
@@ -72,7 +72,19 @@ function reasonOf(error: unknown): string {
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code.startsWith('DNS_')) return 'is a name that nothing answers to'
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ISSUER/i.test(code))
     return `shows a certificate that is not trusted (${code}); put its CA as caCert into the Config that auth.secretRef names`
+  if (isTlsFailure(code)) return `does not speak TLS (${code})`
   return 'cannot be reached'
+}
+
+/** As Bun names what comes of a plain HTTP answer to a TLS handshake, and of a handshake that breaks off. */
+const isTlsFailure = (code: string): boolean => /SSL|TLS|EPROTO/i.test(code) && !/CERT/i.test(code)
+function tlsRemedy(error: unknown, url: string): { remedy?: string } {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (!isTlsFailure(code) || !url.startsWith('https:')) return {}
+  return {
+    remedy:
+      'If it speaks plain HTTP: use an http:// URL for charts and Git, or `insecure: true` in spec.oci for a registry of a test; else look at its certificate and port.',
+  }
 }
 
 /** What a status other than the expected one means. */
@@ -81,7 +93,11 @@ export function statusError(what: string, { url, status, headers }: WebAnswer, {
   if (status === 401 || status === 403) {
     const why =
       secretRef === null ? 'wants a credential, and auth.secretRef names none' : `refuses the credential of the Config ${secretRef}`
-    return new AppError('credential_missing', { detail: `${what}: ${host} ${why} (HTTP ${status})` })
+    const remedy =
+      secretRef === null
+        ? 'Name a Config in auth.secretRef that holds token, or username and password; or correct the URL: some registries ask for them where nothing is.'
+        : `Write a credential that is valid there into the Config ${secretRef}.`
+    return new AppError('credential_missing', { detail: `${what}: ${host} ${why} (HTTP ${status})`, remedy })
   }
   const retryAfter = Number(headers.get('retry-after'))
   const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type AddressGuard, REDIRECTS_MAX } from '../../server/sources/address/guard.ts'
+import { askWeb } from '../../server/sources/web-request.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -192,4 +193,19 @@ test('SO5 plain HTTP where it is for tests only: addresses that the operator nam
   expect(await refusal(guard.namedOnly('http://outer.example/', {}))).toContain('not among the addresses')
   const proxied = loopbackGuard({ resolve, proxyFor: () => `http://127.0.0.1:${plain.port}` })
   for (const host of ['outer.example', '8.8.8.8']) expect(await refusal(proxied.namedOnly(`http://${host}/`, {}))).toContain('NO_PROXY')
+})
+
+test('SO1 who is refused reads which address to allow, and no more than that one', async () => {
+  const guard = loopbackGuard({ allowed: [], resolve: async () => ['10.2.3.4'] })
+  const error = await ask(guard, 'https://inner.example/').catch((reason: unknown) => reason)
+  expect(error instanceof AppError ? error.remedy : '').toContain('`skerry server --source-addresses 10.2.3.4/32`')
+})
+
+test('SO14 plain HTTP in the place of TLS is told as that, with what there is for test registries', async () => {
+  const url = `https://127.0.0.1:${plain.port}/`
+  const error = await askWeb({ fetcher: (to, init) => fetch(to, init), url, what: 'the tag', bytesMax: 10 }).catch(
+    (reason: unknown) => reason,
+  )
+  expect(error).toMatchObject({ code: 'source_unreachable', message: `the tag: 127.0.0.1:${plain.port} does not speak TLS (EPROTO)` })
+  expect(error instanceof AppError ? error.remedy : '').toContain('`insecure: true` in spec.oci')
 })

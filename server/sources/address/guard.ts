@@ -145,7 +145,7 @@ async function addressesOf(deps: AddressGuardDeps, host: string, namedOnly: bool
   })
   const usable = checked.flatMap(({ text, why }) => (why === null ? [text] : []))
   const [first] = checked
-  if (usable.length === 0 && first !== undefined) throw addressRefused(name, first.why ?? '')
+  if (usable.length === 0 && first !== undefined) throw addressRefused(name, first.why ?? '', first.text)
   return usable
 }
 
@@ -169,7 +169,12 @@ const isThisHost = (name: string): boolean => /^(.*\.)?localhost\.?$/i.test(name
 const bare = (host: string): string => host.replace(/^\[|\]$/g, '')
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })
-const addressRefused = (name: string, what: string): AppError => new AppError('source_address_refused', { detail: `${name}: ${what}` })
+/** `at`: where the name leads to. The hint names that address alone, so that nobody allows a network for the sake of one host. */
+function addressRefused(name: string, what: string, at = name): AppError {
+  const address = parseIp(at)
+  const remedy = `If it is meant, whoever runs the server allows the address: \`skerry server --source-addresses ${at}/${at.includes(':') ? 128 : 32}\`.`
+  return new AppError('source_address_refused', { detail: `${name}: ${what}`, ...(address === null ? {} : { remedy }) })
+}
 
 /** fetch says where it connected to; whoever asked thinks in names. */
 function withUrl(answer: Response, url: URL): Response {
