@@ -9,7 +9,7 @@ import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, secretTexts } from './mask-problems.ts'
-import { type RenderResult, rowsOf, versionText } from './object-rows.ts'
+import { noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
 import { recordedInputs } from './record/inputs.ts'
@@ -116,7 +116,10 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
     const part = partOf(source, sources, await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
     if (missing !== null && sources.length === 1) return { kind: 'failed', code: 'no_manifests', message: missing, problems: [] }
-    parts.push(missing === null ? part : { ...part, problems: [{ path: `${source.label}/${job.root}`, message: missing }] })
+    // RD6: of several sources one that lost its files would take its objects with it.
+    const isBare = renderer.renderer === 'raw' && sources.length > 1 && part.found.length === 0 && part.problems.length === 0
+    const empty = missing ?? (isBare ? noManifests(job.root === '' ? '.' : job.root, source.opened.version) : null)
+    parts.push(empty === null ? part : { ...part, problems: [{ path: `${source.label}/${job.root}`, message: empty }] })
   }
   return finish(input, parts, unheard(input, chosen, recorder), recorder)
 }

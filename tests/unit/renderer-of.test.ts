@@ -21,6 +21,7 @@ const said = (name: RendererName) => async (job: RenderJob) => {
 const renderers = { raw: said('raw'), helm: said('helm'), kustomize: said('kustomize'), typescript: said('typescript'), exec: said('exec') }
 const FILES = {
   'apps/plain/a.yaml': OBJECT,
+  'apps/empty/README.md': 'nothing',
   'apps/chart/Chart.yaml': 'name: a\n',
   'apps/kust/kustomization.yaml': '{}\n',
   'apps/ts/main.ts': '\n',
@@ -131,7 +132,7 @@ describe('RD6 a path that is not there', () => {
     ['podinof', { helm }, `there is no folder podinof at ${at}; did you mean podinfo?`],
     ['apps/char', {}, `there is no folder apps/char at ${at}; did you mean apps/chart?`],
     ['app/chart', {}, `there is no folder app/chart at ${at}; did you mean apps/chart?`],
-    ['apps/nowhere', {}, `there is no folder apps/nowhere at ${at}; folders in apps: chart, kust, plain, ts`],
+    ['apps/nowhere', {}, `there is no folder apps/nowhere at ${at}; folders in apps: chart, empty, kust, plain, ts`],
     ['podinfo/a.yaml', {}, `podinfo/a.yaml is a file at ${at}; name the folder that it is in`],
   ])('RD6 %s with %j', async (root, render, expected) => {
     expect(await run([{ root }], render)).toEqual([expected])
@@ -139,6 +140,9 @@ describe('RD6 a path that is not there', () => {
   test('RD6 one of several', async () => {
     expect(await run([{ root: 'apps/plain' }, { root: 'podinof' }], {})).toEqual([
       `s1/podinof: there is no folder podinof at ${at}; did you mean podinfo?`,
+    ])
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/empty' }], {})).toEqual([
+      `s1/apps/empty: apps/empty holds no manifests at ${at}`,
     ])
   })
 })
