@@ -7,8 +7,8 @@ interface Place {
 }
 
 const STEPS: Readonly<Record<string, (place: Place) => string>> = {
-  BlockedBy: () =>
-    'Nothing, if the service that it waits for is on its way: it goes on by itself. Else mend that one, which the message names.',
+  BlockedBy: ({ project, service }) =>
+    `Nothing, if the service that it waits for is on its way: it goes on by itself. Else mend that one; \`skerry describe service ${service} -p ${project}\` shows its dependencies.`,
   ManualSync: ({ project, service, cluster }) =>
     `\`skerry sync ${service} -p ${project} --cluster ${cluster}\` shows what it would change there and asks.`,
   WaitingForWave: () =>
