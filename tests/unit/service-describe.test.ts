@@ -113,7 +113,7 @@ test.each<[string, { row?: Record<string, unknown> | null; report?: ServiceStatu
 })
 
 test.each([
-  ['BlockedBy', 'mend that one, which the message names'],
+  ['BlockedBy', 'Else mend that one'],
   ['ManualSync', '`skerry sync web -p shop --cluster ship-7`'],
   ['WaitingForWave', 'goes on by itself'],
   ['WaitingForHook', 'goes on by itself'],
