@@ -79,8 +79,11 @@ const WIRE = {
   words: { routes: ROUTES, header: PROTOCOL_HEADER, refetch: REFETCH_REASONS, reject: REJECT_CODES, revIncarnation: REV_INCARNATION },
 }
 
+/** What a field means, in words, does not travel. */
+const withoutWords = (key: string, value: unknown): unknown => (key === 'description' && typeof value === 'string' ? undefined : value)
+
 test('the schemas of the wire are those of the protocol’s number', () => {
-  const hash = sha256Hex(canonicalJson(WIRE)).slice(0, 16)
+  const hash = sha256Hex(canonicalJson(JSON.parse(JSON.stringify(WIRE), withoutWords))).slice(0, 16)
   expect(hash === HASHES[PROTOCOL_VERSION] ? '' : `${WHAT_TO_DO}\n  The hash now: ${hash}`).toBe('')
 })
 
