@@ -2,6 +2,7 @@
 import { crd, thing } from './drift-cases-others.ts'
 import { configMapYaml, deployment } from './drift-cases-values.ts'
 import type { DriftCase, DriftSite } from './drift-site.ts'
+import { until } from './watch-probe.ts'
 
 const SETTINGS = 'ConfigMap/settings'
 const THING = 'Thing.$NS.example.com/one'
@@ -29,6 +30,12 @@ apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: { name: web }
 spec: { scaleTargetRef: { apiVersion: apps/v1, kind: Deployment, name: web }, minReplicas: 2, maxReplicas: 5 }`
+
+/** An API server takes a new policy into account some time after it was written. */
+async function stamped(kubectl: DriftSite['kubectl'], ns: string): Promise<void> {
+  const probe = ['create', 'configmap', 'probe', '-n', ns, '--dry-run=server', '-o', 'json']
+  await until('the policy is in force', async () => (await kubectl(probe)).includes('stamped'))
+}
 
 export const TOOL_CASES: readonly DriftCase[] = [
   takenOver('once applied by kubectl, client-side', ({ kubectl }) => kubectl(['apply', '-f', '-'], TWO_KEYS), {
@@ -249,8 +256,8 @@ spec: { storageClassName: grows-$NS, accessModes: [ReadWriteOnce], resources: { 
     name: 'admission changes a value of ours at each write',
     needs: 'MutatingAdmissionPolicy',
     manifest: configMapYaml(),
-    before: ({ as }) =>
-      as('policy').apply(
+    before: async ({ as, kubectl, ns }) => {
+      await as('policy').apply(
         `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -269,7 +276,9 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
 metadata: { name: stamp-$NS }
 spec: { policyName: stamp-$NS }`,
-      ),
+      )
+      await stamped(kubectl, ns)
+    },
     deed: touchIt,
     drift: null,
     writes: 0,
