@@ -118,9 +118,13 @@ export class ServiceRenderer {
       if (named.repository !== repository) continue
       const opened = await source.open(revision, pickOf(named)).catch(() => null)
       if (opened === null || (known.versioned.has(index) && opened.version !== known.versions[index])) return true
-      for (const { source: of, path, id: held } of known.files) {
-        if (of !== index) continue
+      // A folder that is the same is so with all that is in it: most of what a render looked at lies in the service's own.
+      const same: string[] = []
+      const looks = known.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
+      for (const { path, id: held } of looks) {
+        if (same.some((folder) => folder === '' || path.startsWith(`${folder}/`))) continue
         if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
+        same.push(path)
       }
     }
     return false

@@ -49,6 +49,8 @@ export class GitSource implements Source {
   private keys: Keys | null = null
   /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
   private readonly refused = new Map<string, AppError>()
+  /** Until the next fetch, which may take another folder. */
+  private lately: { commit: string; tree: SourceTree } | null = null
   /** What was read lately, with the id of what was there: with a new commit it will be read again. */
   private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
 
@@ -89,6 +91,7 @@ export class GitSource implements Source {
   }
 
   async fetch(): Promise<string> {
+    this.lately = null
     const { dir, ref, backend, semver } = this.options
     backend.release()
     return this.guarded('fetch', async () => {
@@ -198,7 +201,9 @@ export class GitSource implements Source {
     if (!('path' in pick)) throw refused(`${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`)
     if (this.options.verifyKeys !== undefined && !(await this.has(commit)))
       throw this.refused.get(commit) ?? new AppError('commit_unverified', { detail: `commit ${commit} was not verified` })
-    return { tree: this.treeAt(commit), root: pathSegments(pick.path).join('/'), version: commit }
+    // One for all services of the repository: a thousand of them ask for the same folders.
+    if (this.lately?.commit !== commit) this.lately = { commit, tree: this.treeAt(commit) }
+    return { tree: this.lately.tree, root: pathSegments(pick.path).join('/'), version: commit }
   }
 
   private treeAt(commit: string): SourceTree {
@@ -207,6 +212,9 @@ export class GitSource implements Source {
     const within = <T>(path: string, act: (tree: GitTree) => Promise<T>): Promise<T> =>
       this.guarded(`read ${path}`, async () => {
         opened ??= this.gitTree(objects, commit, this.openSubmodules(objects, commit))
+        opened.catch(() => {
+          opened = null // asked again next time
+        })
         return act(await opened)
       })
     return {
