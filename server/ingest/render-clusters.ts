@@ -43,6 +43,8 @@ export interface ClusterRun {
 export interface ClusterOutcome {
   /** Null: it was not kept. */
   key: string | null
+  /** Where it looked. */
+  shape: Shape
   /** What is wrong with this server or with reading a source is an error, and not kept. */
   result: RenderResult | AppError
   /** Of programs that took part. */
@@ -59,8 +61,6 @@ export interface ClusterOutcome {
 
 export interface ClusterOutcomes {
   clusters: ReadonlyMap<Wanted, ClusterOutcome>
-  /** All shapes that were used. */
-  shapes: readonly Shape[]
   /** Renderers that ran. */
   renders: number
 }
@@ -100,7 +100,7 @@ interface Keys {
   renderedFrom: string | null
 }
 
-const looksOf = ({ ofCluster, ofFacts }: Prepared) => ({ ofCluster: ofCluster.length > 0, ofFacts })
+const looksOf = ({ shape, ofCluster, ofFacts }: Prepared) => ({ shape, ofCluster: ofCluster.length > 0, ofFacts })
 
 class ClusterRenders {
   private readonly deps: ClusterRunDeps
@@ -127,7 +127,7 @@ class ClusterRenders {
       pending = await this.knownBy(prepared, pending)
     }
     await this.renderAll(pending)
-    return { clusters: this.outcomes, shapes: [...this.prepared.values()].map(({ shape }) => shape), renders: this.renders }
+    return { clusters: this.outcomes, renders: this.renders }
   }
 
   /** Answers those that are not. */

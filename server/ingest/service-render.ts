@@ -329,9 +329,11 @@ const readId = (source: PipelineSource | undefined, path: string): Promise<strin
 async function knownOf(
   spec: string,
   sources: readonly PipelineSource[],
-  { clusters, shapes }: ClusterOutcomes,
+  { clusters }: ClusterOutcomes,
   fileId: (source: number, path: string) => Promise<string | null | undefined>,
 ): Promise<Known> {
+  // Not where older renders looked, too: one that failed listed the whole repository, which every commit changes.
+  const shapes = [...new Set([...clusters.values()].map(({ shape }) => shape))]
   const files = new Map<string, Known['files'][number]>()
   for (const { source, path } of shapes.flatMap((shape) => shape.files))
     files.set(`${source}\0${path}`, { source, path, id: await fileId(source, path) })

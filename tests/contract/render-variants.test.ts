@@ -23,10 +23,12 @@ let ran: string[]
 let lateness: number
 /** Programs are too slow. */
 let outOfTime: boolean
+let configsRead: number
 let configs: Record<string, { data: Record<string, unknown>; secrets: Record<string, string> }>
 beforeEach(async () => {
   ran = []
   configs = {}
+  configsRead = 0
   sandbox ??= realSandbox()
   lateness = 0
   outOfTime = false
@@ -64,7 +66,10 @@ function rendering(dir: string) {
     }),
     renderers,
     cache: createRenderCache({ mac: testMac, files }),
-    config: async (_: string, name: string) => configs[name] ?? null,
+    config: async (_: string, name: string) => {
+      configsRead += 1
+      return configs[name] ?? null
+    },
   }
 }
 
@@ -150,6 +155,19 @@ describe('one render where nothing differs', () => {
     took()
     await kit.push({ 'b/x.yaml': configMap('x', '2') })
     expect(took()).toEqual(['raw'])
+  })
+
+  test('IC13 a service whose folder came later is not looked at again for what changed elsewhere', async () => {
+    await kit.join('1')
+    await kit.service({ configFrom: [{ name: 'shared', optional: true }] }, 'late')
+    expect((await error('late'))?.code).toBe('no_manifests')
+    await kit.push({ 'late/x.yaml': configMap('x', '1') })
+    expect(await error('late')).toBe(null)
+    configsRead = 0
+    await kit.push({ 'README.md': 'what the render that failed had looked at, too: it listed the root' })
+    expect(configsRead).toBe(0)
+    await kit.push({ 'late/x.yaml': configMap('x', '2') })
+    expect(configsRead).toBeGreaterThan(0)
   })
 })
 
