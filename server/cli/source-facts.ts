@@ -81,6 +81,7 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
     ['Auth', secretRef === undefined ? null : `config/${secretRef}`],
     ['Poll', spec.poll],
     [place.kind === 'git' ? 'Commit' : place.kind === 'helm' ? 'Index' : 'Digest', status.commit],
+    ['Tag', status.tag],
     ['Last content', kept],
   ]
 }

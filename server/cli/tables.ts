@@ -91,6 +91,7 @@ export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<R
   { title: 'KIND', value: ({ spec }) => placeOf(spec).kind },
   { title: 'READY', value: ({ status }) => yesNo(status.ready), colour: true },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
+  { title: 'TAG', value: ({ status }) => status.tag, wide: true },
   { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   { title: 'URL', value: ({ spec }) => placeTexts(spec).url, wide: true },

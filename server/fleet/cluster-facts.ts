@@ -9,9 +9,8 @@ import type { Store } from '../store/store.ts'
 export interface KnownFacts {
   /** Of those of the clusters that have said any; equal facts are one and the same object. */
   of(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
-  /** Rows that were just written. Whether what is known of the cluster changed. */
+  /** Rows that were just written, a null document among them for a cluster that is no more. Whether what is known of the cluster changed. */
   reported(clusterId: ClusterId, rows: readonly StatusWrite[]): boolean
-  forget(clusterId: ClusterId): void
 }
 
 export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
@@ -21,6 +20,7 @@ export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
   /** Reported while the store was read: newer than what was read. */
   const touched = new Set<ClusterId>()
   let loading: Promise<void> | null = null
+  let loaded = false
 
   const drop = (clusterId: ClusterId) => {
     const text = textOf.get(clusterId)
@@ -45,6 +45,7 @@ export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
   const load = async () => {
     for (const { clusterId, doc } of await store.listStatus({ kind: 'facts', key: 'cluster' }))
       if (!touched.has(clusterId)) set(clusterId, doc)
+    loaded = true
     touched.clear()
   }
   return {
@@ -64,10 +65,9 @@ export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
     reported(clusterId, rows) {
       const said = rows.filter(({ kind }) => kind === 'facts').at(-1)
       if (said === undefined) return false
-      touched.add(clusterId)
+      if (!loaded) touched.add(clusterId)
       return set(clusterId, said.doc)
     },
-    forget: drop,
   }
 }
 

@@ -263,8 +263,8 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
   }
 }
 
-export function repositoryStatusView({ commit, fetchedMs, error }: RepositoryState): RepositoryView['status'] {
-  const base = { commit, fetchedMs, problems: error?.problems ?? [] }
+export function repositoryStatusView({ commit, tag, fetchedMs, error }: RepositoryState): RepositoryView['status'] {
+  const base = { commit, tag, fetchedMs, problems: error?.problems ?? [] }
   if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error) }
   if (commit === null) {
     return {

@@ -1,4 +1,5 @@
 // The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
+import { nearest } from '../../shared/model/explain.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -11,7 +12,7 @@ import type { ClusterOutcomes } from './render-clusters.ts'
 import type { Release, Rendering } from './rendering.ts'
 
 export interface OpenSourcesDeps {
-  store: Pick<Store, 'getResource' | 'repositoryState'>
+  store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources'>
   sources: Sources
 }
 
@@ -25,6 +26,8 @@ export type Opening =
     }
   | Exclude<Rendering, { kind: 'good' }>
 
+/** Of repositories, for the name that was meant. */
+const NAMES_LOOKED_MAX = 1_000
 /** As agents take it; of a chart it is the version and the beginning of its digest. */
 const COMMIT_LENGTH_MAX = 64
 
@@ -45,7 +48,9 @@ export async function openSources(
   }
   const missing = [...new Set(wanted.map(({ repository }) => repository))].filter((name) => !found.has(name)).sort()
   if (missing.length > 0) {
-    const message = `there is no repository ${missing.join(', ')} in project ${project}`
+    const known = (await store.listResources('Repository', { limit: NAMES_LOOKED_MAX, project })).items.map(({ name }) => name)
+    const near = missing.length === 1 ? nearest(missing[0] ?? '', known) : null
+    const message = `there is no repository ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
     return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
   }
   const revisions: Record<string, string> = {}

@@ -36,7 +36,8 @@ export async function passRepository(deps: RepositoryPassDeps, repository: Store
     const held = before.commit !== null && (await source.has(before.commit))
     const asked = expectChange || !held ? null : await source.head()
     const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
-    await record(deps, repository, before, { kind: 'read', commit, url })
+    const tag = source.tagOf?.(commit) ?? (commit === before.commit ? before.tag : null)
+    await record(deps, repository, before, { kind: 'read', commit, tag, url })
     return held && commit === before.commit ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
@@ -46,7 +47,7 @@ export async function passRepository(deps: RepositoryPassDeps, repository: Store
   }
 }
 
-type Outcome = { url: string } & ({ kind: 'read'; commit: string } | { kind: 'failed'; error: AppError })
+type Outcome = { url: string } & ({ kind: 'read'; commit: string; tag: string | null } | { kind: 'failed'; error: AppError })
 
 /** A poll that finds nothing new writes nothing. */
 async function record(
@@ -57,9 +58,10 @@ async function record(
 ): Promise<void> {
   const nowMs = clock.nowMs()
   if (outcome.kind === 'read') {
-    if (before.commit === outcome.commit && before.error === null) return
-    await store.setRepositoryState(project, name, { commit: outcome.commit, fetchedMs: nowMs, error: null })
-    log.info('repository read', { project, repository: name, commit: outcome.commit })
+    const { commit, tag } = outcome
+    if (before.commit === commit && before.tag === tag && before.error === null) return
+    await store.setRepositoryState(project, name, { commit, tag, fetchedMs: nowMs, error: null })
+    log.info('repository read', { project, repository: name, commit, ...(tag === null ? {} : { tag }) })
     if (before.error === null) return
     await store.appendEvents([
       fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),

@@ -93,7 +93,7 @@ const isFailing = (rendering: Rendering): boolean =>
 const NOTHING_DONE: ServicePass = { retry: false, factless: false, againInMs: null }
 
 /** SO21: what could not be had of another side, or not be read of the disk, is tried again. */
-const PASSING: readonly string[] = ['git_failed', 'git_unreachable', 'source_unreachable', 'credential_missing']
+const PASSING: readonly string[] = ['git_failed', 'git_unreachable', 'source_unreachable', 'credential_missing', 'credential_refused']
 function mayPass(rendering: Rendering): boolean {
   if (rendering.kind === 'failed') return PASSING.includes(rendering.error.code)
   return (

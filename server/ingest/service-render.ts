@@ -30,7 +30,7 @@ import type { NamingService, Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 
 export interface ServiceRendererDeps {
-  store: Pick<Store, 'getResource' | 'repositoryState' | 'desiredOfService'>
+  store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources' | 'desiredOfService'>
   content: Pick<ContentStore, 'get'>
   sources: Sources
   cache: RenderCache
@@ -314,7 +314,13 @@ function lastingText({ project, service }: ServiceId, spec: ServiceSpec): string
 
 type RenderError = Omit<StoredError, 'sinceMs'>
 
-const OF_SOURCES: readonly ErrorCode[] = ['source_refused', 'source_unreachable', 'source_address_refused', 'credential_missing']
+const OF_SOURCES: readonly ErrorCode[] = [
+  'source_refused',
+  'source_unreachable',
+  'source_address_refused',
+  'credential_missing',
+  'credential_refused',
+]
 
 /** A program that must not run here has no version either: who needs it hears why from its run. */
 const knownVersion = (sandbox: Sandbox, tool: string): Promise<string | null> =>

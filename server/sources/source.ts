@@ -51,6 +51,8 @@ export interface Source {
   head(): Promise<string>
   /** Makes head and revision readable in as few round trips as there can be; returns what the ref names now. For when a change is expected. */
   fetch(): Promise<string>
+  /** What people call a revision that was looked up since the start: the tag that a semver range chose. Null, or absent: nothing else. */
+  tagOf?(revision: string): string | null
   /** Whether the revision can be read without the other side. A chart may still have to be downloaded once. */
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */

@@ -1,6 +1,7 @@
 // One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the host and never what was answered.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { WebFetcher } from './address/guard.ts'
+import { unresolvedText } from './address/resolve.ts'
 
 /** From the request to the last byte of its answer. */
 const TIMEOUT_MS = 120_000
@@ -69,7 +70,8 @@ const tooLarge = (what: string, bytesMax: number): AppError =>
 
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN' || code.startsWith('DNS_')) return 'is a name that nothing answers to'
+  const unresolved = unresolvedText(code)
+  if (unresolved !== null) return unresolved
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ISSUER/i.test(code))
     return `shows a certificate that is not trusted (${code}); put its CA as caCert into the Config that auth.secretRef names`
   if (isTlsFailure(code)) return `does not speak TLS (${code})`
@@ -97,7 +99,8 @@ export function statusError(what: string, { url, status, headers }: WebAnswer, {
       secretRef === null
         ? 'Name a Config in auth.secretRef that holds token, or username and password; or correct the URL: some registries ask for them where nothing is.'
         : `Write a credential that is valid there into the Config ${secretRef}.`
-    return new AppError('credential_missing', { detail: `${what}: ${host} ${why} (HTTP ${status})`, remedy })
+    const code = secretRef === null ? 'credential_missing' : 'credential_refused'
+    return new AppError(code, { detail: `${what}: ${host} ${why} (HTTP ${status})`, remedy })
   }
   const retryAfter = Number(headers.get('retry-after'))
   const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}

@@ -41,6 +41,8 @@ export interface RepositoryState {
   /** Last commit that was read whole; null before the first. */
   commit: string | null
   fetchedMs: number | null
+  /** That a semver range chose; null without one. */
+  tag: string | null
   /** Set while the repository cannot be read; the last content stays in use. */
   error: StoredError | null
 }
@@ -110,6 +112,8 @@ export interface Revision {
   clusters: number
   /** In how many ways its clusters get it. */
   variants: number
+  /** By repository: what was read for it. Empty where there is one only. */
+  revisions: Readonly<Record<string, string>>
 }
 
 /** A release as some of its clusters get it. */

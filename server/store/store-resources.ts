@@ -166,11 +166,16 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         .where('project', '=', project)
         .where('name', '=', name)
         .executeTakeFirst()
-      return { commit: row?.commit_id ?? null, fetchedMs: row?.fetched_ms ?? null, error: readError(row?.error ?? null) }
+      return {
+        commit: row?.commit_id ?? null,
+        fetchedMs: row?.fetched_ms ?? null,
+        tag: row?.tag ?? null,
+        error: readError(row?.error ?? null),
+      }
     },
 
     setRepositoryState: async (project, name, state) => {
-      const columns = { commit_id: state.commit, fetched_ms: state.fetchedMs, error: writeError(state.error) }
+      const columns = { commit_id: state.commit, fetched_ms: state.fetchedMs, tag: state.tag, error: writeError(state.error) }
       await db.write(async ({ sql: trx, changes }) => {
         const ofIt = trx.selectFrom('repository_states').selectAll().where('project', '=', project).where('name', '=', name)
         if (isSame(await ofIt.executeTakeFirst(), columns)) return

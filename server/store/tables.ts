@@ -27,7 +27,14 @@ export interface Tables {
     updated_ms: number
     deleting_ms: number | null
   }
-  repository_states: { project: string; name: string; commit_id: string | null; fetched_ms: number | null; error: string | null }
+  repository_states: {
+    project: string
+    name: string
+    commit_id: string | null
+    fetched_ms: number | null
+    error: string | null
+    tag: string | null
+  }
   render_states: {
     project: string
     service: string
@@ -169,6 +176,8 @@ export interface Tables {
     object_count: number
     set_sha: string | null
     rendered_ms: number
+    /** By repository; null where there is one only. */
+    sources: string | null
   }
   /** Of revisions that are not the same in every cluster. */
   revision_variants: {
@@ -246,6 +255,8 @@ const releaseNote = z.object({ variants: z.number(), revisions: texts, tools: te
 /** As the member that it is of a render's state. */
 export const readRelease = (json: string | null): { release?: ReleaseNote } =>
   json === null ? {} : { release: releaseNote.parse(JSON.parse(json)) }
+
+export const readSources = (json: string | null): Record<string, string> => (json === null ? {} : texts.parse(JSON.parse(json)))
 
 const names = z.array(z.string())
 export const readNames = (json: string): string[] => names.parse(JSON.parse(json))

@@ -18,6 +18,8 @@ export const revisionViewSchema = z.object({
   clusters: ms,
   /** In how many ways its clusters get it. */
   variants: ms.default(1),
+  /** By repository, where there are several. */
+  revisions: z.record(z.string(), z.string()).default({}),
 })
 export type RevisionView = z.infer<typeof revisionViewSchema>
 

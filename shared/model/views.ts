@@ -71,6 +71,8 @@ export const repositoryViewSchema = z.object({
   status: z.object({
     ready: z.boolean(),
     commit: z.string().nullable(),
+    /** That a semver range chose. */
+    tag: z.string().nullable(),
     fetchedMs: ms.nullable(),
     reason: z.string(),
     message: z.string(),

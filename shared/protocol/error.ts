@@ -225,8 +225,14 @@ export const ERRORS = define({
   credential_missing: {
     status: 422,
     retryable: false,
-    cause: 'The source needs a credential that is not there, or it was refused.',
+    cause: 'The source needs a credential that is not there, or that cannot be one.',
     remedy: 'Put it into the Config that spec…auth.secretRef names: token, or username and password, or sshKey and knownHosts.',
+  },
+  credential_refused: {
+    status: 422,
+    retryable: false,
+    cause: 'The source refuses the credential that it was shown, or shows a host key that is not a known one.',
+    remedy: 'Write one that is valid there into the Config that spec…auth.secretRef names; the last content stays in use.',
   },
   commit_unverified: {
     status: 422,

@@ -115,9 +115,9 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['taken back', 'changes', (store) => store.takeBackDeletion(service('web'), question().subject, 3)],
   ],
   setRepositoryState: [
-    ['read', 'changes', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, error: null })],
-    ['failed', 'changes', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, error })],
-    ['again', 'idle', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, error })],
+    ['read', 'changes', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, tag: null, error: null })],
+    ['failed', 'changes', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, tag: null, error })],
+    ['again', 'idle', (store) => store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, tag: null, error })],
   ],
   setRenderState: [
     ['rendered', 'changes', (store) => store.setRenderState(id, render)],

@@ -97,12 +97,12 @@ describe('http', () => {
     for (const client of ['auto', 'cli'] as const) {
       allowed = () => 401
       expect(await failureOf(open({ token: 's3cret' }, client).head())).toEqual([
-        'credential_missing',
+        'credential_refused',
         `the Git server ${host} refused with HTTP 401; tried: token as the password of x-access-token, token as bearer`,
       ])
       expect(seen).toHaveLength(2)
       expect(await failureOf(open({ username: 'me', password: 's3cret' }, client).fetch())).toEqual([
-        'credential_missing',
+        'credential_refused',
         `the Git server ${host} refused with HTTP 401; tried: username and password`,
       ])
       expect(await failureOf(open(null, client).fetch())).toEqual([
@@ -247,7 +247,7 @@ describe('http', () => {
       expect(made).toBe(3)
       valid = 'none'
       expect(await failureOf(one.head())).toEqual([
-        'credential_missing',
+        'credential_refused',
         expect.stringContaining('tried: githubApp, githubApp with a new token'),
       ])
       for (const [change, what] of [
@@ -277,15 +277,15 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     const port = kit.ssh?.port
     const stranger = makeKey(join(tempDir(), 'stranger'))
     expect(await failureOf(open({ knownHosts: `[127.0.0.1]:${port} ${stranger.publicKey}` }).head())).toEqual([
-      'credential_missing',
-      '127.0.0.1 shows a host key that knownHosts does not have',
+      'credential_refused',
+      expect.stringMatching(/^127\.0\.0\.1 shows a host key that knownHosts does not have: ED25519 SHA256:[A-Za-z0-9+/]{43}$/),
     ])
     const [code, message] = await failureOf(open({ sshKey: stranger.privateKey }).head())
     const fingerprint = Bun.spawnSync(['ssh-keygen', '-lf', '-'], { stdin: Buffer.from(stranger.publicKey) })
       .stdout.toString()
       .split(' ')[1]
     expect([code, message]).toEqual([
-      'credential_missing',
+      'credential_refused',
       expect.stringContaining(`127.0.0.1: the key was refused; tried: sshKey ${fingerprint} as `),
     ])
     const unknown = open({ knownHosts: ' ' }).head()

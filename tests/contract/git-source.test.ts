@@ -112,6 +112,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
       expect([semver, await source.head()]).toEqual([semver, commits.get(tag) ?? ''])
       if (way !== 'git over ssh') expect(kit.requests).toHaveLength(1)
       expect(await source.fetch()).toBe(commits.get(tag) ?? '')
+      expect([source.tagOf?.(commits.get(tag) ?? ''), source.tagOf?.('another')]).toEqual([tag, null])
     }
     const none = open({ semver: '^3.0.0' })
     const message = `tags of ${kit.url}: no version in the range ^3.0.0; the newest there are: v2.0.0, v1.11.0-rc.1, 1.10.1, v1.2.0`

@@ -21,7 +21,7 @@ test.each([
   await kit.service()
   await kit.service({ source: { repository: 'aaa', path: '.' } }, 'lost')
   await kit.git.commit({ 'shop/a.yaml': configMap('a', '2'), 'shop/b.yaml': configMap('b', '2') }, 'second')
-  await kit.store.setRepositoryState('default', 'apps', { commit: null, fetchedMs: null, error: null })
+  await kit.store.setRepositoryState('default', 'apps', { commit: null, fetchedMs: null, tag: null, error: null })
   const stopping = new AbortController()
   const running = kit.restarted(stopping.signal).run()
   try {

@@ -211,6 +211,8 @@ describe('bad input changes nothing and says why', () => {
     expect(await kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
     expect(error?.message).toBe('there is no repository nowhere in project default')
+    await kit.service({ source: { repository: 'aps', path: 'shop' } })
+    expect((await kit.store.renderState(SHOP)).error?.message).toBe('there is no repository aps in project default; did you mean apps?')
   })
 })
 

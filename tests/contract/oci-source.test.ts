@@ -305,7 +305,7 @@ describe('SO15 credentials', () => {
       const open = (more: Open) => sourceOf(path, { tag: 'v1' }, { host: guarded.host, ...more })
       expect(await read(open({ secretRef: 'reg', secrets: { username: 'ada', password: 's3cret\n' } }))).toEqual({ a: '1' })
       const wrong = await refusal(read(open({ secretRef: 'reg', secrets: { username: 'ada', password: 'wr0ng' } })))
-      expect(wrong).toContain('credential_missing: ')
+      expect(wrong).toContain('credential_refused: ')
       expect(wrong).toContain('refuses the credential of the Config reg (HTTP 401)')
       expect(wrong).not.toContain('wr0ng')
       expect(await refusal(read(open({})))).toContain('wants a credential, and auth.secretRef names none')
@@ -329,7 +329,7 @@ describe('SO15 credentials', () => {
       await source.head()
       expect(tokens.asked.length).toBe(1) // the token is used as long as it is taken
       expect(await refusal(read(open({})))).toContain('credential_missing: a token for ')
-      expect(await refusal(read(open({ secretRef: 'reg', secrets: { token: 'not.a.token' } })))).toContain('credential_missing')
+      expect(await refusal(read(open({ secretRef: 'reg', secrets: { token: 'not.a.token' } })))).toContain('credential_refused')
     } finally {
       await guarded.stop()
       await tokens.stop()
@@ -351,7 +351,7 @@ describe('SO15 credentials', () => {
     try {
       front.instead = () => new Response('', { status: 307, headers: { location: `http://127.0.0.1:${other.port}/blob` } })
       const source = sourceOf(path, { tag: 'v1' }, { secretRef: 'reg', secrets: { username: 'ada', password: 's3cret' } })
-      expect(await refusal(source.fetch())).toContain('credential_missing: ')
+      expect(await refusal(source.fetch())).toContain('credential_refused: ')
       expect(asked).toEqual([null])
     } finally {
       await other.stop(true)

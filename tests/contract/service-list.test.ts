@@ -52,7 +52,7 @@ async function fleet(store: Store): Promise<StoredResource[]> {
   }
   const spec = repositorySpecSchema.parse({ git: { url: 'https://git.example/apps.git' } })
   await store.applyResource({ kind: 'Repository', project: 'p', name: 'apps' }, { labels: {}, spec: JSON.stringify(spec), nowMs: 1 })
-  await store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, error: null })
+  await store.setRepositoryState('p', 'apps', { commit: 'c', fetchedMs: 1, tag: null, error: null })
   for (const service of SERVICES) {
     const spec = serviceSpecSchema.parse({ source: { repository: 'apps', path: 'x' }, targets: { selector: {} } })
     await store.applyResource({ kind: 'Service', project: 'p', name: service }, { labels: {}, spec: JSON.stringify(spec), nowMs: 1 })

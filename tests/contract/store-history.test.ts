@@ -91,9 +91,18 @@ describe.each(STORES)('histories on $name', (kind) => {
         renderedMs: 20,
         clusters: 0,
         variants: 1,
+        revisions: {},
       },
     ])
     expect(await store.revisions({ ...web, service: 'other' }, { limit: 10 })).toEqual([])
+  })
+
+  test('HI1 a revision of several repositories names what was read of each', async () => {
+    const release = { variants: 1, revisions: { charts: 'sha256:1', values: 'commit-2' }, tools: {}, warnings: [] }
+    await store.setRenderState(web, rendered('two', { release }))
+    await store.setRenderState(web, rendered('one', { release: { ...release, revisions: { charts: 'sha256:1' } } }))
+    const revisions = await store.revisions(web, { limit: 10 })
+    expect(revisions.map((revision) => revision.revisions)).toEqual([{}, { charts: 'sha256:1', values: 'commit-2' }])
   })
 
   test('HI1 a render that brought nothing yet is no revision', async () => {

@@ -123,7 +123,8 @@ describe.each(STORES)('upkeep on $name', (kind) => {
   })
 
   test('UK1 changes beyond the number go', async () => {
-    for (let i = 0; i < 5; i++) await store.setRepositoryState('default', 'apps', { commit: String(i), fetchedMs: i, error: null })
+    for (let i = 0; i < 5; i++)
+      await store.setRepositoryState('default', 'apps', { commit: String(i), fetchedMs: i, tag: null, error: null })
     const newest = await store.changes.position()
     expect(await run(store, 'changes')).toEqual([])
     expect(await run(store, 'changes', { changesMax: 2 })).toEqual([newest - 2])

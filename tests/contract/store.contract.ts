@@ -219,8 +219,8 @@ function sourceContract({ store }: StoreHarness): void {
 
   test('ST1 repository state: empty at first, kept whole, forgotten with the repository', async () => {
     await write(store(), repository('apps'))
-    expect(await store().repositoryState('default', 'apps')).toEqual({ commit: null, fetchedMs: null, error: null })
-    const state = { commit: 'abc', fetchedMs: 3, error }
+    expect(await store().repositoryState('default', 'apps')).toEqual({ commit: null, fetchedMs: null, tag: null, error: null })
+    const state = { commit: 'abc', fetchedMs: 3, tag: 'v1.2.0', error }
     await store().setRepositoryState('default', 'apps', state)
     expect(await store().repositoryState('default', 'apps')).toEqual(state)
     await store().setRepositoryState('default', 'apps', { ...state, error: null })

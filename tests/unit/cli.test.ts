@@ -62,7 +62,7 @@ const point = { commit: 'c0ffee0011', digest: 'd1', atMs: 5 }
 /** Two clusters with the service web: a is online and well, b is degraded and has been away for an hour. */
 async function smallFleet(): Promise<void> {
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
-  await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee0011', fetchedMs: 990_000, error: null })
+  await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee0011', fetchedMs: 990_000, tag: null, error: null })
   await admin.store.setRenderState(
     { project: 'default', service: 'web' },
     { commit: 'c0ffee0011', generation: 1, digest: 'd1', objectCount: 2, renderedMs: 990_000, error: null },

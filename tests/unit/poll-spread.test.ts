@@ -26,7 +26,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
   const startMs = clock.nowMs()
   const names = Array.from({ length: REPOSITORIES }, (_, n) => `r-${String(n).padStart(3, '0')}`)
   const states = new Map<string, RepositoryState>(
-    hasContent ? names.map((name) => [name, { commit: 'c1', fetchedMs: 1, error: null }]) : [],
+    hasContent ? names.map((name) => [name, { commit: 'c1', fetchedMs: 1, tag: null, error: null }]) : [],
   )
   const stop = new AbortController()
   const looks: Array<{ name: string; atMs: number }> = []
@@ -59,7 +59,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
       return { items, next: from + items.length < names.length && items.length > 0 ? String(from + items.length) : null }
     },
     getResource: async ({ name }: { name: string }) => resource(name),
-    repositoryState: async (_: string, name: string) => states.get(name) ?? { commit: null, fetchedMs: null, error: null },
+    repositoryState: async (_: string, name: string) => states.get(name) ?? { commit: null, fetchedMs: null, tag: null, error: null },
     setRepositoryState: async (_: string, name: string, state: RepositoryState) => void states.set(name, state),
     appendEvents: async () => {},
     listClusters: async () => [],

@@ -15,7 +15,7 @@ const cli = async (argv: string) => (await runTestCli(admin, argv.split(' ').fil
 const web = { project: 'default', service: 'web' }
 
 test('RL1 RL2 RL4 a service shows its variants, tools, warnings and the clusters that fail', async () => {
-  await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee0011', fetchedMs: 1, error: null })
+  await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee0011', fetchedMs: 1, tag: null, error: null })
   const error = {
     code: 'render_failed',
     message: 'in 1 of 3 clusters (site-1): no region',

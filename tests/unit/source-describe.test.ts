@@ -30,7 +30,18 @@ const repository = (spec: unknown, status: Record<string, unknown> = {}): Reposi
     kind: 'Repository',
     metadata: metadata('apps'),
     spec: repositorySpecSchema.parse(spec),
-    status: { ready: true, commit: null, fetchedMs: null, reason: '', message: '', next: '', sinceMs: null, problems: [], ...status },
+    status: {
+      ready: true,
+      commit: null,
+      tag: null,
+      fetchedMs: null,
+      reason: '',
+      message: '',
+      next: '',
+      sinceMs: null,
+      problems: [],
+      ...status,
+    },
   })
 const lines = (facts: ReturnType<typeof sourceFacts>) =>
   facts.flatMap(([name, value]) => (value === null || value === undefined || value === '' ? [] : [`${name}: ${value}`]))
@@ -119,8 +130,8 @@ test('CL14 a service with several repositories says which of them is in its way,
   expect(await status()).toMatchObject({ reason: 'RepositoryNotFound', message: expect.stringContaining('no repository c ') })
   await admin.call('POST', '/api/v1/apply', { resources: [doc('c')] })
   const error = { code: 'source_unreachable', message: 'charts.example cannot be reached', problems: [], sinceMs: 1 }
-  await admin.store.setRepositoryState('default', 'a', { commit: 'c1', fetchedMs: 1, error: null })
-  await admin.store.setRepositoryState('default', 'b', { commit: 'c1', fetchedMs: 1, error })
+  await admin.store.setRepositoryState('default', 'a', { commit: 'c1', fetchedMs: 1, tag: null, error: null })
+  await admin.store.setRepositoryState('default', 'b', { commit: 'c1', fetchedMs: 1, tag: null, error })
   expect(await status()).toMatchObject({
     reason: 'RepositoryUnreadable',
     message: 'repository b: charts.example cannot be reached',

@@ -160,7 +160,7 @@ describe('a service in a cluster', () => {
 })
 
 const rendered: RenderState = { commit: 'c0ffee0099', generation: 2, digest: 'new', objectCount: 3, renderedMs: 1, error: null }
-const fetched = { commit: 'c0ffee0099', fetchedMs: 1, error: null }
+const fetched = { commit: 'c0ffee0099', fetchedMs: 1, tag: null, error: null }
 const broken = { code: 'git_unreachable', message: 'connection refused', problems: [], sinceMs: 6 }
 const placement = (cluster: string, extra: Parameters<typeof input>[0] = {}): PlacementView => ({ ...placementView(input(extra)), cluster })
 const inClusters = (...placements: PlacementView[]) => summarise(placements, ({ cluster }) => cluster)
@@ -216,7 +216,7 @@ describe('a service', () => {
       'AP11 nothing read yet because Git does not answer',
       service({
         render: { ...rendered, commit: null },
-        repository: { name: 'apps', state: { commit: null, fetchedMs: null, error: broken } },
+        repository: { name: 'apps', state: { commit: null, fetchedMs: null, tag: null, error: broken } },
       }),
       'Synced',
       'Healthy',
@@ -346,7 +346,10 @@ describe('a cluster and a repository', () => {
 
   test('AP11 a repository: read, not read yet, not readable', () => {
     expect(repositoryStatusView(fetched)).toMatchObject({ ready: true, next: '' })
-    expect(repositoryStatusView({ commit: null, fetchedMs: null, error: null })).toMatchObject({ ready: false, reason: 'NotFetched' })
+    expect(repositoryStatusView({ commit: null, fetchedMs: null, tag: null, error: null })).toMatchObject({
+      ready: false,
+      reason: 'NotFetched',
+    })
     expect(repositoryStatusView({ ...fetched, error: broken })).toMatchObject({
       ready: false,
       reason: 'GitUnreachable',

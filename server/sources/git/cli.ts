@@ -353,12 +353,13 @@ class GitCli implements GitBackend {
       case 'unreachable':
         return new AppError('git_unreachable', { detail: `the Git server ${host} ${problem.why}` })
       case 'host_key':
-        return new AppError('credential_missing', {
-          detail: `${host} shows a host key that knownHosts does not have`,
-          remedy: 'If the host has a new key, put it into knownHosts; if not, something on the way is impersonating it.',
+        return new AppError('credential_refused', {
+          detail: `${host} shows a host key that knownHosts does not have${problem.shown === null ? '' : `: ${problem.shown}`}`,
+          remedy:
+            'Compare it with the fingerprints that the host publishes. If it is one of them, put the new key into knownHosts; if not, something on the way is impersonating the host.',
         })
       case 'refused':
-        return new AppError('credential_missing', {
+        return new AppError('credential_refused', {
           detail: `${host}: ${problem.why}; tried: ${await this.tried()}`,
           remedy: 'Write a key or credential that this host takes for the repository into the Config that spec.git.auth.secretRef names.',
         })

@@ -3,6 +3,7 @@ import git from 'isomorphic-git'
 import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { WebFetcher } from '../address/guard.ts'
+import { unresolvedText } from '../address/resolve.ts'
 import { NO_ACCESS, type WebAccess, type WebTry } from './auth.ts'
 import { askForRefs, readRefs } from './ls-refs.ts'
 import type { RemoteRef } from './objects.ts'
@@ -175,7 +176,7 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
       : tried.length === 0
         ? 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
         : 'Write a credential that is valid and may read this repository into the Config that spec.git.auth.secretRef names.'
-  return new AppError('credential_missing', { detail, remedy })
+  return new AppError(other === null && tried.length > 0 ? 'credential_refused' : 'credential_missing', { detail, remedy })
 }
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
@@ -184,7 +185,7 @@ function whyNot(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === 'TimeoutError') return `did not answer within ${timeoutMs / 1000} s`
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
-  return 'cannot be reached'
+  return unresolvedText(code) ?? 'cannot be reached'
 }
 
 async function collect(parts: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -3,7 +3,8 @@
 export type GitProblem =
   | { kind: 'no_ref' }
   | { kind: 'unreachable'; why: string }
-  | { kind: 'host_key' }
+  /** `shown`: type and fingerprint of the key, as far as ssh tells them: `ED25519 SHA256:…`. */
+  | { kind: 'host_key'; shown: string | null }
   | { kind: 'refused'; why: string }
   | { kind: 'redirected' }
   | { kind: 'disk_full' }
@@ -11,7 +12,7 @@ export type GitProblem =
 
 const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
   [/connect to host .*: Connection refused|Failed to connect to|Couldn't connect to server/, 'cannot be reached: connection refused'],
-  [/Could not resolve (hostname|host)/, 'cannot be reached: its name is unknown'],
+  [/Could not resolve (hostname|host)/, 'cannot be looked up: DNS knows no such name; correct the URL'],
   [/timed out|Connection timed out|Operation timed out/, 'did not answer in time'],
   [/No route to host|Network is unreachable/, 'cannot be reached: no way to it'],
   [/Connection (reset|closed) by|kex_exchange_identification/, 'cut the connection before it answered'],
@@ -42,6 +43,13 @@ const FAILED: ReadonlyArray<[RegExp, string]> = [
   ],
 ]
 
+/** The line of a changed key ends with a dot; of a key that is of an unknown type only the type is told. */
+function shownKey(text: string): string | null {
+  const type = /(?:fingerprint for the|No) ([A-Z0-9]{2,16}) (?:key sent|host key is known)/.exec(text)?.[1]
+  const fingerprint = /^(SHA256:[A-Za-z0-9+/]{43})\.?\r?$/m.exec(text)?.[1]
+  return [type, fingerprint].filter((part) => part !== undefined).join(' ') || null
+}
+
 export function readProblem(stderr: string): GitProblem {
   // Lines of the other side are its own words, and could claim anything.
   const text = stderr
@@ -50,7 +58,7 @@ export function readProblem(stderr: string): GitProblem {
     .join('\n')
   const first = (table: ReadonlyArray<[RegExp, string]>) => table.find(([pattern]) => pattern.test(text))?.[1]
   if (/No space left on device/.test(text)) return { kind: 'disk_full' }
-  if (HOST_KEY.test(text)) return { kind: 'host_key' }
+  if (HOST_KEY.test(text)) return { kind: 'host_key', shown: shownKey(text) }
   const refused = first(REFUSED)
   if (refused !== undefined) return { kind: 'refused', why: refused }
   if (NO_REF.test(stderr)) return { kind: 'no_ref' }

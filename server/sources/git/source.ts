@@ -49,6 +49,8 @@ export class GitSource implements Source {
   private keys: Keys | null = null
   /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
   private readonly refused = new Map<string, AppError>()
+  /** By the range of tags, when it was looked up last. */
+  private chosen: { commit: string; tag: string } | null = null
   /** Until the next fetch, which may take another folder. */
   private lately: { commit: string; tree: SourceTree } | null = null
   /** What was read lately, with the id of what was there: with a new commit it will be read again. */
@@ -74,6 +76,10 @@ export class GitSource implements Source {
     })
   }
 
+  tagOf(commit: string): string | null {
+    return this.chosen?.commit === commit ? this.chosen.tag : null
+  }
+
   private async choose(): Promise<RemoteRef> {
     const { ref, semver, backend, url } = this.options
     if (semver === undefined) {
@@ -84,7 +90,10 @@ export class GitSource implements Source {
     }
     const tags = await backend.refs(['refs/tags/'])
     const greatest = greatestTag(tags, semver)
-    if (greatest !== null) return greatest
+    if (greatest !== null) {
+      this.chosen = { commit: greatest.commit, tag: greatest.name.slice('refs/tags/'.length) }
+      return greatest
+    }
     const versions = tags.map(({ name }) => name.slice('refs/tags/'.length))
     const detail = noVersion(`tags of ${url}`, versions, semver)
     throw new AppError('git_ref_not_found', { detail, remedy: 'Correct spec.git.semver, or push the tag.' })

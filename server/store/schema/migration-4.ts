@@ -1,9 +1,11 @@
-// Schema 4: what a release was made of, and the variants of those that are not the same in every cluster.
+// Schema 4: what a release was made of, the tag that a range chose, and the variants of those that are not the same in every cluster.
 import { addTexts, createTable, type Ddl, withoutRowid } from './ddl.ts'
 
 export async function migrateTo4(ddl: Ddl): Promise<void> {
   await addTexts(ddl, 'render_states', ['release_note'])
   await addTexts(ddl, 'desired', ['made_of', 'rendered_from'])
+  await addTexts(ddl, 'repository_states', ['tag'])
+  await addTexts(ddl, 'revisions', ['sources'])
   await withoutRowid(
     ddl,
     createTable(

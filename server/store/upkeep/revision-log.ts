@@ -1,10 +1,11 @@
 // What each service was rendered to, one number after the other: a render that brings another digest is its next revision.
 import { sql, type Transaction } from 'kysely'
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { RenderState, Revision, Variant } from '../records.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb } from '../store-db.ts'
-import type { Tables } from '../tables.ts'
+import { readSources, type Tables } from '../tables.ts'
 
 export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant'> {
   return {
@@ -92,6 +93,7 @@ export async function noteRevision(
       object_count: state.objectCount,
       set_sha: await knownSet(trx, id, state.digest),
       rendered_ms: state.renderedMs ?? 0,
+      sources: sourcesText(state.release?.revisions ?? {}),
     })
     .execute()
   await noteVariants(trx, id, number, variants)
@@ -150,6 +152,9 @@ export async function forgetRevisions(trx: Transaction<Tables>, { project, servi
     await trx.deleteFrom(table).where('project', '=', project).where('service', '=', service).execute()
 }
 
+const sourcesText = (revisions: Readonly<Record<string, string>>): string | null =>
+  Object.keys(revisions).length > 1 ? canonicalJson(revisions) : null
+
 const toRevision = (row: Tables['revisions'], variants: number, clusters: number): Revision => ({
   number: row.number,
   commit: row.commit_id,
@@ -160,4 +165,5 @@ const toRevision = (row: Tables['revisions'], variants: number, clusters: number
   renderedMs: row.rendered_ms,
   clusters,
   variants,
+  revisions: readSources(row.sources),
 })
