@@ -2,8 +2,11 @@
 // the keys that would do.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { GitText } from './objects.ts'
-import { checkOpenPgpSignature, type OpenPgpKey, readOpenPgpKeys } from './openpgp.ts'
+import type { OpenPgpKey } from './openpgp.ts'
 import { checkSshSignature, readSshKey, type SshKey } from './sshsig.ts'
+
+/** Loaded when it is needed: few repositories ask for signatures, and it is the largest library of the server. */
+const openPgp = () => import('./openpgp.ts')
 
 export interface Keys {
   ssh: SshKey[]
@@ -17,7 +20,7 @@ export async function readKeys(texts: readonly string[]): Promise<Keys> {
   for (const [at, text] of texts.entries()) {
     const place = `spec.git.verify.keys[${at}]`
     if (text.includes('-----BEGIN')) {
-      const found = await readOpenPgpKeys(text)
+      const found = await (await openPgp()).readOpenPgpKeys(text)
       if (found === null) wrong.push(`${place} is no armored OpenPGP public key`)
       else keys.openPgp.push(...found)
       continue
@@ -68,7 +71,7 @@ async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: numb
       : `carries an SSH signature${check.fingerprint === null ? '' : ` of ${check.fingerprint}`}: ${check.why}`
   }
   if (signature.startsWith('-----BEGIN PGP SIGNATURE-----') || signature.startsWith('-----BEGIN PGP MESSAGE-----')) {
-    const check = await checkOpenPgpSignature(signature, payload, keys.openPgp, nowMs)
+    const check = await (await openPgp()).checkOpenPgpSignature(signature, payload, keys.openPgp, nowMs)
     return check.kind === 'good' ? null : `carries an OpenPGP signature${check.signer === null ? '' : ` of ${check.signer}`}: ${check.why}`
   }
   return 'carries a signature of a kind that is not checked (X.509?); OpenPGP and SSH are'
