@@ -26,6 +26,8 @@ export function ociReference(url: string): { url: string; reference: string } | 
 }
 
 export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text)
+/** One segment of a repository's path. */
+export const isChartName = (text: string): boolean => text.length <= 250 && /^[a-z0-9]+(?:[._-]+[a-z0-9]+)*$/.test(text)
 export const isTag = (text: string): boolean => /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text)
 
 /** A tag holds no plus: helm writes an underscore for the one of build metadata. */

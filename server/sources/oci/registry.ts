@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { WebFetcher } from '../address/guard.ts'
+import { quote } from '../archive/tar.ts'
 import { sha256Of } from '../stored/files.ts'
 import { askWeb, authorizationOf, statusError, type WebAnswer, type WebCredential } from '../web-request.ts'
 import { INDEX_TYPES, isDigest, isTag, MANIFEST_TYPES, nextPage, type OciPlace, readChallenge } from './reference.ts'
@@ -21,8 +22,8 @@ export interface Registry {
   digestOf(tag: string): Promise<string>
   tags(): Promise<string[]>
   manifest(digest: string): Promise<Uint8Array>
-  /** `part`: what there is of it already. `keep` is given what came before it broke off. */
-  blob(blob: Blob, part: Uint8Array | null, keep: (part: Uint8Array) => Promise<void>): Promise<Uint8Array>
+  /** `part`: what there is of it already. `keep` is given what came before it broke off, and null when that was something else. */
+  blob(blob: Blob, part: Uint8Array | null, keep: (part: Uint8Array | null) => Promise<void>): Promise<Uint8Array>
 }
 
 interface Blob {
@@ -64,11 +65,15 @@ class HttpRegistry implements Registry {
   constructor(options: RegistryOptions) {
     this.options = options
     const base = `${options.plain ? 'http' : 'https'}://${options.place.host}/v2/${options.place.repository}/`
-    if (!URL.canParse(base)) throw refused(`${options.url} is no address of a registry`)
-    this.base = new URL(base)
+    const parsedBase = URL.canParse(base) ? new URL(base) : null
+    // What a URL takes for `..`, a query or a fragment would be another repository, asked with this one's credential.
+    if (parsedBase === null || parsedBase.pathname !== `/v2/${options.place.repository}/`)
+      throw refused(`${options.url} is no address of a registry`)
+    this.base = parsedBase
   }
 
   async digestOf(tag: string): Promise<string> {
+    if (!isTag(tag)) throw refused(`${this.options.url} is asked for ${quote(tag)}, which no tag can be`)
     const ask = { what: `the tag ${tag} of ${this.options.url}`, bytesMax: MANIFEST_BYTES_MAX, headers: ACCEPT }
     const head = await this.ask(`manifests/${tag}`, { ...ask, method: 'HEAD' })
     const told = head.status === 200 ? (head.headers.get('docker-content-digest') ?? '') : ''
@@ -103,7 +108,7 @@ class HttpRegistry implements Registry {
     return this.checked(answer.bytes, digest, what)
   }
 
-  async blob({ digest, size }: Blob, part: Uint8Array | null, keep: (part: Uint8Array) => Promise<void>): Promise<Uint8Array> {
+  async blob({ digest, size }: Blob, part: Uint8Array | null, keep: (part: Uint8Array | null) => Promise<void>): Promise<Uint8Array> {
     const what = `the layer ${digest} of ${this.options.url}`
     let held = part !== null && part.byteLength < size ? part : new Uint8Array()
     for (let resumes = 0; ; resumes++) {
@@ -113,7 +118,11 @@ class HttpRegistry implements Registry {
           held = new Uint8Array(Buffer.concat([before, more]))
           await keep(held)
         })
-        return this.checked(bytes, digest, what)
+        if (before.byteLength === 0 || `sha256:${sha256Of(bytes)}` === digest) return this.checked(bytes, digest, what)
+        // What was held may have been something else: the page of a proxy that broke off.
+        held = new Uint8Array()
+        await keep(null)
+        if (resumes === RESUMES_MAX) this.checked(bytes, digest, what)
       } catch (error) {
         const brokeOff = error instanceof AppError && error.code === 'source_unreachable' && held.byteLength > before.byteLength
         if (!brokeOff || resumes === RESUMES_MAX) throw error
@@ -130,11 +139,13 @@ class HttpRegistry implements Registry {
   ): Promise<Uint8Array> {
     const range: Record<string, string> = held.byteLength > 0 ? { range: `bytes=${held.byteLength}-` } : {}
     let resumed = false
+    let isPart = false
     const onPart = async (more: Uint8Array) => {
-      if (resumed || held.byteLength === 0) await onMore(more)
+      if (isPart) await onMore(more)
     }
     const onHead = (answer: { status: number; headers: Headers }) => {
       resumed = answer.status === 206 && (answer.headers.get('content-range') ?? '').startsWith(`bytes ${held.byteLength}-`)
+      isPart = resumed || (answer.status === 200 && held.byteLength === 0)
     }
     const answer = await this.ask(`blobs/${digest}`, { what, bytesMax: size, headers: range, onPart }, onHead)
     if (resumed) return new Uint8Array(Buffer.concat([held, answer.bytes]))

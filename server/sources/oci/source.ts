@@ -1,12 +1,13 @@
 // An artifact or chart in an OCI registry as a Source: its revision is the digest of a manifest. Manifests and layers stay on the disk by their digests; what is pinned
 // by digest and was fetched once is never asked for again.
 import { AppError } from '../../../shared/protocol/error.ts'
+import { quote } from '../archive/tar.ts'
 import { greatestVersion, noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick } from '../source.ts'
 import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
 import type { Unpacked } from '../stored/unpacked.ts'
 import { filesOfLayers, type Layer, readManifest } from './layers.ts'
-import { isDigest, tagOfVersion, versionOfTag } from './reference.ts'
+import { isChartName, isDigest, tagOfVersion, versionOfTag } from './reference.ts'
 import type { Registry } from './registry.ts'
 
 export type OciWanted = { tag: string } | { semver: string } | { digest: string }
@@ -76,6 +77,8 @@ class OciSource implements Source {
 
   /** SO20: a version that was fetched once is what it was then. */
   async chart(repository: string, name: string, version: string): Promise<OpenedSource> {
+    // It comes from whoever wrote the chart, and becomes part of a URL.
+    if (!isChartName(name)) throw refused(`a chart of ${repository}: ${quote(name)} is no name of a chart`)
     const url = `${repository.replace(/\/+$/, '')}/${name}`
     const note = `chart-${sha256Of(`${url}@${version}`)}`
     const registry = this.options.registryAt(url)
@@ -147,7 +150,9 @@ class OciSource implements Source {
     const held = await this.stored.readBlob(hex)
     if (held !== null) return held
     const part = await this.stored.readPart(hex)
-    const bytes = await this.options.registry.blob(layer, part, (more) => this.stored.writePart(hex, more))
+    const bytes = await this.options.registry.blob(layer, part, (more) =>
+      more === null ? this.stored.removePart(hex) : this.stored.writePart(hex, more),
+    )
     await this.stored.writeBlob(hex, bytes)
     return bytes
   }

@@ -19,6 +19,7 @@ export interface StoredFiles {
   /** A blob that is on its way: what there is of it already, so that only the rest is asked for. */
   readPart(sha256: string): Promise<Uint8Array | null>
   writePart(sha256: string, bytes: Uint8Array): Promise<void>
+  removePart(sha256: string): Promise<void>
 }
 
 export const sha256Of = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')
@@ -63,6 +64,7 @@ export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES
       return bytes === null ? null : new Uint8Array(bytes)
     },
     writePart: (sha256, bytes) => write(partAt(sha256), bytes),
+    removePart: (sha256) => rm(partAt(sha256), { force: true }),
   }
 }
 

@@ -1,0 +1,124 @@
+// OciSource against answers that no registry in order gives: pages of a proxy in the place of content, names that lead elsewhere. Answers are made here, nothing is on a network.
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { WebFetcher } from '../../server/sources/address/guard.ts'
+import { openRegistry } from '../../server/sources/oci/pull.ts'
+import { createOciSource } from '../../server/sources/oci/source.ts'
+import { sha256Of } from '../../server/sources/stored/files.ts'
+import { createUnpacked } from '../../server/sources/stored/unpacked.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+interface Seen {
+  path: string
+  range: string | null
+  authorization: string | null
+}
+type Answer = (seen: Seen) => Response
+
+const layer = new TextEncoder().encode('x'.repeat(100_000))
+const digestOf = (bytes: Uint8Array) => `sha256:${sha256Of(bytes)}`
+const title = { 'org.opencontainers.image.title': 'a.yaml' }
+const manifest = new TextEncoder().encode(
+  JSON.stringify({
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    layers: [{ mediaType: 'text/plain', digest: digestOf(layer), size: layer.byteLength, annotations: title }],
+  }),
+)
+
+function world(answer: Answer, { dir = tempDir(), secrets = {} }: { dir?: string; secrets?: Record<string, string> } = {}) {
+  const seen: Seen[] = []
+  const fetcher: WebFetcher = async (url, init) => {
+    const headers = new Headers(init.headers)
+    const one = { path: new URL(url).pathname, range: headers.get('range'), authorization: headers.get('authorization') }
+    seen.push(one)
+    if (one.path.includes('/manifests/') && one.path.startsWith('/v2/team-a/'))
+      return new Response(manifest, { headers: { 'docker-content-digest': digestOf(manifest) } })
+    return answer(one)
+  }
+  const secretRef = Object.keys(secrets).length === 0 ? null : 'reg'
+  const addresses = { fetcher, namedOnly: fetcher, allowedAddress: async () => '', proxyOf: () => null }
+  const registry = openRegistry({ url: 'oci://reg.example/team-a', tag: 'v1' }, addresses, { secretRef, read: async () => secrets })
+  return { seen, dir, source: () => createOciSource({ ...registry, dir, unpacked: createUnpacked() }) }
+}
+const refusal = (asked: Promise<unknown> | undefined): Promise<string> =>
+  (asked ?? Promise.resolve()).then(
+    () => 'read',
+    (error: unknown) => (error instanceof AppError ? `${error.code}: ${error.data.detail}` : `no AppError: ${error}`),
+  )
+
+/** Bytes, and then the connection is gone. */
+function brokenOff(text: string, init: ResponseInit = {}): Response {
+  let isSent = false
+  const body = new ReadableStream({
+    pull(controller) {
+      if (isSent) controller.error(new Error('cut'))
+      else controller.enqueue(new TextEncoder().encode(text))
+      isSent = true
+    },
+  })
+  return new Response(body, init)
+}
+const whole: Answer = ({ range }) => {
+  if (range === null) return new Response(layer)
+  const from = Number(/bytes=(\d+)-/.exec(range)?.[1])
+  return new Response(layer.subarray(from), {
+    status: 206,
+    headers: { 'content-range': `bytes ${from}-${layer.byteLength - 1}/${layer.byteLength}` },
+  })
+}
+const held = (dir: string) => readdirSync(join(dir, 'blobs')).map((name) => name.replace(/^[0-9a-f]{64}/, ''))
+
+test('SO19 a part that is not the beginning of its layer is thrown away, and the layer is asked for from its start', async () => {
+  let isBad = true
+  const { seen, dir, source } = world((one) => {
+    if (!isBad) return whole(one)
+    if (one.range !== null) throw new Error('away')
+    return brokenOff('<html>bad gateway')
+  })
+  expect(await refusal(source().fetch())).toContain('source_unreachable')
+  expect(held(dir)).toContain('.part')
+  isBad = false
+  seen.length = 0
+  const opened = await source().open(await source().fetch(), { path: '.' })
+  expect([...(await opened.tree.files('', () => true)).keys()]).toEqual(['a.yaml'])
+  expect(seen.flatMap(({ path, range }) => (path.includes('/blobs/') ? [range] : []))).toEqual(['bytes=17-', null])
+  expect(held(dir)).not.toContain('.part')
+})
+
+test('SO19 what is wrong from its start is asked for no second time, and nothing of it is kept', async () => {
+  const { seen, dir, source } = world(() => new Response('<html>log in first'))
+  expect(await refusal(source().fetch())).toContain('what came has the digest')
+  expect(seen.filter(({ path }) => path.includes('/blobs/')).length).toBe(1)
+  expect(held(dir)).toEqual([''])
+})
+
+test('SO19 an error page that breaks off is no part of a layer', async () => {
+  const { dir, source } = world(() => brokenOff('<html>bad gateway', { status: 502 }))
+  expect(await refusal(source().fetch())).toContain('source_unreachable')
+  expect(held(dir)).toEqual([''])
+})
+
+test.each([
+  ['x\\..\\..\\team-b\\secret', '1.0.0', 'is no name of a chart'],
+  ['x/%2e%2e/%2e%2e/team-b/secret', '1.0.0', 'is no name of a chart'],
+  ['../../api/v2.0/users', 'a?b#', 'is no name of a chart'],
+  ['..', '1.0.0', 'is no name of a chart'],
+  ['common', '../../../team-b/secret/manifests/1', 'which no tag can be'],
+  ['common', 'a?b#', 'which no tag can be'],
+])('SO20 a dependency %p %p is refused before anything is asked', async (name, version, detail) => {
+  const { seen, source } = world(() => new Response('', { status: 404 }), { secrets: { username: 'u', password: 'p' } })
+  const said = await refusal(source().chart?.('oci://reg.example/team-a', name, version))
+  expect([said.startsWith('source_refused: '), said.includes(detail), seen]).toEqual([true, true, []])
+})
+
+test('SO20 a path that a URL would change is no address of a registry', () => {
+  const { registryAt } = openRegistry(
+    { url: 'oci://reg.example/team-a', tag: 'v1' },
+    { fetcher: fetch, namedOnly: fetch, allowedAddress: async () => '', proxyOf: () => null },
+    { secretRef: null, read: async () => ({}) },
+  )
+  for (const path of ['team-a/../team-b', 'a\\..\\b', 'a/%2e%2e/b', 'a?b', 'a#b'])
+    expect(() => registryAt(`oci://reg.example/${path}`)).toThrow('is no address of a registry')
+})
