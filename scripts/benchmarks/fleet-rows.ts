@@ -263,7 +263,7 @@ export class FleetRows {
       ordinal: placed.number + 1,
       doc,
       set_sha,
-      made_of: null,
+      facts_key: null,
       rendered_from: null,
       placed_by: '{"exclude":[],"selector":{}}',
       digest: row.digest,

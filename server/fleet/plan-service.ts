@@ -14,7 +14,7 @@ export interface PlannedRender {
   digest: string
   count: number
   /** Names everything that it was made of but the facts of the cluster; absent: it was made of none. */
-  madeOf?: string
+  factsKey?: string
   /** RL6: names all that it was made of; absent: no program took part. */
   renderedFrom?: string
 }
@@ -48,7 +48,7 @@ export interface PlannedPublish {
   /** With the objects of the render, or with none. */
   objects: 'rendered' | 'none'
   placedBy: string
-  madeOf?: string
+  factsKey?: string
   renderedFrom?: string
   /** `settled`: the same objects under other settings, such as a prune that was confirmed. */
   what: 'placed' | 'updated' | 'settled' | 'removal_ordered' | 'removed'
@@ -343,17 +343,17 @@ function place(
   const { id, confirmations } = input
   const render = input.render?.in(cluster.clusterId) ?? null
   if (render === null) return
-  const { digest, count, madeOf, renderedFrom } = render
+  const { digest, count, factsKey, renderedFrom } = render
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === digest && confirmation.confirmedMs !== null
   const isSame = held !== null && held.removal === undefined && held.digest === digest
   const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
-  const factsOnly = held !== null && held.removal === undefined && !isSame && madeOf !== undefined && madeOf === row?.madeOf
+  const factsOnly = held !== null && held.removal === undefined && !isSame && factsKey !== undefined && factsKey === row?.factsKey
   const yes = { prune: confirmed, sync: allowed(digest, cluster.name), factsOnly }
   const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
-  if (settled && row?.placedBy === placedBy && row.madeOf === madeOf && row.renderedFrom === renderedFrom) return
+  if (settled && row?.placedBy === placedBy && row.factsKey === factsKey && row.renderedFrom === renderedFrom) return
   const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
   plan.publishes.push({
     clusterId: cluster.clusterId,
@@ -362,7 +362,7 @@ function place(
     objects: 'rendered',
     placedBy,
     what,
-    ...(madeOf === undefined ? {} : { madeOf }),
+    ...(factsKey === undefined ? {} : { factsKey }),
     ...(renderedFrom === undefined ? {} : { renderedFrom }),
   })
 }

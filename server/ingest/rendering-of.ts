@@ -17,12 +17,12 @@ export interface RenderedFor {
   release: Omit<Release, 'tools'>
   outcomes: ReadonlyMap<Wanted, ClusterOutcome>
   /** Names all that a render for that cluster was made of but its facts. */
-  madeOf(cluster: Wanted, tools: Readonly<Record<string, string>>): string
+  factsKey(cluster: Wanted, tools: Readonly<Record<string, string>>): string
   /** For messages. */
   path: string
 }
 
-export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): Rendering {
+export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor): Rendering {
   const { commit } = release
   const good = sharedRenders()
   const errors = sharedErrors(path, commit)
@@ -35,7 +35,7 @@ export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): R
     results.add(result)
     const rendered = result instanceof AppError || result.kind === 'failed' ? null : result
     if (rendered !== null) for (const [tool, version] of Object.entries(outcome.tools)) tools[tool] = versionOf(tool, version)
-    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? madeOf(cluster, outcome.tools) : null, outcome.renderedFrom)
+    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? factsKey(cluster, outcome.tools) : null, outcome.renderedFrom)
     if (cluster === null) forNobody = render
     else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
   }
@@ -57,18 +57,18 @@ export function renderingOf({ release, outcomes, madeOf, path }: RenderedFor): R
 /** `helm 4.3.1` of helm is 4.3.1. */
 const versionOf = (tool: string, text: string): string => (text.startsWith(`${tool} `) ? text.slice(tool.length + 1) : text)
 
-function sharedRenders(): (result: RenderedObjects, madeOf: string | null, renderedFrom: string | null) => GoodRender {
+function sharedRenders(): (result: RenderedObjects, factsKey: string | null, renderedFrom: string | null) => GoodRender {
   const maps = new Map<string, ReadonlyMap<string, string>>()
   const renders = new Map<string, GoodRender>()
-  return ({ objects, digest, count, hooks }, madeOf, renderedFrom) => {
-    const key = `${digest} ${madeOf ?? ''} ${renderedFrom ?? ''}`
+  return ({ objects, digest, count, hooks }, factsKey, renderedFrom) => {
+    const key = `${digest} ${factsKey ?? ''} ${renderedFrom ?? ''}`
     const known = renders.get(key)
     if (known !== undefined) return known
     const shared = maps.get(digest) ?? objects
     maps.set(digest, shared)
     const render: GoodRender = {
       ...{ kind: 'rendered', objects: shared, digest, count, hooks },
-      ...(madeOf === null ? {} : { madeOf }),
+      ...(factsKey === null ? {} : { factsKey }),
       ...(renderedFrom === null ? {} : { renderedFrom }),
     }
     renders.set(key, render)

@@ -11,7 +11,7 @@ export interface GoodRender {
   digest: string
   count: number
   /** RL5: names everything that it was made of but the facts of clusters: sources, spec, tools, labels, config. Absent: no fact was looked at. */
-  madeOf?: string
+  factsKey?: string
   /** RL6: names the values at all places where it looked; absent: no program took part. */
   renderedFrom?: string
   /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */

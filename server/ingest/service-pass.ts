@@ -167,7 +167,7 @@ async function clustersWithoutFacts(
   const held = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const sinceMs = clock.nowMs() - FACTS_AWAITED_MS
   const young = clusters.filter(({ clusterId, joinedMs }) => joinedMs > sinceMs && !held.has(clusterId))
-  const asking = young.flatMap(({ clusterId }) => (renderOf(rendering, clusterId)?.madeOf === undefined ? [] : [clusterId]))
+  const asking = young.flatMap(({ clusterId }) => (renderOf(rendering, clusterId)?.factsKey === undefined ? [] : [clusterId]))
   if (asking.length === 0 || factsOf === undefined) return new Set()
   const known = await factsOf(asking)
   return new Set(asking.filter((clusterId) => !known.has(clusterId)))
@@ -182,7 +182,7 @@ const without = (rendering: Rendering, some: ReadonlySet<ClusterId>): Rendering 
 function isFactless(rendering: Rendering): boolean {
   if (rendering.kind !== 'good') return false
   const renders = [...rendering.clusters.values(), ...(rendering.forNobody === null ? [] : [rendering.forNobody])]
-  return renders.length > 0 && renders.every((render) => render.kind === 'rendered' && render.madeOf === undefined)
+  return renders.length > 0 && renders.every((render) => render.kind === 'rendered' && render.factsKey === undefined)
 }
 
 interface Seen {
@@ -285,9 +285,9 @@ async function publishPlanned(
   rendering: Rendering,
   nowMs: number,
 ): Promise<NewEvent[]> {
-  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, madeOf, renderedFrom }) => {
+  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, factsKey, renderedFrom }) => {
     const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
-    const notes = { placedBy, ...(madeOf === undefined ? {} : { madeOf }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
+    const notes = { placedBy, ...(factsKey === undefined ? {} : { factsKey }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
     return { ...id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
   })
   const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)

@@ -232,14 +232,14 @@ export class ServiceRenderer {
     const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
     const sameForAll = canonicalJson([lastingSpec, roots.map((root) => root ?? null)])
     const settledBy = new Map<RenderSettings, string>()
-    const madeOf = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
+    const factsKey = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
       const settings = settingsOf(cluster ?? { labels: {} })
       const { config, helmValues, patches } = settings
       const settled = settledBy.get(settings) ?? this.deps.mac(canonicalJson([sameForAll, config.values, helmValues, patches]))
       settledBy.set(settings, settled) // shared by most clusters, and possibly large
       return this.deps.mac(canonicalJson([settled, tools, cluster?.name ?? '', cluster?.labels ?? {}]))
     }
-    return renderingOf({ release, outcomes: outcomes.clusters, madeOf, path: sources.map(({ opened }) => opened.root || '.').join(', ') })
+    return renderingOf({ release, outcomes: outcomes.clusters, factsKey, path: sources.map(({ opened }) => opened.root || '.').join(', ') })
   }
 
   private runOne(

@@ -150,7 +150,7 @@ export interface DesiredService extends ServiceId {
   /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
   placedBy: string
   /** Names all that it was rendered from but the cluster's facts, where it was made of those, too (RL5). */
-  madeOf?: string
+  factsKey?: string
   /** Names the values at all places where its render looked, if a program took part in it (RL6). */
   renderedFrom?: string
 }

@@ -86,7 +86,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
       changed.push({ row, doc, before: wordsOf(before) })
     else if (before !== undefined && !sameNotes(before, notesOf(row))) {
       const notes = notesOf(row)
-      const key = `${notes.made_of} ${notes.rendered_from} ${notes.placed_by}`
+      const key = `${notes.facts_key} ${notes.rendered_from} ${notes.placed_by}`
       const same = moved.get(key) ?? { notes, clusters: [] }
       same.clusters.push(row.clusterId)
       moved.set(key, same)
@@ -108,14 +108,14 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   })
 }
 
-type Notes = Pick<Tables['desired'], 'placed_by' | 'made_of' | 'rendered_from'>
-const notesOf = ({ placedBy, madeOf, renderedFrom }: NewRow): Notes => ({
+type Notes = Pick<Tables['desired'], 'placed_by' | 'facts_key' | 'rendered_from'>
+const notesOf = ({ placedBy, factsKey, renderedFrom }: NewRow): Notes => ({
   placed_by: placedBy,
-  made_of: madeOf ?? null,
+  facts_key: factsKey ?? null,
   rendered_from: renderedFrom ?? null,
 })
 const sameNotes = (a: Notes, b: Notes): boolean =>
-  a.placed_by === b.placed_by && a.made_of === b.made_of && a.rendered_from === b.rendered_from
+  a.placed_by === b.placed_by && a.facts_key === b.facts_key && a.rendered_from === b.rendered_from
 
 /** By digest. Most clusters get the same. */
 function setsOf(changed: readonly ChangedRow[]): Map<string, string> {
@@ -134,10 +134,10 @@ interface ChangedRow {
 
 const WRITE_ROWS: Bulk = {
   before:
-    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, made_of, rendered_from, digest, sync, health) values',
+    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health) values',
   row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
-    placed_by = excluded.placed_by, made_of = excluded.made_of, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
+    placed_by = excluded.placed_by, facts_key = excluded.facts_key, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
   types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
 
@@ -155,14 +155,14 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
   const moves: WordMove[] = []
   const values: unknown[][] = []
   for (const { row, doc, before } of changed) {
-    const { clusterId, setSha, placedBy, madeOf = null, renderedFrom = null } = row
+    const { clusterId, setSha, placedBy, factsKey = null, renderedFrom = null } = row
     const cluster = found.get(clusterId)
     if (cluster === undefined) continue
     const digest = row.doc === null || row.doc.removal !== undefined ? null : row.doc.digest
     const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
-    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, madeOf, renderedFrom, digest, ...words])
+    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, factsKey, renderedFrom, digest, ...words])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
   await countMoves(tx, id, moves)
@@ -198,6 +198,6 @@ const toDesired = (row: Tables['desired'], parse: (text: string) => ServiceRow):
   doc: row.doc === null ? null : parse(row.doc),
   setSha: row.set_sha,
   placedBy: row.placed_by,
-  ...(row.made_of === null ? {} : { madeOf: row.made_of }),
+  ...(row.facts_key === null ? {} : { factsKey: row.facts_key }),
   ...(row.rendered_from === null ? {} : { renderedFrom: row.rendered_from }),
 })

@@ -56,7 +56,7 @@ export interface Tables {
     set_sha: string | null
     placed_by: string
     /** Of a row that was made of facts of the cluster, among others (RL5). */
-    made_of: string | null
+    facts_key: string | null
     /** Of a row that a program took part in: all that its render looked at (RL6). */
     rendered_from: string | null
     /** Of the revision that it shall have; null for a removal order and a tombstone. */

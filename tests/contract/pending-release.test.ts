@@ -162,7 +162,7 @@ test('FA6 a cluster that just joined gets what looks at facts with its first wor
     async render(...args: Parameters<typeof renderer.render>) {
       const rendering = await renderer.render(...args)
       if (rendering.kind !== 'good') return rendering
-      const looked = [...rendering.clusters].map(([id, render]) => [id, { ...render, madeOf: 'm' }] as const)
+      const looked = [...rendering.clusters].map(([id, render]) => [id, { ...render, factsKey: 'm' }] as const)
       return { ...rendering, clusters: new Map(looked) }
     },
   } as unknown as ServiceRenderer

@@ -288,12 +288,12 @@ function desiredContract({ store }: StoreHarness): void {
     expect(await publishOne(store(), web(a, 'one', 'other selector'))).toEqual({ changed: false, ordinal: 1 })
     expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 1, placedBy: 'other selector' })
     // RL5: nor does what it was made of.
-    expect(await publishOne(store(), { ...web(a, 'one', 'other selector'), madeOf: 'm' })).toEqual({ changed: false, ordinal: 1 })
-    expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 1, placedBy: 'other selector', madeOf: 'm' })
+    expect(await publishOne(store(), { ...web(a, 'one', 'other selector'), factsKey: 'm' })).toEqual({ changed: false, ordinal: 1 })
+    expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 1, placedBy: 'other selector', factsKey: 'm' })
     await publishOne(store(), web(a, 'one', 'other selector'))
-    expect((await store().desiredInCluster(a))[0]?.madeOf).toBeUndefined()
-    await publishOne(store(), { ...web(a, 'two'), madeOf: 'n' })
-    expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 2, madeOf: 'n' })
+    expect((await store().desiredInCluster(a))[0]?.factsKey).toBeUndefined()
+    await publishOne(store(), { ...web(a, 'two'), factsKey: 'n' })
+    expect((await store().desiredInCluster(a))[0]).toMatchObject({ ordinal: 2, factsKey: 'n' })
   })
 
   test('CU7 a tombstone keeps its ordinal; a tombstone of nothing is nothing', async () => {

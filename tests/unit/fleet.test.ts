@@ -47,8 +47,8 @@ const bySubject = (...all: Confirmation[]) => new Map(all.map((one) => [one.subj
 /** What the store holds after a plan was carried out. */
 function carriedOut(before: readonly DesiredService[], plan: ServicePlan): DesiredService[] {
   const rows = new Map(before.map((row) => [row.clusterId, row]))
-  for (const { clusterId, doc, placedBy, madeOf } of plan.publishes)
-    rows.set(clusterId, { ...id, clusterId, doc, placedBy, ordinal: 1, setSha: null, ...(madeOf === undefined ? {} : { madeOf }) })
+  for (const { clusterId, doc, placedBy, factsKey } of plan.publishes)
+    rows.set(clusterId, { ...id, clusterId, doc, placedBy, ordinal: 1, setSha: null, ...(factsKey === undefined ? {} : { factsKey }) })
   return [...rows.values()]
 }
 const placedIn = (change: Partial<PlanInput> = {}) => carriedOut([], planService(input(change)))
@@ -309,7 +309,7 @@ test('TG8 PR8 clusters that hold the same get one order, what is handed over in 
 })
 
 describe('renders by cluster', () => {
-  const by = (renders: Record<string, { digest: string; count: number; madeOf?: string }>): PlanInput['render'] => ({
+  const by = (renders: Record<string, { digest: string; count: number; factsKey?: string }>): PlanInput['render'] => ({
     commit: 'commit-3',
     in: (clusterId) => renders[clusterId] ?? null,
   })
@@ -358,7 +358,7 @@ describe('renders by cluster', () => {
   })
 
   describe('RL5 a render that only facts of the cluster changed', () => {
-    const at = (digest: string, madeOf?: string) => by({ [one]: { digest, count: 1, ...(madeOf === undefined ? {} : { madeOf }) } })
+    const at = (digest: string, factsKey?: string) => by({ [one]: { digest, count: 1, ...(factsKey === undefined ? {} : { factsKey }) } })
     const after = (...renders: Array<PlanInput['render']>) =>
       renders.reduce<DesiredService[]>(
         (current, render) => carriedOut(current, planService(input({ clusters: clusters(1), current, render }))),

@@ -3,7 +3,7 @@ import { addTexts, createTable, type Ddl, withoutRowid } from './ddl.ts'
 
 export async function migrateTo4(ddl: Ddl): Promise<void> {
   await addTexts(ddl, 'render_states', ['release_note'])
-  await addTexts(ddl, 'desired', ['made_of', 'rendered_from'])
+  await addTexts(ddl, 'desired', ['facts_key', 'rendered_from'])
   await addTexts(ddl, 'repository_states', ['tag'])
   await addTexts(ddl, 'revisions', ['sources'])
   await withoutRowid(
