@@ -266,6 +266,9 @@ export class GitSource implements Source {
       text ??= this.gitTree(objects, commit, NO_SUBMODULES)
         .then((tree) => tree.file(GITMODULES))
         .then((file) => (file === null ? null : new TextDecoder().decode(file.bytes)))
+      text.catch(() => {
+        text = null // asked again next time
+      })
       return submodules(path, wanted, await text)
     }
   }
