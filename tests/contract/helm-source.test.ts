@@ -284,3 +284,28 @@ test('SO13 what was damaged on the disk is fetched anew', async () => {
   expect(await later.has(revision)).toBe(false)
   expect(await later.fetch()).toBe(revision)
 })
+
+test('SO16 SO43 a chart without a digest in the index that four services open at once is fetched once, and all get it', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  repository.editIndex((text) => text.replace(/^ *digest: .*\n/m, ''))
+  const source = sourceOf(repository.url)
+  const revision = await source.fetch()
+  repository.requests.length = 0
+  const opened = await Promise.all(Array.from({ length: 4 }, () => source.open(revision, { chart: 'shop' })))
+  expect(new Set(opened.map(({ version }) => version)).size).toBe(1)
+  expect(repository.requests.map(({ path }) => path)).toEqual(['/charts/shop-1.0.0.tgz'])
+})
+
+test('SO44 who writes the digest of another repository’s chart into an index of his own gets nothing of it', async () => {
+  const theirs = repositoryOf()
+  theirs.add({ name: 'secret', version: '1.0.0', files: { 'files/value.txt': 'theirs' } })
+  const unpacked = createUnpacked()
+  const source = sourceOf(theirs.url, { unpacked })
+  const { version } = await source.open(await source.fetch(), { chart: 'secret' })
+  const own = repositoryOf()
+  own.add({ name: 'mine', version: '1.0.0' })
+  own.editIndex((text) => text.replace(/digest: .*/, `digest: ${version.replace(/^.*sha256:/, '')}`))
+  const other = sourceOf(own.url, { unpacked })
+  expect(await refusal(other.open(await other.fetch(), { chart: 'mine' }))).toContain('its archive has the digest sha256:')
+})

@@ -122,3 +122,17 @@ test('SO20 a path that a URL would change is no address of a registry', () => {
   for (const path of ['team-a/../team-b', 'a\\..\\b', 'a/%2e%2e/b', 'a?b', 'a#b'])
     expect(() => registryAt(`oci://reg.example/${path}`)).toThrow('is no address of a registry')
 })
+
+test('SO38 of the tags that a moving revision had the newest 20 are kept', async () => {
+  let revision = 0
+  const fetcher: WebFetcher = async () =>
+    new Response(null, { headers: { 'docker-content-digest': digestOf(new TextEncoder().encode(`${revision}`)) } })
+  const addresses = { fetcher, namedOnly: fetcher, allowedAddress: async () => '', proxyOf: () => null }
+  const registry = openRegistry({ url: 'oci://reg.example/a', tag: 'v1' }, addresses, { secretRef: null, read: async () => ({}) })
+  const dir = tempDir()
+  const source = createOciSource({ ...registry, dir, unpacked: createUnpacked() })
+  let last = ''
+  for (; revision < 25; revision++) last = await source.head()
+  expect(readdirSync(dir).filter((name) => name.startsWith('tag-')).length).toBe(20)
+  expect(readdirSync(dir)).toContain(`tag-${last.replace('sha256:', '')}`)
+})

@@ -1,6 +1,6 @@
 // What a source keeps in its folder, and how much of it.
 import { expect, test } from 'bun:test'
-import { readdirSync, utimesSync } from 'node:fs'
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createStoredFiles, sha256Of } from '../../server/sources/stored/files.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -36,4 +36,21 @@ test('SO38 documents are listed the newest first, and a name that is not there i
     'index-b',
     false,
   ])
+})
+
+test('SO43 several who write the same document at once all succeed, and nothing of them is left over', async () => {
+  const dir = tempDir()
+  const [first, second] = [createStoredFiles(dir), createStoredFiles(dir)]
+  const write = (stored: typeof first) => [stored.writeText('note', 'x'), stored.writeBlob(sha256Of(blob('a')), blob('a'))]
+  await Promise.all(Array.from({ length: 4 }, () => [...write(first), ...write(second)]).flat())
+  expect([await first.readText('note'), await second.readBlob(sha256Of(blob('a')))]).toEqual(['x', blob('a')])
+  expect([readdirSync(dir).sort(), readdirSync(join(dir, 'blobs'))]).toEqual([['blobs', 'note'], [sha256Of(blob('a'))]])
+})
+
+test('SO43 what a process left behind that was killed while it wrote goes with the next write', async () => {
+  const dir = tempDir()
+  mkdirSync(join(dir, 'blobs'))
+  for (const name of ['note.7.new', 'note.new', 'blobs/a.8.new']) writeFileSync(join(dir, name), 'half')
+  await createStoredFiles(dir).writeText('note', 'x')
+  expect([readdirSync(dir).sort(), readdirSync(join(dir, 'blobs'))]).toEqual([['blobs', 'note'], []])
 })

@@ -6,6 +6,7 @@ import { editDistance } from '../../../shared/runtime/edit-distance.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'
 import { quote } from '../archive/tar.ts'
+import { createInFlight } from '../in-flight.ts'
 import { greatestVersion, noVersion } from '../range.ts'
 import { SizedCache } from '../sized-cache.ts'
 import type { OpenedSource, Source, SourcePick } from '../source.ts'
@@ -59,7 +60,7 @@ class HelmSource implements Source {
   private readonly base: URL
   /** Of the repository, for messages. */
   private readonly name: string
-  private refreshing: Promise<string> | null = null
+  private readonly once = createInFlight<string>()
 
   constructor(options: HelmSourceOptions) {
     this.options = options
@@ -73,11 +74,8 @@ class HelmSource implements Source {
     return this.fetch()
   }
 
-  async fetch(): Promise<string> {
-    this.refreshing ??= this.refresh().finally(() => {
-      this.refreshing = null
-    })
-    return this.refreshing
+  fetch(): Promise<string> {
+    return this.once('head', () => this.refresh())
   }
 
   async has(revision: string): Promise<boolean> {
@@ -161,20 +159,22 @@ class HelmSource implements Source {
     // It becomes the name of a file.
     if (digest !== null && !isSha256(digest)) throw refused(`${what}: the index has ${quote(digest)} as its digest, which is no SHA-256`)
     const sha256 = digest ?? (await this.firstSeen(chart, found))
-    const tree = await this.options.unpacked.tree(`chart ${sha256}`, async () =>
+    const tree = await this.options.unpacked.tree(this.options.dir, `chart ${sha256}`, async () =>
       chartOf((await this.stored.readBlob(sha256)) ?? (await this.download(chart, found, sha256)).bytes, what),
     )
     return { tree, root: '', version: `${version} sha256:${sha256}`.slice(0, 200) }
   }
 
   /** What an index gives no digest of is what it was when it was fetched first. */
-  private async firstSeen(chart: string, found: ChartVersion): Promise<string> {
+  private firstSeen(chart: string, found: ChartVersion): Promise<string> {
     const note = `fetched-${sha256Of(JSON.stringify([chart, found.version, found.urls]))}.json`
-    const known = fetchedSchema.safeParse(parseJson(await this.stored.readText(note)))
-    if (known.success) return known.data.sha256
-    const { sha256 } = await this.download(chart, found, null)
-    await this.stored.writeText(note, JSON.stringify({ sha256 }))
-    return sha256
+    return this.once(note, async () => {
+      const known = fetchedSchema.safeParse(parseJson(await this.stored.readText(note)))
+      if (known.success) return known.data.sha256
+      const { sha256 } = await this.download(chart, found, null)
+      await this.stored.writeText(note, JSON.stringify({ sha256 }))
+      return sha256
+    })
   }
 
   private async download(

@@ -2,6 +2,7 @@
 // by digest and was fetched once is never asked for again.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { quote } from '../archive/tar.ts'
+import { createInFlight } from '../in-flight.ts'
 import { greatestVersion, noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick } from '../source.ts'
 import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
@@ -23,6 +24,9 @@ export interface OciSourceOptions {
   unpacked: Unpacked
 }
 
+/** Of services that still wait for something, an older revision is shown. */
+const TAG_NOTES_MAX = 20
+
 const refused = (detail: string, remedy?: string): AppError =>
   new AppError('source_refused', { detail, ...(remedy === undefined ? {} : { remedy }) })
 
@@ -33,7 +37,8 @@ export function createOciSource(options: OciSourceOptions): Source {
 class OciSource implements Source {
   private readonly options: OciSourceOptions
   private readonly stored: StoredFiles
-  private fetching: Promise<string> | null = null
+  private readonly fetching = createInFlight<string>()
+  private readonly blobs = createInFlight<Uint8Array>()
 
   constructor(options: OciSourceOptions) {
     this.options = options
@@ -49,11 +54,8 @@ class OciSource implements Source {
     return digest
   }
 
-  async fetch(): Promise<string> {
-    this.fetching ??= this.fetchHead().finally(() => {
-      this.fetching = null
-    })
-    return this.fetching
+  fetch(): Promise<string> {
+    return this.fetching('head', () => this.fetchHead())
   }
 
   async has(revision: string): Promise<boolean> {
@@ -64,9 +66,9 @@ class OciSource implements Source {
   }
 
   async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
-    const { url, unpacked } = this.options
+    const { url, unpacked, dir } = this.options
     if (!('path' in pick)) throw refused(`${url} is one artifact and has no charts by name: give source.path, "." for all of it`)
-    const tree = await unpacked.tree(`oci ${revision}`, async () => {
+    const tree = await unpacked.tree(dir, `oci ${revision}`, async () => {
       const layers = await this.pull(revision)
       const parts = await Promise.all(layers.map(async (layer) => ({ layer, bytes: await this.blob(layer) })))
       return filesOfLayers(parts, this.name(revision))
@@ -110,7 +112,9 @@ class OciSource implements Source {
 
   /** For people, beside the digest; it may lead to another one tomorrow. */
   private async noteTag(digest: string, tag: string): Promise<void> {
-    if ((await this.stored.readText(tagNote(digest))) !== tag) await this.stored.writeText(tagNote(digest), tag)
+    if ((await this.stored.readText(tagNote(digest))) === tag) return
+    await this.stored.writeText(tagNote(digest), tag)
+    for (const name of (await this.stored.names('tag-')).slice(TAG_NOTES_MAX)) await this.stored.remove(name)
   }
 
   private name(revision: string): string {
@@ -145,7 +149,11 @@ class OciSource implements Source {
     return bytes
   }
 
-  private async blob(layer: Layer): Promise<Uint8Array> {
+  private blob(layer: Layer): Promise<Uint8Array> {
+    return this.blobs(layer.digest, () => this.getBlob(layer))
+  }
+
+  private async getBlob(layer: Layer): Promise<Uint8Array> {
     const hex = hexOf(layer.digest)
     const held = await this.stored.readBlob(hex)
     if (held !== null) return held

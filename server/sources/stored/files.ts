@@ -1,7 +1,7 @@
 // What a source keeps in its folder: small documents by name, and archives by the SHA-256 of their content. Written whole or not at all; what is read back is checked.
 import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 
@@ -37,13 +37,19 @@ export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES
     return join(dir, 'blobs', sha256)
   }
   const partAt = (sha256: string) => `${blobAt(sha256)}.part`
-  const write = (path: string, bytes: Uint8Array | string) => guarded(dir, () => writeWhole(path, bytes))
+  let swept: Promise<void> | null = null
+  const write = (path: string, bytes: Uint8Array | string) =>
+    guarded(dir, async () => {
+      swept ??= removeLeft(dir)
+      await swept
+      await writeWhole(path, bytes)
+    })
   return {
     readText: async (name) => (await bytesOf(at(name)))?.toString('utf8') ?? null,
     writeText: (name, text) => write(at(name), text),
     async names(prefix) {
       const names = (await readdir(dir).catch(() => [])).filter((name) => name.startsWith(prefix) && !name.endsWith('.new'))
-      const times = await Promise.all(names.map(async (name) => ({ name, mtimeMs: (await stat(at(name))).mtimeMs })))
+      const times = await Promise.all(names.map(async (name) => ({ name, mtimeMs: (await orNull(stat(at(name))))?.mtimeMs ?? 0 })))
       return times.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.name < b.name ? -1 : 1)).map(({ name }) => name)
     },
     remove: (name) => rm(at(name), { force: true }),
@@ -80,16 +86,37 @@ async function orNull<T>(asked: Promise<T>): Promise<T | null> {
   }
 }
 
+/** Several may write the same document at once, and the last one stays. */
+const writing = new Set<string>()
+let writes = 0
+
 async function writeWhole(path: string, bytes: Uint8Array | string): Promise<void> {
-  await mkdir(join(path, '..'), { recursive: true })
-  const file = await open(`${path}.new`, 'w')
+  await mkdir(dirname(path), { recursive: true })
+  const written = `${path}.${++writes}.new`
+  writing.add(written)
   try {
-    await file.writeFile(bytes)
-    await file.sync()
+    const file = await open(written, 'w')
+    try {
+      await file.writeFile(bytes)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(written, path)
+  } catch (error) {
+    await rm(written, { force: true })
+    throw error
   } finally {
-    await file.close()
+    writing.delete(written)
   }
-  await rename(`${path}.new`, path)
+}
+
+/** A process that was killed while it wrote left them. */
+async function removeLeft(dir: string): Promise<void> {
+  for (const folder of [dir, join(dir, 'blobs')]) {
+    const left = (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
+    await Promise.all(left.filter((path) => path.endsWith('.new') && !writing.has(path)).map((path) => rm(path, { force: true })))
+  }
 }
 
 async function guarded(dir: string, act: () => Promise<void>): Promise<void> {
@@ -101,7 +128,7 @@ async function guarded(dir: string, act: () => Promise<void>): Promise<void> {
 }
 
 async function removeOldest(folder: string, used: ReadonlySet<string>, bytesMax: number): Promise<void> {
-  const names = await readdir(folder)
+  const names = (await readdir(folder)).filter((name) => !name.endsWith('.new'))
   const found = await Promise.all(names.map(async (name) => ({ name, of: await orNull(stat(join(folder, name))) })))
   const blobs = found.flatMap(({ name, of }) => (of === null ? [] : [{ name, mtimeMs: of.mtimeMs, size: of.size }]))
   let total = blobs.reduce((all, { size }) => all + size, 0)
