@@ -1,13 +1,13 @@
 // Which files of a folder are read as manifests.
+import { KUSTOMIZATION_NAMES } from './kustomize/paths.ts'
+import { renderedName } from './liquid/files.ts'
 
 const MANIFEST = /\.(ya?ml|json)(\.liquid)?$/i
 /** Files that say that plain reading is not what is meant. */
-const OTHER_RENDERERS: Record<string, string> = {
-  'Chart.yaml': 'a Helm chart',
-  'kustomization.yaml': 'a kustomization',
-  'kustomization.yml': 'a kustomization',
-  Kustomization: 'a kustomization',
-}
+const OTHER_RENDERERS = new Map([
+  ['Chart.yaml', 'a Helm chart'],
+  ...KUSTOMIZATION_NAMES.map((name): [string, string] => [name, 'a kustomization']),
+])
 
 /** RN2: `.yaml`, `.yml` and `.json`, with or without `.liquid`, but nothing whose name or folder begins with a dot. A path that ends with a slash is a folder: whether to look into it. */
 export function isManifestPath(path: string): boolean {
@@ -15,11 +15,10 @@ export function isManifestPath(path: string): boolean {
   const folder = segments.at(-1) === ''
   if (segments.some((segment) => segment.startsWith('.'))) return false
   const name = segments.at(-1) ?? ''
-  return folder || MANIFEST.test(name) || Object.hasOwn(OTHER_RENDERERS, name)
+  return folder || MANIFEST.test(name) || OTHER_RENDERERS.has(renderedName(name))
 }
 
 /** What a file announces that raw rendering cannot do; null: nothing. */
 export function otherRenderer(path: string): string | null {
-  const name = path.slice(path.lastIndexOf('/') + 1)
-  return Object.hasOwn(OTHER_RENDERERS, name) ? (OTHER_RENDERERS[name] ?? null) : null
+  return OTHER_RENDERERS.get(renderedName(path.slice(path.lastIndexOf('/') + 1))) ?? null
 }

@@ -2,10 +2,12 @@
 import { RENDERERS, type RendererName, type RenderSpec } from '../../shared/model/render.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { pathSegments, type SourceTree } from '../sources/source.ts'
+import { KUSTOMIZATION_NAMES } from './kustomize/paths.ts'
+import { templateName } from './liquid/files.ts'
 import { nearestName } from './liquid/problems.ts'
 import type { JobSource } from './renderer.ts'
 
-const KUSTOMIZATIONS = ['kustomization.yaml', 'kustomization.yml', 'Kustomization', 'kustomization.yaml.liquid', 'kustomization.yml.liquid']
+const KUSTOMIZATIONS = [...KUSTOMIZATION_NAMES, ...KUSTOMIZATION_NAMES.map(templateName)]
 const WITH_OPTIONS = ['helm', 'kustomize', 'typescript', 'exec'] as const
 type WithOptions = (typeof WITH_OPTIONS)[number]
 

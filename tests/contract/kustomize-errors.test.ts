@@ -23,6 +23,19 @@ interface Case {
 
 const CASES: readonly Case[] = [
   {
+    name: 'LQ1 a file and a template that becomes it, the kustomization too',
+    files: {
+      'b/kustomization.yaml': 'resources: [cm.yaml]\n',
+      'b/kustomization.yaml.liquid': 'resources: [cm.yaml]\nnamePrefix: prod-\n',
+      'b/cm.yaml': CM,
+      'b/cm.yaml.liquid': CM,
+    },
+    problems: [
+      ['b/kustomization.yaml.liquid', 'is also there as b/kustomization.yaml', 'keep one of the two'],
+      ['b/cm.yaml.liquid', 'is also there as b/cm.yaml'],
+    ],
+  },
+  {
     name: 'KU3 what is elsewhere is refused, without its secrets, with all that is missing',
     files: {
       'b/kustomization.yaml':
@@ -59,7 +72,7 @@ const CASES: readonly Case[] = [
       'b/cm.yaml': CM,
       'b/p.yaml': CM.replace('a}', 'zz}'),
     },
-    problems: [['b/p.yaml:1', 'ConfigMap zz']],
+    problems: [['b/p.yaml:1:1', 'ConfigMap zz']],
   },
   {
     name: 'KU8 all files that cannot be read at once',
@@ -88,7 +101,7 @@ const CASES: readonly Case[] = [
       ...{ 'b/kustomization.yaml': 'resources: [cm.yaml, ../c]\n', 'b/cm.yaml': CM },
       ...{ 'c/kustomization.yaml': 'resources: [cm.yaml]\n', 'c/cm.yaml': CM },
     },
-    problems: [['c/cm.yaml:1', 'ConfigMap a is also in b/cm.yaml:1']],
+    problems: [['c/cm.yaml:1:1', 'ConfigMap a is also in b/cm.yaml:1:1']],
   },
   {
     name: 'KU5 files outside of the folder',
@@ -179,6 +192,12 @@ test.each(CASES.map((one) => [one.name, one] as const))('%s', async (_, { files,
     for (const word of words) expect(lines[index]).toContain(word)
   }
   expect(told(lines)).not.toMatch(/hunter2|source-tree|\/work|\/tmp|ld-secret/)
+})
+
+test('RD1 KU9 Kustomization.liquid is a kustomization', async () => {
+  const files = { 'b/Kustomization.liquid': 'resources: [cm.yaml]\nnamePrefix: {{ config.color }}-\n', 'b/cm.yaml': CM }
+  const { result } = await kustomized({ files, root: 'b', sandbox })
+  expect(renderedObjects(result).join()).toContain('"name":"blue-a"')
 })
 
 test('KU2 what a kustomization does not name is not looked at', async () => {

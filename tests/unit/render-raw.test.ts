@@ -53,6 +53,12 @@ describe('LQ1 which files are templates', () => {
       'app/a.yaml.liquid is also there as app/a.yaml, which is what it becomes; keep one of the two',
     ])
   })
+  test('RD1 a template of a kustomization or a chart is never passed over', async () => {
+    for (const name of ['Kustomization', 'kustomization.yml', 'Chart.yaml'])
+      expect(problems(await render({ 'app/a.yaml': 'a: 1', [`app/below/${name}.liquid`]: 'x' }))).toEqual([
+        `app/below/${name}.liquid marks ${name === 'Chart.yaml' ? 'a Helm chart' : 'a kustomization'}, which is never read as plain manifests; give it a service of its own`,
+      ])
+  })
   test('one that is no text', async () => {
     expect(problems(await render({ 'app/a.yaml.liquid': new Uint8Array([0xff, 0xfe]) }))).toEqual([
       'app/a.yaml.liquid is a template, and not UTF-8 text',

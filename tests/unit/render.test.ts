@@ -55,6 +55,8 @@ describe('what is read', () => {
     ['deep/', true],
     ['Chart.yaml', true],
     ['Kustomization', true],
+    ['Kustomization.liquid', true],
+    ['partial.liquid', false],
     ['yaml', false],
   ])('RN2 %s: %p', (path, expected) => expect(isManifestPath(path)).toBe(expected))
 

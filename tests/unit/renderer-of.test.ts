@@ -1,9 +1,11 @@
 // RD5 RD6: what is said to a renderer that has no part in it, and a path that is not there, are errors that say why.
 import { describe, expect, test } from 'bun:test'
 import { specProblems } from '../../server/http/spec-problems.ts'
+import { KUSTOMIZATION_NAMES } from '../../server/render/kustomize/paths.ts'
 import { type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
+import { chooseRenderer } from '../../server/render/renderer-of.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -59,6 +61,25 @@ async function run(
 test('RD1 a program that is named is what renders, also where the folder holds a chart', async () => {
   expect(await run([{ root: 'apps/chart' }], { exec: { command: 'cue', args: [], inputs: [] } })).toEqual([])
   expect(asked).toEqual(['exec'])
+})
+
+describe('RD1 the folder decides', () => {
+  const chosen = async (...names: string[]) => {
+    const tree = memoryTree(Object.fromEntries(names.map((name) => [`app/${name}`, 'x'])))
+    const { renderer, file } = await chooseRenderer({}, { tree, root: 'app' })
+    return [renderer, file]
+  }
+  for (const name of KUSTOMIZATION_NAMES)
+    test(`RD1 ${name}, also as a template`, async () => {
+      expect(await chosen(name, 'a.yaml')).toEqual(['kustomize', name])
+      expect(await chosen(`${name}.liquid`, 'a.yaml')).toEqual(['kustomize', `${name}.liquid`])
+      expect(await chosen(`below/${name}.liquid`, 'a.yaml')).toEqual(['raw', null])
+    })
+  test('RD1 a chart before a kustomization before TypeScript', async () => {
+    expect(await chosen('Chart.yaml', 'kustomization.yaml', 'main.ts')).toEqual(['helm', 'Chart.yaml'])
+    expect(await chosen('Kustomization.liquid', 'main.ts')).toEqual(['kustomize', 'Kustomization.liquid'])
+    expect(await chosen('main.ts', 'a.yaml')).toEqual(['typescript', 'main.ts'])
+  })
 })
 
 const helm = { values: { a: 1 } }

@@ -192,6 +192,8 @@ class Scan {
     const found = plain ?? template
     if (found === null) return null
     if (plain === null) this.templates.add(path)
+    else if ((await tree.id(templateName(path))) !== null)
+      this.problem(templateName(path), `is also there as ${path}, which is what it becomes; keep one of the two`)
     const rendered = await renderFile(plain === null ? templateName(path) : path, found.bytes, this.job)
     if (rendered.kind === 'failed') this.problems.push(...rendered.problems)
     const bytes = rendered.kind === 'failed' ? new Uint8Array() : rendered.bytes
