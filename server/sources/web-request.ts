@@ -20,8 +20,8 @@ export interface WebRequest {
   what: string
   method?: 'GET' | 'HEAD'
   headers?: Readonly<Record<string, string>>
-  /** PEM of the CA that the other side's certificate is from. */
-  ca?: string | undefined
+  /** PEM of the authorities that the other side's certificate may be from. Absent: those that this server trusts. */
+  ca?: string | string[] | undefined
   bytesMax: number
   /** What came before it broke off; it may be asked on from there. */
   onPart?: (bytes: Uint8Array) => Promise<void>

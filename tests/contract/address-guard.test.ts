@@ -1,6 +1,7 @@
 // The guard against real sockets: names that change, redirects, and what the other side gets to see.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { getCACertificates } from 'node:tls'
 import { type AddressGuard, REDIRECTS_MAX } from '../../server/sources/address/guard.ts'
 import { askWeb } from '../../server/sources/web-request.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -28,6 +29,7 @@ const answer = async (request: Request): Promise<Response> => {
 let plain: Bun.Server<undefined>
 let secure: Bun.Server<undefined>
 let ca = ''
+let identity = { cert: '', key: '' }
 
 beforeAll(async () => {
   const dir = tempDir()
@@ -41,8 +43,9 @@ beforeAll(async () => {
   )
   expect(made.exitCode).toBe(0)
   ca = await Bun.file(cert).text()
+  identity = { cert: ca, key: await Bun.file(key).text() }
   plain = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
-  secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { cert: Bun.file(cert), key: Bun.file(key) }, fetch: answer })
+  secure = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: identity, fetch: answer })
 })
 afterAll(() => Promise.all([plain.stop(true), secure.stop(true)]))
 
@@ -143,6 +146,36 @@ test('SO4 a credential stays with the host, port and scheme that it was for', as
     await ask(loopbackGuard({ resolve }), `http://git.example:${plain.port}${path}`, init)
     expect(seen.map(({ authorization }) => authorization)).toEqual(['Bearer s3cret', expected])
     expect(seen[1]).toMatchObject({ method: 'POST', body: 'want' })
+  }
+})
+
+test('SO45 a CA of its own counts alone where the request begins, and beside the public ones where it is redirected to', async () => {
+  const given: unknown[] = []
+  const hops = ['https://git.example/b', 'https://store.example/c', 'https://other.example/d', null]
+  const fetcher = async (_: string, { tls }: BunFetchRequestInit) => {
+    given.push(tls?.ca)
+    const to = hops[given.length - 1]
+    return to == null ? new Response('here') : new Response('', { status: 307, headers: { location: to } })
+  }
+  const guard = loopbackGuard({ resolve: async () => ['127.0.0.1'], fetcher })
+  await guard.fetcher('https://git.example/a', { tls: { ca } })
+  const beside = [...getCACertificates('default'), ca]
+  expect(given).toEqual([ca, ca, beside, beside])
+})
+
+test('SO45 a host of the same house that a request is redirected to is trusted by the CA of the Config', async () => {
+  const { resolve } = resolverOf({ 'git.example': [['127.0.0.1']] })
+  const front = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    tls: identity,
+    fetch: () => new Response('', { status: 307, headers: { location: `https://git.example:${secure.port}/blob` } }),
+  })
+  try {
+    const answer = await ask(loopbackGuard({ resolve }), `https://git.example:${front.port}/`, { tls: { ca } })
+    expect(await answer.text()).toBe('here')
+  } finally {
+    await front.stop(true)
   }
 })
 

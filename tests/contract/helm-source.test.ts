@@ -309,3 +309,18 @@ test('SO44 who writes the digest of another repository’s chart into an index o
   const other = sourceOf(own.url, { unpacked })
   expect(await refusal(other.open(await other.fetch(), { chart: 'mine' }))).toContain('its archive has the digest sha256:')
 })
+
+test('SO45 archives at another host are held against the CA of the Config and the public ones', async () => {
+  const given: unknown[] = []
+  const fetcher: HelmSourceOptions['fetcher'] = async (url, { tls }) => {
+    given.push([new URL(url).host, Array.isArray(tls?.ca) ? tls.ca.length > 1 : tls?.ca])
+    const index = 'apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [https://store.example/app.tgz]\n'
+    return url.endsWith('index.yaml') ? new Response(index) : new Response('', { status: 404 })
+  }
+  const source = sourceOf('https://charts.example/', { fetcher, credential: { secretRef: 'c', read: async () => ({ caCert: 'PEM' }) } })
+  await refusal(source.open(await source.fetch(), { chart: 'app' }))
+  expect(given).toEqual([
+    ['charts.example', 'PEM'],
+    ['store.example', true],
+  ])
+})

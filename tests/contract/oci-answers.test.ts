@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { getCACertificates } from 'node:tls'
 import type { WebFetcher } from '../../server/sources/address/guard.ts'
 import { openRegistry } from '../../server/sources/oci/pull.ts'
 import { createOciSource } from '../../server/sources/oci/source.ts'
@@ -14,6 +15,8 @@ interface Seen {
   path: string
   range: string | null
   authorization: string | null
+  /** PEMs that its certificate is held against; null: those of this machine. */
+  authorities: number | null
 }
 type Answer = (seen: Seen) => Response
 
@@ -31,7 +34,9 @@ function world(answer: Answer, { dir = tempDir(), secrets = {} }: { dir?: string
   const seen: Seen[] = []
   const fetcher: WebFetcher = async (url, init) => {
     const headers = new Headers(init.headers)
-    const one = { path: new URL(url).pathname, range: headers.get('range'), authorization: headers.get('authorization') }
+    const ca = init.tls?.ca
+    const authorities = Array.isArray(ca) ? ca.length : ca === undefined ? null : 1
+    const one = { path: new URL(url).pathname, range: headers.get('range'), authorization: headers.get('authorization'), authorities }
     seen.push(one)
     if (one.path.includes('/manifests/') && one.path.startsWith('/v2/team-a/'))
       return new Response(manifest, { headers: { 'docker-content-digest': digestOf(manifest) } })
@@ -135,4 +140,27 @@ test('SO38 of the tags that a moving revision had the newest 20 are kept', async
   for (; revision < 25; revision++) last = await source.head()
   expect(readdirSync(dir).filter((name) => name.startsWith('tag-')).length).toBe(20)
   expect(readdirSync(dir)).toContain(`tag-${last.replace('sha256:', '')}`)
+})
+
+test('SO45 a token server of another house is trusted as anybody is, one of the registry itself by its CA alone', async () => {
+  for (const [realm, others] of [
+    ['https://auth.example/token', getCACertificates('default').length],
+    ['https://reg.example/token', 0],
+  ] as const) {
+    const { seen, source } = world(
+      ({ path }) =>
+        path === '/token'
+          ? Response.json({ token: 't' })
+          : new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}"` } }),
+      { secrets: { username: 'ada', password: 's3cret', caCert: 'PEM' } },
+    )
+    await refusal(source().fetch())
+    expect(seen.map(({ path, authorities }) => [path.split('/')[1], authorities])).toEqual([
+      ['v2', 1],
+      ['v2', 1],
+      ['v2', 1],
+      ['token', others + 1],
+      ['v2', 1],
+    ])
+  }
 })

@@ -1,6 +1,7 @@
 // SO1: every request of a source goes through here. A name is resolved, its addresses are checked, and the connection goes to the address that was checked: an answer of
 // the resolver that changes in between changes nothing. Redirects are followed here, each with the same check.
 import { AppError } from '../../../shared/protocol/error.ts'
+import { authoritiesAt } from './authorities.ts'
 import { type AddressRange, checkAddress, isNamed, parseIp } from './range.ts'
 
 /** `tls` may bring a CA of the source's own. */
@@ -83,14 +84,17 @@ type Request = BunFetchRequestInit & { headers: Headers }
 
 function redirected(request: Request, status: number, from: URL, to: URL): Request {
   const headers = new Headers(request.headers)
-  if (from.origin !== to.origin) for (const name of PRIVATE_HEADERS) headers.delete(name)
+  const isSame = from.origin === to.origin
+  if (!isSame) for (const name of PRIVATE_HEADERS) headers.delete(name)
+  const ca = request.tls?.ca
+  const tls = isSame || typeof ca !== 'string' ? {} : { tls: { ...request.tls, ca: authoritiesAt(ca, false) } }
   const method = request.method ?? 'GET'
   const becomesGet = (status === 303 && method !== 'HEAD') || ((status === 301 || status === 302) && method === 'POST')
-  if (!becomesGet) return { ...request, headers }
+  if (!becomesGet) return { ...request, ...tls, headers }
   headers.delete('content-type')
   headers.delete('content-length')
   const { body: _, ...rest } = request
-  return { ...rest, method: 'GET', headers }
+  return { ...rest, ...tls, method: 'GET', headers }
 }
 
 async function send(deps: AddressGuardDeps, url: URL, request: Request, namedOnly: boolean): Promise<Response> {

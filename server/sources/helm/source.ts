@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { editDistance } from '../../../shared/runtime/edit-distance.ts'
+import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'
 import { quote } from '../archive/tar.ts'
@@ -216,10 +217,11 @@ class HelmSource implements Source {
   private async ask(url: URL, what: string, bytesMax: number, headers: Readonly<Record<string, string>>) {
     const { credential, namedOnly } = this.options
     const secrets: Readonly<Record<string, string>> = credential.secretRef === null ? {} : await credential.read()
-    const authorization = url.origin === this.base.origin ? authorizationOf(secrets) : null
+    const isOwn = url.origin === this.base.origin
+    const authorization = isOwn ? authorizationOf(secrets) : null
     const sent = authorization === null ? headers : { ...headers, authorization }
     const fetcher = authorization !== null && url.protocol === 'http:' ? namedOnly : this.options.fetcher
-    return askWeb({ fetcher, url: url.href, what, headers: sent, ca: secrets['caCert'], bytesMax })
+    return askWeb({ fetcher, url: url.href, what, headers: sent, ca: authoritiesAt(secrets['caCert'], isOwn), bytesMax })
   }
 }
 

@@ -1,6 +1,7 @@
 // One repository of an OCI registry over its HTTP API: credentials and tokens, tags, manifests, blobs. Everything that comes is held against its digest.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { quote } from '../archive/tar.ts'
 import { sha256Of } from '../stored/files.ts'
@@ -210,7 +211,7 @@ class HttpRegistry implements Registry {
     { realm, service }: { realm: string; service: string | null },
     what: string,
     own: string | null,
-    ca: string | undefined,
+    caCert: string | undefined,
   ): Promise<string> {
     const tokenWhat = `a token for ${what}`
     if (!URL.canParse(realm)) throw refused(`${tokenWhat}: ${this.base.host} names no token server`)
@@ -221,6 +222,7 @@ class HttpRegistry implements Registry {
     // Not what the challenge says: less than that is never needed, and more shall not be asked for.
     url.searchParams.set('scope', `repository:${this.options.place.repository}:pull`)
     const headers: Record<string, string> = own === null ? {} : { authorization: own }
+    const ca = authoritiesAt(caCert, url.origin === this.base.origin)
     const answer = await askWeb({ fetcher: this.options.fetcher, url: url.href, what: tokenWhat, headers, ca, bytesMax: TOKEN_BYTES_MAX })
     if (answer.status !== 200) throw this.errorOf(tokenWhat, answer)
     const { token, access_token } = parsed(tokenSchema, answer.bytes, tokenWhat)
