@@ -18,7 +18,7 @@ export interface HelmLayer {
   /** For messages: `overrides[2]`. */
   from: string
   values: HelmValues
-  /** After those of the spec. */
+  /** Below its values, above all of the levels before it. */
   valuesFiles?: readonly string[]
 }
 

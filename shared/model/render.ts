@@ -113,7 +113,7 @@ const overrideShape = {
   helm: z
     .strictObject({
       values: helmValuesSchema.optional(),
-      valuesFiles: valuesFilesSchema.optional().describe('After those of the spec, and so below all values.'),
+      valuesFiles: valuesFilesSchema.optional().describe('Below the values beside them, above all that the service itself says.'),
     })
     .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, 'expected values or valuesFiles')
     .optional(),

@@ -90,15 +90,31 @@ test('HM2 a name of 1024 characters is one', async () => {
   expect((await gather(['base.yaml', '{{ config.x }}?'], {}, { x: 'a'.repeat(1_024) })).said).toBe('base')
 })
 
-test('HM2 files of overrides and of the cluster come after those of the spec, in their order, and below all values', async () => {
+test('HM2 level by level the later wins, and in a level files < valuesFrom < values: whichever of them say something', async () => {
+  const levels = ['render', 'overrides[0]', 'overrides[3]', 'cluster overrides[0]']
+  const places = levels.flatMap((level) => [`${level} files`, ...(level === 'render' ? ['render from'] : []), `${level} values`])
+  for (let chosen = 1; chosen < 2 ** places.length; chosen++) {
+    const says = (place: string) => (chosen >> places.indexOf(place)) % 2 === 1
+    const level = (from: string) => ({
+      ...{ from, values: says(`${from} values`) ? { a: `${from} values` } : {} },
+      valuesFiles: says(`${from} files`) ? [`${from} files`] : [],
+    })
+    const [own, ...values] = levels.map(level)
+    const helm = { ...own, valuesFrom: says('render from') ? [{ name: 'c', key: 'k' }] : [] }
+    const tree = memoryTree(Object.fromEntries(places.map((place) => [`web/${place}`, `a: ${place}\n`])))
+    const more = { values, spec: { helm }, source: { tree, root: 'web' }, configValue: () => 'a: render from\n' }
+    const highest = places.findLast(says)
+    expect((await gather([], more)).said).toBe(highest)
+  }
+})
+
+test('HM2 files of overrides may be missing or be named by a template, and what is wrong with them names the override', async () => {
   const values = [
     { from: 'overrides[0]', values: {}, valuesFiles: ['{{ cluster.name }}.yaml'] },
     { from: 'cluster overrides[0]', values: {}, valuesFiles: ['late.yaml', 'none.yaml?'] },
   ]
   expect((await gather(['base.yaml'], { values })).said).toBe('late')
   expect((await gather(['base.yaml'], { values: values.slice(0, 1) })).said).toBe('eu-1')
-  const spec = { helm: { valuesFiles: ['base.yaml'], values: { a: 'inline' } } }
-  expect((await gather([], { values, spec })).said).toBe('inline')
   const wrong = [{ from: 'overrides[0]', values: {}, valuesFiles: ['{{ nope }}'] }]
   expect((await gather([], { values: wrong })).said).toMatch(/^overrides\[0\]\.helm\.valuesFiles\[0\]: there is no nope/)
 })

@@ -1,5 +1,5 @@
-// The values that a release is rendered with, from every place that gives some, in their order: valuesFiles < valuesFrom < values < those of overrides < those of the
-// cluster. What the chart itself has is below all of them, and put there by helm.
+// The values that a release is rendered with, from every place that gives some, level by level: the service < its overrides < the cluster, and within a level valuesFiles <
+// valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
 
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, SOURCE_PATH_LENGTH_MAX } from '../../sources/source.ts'
@@ -34,12 +34,16 @@ const withoutQuotes = (read: ReadValues): ReadValues =>
 export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
   const { valuesFiles = [], valuesFrom = [], values } = job.spec.helm ?? {}
   const results: LayerResult[] = []
-  const lists = [{ from: 'render', valuesFiles }, ...job.values]
-  for (const { from, valuesFiles: names = [] } of lists)
+  const addFiles = async (from: string, names: readonly string[]) => {
     for (const [index, name] of names.entries()) results.push(await fileLayer(job, name, `${from}.helm.valuesFiles[${index}]`))
+  }
+  await addFiles('render', valuesFiles)
   results.push(...valuesFrom.map((one) => configLayer(job, one)))
   if (values !== undefined) results.push(inlineLayer(job, 'render.helm.values', values))
-  results.push(...job.values.map((one) => inlineLayer(job, `${one.from}.helm.values`, one.values)))
+  for (const level of job.values) {
+    await addFiles(level.from, level.valuesFiles ?? [])
+    results.push(inlineLayer(job, `${level.from}.helm.values`, level.values))
+  }
   const problems = results.flatMap((result) => (result.kind === 'refused' ? result.problems : []))
   if (problems.length > 0) return { kind: 'refused', problems }
   const layers = results.flatMap((result) => (result.kind === 'layer' ? [result.layer] : []))
