@@ -4,12 +4,12 @@ import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-/** Lists in lists in lists: as deep as anybody has meant it. */
+/** Levels of Lists within Lists that are followed; deeper ones are refused. */
 const LIST_DEPTH_MAX = 4
 
 export interface Manifest {
   object: K8sObject
-  /** `file:line`. */
+  /** `file:line:column`. */
   place: string
 }
 
@@ -36,19 +36,16 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
   manifests.problems.push(...parsed.problems)
   manifests.warnings.push(...parsed.warnings)
   if (parsed.problems.length > 0) return
-  for (const { value, line } of parsed.documents) expand(value, line, 0)
+  for (const { value, line } of parsed.documents) expand(value, `${file}:${line}:1`, 0)
 
-  function expand(value: unknown, line: number, depth: number): void {
+  /** `around`: the place of what the value is in, for a value that has none of its own. */
+  function expand(value: unknown, around: string, depth: number): void {
+    const hasPlace = typeof value === 'object' && value !== null
+    const place = hasPlace ? parsed.placeOf(value) : around
     const items = listItems(value)
-    if (items === null) {
-      readObject(value, `${file}:${line}`, manifests)
-      return
-    }
-    if (depth >= LIST_DEPTH_MAX) {
-      manifests.problems.push({ path: `${file}:${line}`, message: `a List more than ${LIST_DEPTH_MAX} levels deep` })
-      return
-    }
-    for (const item of items) expand(item, typeof item === 'object' && item !== null ? parsed.lineOf(item) : line, depth + 1)
+    if (items === null) readObject(value, (path) => (hasPlace ? parsed.placeOf(value, path) : place), manifests)
+    else if (depth >= LIST_DEPTH_MAX) manifests.problems.push({ path: place, message: `a List more than ${LIST_DEPTH_MAX} levels deep` })
+    else for (const [index, item] of items.entries()) expand(item, parsed.placeOf(value, ['items', index]), depth + 1)
   }
 }
 
@@ -85,7 +82,7 @@ function isLocal(value: object): boolean {
 }
 const LOCAL_MARK = 'config.kubernetes.io/local-config'
 
-/** Of an object that was changed after it was read. Null: the parts of its identity are still some; else which is not. */
+/** What is wrong with the identity (apiVersion, kind, name, namespace) of an object that was changed after it was read; null: nothing. */
 export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string | null {
   const { name, generateName, namespace, annotations } = metadata
   if (!API_VERSION.test(apiVersion)) return 'apiVersion is none of Kubernetes'
@@ -96,43 +93,53 @@ export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string
   return namespace === undefined || namespace === '' || DNS_LABEL.test(namespace) ? null : 'metadata.namespace cannot be a namespace'
 }
 
-function readObject(value: unknown, place: string, { found, problems }: Manifests): void {
-  const refuse = (message: string) => problems.push({ path: place, message })
+/** `placeOf`: where a part of the value stands, or what would hold it. */
+function readObject(value: unknown, placeOf: (path: readonly PropertyKey[]) => string, { found, problems }: Manifests): void {
+  const refuse: Refuse = (path, message) => problems.push({ path: placeOf(path), message })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    refuse('expected an object with apiVersion, kind and metadata')
+    refuse([], 'expected an object with apiVersion, kind and metadata')
     return
   }
   if (isLocal(value)) return
   const before = problems.length
   const { apiVersion, kind, metadata } = value as Record<string, unknown>
-  if (apiVersion === undefined || apiVersion === null) refuse('apiVersion is missing')
-  else if (typeof apiVersion !== 'string' || !API_VERSION.test(apiVersion)) refuse(`apiVersion ${JSON.stringify(apiVersion)} is none`)
-  if (kind === undefined || kind === null) refuse('kind is missing')
-  else if (typeof kind !== 'string' || !KIND.test(kind)) refuse(`kind ${JSON.stringify(kind)} is none`)
+  if (apiVersion === undefined || apiVersion === null) refuse(['apiVersion'], 'apiVersion is missing')
+  else if (typeof apiVersion !== 'string' || !API_VERSION.test(apiVersion))
+    refuse(['apiVersion'], `apiVersion ${JSON.stringify(apiVersion)} is none`)
+  if (kind === undefined || kind === null) refuse(['kind'], 'kind is missing')
+  else if (typeof kind !== 'string' || !KIND.test(kind)) refuse(['kind'], `kind ${JSON.stringify(kind)} is none`)
   const what = typeof kind === 'string' ? kind : 'the object'
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) refuse(`${what} has no metadata`)
-  else {
-    const { name, generateName, namespace } = metadata as Record<string, unknown>
-    if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata as Record<string, unknown>, what, refuse)
-    else if (name === undefined || name === null || name === '') refuse(`${what} has no metadata.name`)
-    else if (typeof name !== 'string') refuse(`metadata.name ${JSON.stringify(name)} is no text; quote it`)
-    else if (!isPathSegment(name)) refuse(`metadata.name ${JSON.stringify(name)} cannot be a name in Kubernetes`)
-    if (typeof namespace === 'string' && namespace !== '' && !DNS_LABEL.test(namespace))
-      refuse(`metadata.namespace ${JSON.stringify(namespace)} cannot be a namespace`)
-  }
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) refuse(['metadata'], `${what} has no metadata`)
+  else checkNames(metadata as Record<string, unknown>, what, refuse)
   if (problems.length > before) return
   const parsed = k8sObjectSchema.safeParse({ ...value, metadata: withoutNulls(metadata) })
-  if (parsed.success) found.push({ object: parsed.data, place })
-  else for (const issue of parsed.error.issues) refuse(`${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
+  if (parsed.success) found.push({ object: parsed.data, place: placeOf([]) })
+  else
+    for (const issue of parsed.error.issues)
+      refuse(issue.path, `${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
+}
+
+type Refuse = (path: readonly PropertyKey[], message: string) => void
+
+function checkNames(metadata: Record<string, unknown>, what: string, refuse: Refuse): void {
+  const { name, generateName, namespace } = metadata
+  const at = ['metadata', 'name']
+  if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata, what, refuse)
+  else if (name === undefined || name === null || name === '') refuse(at, `${what} has no metadata.name`)
+  else if (typeof name !== 'string') refuse(at, `metadata.name ${JSON.stringify(name)} is no text; quote it`)
+  else if (!isPathSegment(name)) refuse(at, `metadata.name ${JSON.stringify(name)} cannot be a name in Kubernetes`)
+  if (typeof namespace === 'string' && namespace !== '' && !DNS_LABEL.test(namespace))
+    refuse(['metadata', 'namespace'], `metadata.namespace ${JSON.stringify(namespace)} cannot be a namespace`)
 }
 
 /** HK9: each run of a hook has an object of its own; of anything else each pass would make another one. */
-function checkGenerated(generateName: unknown, metadata: Record<string, unknown>, what: string, refuse: (message: string) => void): void {
+function checkGenerated(generateName: unknown, metadata: Record<string, unknown>, what: string, refuse: Refuse): void {
+  const at = ['metadata', 'generateName']
   const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])
   if (!parsed.success || orderOf(parsed.data).kind !== 'hook')
-    refuse(`${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
+    refuse(at, `${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
   else if (typeof generateName !== 'string' || !isPathSegment(`${generateName}0`))
-    refuse(`metadata.generateName ${JSON.stringify(generateName)} cannot begin a name in Kubernetes`)
+    refuse(at, `metadata.generateName ${JSON.stringify(generateName)} cannot begin a name in Kubernetes`)
 }
 
 /** What Kubernetes takes as a name of any kind; some kinds take less, which the API server says. */

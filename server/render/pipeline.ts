@@ -6,6 +6,7 @@ import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { OpenedSource } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
+import { type ExcerptSource, withExcerpts } from './excerpts.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, secretTexts } from './mask-problems.ts'
@@ -121,7 +122,14 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
     const empty = missing ?? (isBare ? noManifests(job.root === '' ? '.' : job.root, source.opened.version) : null)
     parts.push(empty === null ? part : { ...part, problems: [{ path: `${source.label}/${job.root}`, message: empty }] })
   }
-  return finish(input, parts, unheard(input, chosen, recorder), recorder)
+  const result = finish(input, parts, unheard(input, chosen, recorder), recorder)
+  const texts = sources.flatMap((source, index): ExcerptSource[] => {
+    const files = parts.find((part) => part.source === source)?.files ?? new Map<string, Uint8Array>()
+    return jobs[index] === undefined ? [] : [{ prefix: prefixOf(source, sources), source: jobs[index], files }]
+  })
+  return result.kind === 'failed'
+    ? { ...result, problems: await withExcerpts(result.problems, texts) }
+    : { ...result, warnings: await withExcerpts(result.warnings, texts) }
 }
 
 /** RD5 */
@@ -194,17 +202,21 @@ function noteInput(recorder: Recorder, config: MergedConfig, source: number, pat
 /** What a source came to. */
 interface Part extends Manifests {
   source: PipelineSource
+  files: ReadonlyMap<string, Uint8Array>
 }
 
+const prefixOf = ({ label }: PipelineSource, all: readonly PipelineSource[]): string => (all.length > 1 ? `${label}/` : '')
+
 function partOf(source: PipelineSource, all: readonly PipelineSource[], result: RendererResult): Part {
-  const prefixed = (path: string) => (all.length > 1 ? `${source.label}/${path}` : path)
+  const prefixed = (path: string) => prefixOf(source, all) + path
   /** A file of another source (`$NAME/…`) is that one's. */
   const placed = (path: string) =>
     all.some(({ name }) => name !== undefined && path.startsWith(`$${name}/`)) ? path.slice(1) : prefixed(path)
   const read = readManifests(result.files ?? new Map(), prefixed)
   const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: placed(problem.path) }))
   const problems = result.kind === 'failed' ? [...own(result.problems), ...read.problems] : read.problems
-  return { source, found: read.found, problems, warnings: [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings] }
+  const warnings = [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings]
+  return { source, files: result.files ?? new Map(), found: read.found, problems, warnings }
 }
 
 /** With the render spec that its labels come from. */

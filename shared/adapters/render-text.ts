@@ -22,12 +22,12 @@ function nameOf({ kind, metadata }: Record<string, unknown>): string {
   return [kind, namespace, name ?? generateName].filter((part) => typeof part === 'string').join('/')
 }
 
-/** `file:line:col: message`, then the line as its author wrote it, with a caret below the column. */
+/** `file:line:col: message`, then the line as its author wrote it, with a caret below the column, unless the line is cut at its beginning. */
 export function problemText({ path, message, excerpt }: Problem): string {
   const first = `${path}: ${message}\n`
   if (excerpt === undefined) return first
   const column = Number(/:\d+:(\d+)$/.exec(path)?.[1] ?? 0)
   const line = excerpt.replaceAll('\t', ' ')
-  const caret = column > 0 && column <= line.length + 1 ? `    ${' '.repeat(column - 1)}^\n` : ''
+  const caret = column > 0 && !line.startsWith('…') && column <= line.length + 1 ? `    ${' '.repeat(column - 1)}^\n` : ''
   return `${first}    ${line}\n${caret}`
 }

@@ -35,6 +35,8 @@ export interface ParsedYaml {
   problems: Problem[]
   /** 1-based line of a mapping or sequence of these documents; 1 for anything else. */
   lineOf(node: unknown): number
+  /** `file:line:column` of what is at this path below a mapping or sequence of these documents: of its key, or of the nearest thing around it that has a place. */
+  placeOf(node: unknown, path?: readonly PropertyKey[]): string
 }
 
 type Scalar = string | number | boolean | null
@@ -85,6 +87,9 @@ class Reader {
   private readonly warnings: Problem[] = []
   private readonly problems: Problem[] = []
   private readonly starts = new WeakMap<object, number>()
+  private events: readonly Event[] = []
+  /** Index of the event of each mapping, by where it starts. Made when somebody asks for the place of a key, which is when something is wrong. */
+  private mappings: Map<number, number> | null = null
   private frames: Frame[] = []
   private anchors = new Map<string, Anchored>()
   private aliases = 0
@@ -97,7 +102,40 @@ class Reader {
 
   result(): ParsedYaml {
     const lineOf = (node: unknown): number => (typeof node === 'object' && node !== null ? this.line(this.starts.get(node) ?? 0) : 1)
-    return { documents: this.documents, warnings: this.warnings, problems: this.problems, lineOf }
+    const placeOf = (node: unknown, path: readonly PropertyKey[] = []): string => this.place(this.startOf(node, path))
+    return { documents: this.documents, warnings: this.warnings, problems: this.problems, lineOf, placeOf }
+  }
+
+  private startOf(node: unknown, path: readonly PropertyKey[]): number {
+    if (typeof node !== 'object' || node === null) return 0
+    let at = this.starts.get(node) ?? 0
+    let current: object = node
+    for (const segment of path) {
+      const member: unknown = Object.hasOwn(current, segment) ? Reflect.get(current, segment) : undefined
+      const isMap = typeof member === 'object' && member !== null
+      if (!Array.isArray(current)) at = this.keyStart(current, String(segment)) ?? at
+      else if (isMap) at = this.starts.get(member) ?? at
+      if (!isMap) break
+      current = member
+    }
+    return at
+  }
+
+  /** Undefined: the mapping has no such key itself, but by `<<` or not at all. */
+  private keyStart(mapping: object, name: string): number | undefined {
+    this.mappings ??= new Map(this.events.flatMap((event, index) => (event.type === EVENT_ID.MAPPING ? [[event.start, index]] : [])))
+    const first = this.mappings.get(this.starts.get(mapping) ?? -1)
+    if (first === undefined) return undefined
+    let [depth, isKey] = [0, true]
+    for (let index = first + 1; depth >= 0; index++) {
+      const event = this.events[index]
+      if (event === undefined) return undefined
+      if (depth === 0 && isKey && event.type === EVENT_ID.SCALAR && getScalarValue(this.source, event) === name) return event.valueStart
+      if (event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING) depth += 1
+      else if (event.type === EVENT_ID.POP) depth -= 1
+      if (depth === 0) isKey = !isKey
+    }
+    return undefined
   }
 
   problem(at: number, message: string): void {
@@ -105,6 +143,7 @@ class Reader {
   }
 
   build(events: Event[]): void {
+    this.events = events
     for (const event of events) {
       switch (event.type) {
         case EVENT_ID.DOCUMENT:

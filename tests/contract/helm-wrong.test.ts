@@ -31,15 +31,15 @@ const WRONG: readonly Wrong[] = [
       {
         path: 'charts/web/templates/a.yaml:5:16',
         message: '<.Values.no.such>: nil pointer evaluating interface {}.such',
-        excerpt: 'a: {{ .Values.no.such }}',
+        excerpt: '  a: {{ .Values.no.such }}',
       },
-      { path: 'charts/web/templates/b.yaml:6:9', message: 'b is needed', excerpt: 'b: {{ required "b is needed" .Values.b }}' },
+      { path: 'charts/web/templates/b.yaml:6:9', message: 'b is needed', excerpt: '  b: {{ required "b is needed" .Values.b }}' },
     ],
   },
   {
     name: 'columns are of characters',
     files: { 'templates/a.yaml': `${LINES}  ü: é{{ fail "wide" }}\n` },
-    expected: [{ path: 'charts/web/templates/a.yaml:5:10', message: 'wide', excerpt: 'ü: é{{ fail "wide" }}' }],
+    expected: [{ path: 'charts/web/templates/a.yaml:5:10', message: 'wide', excerpt: '  ü: é{{ fail "wide" }}' }],
   },
   {
     name: 'in a helper, with who called it',
@@ -67,7 +67,7 @@ const WRONG: readonly Wrong[] = [
   {
     name: 'a function that helm has not',
     files: { 'templates/a.yaml': `${LINES}  a: {{ env "HOME" }}\n` },
-    expected: [{ path: 'charts/web/templates/a.yaml:5', message: /^helm has no function env/, excerpt: 'a: {{ env "HOME" }}' }],
+    expected: [{ path: 'charts/web/templates/a.yaml:5', message: /^helm has no function env/, excerpt: '  a: {{ env "HOME" }}' }],
   },
   {
     name: 'what two templates render to is no YAML',
@@ -78,7 +78,7 @@ const WRONG: readonly Wrong[] = [
     },
     expected: [
       { path: 'charts/web/templates/a.yaml:10', message: /^line \d+ of what it renders to is no YAML: / },
-      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 of what it renders to is no YAML: /, excerpt: 'b: c: d' },
+      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 of what it renders to is no YAML: /, excerpt: '  b: c: d' },
     ],
   },
   {

@@ -227,7 +227,7 @@ describe('what is different in a cluster', () => {
     await kit.service()
     await kit.push({ 'shop/b.yaml.liquid': template('b', '{{ config.missing }}'), 'shop/c.yaml': 'kind: ConfigMap\n' })
     const found = await error()
-    expect(found?.problems.map(({ path }) => path)).toEqual(['shop/b.yaml.liquid:4:20', 'shop/c.yaml:1', 'shop/c.yaml:1'])
+    expect(found?.problems.map(({ path }) => path)).toEqual(['shop/b.yaml.liquid:4:20', 'shop/c.yaml:1:1', 'shop/c.yaml:1:1'])
     expect(await data(one)).toEqual({ a: { value: 'one' } })
     took()
     await kit.ingest.serviceChanged(SHOP)
@@ -262,7 +262,9 @@ describe('several sources', () => {
         { repository: 'apps', path: 'base', name: 'base' },
       ],
     })
-    expect((await error())?.problems).toEqual([{ path: 'base/base/a.yaml:1', message: 'ConfigMap shop/a is also in apps/shop/a.yaml:1' }])
+    expect((await error())?.problems).toEqual([
+      { path: 'base/base/a.yaml:1:1', message: 'ConfigMap shop/a is also in apps/shop/a.yaml:1:1', excerpt: 'apiVersion: v1' },
+    ])
   })
 })
 

@@ -42,7 +42,7 @@ test('HK9 two that are the same are one too many', () => {
   const result = render(`${job('skerry.dev/hook: sync')}---\n${job('skerry.dev/hook: sync')}`)
   expect(
     result.kind === 'failed' && result.problems.map(({ path, message }) => `${path}: ${message.replace(/-[0-9a-f]{10}/, '-…')}`),
-  ).toEqual(['a.yaml:6: Job shop/migrate-… is also in a.yaml:1'])
+  ).toEqual(['a.yaml:6:1: Job shop/migrate-… is also in a.yaml:1:1'])
 })
 
 test.each([
@@ -53,7 +53,7 @@ test.each([
   const result = render(job(annotations))
   expect(result.kind === 'failed' && result.problems).toEqual([
     {
-      path: 'a.yaml:1',
+      path: 'a.yaml:3:13',
       message: 'Job has generateName, which is for hooks only: give it a name, or each pass would make another one',
     },
   ])

@@ -117,7 +117,7 @@ describe('several sources', () => {
     const second = { files: { 'app/a.yaml': 'kind: Y' }, name: 'second', label: 'second' }
     const found = await problems({ sources: [{ files: { 'app/b.yaml': 'kind: X', 'app/a.yaml': 'a: [' } }, second] })
     const places = [...new Set(found.map((text) => text.split(': ')[0]?.replace(/:\d+$/, '')))]
-    expect(places).toEqual(['s0/app/a.yaml:1', 's0/app/b.yaml', 'second/app/a.yaml'])
+    expect(places).toEqual(['s0/app/a.yaml:1', 's0/app/b.yaml:1', 'second/app/a.yaml:1'])
   })
 })
 

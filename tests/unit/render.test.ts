@@ -91,7 +91,7 @@ describe('namespaces', () => {
       files: new Map([['a.yaml', bytes(`\n\n${configMap('a')}`)]]),
     })
     expect(problems(result)).toEqual([
-      'a.yaml:3: ConfigMap a names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service',
+      'a.yaml:3:1: ConfigMap a names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service',
     ])
   })
   test('RN4 without a namespace of the service, cluster-scoped and unknown kinds stay as they are', () => {
@@ -115,7 +115,7 @@ describe('namespaces', () => {
 describe('limits', () => {
   test('RN5 one manifest of more than 3 MiB', () => {
     const result = render({ 'a.yaml': configMap('big', `data: {a: "${'x'.repeat(3 * 1024 * 1024)}"}\n`) })
-    expect(problems(result)).toEqual(['a.yaml:1: ConfigMap web/big is larger than 3 MiB'])
+    expect(problems(result)).toEqual(['a.yaml:1:1: ConfigMap web/big is larger than 3 MiB'])
   })
   test('RN5 one object more than a service may have', () => {
     const items = (count: number) =>

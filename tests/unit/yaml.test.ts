@@ -134,3 +134,25 @@ test('YM6 what toYaml writes is read back the same', () => {
     { numRuns: 300 },
   )
 })
+
+describe('RH4 the place of a part', () => {
+  const text =
+    '# first\n\nkind: List\nitems:\n- kind: A\n  metadata: {labels: {a: b, "c": 1}}\n  "quoted": [x, {y: z}]\n- &m\n  kind: B\n- <<: *m\n  name: c\n'
+  const { documents, placeOf } = parse(text)
+  test.each([
+    [[], 'a.yaml:3:1'],
+    [['kind'], 'a.yaml:3:1'],
+    [['items'], 'a.yaml:4:1'],
+    [['items', 0], 'a.yaml:5:3'],
+    [['items', 0, 'metadata'], 'a.yaml:6:3'],
+    [['items', 0, 'metadata', 'labels', 'a'], 'a.yaml:6:23'],
+    [['items', 0, 'metadata', 'labels', 'c'], 'a.yaml:6:30'],
+    [['items', 0, 'metadata', 'name'], 'a.yaml:6:3'],
+    [['items', 0, 'quoted', 0], 'a.yaml:7:4'],
+    [['items', 0, 'quoted', 1, 'y'], 'a.yaml:7:18'],
+    [['items', 1, 'kind'], 'a.yaml:9:3'],
+    [['items', 2, 'name'], 'a.yaml:11:3'],
+    [['items', 2, 'kind'], 'a.yaml:10:3'],
+    [['nothing', 'here'], 'a.yaml:3:1'],
+  ] as const)('%j', (path, place) => expect(placeOf(documents[0]?.value, path)).toBe(place))
+})

@@ -1,6 +1,7 @@
 // What is wrong with a template, for its author: where, the line as written, and the name that was probably meant. Never a value of an input.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { editDistance } from '../../../shared/runtime/edit-distance.ts'
+import { excerptOf } from '../excerpts.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
@@ -9,7 +10,6 @@ export interface TemplatePlace {
   line?: number | null
 }
 
-const EXCERPT_MAX = 200
 /** Names that are held against a wrong one. */
 const NAMES_MAX = 500
 const NAME_DEPTH_MAX = 4
@@ -19,9 +19,7 @@ export function problemAt(place: TemplatePlace, text: string, at: number, messag
   const start = before.lastIndexOf('\n') + 1
   const end = text.indexOf('\n', at)
   const whole = text.slice(start, end < 0 ? text.length : end)
-  // A long line is shown around what is wrong in it.
-  const from = whole.length > EXCERPT_MAX ? Math.max(0, Math.min(at - start - EXCERPT_MAX / 2, whole.length - EXCERPT_MAX)) : 0
-  const excerpt = whole.slice(from, from + EXCERPT_MAX).trim()
+  const excerpt = excerptOf(whole, at - start + 1)
   const line = before.split('\n').length + (place.line ?? 1) - 1
   const path = place.line === null ? place.file : `${place.file}:${line}:${at - start + 1}`
   return { path, message, ...(excerpt === '' ? {} : { excerpt }) }
