@@ -2,18 +2,20 @@
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
 import { targetsOf } from '../fleet/targeting.ts'
+import { createSlots } from '../render/sandbox/slots.ts'
 import { createChartSupply } from '../sources/helm/dependency.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
-import { firstLookMs, hostOf, nextLookMs } from './poll-times.ts'
+import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { type PublishRank, rankService } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
@@ -45,13 +47,16 @@ export interface Ingest {
 type RepositoryKey = `repository/${string}/${string}`
 type ServiceKeyText = `service/${string}/${string}`
 
-const REPOSITORIES_AT_ONCE = 8
-/** Of one host. */
-const REPOSITORIES_OF_HOST = 4
+/** Whose services are looked at after a commit: of each, the list of all clusters is in memory meanwhile. */
+const REVISED_AT_ONCE = 4
 const SERVICES_AT_ONCE = 4
 const LIST_LIMIT = 500
 /** Of a service pass that failed for a reason of our own: store, disk. What is wrong with an input is a state and is not retried. */
 const RETRY: BackoffLimits = { baseMs: 1_000, capMs: 60_000 }
+/** Codes of a host that does not answer. */
+const SILENT: readonly ErrorCode[] = ['git_unreachable', 'source_unreachable']
+/** SO35: the other side may ask for so much time at most. */
+const RETRY_AFTER_MAX_MS = 3_600_000
 
 export function createIngest(deps: IngestDeps): Ingest {
   return new IngestLoop(deps)
@@ -62,15 +67,19 @@ class IngestLoop implements Ingest {
   private readonly agenda: Agenda<RepositoryKey | ServiceKeyText>
   /** As far as their specs were read. */
   private readonly hosts = new Map<RepositoryKey, string>()
-  private readonly repositories = new KeyedQueue<RepositoryKey>(REPOSITORIES_AT_ONCE, (key) => this.readRepository(key), {
+  private readonly heard = new Hosts()
+  private readonly repositories = new KeyedQueue<RepositoryKey>(HANDS, (key, release) => this.readRepository(key, release), {
     of: (key) => this.hosts.get(key) ?? null,
-    atOnce: REPOSITORIES_OF_HOST,
+    mayStart: (host, asked) => this.heard.mayAsk(host, asked),
   })
+  private readonly revising = createSlots(REVISED_AT_ONCE)
   private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key) => this.reviseService(key))
   /** Failures in a row. */
   private readonly attempts = new Map<string, number>()
   private readonly expectChange = new Set<RepositoryKey>()
-  /** Of the repositories that were read, to clean up after those that are deleted. */
+  /** IN7b: something failed after their commit may have been written down: their services may not have been looked at since. */
+  private readonly unrevised = new Set<RepositoryKey>()
+  /** Of the repositories that there were, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
   private readonly deletedBy = new Map<ServiceKeyText, string>()
   private readonly facts: KnownFacts
@@ -145,6 +154,7 @@ class IngestLoop implements Ingest {
     for (let attempt = 0; !stopping.aborted; attempt++) {
       try {
         const found = await this.list(kind)
+        if (kind === 'Repository') await this.deps.sources.removeUnknown(new Set(found.map(({ uid }) => uid)))
         for (const [index, one] of found.entries()) {
           if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
           else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one, index, found.length)))
@@ -162,6 +172,7 @@ class IngestLoop implements Ingest {
   private async firstLook(repository: StoredResource, index: number, count: number): Promise<number> {
     const { project, name, uid } = repository
     const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    this.uids.set(repositoryKey(repository), uid)
     this.hosts.set(repositoryKey(repository), hostOf(placeTexts(spec).url))
     const { commit } = await this.deps.store.repositoryState(project, name)
     const source = this.deps.sources.open({ uid, project, place: placeOf(spec) })
@@ -174,26 +185,41 @@ class IngestLoop implements Ingest {
     run.catch(() => {}) // entered in the agenda again by whoever failed
   }
 
-  private async readRepository(key: RepositoryKey): Promise<void> {
-    const { store, random } = this.deps
-    const [, project = '', name = ''] = key.split('/')
-    const expectChange = this.expectChange.delete(key)
-    const repository = await this.guarded(key, () => store.getResource({ kind: 'Repository', project, name }))
-    if (repository === null) return this.forgetRepository(key, project, name)
-    this.uids.set(key, repository.uid)
-    const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
-    this.hosts.set(key, hostOf(placeTexts(spec).url))
-    const pollMs = durationMs(spec.poll)
-    const pass = await this.guarded(key, () => passRepository(this.deps, repository, expectChange))
-    const attempt = pass.kind === 'failed' ? this.countFailure(key) : this.countSuccess(key)
-    // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
-    const waitMs = pass.kind === 'failed' ? backoffMs(attempt, { baseMs: 2_000, capMs: pollMs }, random) : nextLookMs(pollMs, random)
-    this.agenda.set(key, this.deps.clock.nowMs() + waitMs)
-    await this.reviseServicesOf(repository, pass)
+  private readRepository(key: RepositoryKey, release: () => void): Promise<void> {
+    return this.guarded(key, async () => {
+      const [, project = '', name = ''] = key.split('/')
+      const expectChange = this.expectChange.delete(key)
+      const repository = await this.deps.store.getResource({ kind: 'Repository', project, name })
+      if (repository === null) return this.forgetRepository(key, project, name)
+      const pass = await this.askRepository(key, repository, expectChange)
+      release() // what follows asks nobody, and may take long
+      await this.revising.run(() => this.reviseServicesOf(repository, pass, this.unrevised.has(key)))
+      this.unrevised.delete(key)
+      if (pass.kind !== 'failed') this.countSuccess(key)
+    })
   }
 
-  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
-    if (pass.kind !== 'changed') return
+  private async askRepository(key: RepositoryKey, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {
+    const { clock, random } = this.deps
+    this.uids.set(key, repository.uid)
+    const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
+    const host = hostOf(placeTexts(spec).url)
+    this.hosts.set(key, host)
+    const pollMs = durationMs(spec.poll)
+    const pass = await passRepository(this.deps, repository, { expectChange, isUnrevised: this.unrevised.has(key) })
+    this.heard.note(host, pass.kind !== 'failed' || !SILENT.includes(pass.error.code))
+    // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
+    const waitMs =
+      pass.kind === 'failed'
+        ? backoffMs(this.countFailure(key), { baseMs: 2_000, capMs: pollMs }, random, bounded(pass.error.retryAfterMs))
+        : nextLookMs(pollMs, random)
+    this.agenda.set(key, clock.nowMs() + waitMs)
+    return pass
+  }
+
+  /** `all`: whatever the commit changed. */
+  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass, all: boolean): Promise<void> {
+    if (pass.kind !== 'changed' && !all) return
     const concerned = new Map<ServiceKeyText, PublishRank>()
     const clusters = await this.deps.store.listClusters()
     for (const service of await this.list('Service', project)) {
@@ -201,7 +227,7 @@ class IngestLoop implements Ingest {
       const id = { project, service: service.name }
       const isOurs = sourcesOf(spec).some(({ repository }) => repository === name)
       if (!isOurs && !this.deps.renderer.isLacking(id)) continue
-      if (!(await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit))) continue
+      if (pass.kind === 'changed' && !(await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit))) continue
       // Why it cannot be known, the service's own pass tells.
       concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec, clusters).catch(() => 0 as const))
     }
@@ -210,30 +236,27 @@ class IngestLoop implements Ingest {
   }
 
   private async reviseService(key: ServiceKeyText): Promise<void> {
+    const { clock, random } = this.deps
     const id = parseServiceKey(key.slice('service/'.length))
     const options = { deletedBy: this.deletedBy.get(key) ?? null }
     this.factless.delete(key) // while nobody knows where it looks now, it is looked at again when facts change
-    const { retry, factless, againInMs } = await this.guarded(key, () => passService(this.deps, id, options))
-    if (againInMs !== null) this.agenda.soonest(key, this.deps.clock.nowMs() + againInMs)
+    const { retry, factless, againAtMs } = await this.guarded(key, () => passService(this.deps, id, options))
     if (factless) this.factless.add(key)
     this.deletedBy.delete(key)
-    if (retry) this.agenda.soonest(key, this.deps.clock.nowMs() + backoffMs(this.countFailure(key), RETRY, this.deps.random))
-    else this.countSuccess(key)
-    const againMs = this.deps.renderer.againMs(id)
-    if (againMs !== null) this.agenda.soonest(key, againMs)
+    if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
+    if (retry === null) return void this.countSuccess(key)
+    this.agenda.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
   }
 
   private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {
     this.agenda.drop(key)
-    this.attempts.delete(key)
     const uid = this.uids.get(key)
     if (uid !== undefined) await this.deps.sources.forget(uid)
-    this.uids.delete(key)
-    this.hosts.delete(key)
     for (const service of await this.list('Service', project)) {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (sourcesOf(spec).some(({ repository }) => repository === name)) this.start(serviceKeyText(service))
     }
+    for (const held of [this.uids, this.hosts, this.attempts, this.unrevised]) held.delete(key)
   }
 
   /** A failure of our own: told once with its wait, and tried again. */
@@ -245,6 +268,7 @@ class IngestLoop implements Ingest {
       const retryInMs = backoffMs(attempt, RETRY, this.deps.random)
       this.deps.log.warn('ingest pass failed', { key, attempt, retryInMs, error: describeError(error) })
       this.agenda.soonest(key, this.deps.clock.nowMs() + retryInMs)
+      if (isRepositoryKey(key)) this.unrevised.add(key)
       throw error
     }
   }
@@ -255,9 +279,8 @@ class IngestLoop implements Ingest {
     return attempt
   }
 
-  private countSuccess(key: string): number {
+  private countSuccess(key: string): void {
     this.attempts.delete(key)
-    return 0
   }
 
   private async list(kind: 'Repository' | 'Service', project?: string): Promise<StoredResource[]> {
@@ -280,6 +303,9 @@ const repositoryKey = ({ project, name }: StoredResource): RepositoryKey => `rep
 const serviceKeyText = ({ project, name }: StoredResource): ServiceKeyText =>
   `service/${serviceKey({ project, service: name })}` as ServiceKeyText
 const isRepositoryKey = (key: RepositoryKey | ServiceKeyText): key is RepositoryKey => key.startsWith('repository/')
+
+const bounded = (retryAfterMs: number | undefined): number | undefined =>
+  retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, RETRY_AFTER_MAX_MS)
 
 /** Each has told of its own failure. */
 const settled = async (runs: ReadonlyArray<Promise<void>>): Promise<void> => {

@@ -1,20 +1,24 @@
 // Work by key: at most one run of a key at a time, calls that arrive meanwhile share one further run, different keys run side by side up to a limit. A call
-// resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen. Keys of one group have fewer hands than there are:
-// a host that answers nothing keeps nobody else waiting.
+// resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen. Groups say how many hands they get.
 
 interface Lane {
   /** As of when it was enqueued. */
   group: string | null
   running: boolean
+  /** Its run has one of the hands. */
+  handed: boolean
   waiting: { promise: Promise<void>; start: () => void } | null
 }
 
 export interface QueueGroups<K extends string> {
   /** Null: of none. */
   of(key: K): string | null
-  /** Of one group. */
-  atOnce: number
+  /** Whether a further run of that group may begin beside those that have a hand, counted by group. */
+  mayStart(group: string, running: ReadonlyMap<string, number>): boolean
 }
+
+/** `release`: gives the hand back before the end, for work that needs none. */
+type Act<K extends string> = (key: K, release: () => void) => Promise<void>
 
 export class KeyedQueue<K extends string> {
   private readonly lanes = new Map<K, Lane>()
@@ -22,21 +26,21 @@ export class KeyedQueue<K extends string> {
   private readonly inGroups = new Map<string, number>()
   private readonly idleWaiters: Array<() => void> = []
   private free: number
-  private readonly act: (key: K) => Promise<void>
+  private readonly act: Act<K>
   private readonly groups: QueueGroups<K> | null
 
-  constructor(concurrency: number, act: (key: K) => Promise<void>, groups: QueueGroups<K> | null = null) {
+  constructor(concurrency: number, act: Act<K>, groups: QueueGroups<K> | null = null) {
     this.free = concurrency
     this.act = act
     this.groups = groups
   }
 
   run(key: K): Promise<void> {
-    const lane = this.lanes.get(key) ?? { group: null, running: false, waiting: null }
+    const lane = this.lanes.get(key) ?? { group: null, running: false, handed: false, waiting: null }
     this.lanes.set(key, lane)
     if (lane.waiting !== null) return lane.waiting.promise
     const { promise: turn, resolve: start } = Promise.withResolvers<void>()
-    const promise = turn.then(() => this.act(key))
+    const promise = turn.then(() => this.act(key, () => this.release(lane)))
     lane.waiting = { promise, start }
     promise.catch(() => {}).finally(() => this.finished(key, lane)) // the caller hears of a failure
     if (!lane.running) this.enqueue(key, lane)
@@ -64,27 +68,34 @@ export class KeyedQueue<K extends string> {
   private startNext(): void {
     while (this.free > 0) {
       const index = this.ready.findIndex(
-        ({ lane: { group } }) => group === null || (this.inGroups.get(group) ?? 0) < (this.groups?.atOnce ?? 0),
+        ({ lane: { group } }) => group === null || this.groups === null || this.groups.mayStart(group, this.inGroups),
       )
       const [next] = index < 0 ? [] : this.ready.splice(index, 1)
       if (next === undefined) return
       this.free -= 1
+      next.lane.handed = true
       const { group } = next.lane
       if (group !== null) this.inGroups.set(group, (this.inGroups.get(group) ?? 0) + 1)
       next.start()
     }
   }
 
-  private finished(key: K, lane: Lane): void {
+  private release(lane: Lane): void {
+    if (!lane.handed) return
+    lane.handed = false
     this.free += 1
     const { group } = lane
     const left = group === null ? 0 : (this.inGroups.get(group) ?? 0) - 1
     if (group !== null && left > 0) this.inGroups.set(group, left)
     else if (group !== null) this.inGroups.delete(group)
+    this.startNext()
+  }
+
+  private finished(key: K, lane: Lane): void {
+    this.release(lane)
     lane.running = false
     if (lane.waiting !== null) this.enqueue(key, lane)
     else this.lanes.delete(key)
-    this.startNext()
     if (this.lanes.size === 0) for (const resolve of this.idleWaiters.splice(0)) resolve()
   }
 }

@@ -9,7 +9,7 @@ import type { Sources } from '../sources/sources.ts'
 import type { StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
-import type { Release, Rendering } from './rendering.ts'
+import { type Release, type Rendering, renderErrorOf } from './rendering.ts'
 
 export interface OpenSourcesDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources'>
@@ -84,13 +84,8 @@ export async function openSources(
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     if (error.code === 'git_failed' && !(await hasAll())) return { kind: 'no_content' }
-    const { code, message, data } = error
     const [commit = null] = Object.values(revisions)
-    return {
-      kind: 'failed',
-      commit,
-      error: { code, message, problems: [...(data.problems ?? [])], ...(data.remedy === undefined ? {} : { remedy: data.remedy }) },
-    }
+    return { kind: 'failed', commit, error: renderErrorOf(error) }
   }
   return {
     kind: 'opened',

@@ -31,36 +31,43 @@ export interface JudgedRelease {
   held: Confirmation | undefined
 }
 
-/** RL3: null: it may be published. Else what has to be asked first. */
-export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRelease): Promise<PlannedConfirmation | null> {
+export interface ReleaseVerdict {
+  /** Has to be asked before anything is published; null: it may be. */
+  question: PlannedConfirmation | null
+  /** As it may be written down. */
+  noted: Rendering
+}
+
+/** RL3 */
+export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRelease): Promise<ReleaseVerdict> {
   const { id, spec, generation, before, rendering, clusters, current, held } = release
-  if (rendering.kind !== 'good') return null
-  const moved = movedTools(before.release?.tools ?? {}, rendering.release.tools)
-  if (moved.length === 0) return null
+  const accepted = { question: null, noted: rendering }
+  if (rendering.kind !== 'good') return accepted
+  const toolsBefore = before.release?.tools ?? {}
+  const moved = movedTools(toolsBefore, rendering.release.tools)
+  if (moved.length === 0) return accepted
   // What changes because of the tool is what it makes of the commit that is published: newer ones are somebody's wish.
   const published = before.release?.revisions ?? {}
   const isPublished = canonicalJson(published) === canonicalJson(rendering.release.revisions)
   const again = isPublished || Object.keys(published).length === 0 ? rendering : await deps.renderer.render(id, spec, clusters, published)
   const base = again.kind === 'good' ? again : rendering
   const change = await compareRelease(deps, base, current)
-  if (change.clusters === 0) return null
+  if (change.clusters === 0) return change.unknown ? { question: null, noted: withTools(rendering, toolsBefore) } : accepted
   const token = sha256Hex(canonicalJson([moved, [...change.digests].sort()])).slice(0, 32)
-  if (held?.token === token && held.confirmedMs !== null) return null
+  if (held?.token === token && held.confirmedMs !== null) return accepted
   const names = [...change.objects].sort()
   const more = names.length - NAMES_MAX
   const objects = `${names.length} object${names.length === 1 ? '' : 's'}`
   const alsoSpec = generation === before.generation ? '' : ', and its spec was changed as well'
   const why = `${moved.join(', ')}: ${base === rendering ? 'it renders' : `commit ${before.commit?.slice(0, 12) ?? ''} renders`} to something else in ${change.clusters} of ${current.filter(isHeld).length} clusters, ${objects} in all${more > 0 ? ` (the first ${NAMES_MAX} are named)` : ''}${alsoSpec}; nothing of the service is published meanwhile, new commits wait, too`
-  return {
-    kind: 'release',
-    subject: releaseSubject(id),
-    project: id.project,
-    service: id.service,
-    cluster: null,
-    token,
-    names: names.slice(0, NAMES_MAX),
-    why,
-  }
+  const about = { kind: 'release', subject: releaseSubject(id), ...id, cluster: null } as const
+  return { question: { ...about, token, names: names.slice(0, NAMES_MAX), why }, noted: rendering }
+}
+
+/** A cluster that has the service cannot be rendered for now: whether the new tool makes the same for it will be seen when it can. */
+function withTools(rendering: Extract<Rendering, { kind: 'good' }>, before: Readonly<Record<string, string>>): Rendering {
+  const tools = Object.fromEntries(Object.entries(rendering.release.tools).map(([tool, version]) => [tool, before[tool] ?? version]))
+  return { ...rendering, release: { ...rendering.release, tools } }
 }
 
 const NAMES_MAX = 500
@@ -76,6 +83,8 @@ const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal
 interface ReleaseChange {
   /** How many get something else. */
   clusters: number
+  /** Of some it cannot be said. */
+  unknown: boolean
   /** That they would get. */
   digests: Set<string>
   objects: Set<string>
@@ -86,10 +95,11 @@ async function compareRelease(
   rendering: Extract<Rendering, { kind: 'good' }>,
   current: readonly DesiredService[],
 ): Promise<ReleaseChange> {
-  const change: ReleaseChange = { clusters: 0, digests: new Set(), objects: new Set() }
+  const change: ReleaseChange = { clusters: 0, unknown: false, digests: new Set(), objects: new Set() }
   const compared = new Map<ReadonlyMap<string, string>, Set<string | null>>()
   for (const row of current) {
     const render = rendering.clusters.get(row.clusterId)
+    if (isHeld(row) && render?.kind === 'failed') change.unknown = true
     if (!isHeld(row) || render?.kind !== 'rendered' || render.digest === row.doc?.digest) continue
     change.clusters += 1
     change.digests.add(render.digest)

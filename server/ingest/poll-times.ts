@@ -15,3 +15,30 @@ export const nextLookMs = (pollMs: number, random: Random): number => pollMs * (
 /** `user@host:path` is ssh's own form. */
 export const hostOf = (url: string): string =>
   URL.canParse(url) && url.includes('://') ? new URL(url).host : url.replace(/^.*@/, '').replace(/:.*$/, '')
+
+/** Of repositories that are asked at the same time. */
+export const HANDS = 8
+const HANDS_OF_HOST = 4
+/** Of all silent hosts together. */
+const HANDS_OF_SILENT = 4
+
+/** Which hosts answer: one that was not heard from, or that is silent now, takes one hand, and all silent ones together half of them. A question to them lasts until its deadline. */
+export class Hosts {
+  readonly #heard = new Map<string, boolean>()
+
+  note(host: string, answers: boolean): void {
+    this.#heard.set(host, answers)
+  }
+
+  /** `asked`: questions that are open, by host. */
+  mayAsk(host: string, asked: ReadonlyMap<string, number>): boolean {
+    const own = asked.get(host) ?? 0
+    const answers = this.#heard.get(host)
+    if (answers === true) return own < HANDS_OF_HOST
+    if (own > 0) return false
+    if (answers === undefined) return true
+    let silent = 0
+    for (const [other, count] of asked) if (this.#heard.get(other) === false) silent += count
+    return silent < HANDS_OF_SILENT
+  }
+}

@@ -9,15 +9,13 @@ import {
   type RenderResult,
   sortedProblems,
 } from '../render/object-rows.ts'
-import type { StoredError } from '../store/records.ts'
 import type { ClusterOutcome, Wanted } from './render-clusters.ts'
-import type { ClusterRender, GoodRender, Release, Rendering } from './rendering.ts'
+import { type ClusterRender, type GoodRender, mayPass, type Release, type RenderError, type Rendering, renderErrorOf } from './rendering.ts'
 
 export interface RenderedFor {
   release: Omit<Release, 'tools'>
   outcomes: ReadonlyMap<Wanted, ClusterOutcome>
-  /** Names all that a render for that cluster was made of but its facts. */
-  factsKey(cluster: Wanted, tools: Readonly<Record<string, string>>): string
+  factsKey(cluster: Wanted): string
   /** For messages. */
   path: string
 }
@@ -35,7 +33,7 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
     results.add(result)
     const rendered = result instanceof AppError || result.kind === 'failed' ? null : result
     if (rendered !== null) for (const [tool, version] of Object.entries(outcome.tools)) tools[tool] = versionOf(tool, version)
-    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? factsKey(cluster, outcome.tools) : null, outcome.renderedFrom)
+    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? factsKey(cluster) : null, outcome.renderedFrom)
     if (cluster === null) forNobody = render
     else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
   }
@@ -76,8 +74,6 @@ function sharedRenders(): (result: RenderedObjects, factsKey: string | null, ren
   }
 }
 
-type RenderError = Omit<StoredError, 'sinceMs'>
-
 /** Clusters that fail alike share one error. */
 function sharedErrors(path: string, version: string): (result: RenderResult | AppError) => RenderError {
   const made = new Map<RenderResult | AppError, RenderError>()
@@ -89,22 +85,20 @@ function sharedErrors(path: string, version: string): (result: RenderResult | Ap
 }
 
 function errorOf(result: RenderResult | AppError, path: string, version: string): RenderError {
-  if (result instanceof AppError) {
-    const { code, message, data } = result
-    return { code, message, problems: [...(data.problems ?? [])], ...(data.remedy === undefined ? {} : { remedy: data.remedy }) }
-  }
+  if (result instanceof AppError) return renderErrorOf(result)
   if (result.kind === 'rendered') return { code: 'render_failed', message: '', problems: [] }
   const { code, message, problems } = result
   // Known from another commit, perhaps, which held no manifests either.
   return { code, message: code === 'no_manifests' ? noManifests(path, version) : message, problems }
 }
 
-/** All that is wrong anywhere, at once. */
+/** All that is wrong anywhere, at once. What may pass by itself gives it its code, or nobody would look again. */
 function joined(errors: readonly RenderError[]): RenderError {
-  const [first] = errors
+  const passing = errors.find(mayPass)
+  const first = passing ?? errors[0]
   if (first === undefined) return { code: 'render_failed', message: 'nothing was rendered', problems: [] }
   const problems: Problem[] = errors.flatMap((error) => error.problems)
-  if (errors.length === 1 || problems.length === 0) return first
+  if (errors.length === 1 || problems.length === 0 || passing !== undefined) return { ...first, problems }
   const { code, message, problems: sorted } = failedRender(problems)
   return { code, message, problems: sorted }
 }

@@ -1,7 +1,7 @@
 // What a service renders to now: for each of its clusters, where clusters that get the same get one and the same object.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import { type AppError, ERRORS, isErrorCode, type Problem } from '../../shared/protocol/error.ts'
 import type { StoredError, Variant } from '../store/records.ts'
 
 export interface GoodRender {
@@ -10,14 +10,16 @@ export interface GoodRender {
   objects: ReadonlyMap<string, string>
   digest: string
   count: number
-  /** RL5: names everything that it was made of but the facts of clusters: sources, spec, tools, labels, config. Absent: no fact was looked at. */
+  /** RL5: names all facts of the cluster as they were, whatever of them was looked at. Absent: nothing was. */
   factsKey?: string
-  /** RL6: names the values at all places where it looked; absent: no program took part. */
+  /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server; absent: no program took part. */
   renderedFrom?: string
   /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
   hooks: number
 }
-export type ClusterRender = GoodRender | { kind: 'failed'; error: Omit<StoredError, 'sinceMs'> }
+/** `retryAfterMs`: the other side asks for so much time. */
+export type RenderError = Omit<StoredError, 'sinceMs'> & { retryAfterMs?: number }
+export type ClusterRender = GoodRender | { kind: 'failed'; error: RenderError }
 
 /** What was rendered, and with what. */
 export interface Release {
@@ -40,9 +42,34 @@ export type Rendering =
       warnings: Problem[]
     }
   /** Nothing could be rendered for anybody. */
-  | { kind: 'failed'; commit: string | null; error: Omit<StoredError, 'sinceMs'> }
+  | { kind: 'failed'; commit: string | null; error: RenderError }
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
+
+/** Null: nothing of it can be published there. */
+export function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender | null {
+  const render = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : undefined
+  return render?.kind === 'rendered' ? render : null
+}
+
+export function renderErrorOf({ code, message, data }: AppError): RenderError {
+  const { problems = [], remedy, retryAfterMs } = data
+  return {
+    ...{ code, message, problems: [...problems] },
+    ...(remedy === undefined ? {} : { remedy }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  }
+}
+
+export const failuresOf = (rendering: Rendering): RenderError[] =>
+  rendering.kind === 'failed'
+    ? [rendering.error]
+    : rendering.kind === 'good'
+      ? [...rendering.clusters.values()].flatMap((one) => (one.kind === 'failed' ? [one.error] : []))
+      : []
+
+/** SO21: what may pass by itself. */
+export const mayPass = ({ code }: Pick<RenderError, 'code'>): boolean => isErrorCode(code) && ERRORS[code].retryable
 
 /** Each once. */
 export function goodRenders(rendering: Rendering): GoodRender[] {

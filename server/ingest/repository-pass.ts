@@ -24,21 +24,33 @@ export type RepositoryPass =
   | { kind: 'changed'; source: Source; commit: string }
   | { kind: 'failed'; error: AppError }
 
-/** `expectChange`: somebody said that there is news, so the commit is fetched without asking for its name first. */
-export async function passRepository(deps: RepositoryPassDeps, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {
+export interface RepositoryPassOptions {
+  /** Somebody said that there is news, so the commit is fetched without asking for its name first. */
+  expectChange: boolean
+  /** Not every service was looked at since its commit was written down: that counts as a change, also where the commit is the same. */
+  isUnrevised: boolean
+}
+
+export async function passRepository(
+  deps: RepositoryPassDeps,
+  repository: StoredResource,
+  { expectChange, isUnrevised }: RepositoryPassOptions,
+): Promise<RepositoryPass> {
   const { store, sources } = deps
   const { project, name, uid } = repository
   const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
   const { url } = placeTexts(spec)
   const before = await store.repositoryState(project, name)
   try {
-    const source = sources.open({ uid, project, place: placeOf(spec) })
+    const place = { uid, project, place: placeOf(spec) }
+    await sources.removeOthers(place)
+    const source = sources.open(place)
     const held = before.commit !== null && (await source.has(before.commit))
     const asked = expectChange || !held ? null : await source.head()
     const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
     const tag = source.tagOf?.(commit) ?? (commit === before.commit ? before.tag : null)
     await record(deps, repository, before, { kind: 'read', commit, tag, url })
-    return held && commit === before.commit ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
+    return held && commit === before.commit && !isUnrevised ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     if (deps.stopping.aborted) return { kind: 'unchanged' }

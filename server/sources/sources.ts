@@ -25,6 +25,10 @@ export interface SourceKey {
 
 export interface Sources {
   open(key: SourceKey): Source
+  /** Removes what belonged to another place of that repository. Only for who works on it alone: others may know an older place of it still. */
+  removeOthers(key: SourceKey): Promise<void>
+  /** Removes what belongs to none of these repositories and was not opened since the start. */
+  removeUnknown(uids: ReadonlySet<string>): Promise<void>
   /** Removes everything of a repository that is no more. */
   forget(uid: string): Promise<void>
 }
@@ -45,30 +49,51 @@ export function createSources(deps: SourceDeps): Sources {
   const { root } = deps
   const git = gitDeps(deps)
   const kept = { unpacked: createUnpacked(), indexes: createIndexCache() }
-  const opened = new Map<string, { folder: string; source: Source }>()
+  /** By folder. */
+  const opened = new Map<string, { uid: string; source: Source }>()
+  /** Folder of a repository beside which there is no other one. */
+  const alone = new Map<string, string>()
   removeLeftSecrets(root)
-  const removeOthers = async (uid: string, kept: string | null) => {
+  const folderOf = ({ uid, place }: SourceKey) => `${uid}-${sha256Hex(folderText(place)).slice(0, 12)}`
+  const remove = async (isOld: (folder: string) => boolean) => {
     const names = await readdir(root).catch(() => [])
-    const old = names.filter((name) => name.startsWith(`${uid}-`) && (kept === null || (name !== kept && !name.startsWith(`${kept}.`))))
+    const old = names.filter((name) => FOLDER.test(name) && isOld(name.replace(/\..*$/, '')))
     await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
+  }
+  const removeOf = async (uid: string, kept: string | null) => {
+    const isOld = (folder: string) => uidOf(folder) === uid && folder !== kept
+    for (const [folder] of opened) if (isOld(folder)) opened.delete(folder)
+    await remove(isOld)
   }
   return {
     open(key) {
-      const { uid } = key
-      const folder = `${uid}-${sha256Hex(folderText(key.place)).slice(0, 12)}`
-      const held = opened.get(uid)
-      if (held?.folder === folder) return held.source
+      const folder = folderOf(key)
+      const held = opened.get(folder)
+      if (held !== undefined) return held.source
       const source = openOr(() => create(key, join(root, folder), { ...deps, ...kept, git }))
-      opened.set(uid, { folder, source })
-      removeOthers(uid, folder).catch(() => {}) // only space is lost; the next start tries again
+      opened.set(folder, { uid: key.uid, source })
       return source
     },
+    async removeOthers(key) {
+      const folder = folderOf(key)
+      if (alone.get(key.uid) === folder) return
+      await removeOf(key.uid, folder)
+      alone.set(key.uid, folder)
+    },
+    async removeUnknown(uids) {
+      const isOpen = (of: string) => [...opened.values()].some(({ uid }) => uid === of) // as of when the folders are known
+      await remove((folder) => !uids.has(uidOf(folder)) && !isOpen(uidOf(folder)))
+    },
     async forget(uid) {
-      opened.delete(uid)
-      await removeOthers(uid, null)
+      alone.delete(uid)
+      await removeOf(uid, null)
     },
   }
 }
+
+/** Of a repository, and what lies beside it: `UID-12 hex digits`, `….modules`. */
+const FOLDER = /^.+-[0-9a-f]{12}(\..*)?$/
+const uidOf = (folder: string): string => folder.slice(0, -13)
 
 /** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. */
 function removeLeftSecrets(root: string): void {

@@ -224,13 +224,13 @@ export const ERRORS = define({
   },
   credential_missing: {
     status: 422,
-    retryable: false,
+    retryable: true,
     cause: 'The source needs a credential that is not there, or that cannot be one.',
     remedy: 'Put it into the Config that spec…auth.secretRef names: token, or username and password, or sshKey and knownHosts.',
   },
   credential_refused: {
     status: 422,
-    retryable: false,
+    retryable: true,
     cause: 'The source refuses the credential that it was shown, or shows a host key that is not a known one.',
     remedy: 'Write one that is valid there into the Config that spec…auth.secretRef names; the last content stays in use.',
   },
@@ -242,14 +242,14 @@ export const ERRORS = define({
   },
   renderer_missing: {
     status: 422,
-    retryable: false,
+    retryable: true,
     cause: 'The program that renders this is not on the server.',
     remedy:
       'Install it and name it with `--helm`, `--helm3`, `--kustomize` or `--renderers` of `skerry server` (of `skerry render -f`, where that renders); `skerry doctor` shows what is there.',
   },
   sandbox_unavailable: {
     status: 422,
-    retryable: false,
+    retryable: true,
     cause: 'Code of others must not run on this server, because it cannot be kept apart from it here.',
     remedy: 'Allow user namespaces on the host of the server, so that bubblewrap works; `skerry doctor` shows what is missing.',
   },

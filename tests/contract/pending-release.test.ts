@@ -31,6 +31,7 @@ afterEach(() => kit.close())
 
 const renderer = {
   forget() {},
+  againMs: () => null,
   rendersNaming: () => [],
   async render(_: unknown, __: unknown, wanted: ReadonlyArray<{ clusterId: ClusterId; name: string }>, at?: Record<string, string>) {
     const commit = at?.['apps'] ?? head
@@ -177,14 +178,14 @@ test('FA6 a cluster that just joined gets what looks at facts with its first wor
     }
     return passService({ ...deps, clock: { ...systemClock, nowMs: () => nowMs } }, SHOP, { deletedBy: null })
   }
-  expect([(await passAt(joinedMs + 59_999)).againInMs, await kit.row(late)]).toEqual([60_000, null])
+  expect([(await passAt(joinedMs + 59_999)).againAtMs, await kit.row(late)]).toEqual([joinedMs + 60_000, null])
   known.set(late, {})
-  expect([(await passAt(joinedMs + 59_999)).againInMs, (await kit.row(late))?.commit]).toEqual([null, 'c1'])
+  expect([(await passAt(joinedMs + 59_999)).againAtMs, (await kit.row(late))?.commit]).toEqual([null, 'c1'])
   known.clear()
   const later = await kit.join('5')
   await passAt(joinedMs + 59_999)
   expect(await kit.row(later)).toBeNull()
-  expect([(await passAt(joinedMs + 60_000)).againInMs, (await kit.row(later))?.commit]).toEqual([null, 'c1'])
+  expect([(await passAt(joinedMs + 60_000)).againAtMs, (await kit.row(later))?.commit]).toEqual([null, 'c1'])
 })
 
 describe('clusters whose render fails', () => {

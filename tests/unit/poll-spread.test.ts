@@ -65,7 +65,12 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
     listClusters: async () => [],
     listStatus: async () => [],
   }
-  const sources = { open: ({ uid }: { uid: string }) => source(uid), forget: async () => {} }
+  const sources = {
+    open: ({ uid }: { uid: string }) => source(uid),
+    forget: async () => {},
+    removeOthers: async () => {},
+    removeUnknown: async () => {},
+  }
   const rest = { clock, random: seededRandom(7), log: silentLogger, stopping: stop.signal, rendering: {} }
   const ingest = createIngest({ store, sources, ...rest } as unknown as IngestDeps)
   const running = ingest.run()

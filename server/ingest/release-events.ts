@@ -1,0 +1,105 @@
+// What a service pass tells people: of renders that began or ceased to fail, and of what was published. Pure.
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { revisionWords, shortRevision } from '../../shared/model/revision-text.ts'
+import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import type { PlannedPublish } from '../fleet/plan-service.ts'
+import { waitsForSync } from '../fleet/sync-plan.ts'
+import { keptText } from '../fleet/unrendered.ts'
+import type { RenderState } from '../store/records.ts'
+import { sameFault } from './render-state.ts'
+import { type GoodRender, type Rendering, releaseDigest, renderOf } from './rendering.ts'
+
+const WARNINGS_TOLD_MAX = 10
+const COMMIT_LENGTH = 12
+
+export function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
+  if (after.error !== null) {
+    if (sameFault(before.error, after.error)) return []
+    const [first] = after.error.problems
+    const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
+    return [
+      fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}${where}; ${keptText(before.digest, after.error)}`, { service }),
+    ]
+  }
+  const events: NewEvent[] = []
+  if (before.error !== null)
+    events.push(
+      fleetEvent(
+        nowMs,
+        'Normal',
+        'RenderRecovered',
+        `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}`,
+        { service },
+      ),
+    )
+  const warnings = rendering.kind === 'good' ? rendering.warnings : []
+  for (const { path, message } of warnings.slice(0, WARNINGS_TOLD_MAX))
+    events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service }))
+  return events
+}
+
+export interface Published {
+  /** Clusters that have another revision now. */
+  revised: number
+  /** For the log; null: none has. */
+  note: Record<string, string | number | null> | null
+  events: NewEvent[]
+}
+
+/** `changed`: of each of them, whether anything was written. */
+export function publishEvents(
+  { id, spec }: { id: ServiceId; spec: ServiceSpec },
+  rendering: Rendering,
+  publishes: readonly PlannedPublish[],
+  changed: readonly boolean[],
+  nowMs: number,
+): Published {
+  const events: NewEvent[] = []
+  const revised: string[] = []
+  let note: Published['note'] = null
+  const brought = new Set<GoodRender>()
+  for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {
+    if (changed[index] !== true) continue
+    const about = { service: id, cluster }
+    if (what === 'placed' || what === 'updated') {
+      revised.push(cluster)
+      const render = renderOf(rendering, clusterId)
+      if (render !== null) brought.add(render)
+    } else if (what === 'removed')
+      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `nothing of it is left to manage in ${cluster}`, about))
+    else if (doc?.removal !== undefined) {
+      const { policy, by, why } = doc.removal
+      events.push(fleetEvent(nowMs, 'Normal', 'RemovalOrdered', `${policy} in ${cluster}, by ${by}: ${why}`, about))
+    }
+  }
+  const waiting = publishes.some(({ doc }) => doc !== null && waitsForSync(doc))
+  if (revised.length > 0 && rendering.kind === 'good') {
+    const { commit } = rendering.release
+    const digest = releaseDigest([...brought])
+    const most = Math.max(...[...brought].map(({ count, hooks }) => count - hooks))
+    const hooks = Math.max(...[...brought].map((render) => render.hooks))
+    const count = new Set([...brought].map((render) => render.digest)).size
+    const variants = count === 1 ? '' : ` at most, in ${count} variants,`
+    note = { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length }
+    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
+    events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
+  }
+  return { revised: revised.length, note, events }
+}
+
+const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+/** Of several sources, what of each but the first. */
+function releaseText({ release }: Extract<Rendering, { kind: 'good' }>, spec: ServiceSpec): string {
+  const [first, ...others] = sourcesOf(spec)
+  const names = new Set(
+    others.flatMap(({ repository, chart }) => (chart === undefined && repository !== first?.repository ? [repository] : [])),
+  )
+  const more = [...names].flatMap((name) => {
+    const revision = release.revisions[name]
+    return revision === undefined ? [] : [`${name} at ${shortRevision(revision, COMMIT_LENGTH)}`]
+  })
+  return [revisionWords(release.commit, COMMIT_LENGTH), ...more].join(', ')
+}
+const clusterNames = (names: readonly string[]): string =>
+  names.length <= 3 ? names.join(', ') : `${names.slice(0, 3).join(', ')} and ${names.length - 3} more clusters`
