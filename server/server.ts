@@ -251,6 +251,7 @@ async function startOn(
       store,
       keys,
       repositoryChanged: (project, name) => actions.onChanged([{ kind: 'Repository', project, name }]),
+      addressOf: (request) => http?.requestIP(request)?.address ?? null,
     }),
   })
   const closeFiles = async () => {

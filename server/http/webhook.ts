@@ -5,18 +5,26 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Store } from '../store/store.ts'
-import { createBodyBudget, readBody } from './body.ts'
+import { type BodyBudget, createBodyBudget, readBody } from './body.ts'
 import { problemResponse } from './problem.ts'
 
 export const WEBHOOKS = '/webhooks/v1'
 export const WEBHOOK_BODY_BYTES_MAX = 1024 * 1024
 /** AR2: anybody can send them. */
 const BODIES_BYTES_MAX = 16 * 1024 * 1024
+/** Else one stranger would hold the room of all forges. */
+const BODIES_OF_ONE_ADDRESS_BYTES_MAX = 4 * 1024 * 1024
+/** Forges give up on an answer after ten seconds as well. */
+const BODY_MS = 10_000
 
 export interface WebhookDeps {
   store: Pick<Store, 'getResource'>
   keys: Pick<ServerKeys, 'mac'>
   repositoryChanged(project: string, name: string): void
+  /** Of whoever sends it. Absent, or null: not known; such requests share the room of one. */
+  addressOf?(request: Request): string | null
+  /** Until when a body has to be there. */
+  bodyMs?: number
 }
 
 /** What is copied into the forge. A repository that is deleted and made again has another one. */
@@ -25,7 +33,8 @@ export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: stri
 
 /** Null for a path that is not a webhook's. Answers before the repository is read. */
 export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<Response | null> {
-  const budget = createBodyBudget(BODIES_BYTES_MAX)
+  const budgets = createAddressBudgets(BODIES_BYTES_MAX, BODIES_OF_ONE_ADDRESS_BYTES_MAX)
+  const { bodyMs = BODY_MS } = deps
   return async (request) => {
     const { pathname } = new URL(request.url)
     if (!pathname.startsWith(`${WEBHOOKS}/`)) return null
@@ -33,7 +42,8 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget })
+      const budget = budgets(deps.addressOf?.(request) ?? '')
+      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget, signal: AbortSignal.timeout(bodyMs) })
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
       if (repository === null || !isSigned(request.headers, body, webhookSecret(deps.keys, repository.uid)))
@@ -46,6 +56,28 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       return problemResponse(error)
     }
   }
+}
+
+/** Of all together, and of one address. */
+function createAddressBudgets(bytesMax: number, ofOneMax: number): (address: string) => BodyBudget {
+  const all = createBodyBudget(bytesMax)
+  const held = new Map<string, number>()
+  const change = (address: string, bytes: number): void => {
+    const left = (held.get(address) ?? 0) + bytes
+    if (left > 0) held.set(address, left)
+    else held.delete(address)
+  }
+  return (address) => ({
+    take(bytes) {
+      if ((held.get(address) ?? 0) + bytes > ofOneMax || !all.take(bytes)) return false
+      change(address, bytes)
+      return true
+    },
+    give(bytes) {
+      all.give(bytes)
+      change(address, -bytes)
+    },
+  })
 }
 
 /** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1 there, which proves nothing), and anybody else. */
