@@ -1,16 +1,16 @@
-// Git over http: a deadline for each answer, a bound on bytes, credentials for one host only, redirects that keep the request, and errors that name the host and nothing secret.
+// Git over http: bounds on time and bytes of each answer, credentials for one host only, redirects that keep the request, and errors that name the host and nothing secret.
 import git from 'isomorphic-git'
 import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
 import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { WebFetcher } from '../address/guard.ts'
-import { unresolvedText } from '../address/resolve.ts'
+import { collect, LargeTurn, once, Patience, partsOf, unreachable } from './answer.ts'
 import { NO_ACCESS, type WebAccess, type WebTry } from './auth.ts'
 import { askForRefs, readRefs } from './ls-refs.ts'
 import type { RemoteRef } from './objects.ts'
 
-/** From the request to the last byte of its answer. */
-export const GIT_TIMEOUT_MS = 60_000
-export const GIT_ANSWER_BYTES_MAX = 512 * 1024 * 1024
+/** The library takes about five times as much memory while it works on one. */
+export const GIT_ANSWER_BYTES_MAX = 96 * 1024 * 1024
 const REDIRECTS_MAX = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
 
@@ -19,12 +19,15 @@ export interface GitWebOptions {
   fetcher: WebFetcher
   /** Read anew for each request, so that a secret that was changed is used at once. Null: no credentials. */
   access: (() => Promise<WebAccess>) | null
-  timeoutMs?: number | undefined
+  clock: Clock
+  /** Without a byte. */
+  stallMs?: number | undefined
+  answerBytesMax?: number | undefined
 }
 
 export interface GitWeb {
-  /** For isomorphic-git. */
-  http: HttpClient
+  /** For isomorphic-git. What its answers hold of memory and connections goes when `act` is done. */
+  use<T>(act: (http: HttpClient) => Promise<T>): Promise<T>
   refs(prefixes: readonly string[]): Promise<RemoteRef[]>
   /** The header that was taken last, and the CA; for the git program. */
   granted(): Promise<{ header: string | null; ca: string | null; what: string }>
@@ -41,31 +44,50 @@ interface Got {
   url: string
 }
 
+interface Use {
+  turn: LargeTurn
+  ended: AbortSignal
+}
+
 export function createGitWeb(options: GitWebOptions): GitWeb {
   return new Web(options)
 }
 
 class Web implements GitWeb {
-  readonly http: HttpClient = { request: (request) => this.request(request) }
   private readonly options: GitWebOptions
-  private readonly timeoutMs: number
   /** Of the try that was taken last. */
   private liked = ''
 
   constructor(options: GitWebOptions) {
     this.options = options
-    this.timeoutMs = options.timeoutMs ?? GIT_TIMEOUT_MS
+  }
+
+  use<T>(act: (http: HttpClient) => Promise<T>): Promise<T> {
+    return this.within((use) => act({ request: (request) => this.request(request, use) }))
+  }
+
+  private async within<T>(act: (use: Use) => Promise<T>): Promise<T> {
+    const turn = new LargeTurn()
+    const ended = new AbortController()
+    try {
+      return await act({ turn, ended: ended.signal })
+    } finally {
+      turn.end()
+      ended.abort()
+    }
   }
 
   async refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
     const { url } = this.options
     const service = 'application/x-git-upload-pack'
     const headers = { 'content-type': `${service}-request`, accept: `${service}-result`, 'git-protocol': 'version=2' }
-    const answer = await this.exchange(`${url}/git-upload-pack`, { method: 'POST', headers, body: askForRefs(prefixes) })
-    const refs = answer.status === 200 ? readRefs(answer.bytes) : null
+    const refs = await this.within(async (use) => {
+      const { status, parts } = await this.exchange(`${url}/git-upload-pack`, { method: 'POST', headers, body: askForRefs(prefixes) }, use)
+      return status === 200 ? readRefs(await collect(parts)) : null
+    })
     if (refs !== null) return refs
     // One that knows only the older protocol, or none: this request tells them apart.
-    const listed = await git.listServerRefs({ http: this.http, url, protocolVersion: 1, peelTags: true })
+    const listed = await this.use((http) => git.listServerRefs({ http, url, protocolVersion: 1, peelTags: true }))
     return listed
       .filter(({ ref }) => prefixes.some((prefix) => ref.startsWith(prefix)))
       .map(({ ref, oid, peeled }) => ({ name: ref, oid, commit: peeled ?? oid }))
@@ -77,39 +99,45 @@ class Web implements GitWeb {
     return { ca, header: first === undefined ? null : await first.header(), what: first?.what ?? 'no credentials' }
   }
 
-  private async request({ url, method = 'GET', headers = {}, body }: GitHttpRequest): Promise<GitHttpResponse> {
-    const sent = body === undefined ? null : await collect(body, Number.MAX_SAFE_INTEGER)
-    const { status, statusText, bytes, answer, at } = await this.exchange(url, { method, headers, body: sent })
+  private async request({ url, method = 'GET', headers = {}, body }: GitHttpRequest, use: Use): Promise<GitHttpResponse> {
+    const sent = body === undefined ? null : await collect(body)
+    const { status, statusText, parts, answer, at } = await this.exchange(url, { method, headers, body: sent }, use)
     return {
       url: at,
       method,
       statusCode: status,
       statusMessage: statusText,
       headers: Object.fromEntries(answer.headers),
-      body: once(bytes),
+      body: method === 'POST' ? parts : once(await collect(parts)),
     }
   }
 
   /** IN14: what is wrong is told by host and status, never by what was answered. */
-  private async exchange(url: string, sent: Sent) {
+  private async exchange(url: string, sent: Sent, { turn, ended }: Use) {
+    const { clock, stallMs, answerBytesMax: bytesMax = GIT_ANSWER_BYTES_MAX } = this.options
+    const patience = new Patience(clock, ended, stallMs)
     const { host } = new URL(url)
     try {
-      const { answer, url: at } = await this.authorized(url, sent)
-      const bytes = answer.body === null ? new Uint8Array() : await collect(answer.body, GIT_ANSWER_BYTES_MAX)
-      return { status: answer.status, statusText: answer.statusText, bytes, answer, at }
+      const { answer, url: at } = await this.authorized(url, sent, patience)
+      return {
+        status: answer.status,
+        statusText: answer.statusText,
+        parts: partsOf(answer, { host, patience, turn, bytesMax }),
+        answer,
+        at,
+      }
     } catch (error) {
-      if (error instanceof AppError) throw error
-      throw new AppError('git_unreachable', { detail: `the Git server ${host} ${whyNot(error, this.timeoutMs)}` }, { cause: error })
+      throw unreachable(host, patience, error)
     }
   }
 
-  private async authorized(url: string, sent: Sent): Promise<Got> {
+  private async authorized(url: string, sent: Sent, patience: Patience): Promise<Got> {
     const { ca, tries } = await this.access()
     const tried: string[] = []
     let got: Got | null = null
     for (const one of tries.length === 0 ? [null] : this.ordered(tries)) {
       await got?.answer.body?.cancel()
-      got = await this.follow(url, sent, one === null ? null : await one.header(), ca)
+      got = await this.follow(url, sent, { header: one === null ? null : await one.header(), ca, patience })
       const { status } = got.answer
       if (status !== 401 && status !== 403) {
         this.liked = one?.what ?? ''
@@ -122,15 +150,20 @@ class Web implements GitWeb {
     throw refusal(url, got, tried)
   }
 
-  private async follow(start: string, sent: Sent, header: string | null, ca: string | null): Promise<Got> {
-    const signal = AbortSignal.timeout(this.timeoutMs)
+  private async follow(
+    start: string,
+    sent: Sent,
+    { header, ca, patience }: { header: string | null; ca: string | null; patience: Patience },
+  ): Promise<Got> {
+    const { signal } = patience
     const { origin } = new URL(start)
     let url = start
     for (let redirects = 0; ; redirects++) {
       const isHome = new URL(url).origin === origin
       const headers = { ...sent.headers, ...(header === null || !isHome ? {} : { authorization: header }) }
       const tls = ca === null || !isHome ? {} : { tls: { ca } }
-      const answer = await this.options.fetcher(url, { method: sent.method, headers, body: sent.body, redirect: 'manual', signal, ...tls })
+      const init = { method: sent.method, headers, body: sent.body, redirect: 'manual', signal, ...tls } as const
+      const answer = await patience.wait(() => this.options.fetcher(url, init))
       const to = REDIRECTS.includes(answer.status) ? answer.headers.get('location') : null
       if (to === null) return { answer, url }
       await answer.body?.cancel()
@@ -177,32 +210,4 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
         ? 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
         : 'Write a credential that is valid and may read this repository into the Config that spec.git.auth.secretRef names.'
   return new AppError(other === null && tried.length > 0 ? 'credential_refused' : 'credential_missing', { detail, remedy })
-}
-
-const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
-
-function whyNot(error: unknown, timeoutMs: number): string {
-  if (error instanceof Error && error.name === 'TimeoutError') return `did not answer within ${timeoutMs / 1000} s`
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
-  return unresolvedText(code) ?? 'cannot be reached'
-}
-
-async function collect(parts: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const part of parts) {
-    size += part.byteLength
-    if (size > bytesMax)
-      throw new AppError('git_failed', {
-        detail: `the answer is larger than ${bytesMax / 1024 / 1024} MiB`,
-        remedy: 'Set spec.git.client: cli, which leaves out what is not read.',
-      })
-    chunks.push(part)
-  }
-  return new Uint8Array(Buffer.concat(chunks))
-}
-
-async function* once(bytes: Uint8Array): AsyncIterableIterator<Uint8Array> {
-  yield bytes
 }

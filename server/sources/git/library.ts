@@ -1,4 +1,4 @@
-// The importer of isomorphic-git: smart HTTP without a process. The first fetch is shallow, later ones bring only what is new.
+// The importer of isomorphic-git: smart HTTP without a process. Each fetch brings one commit, of which only what is new is sent; history never comes.
 import fs from 'node:fs'
 import { join } from 'node:path'
 import git from 'isomorphic-git'
@@ -10,6 +10,8 @@ import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
 import { checkPack } from './pack-check.ts'
 import { kindOfMode } from './text.ts'
+import { askForThinPacks } from './thin-pack.ts'
+import { isNotedWhole, noteWhole } from './whole.ts'
 
 export interface GitLibraryOptions {
   url: string
@@ -68,13 +70,14 @@ class GitLibrary implements GitBackend {
       await git.addRemote({ fs, gitdir, remote: 'origin', url })
     }
     if ('commit' in want) {
-      // A commit id names no ref of the other side: all branches are fetched whole, and it must be on one of them.
+      // Most servers give any commit that is asked for by its id; of one that does not, nothing comes, and it must be on a branch or tag.
+      await this.fetchRef(gitdir, { remoteRef: want.commit, singleBranch: true, tags: false, depth: 1 })
+      if (await this.has(gitdir, want.commit)) return want.commit
       await this.fetchRef(gitdir, { remoteRef: 'HEAD', singleBranch: false, tags: true })
       return (await this.has(gitdir, want.commit)) ? want.commit : null
     }
-    const isFirst = (await git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)) === null
     for (const remoteRef of want.refs) {
-      const head = await this.fetchRef(gitdir, { remoteRef, singleBranch: true, tags: false, ...(isFirst ? { depth: 1 } : {}) })
+      const head = await this.fetchRef(gitdir, { remoteRef, singleBranch: true, tags: false, depth: 1 })
       if (head !== null) return head
     }
     return null
@@ -86,7 +89,8 @@ class GitLibrary implements GitBackend {
   ): Promise<string | null> {
     const { url, web } = this.options
     try {
-      const { fetchHead } = await git.fetch({ fs: CHECKED_FS, http: web.http, gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want })
+      const which = { gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want }
+      const { fetchHead } = await web.use((http) => git.fetch({ fs: CHECKED_FS, http: askForThinPacks(http), ...which }))
       return fetchHead
     } catch (error) {
       if (errorCode(error) === 'NotFoundError') return null
@@ -96,10 +100,13 @@ class GitLibrary implements GitBackend {
 
   async keep(gitdir: string, commit: string): Promise<void> {
     await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
+    await noteWhole(gitdir, commit)
   }
 
-  has(gitdir: string, commit: string): Promise<boolean> {
-    return git.readCommit({ fs, gitdir, oid: commit, cache: this.packs }).then(
+  /** Asked at each poll, of all repositories at the start: without the note a pack is read for it, and let go of at once. */
+  async has(gitdir: string, commit: string): Promise<boolean> {
+    if (await isNotedWhole(gitdir, commit)) return true
+    return git.readCommit({ fs, gitdir, oid: commit, cache: {} }).then(
       () => true,
       () => false,
     )

@@ -1,7 +1,15 @@
-// What the files of one read may weigh, counted before they are kept.
+// What may be fetched into memory, and what the files of one read may weigh, counted before they are kept.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 import type { BlobWanted } from './objects.ts'
+
+/** What the git program can still read. */
+export class GitTooLarge extends AppError {
+  constructor(detail: string) {
+    super('git_failed', { detail, remedy: USE_PROGRAM })
+  }
+}
+export const USE_PROGRAM = 'Set spec.git.client: cli and have git on the server: it leaves out what is not read.'
 
 export class BlobBudget {
   private readonly paths: ReadonlyMap<string, string>

@@ -33,7 +33,9 @@ export interface GitOpenOptions extends GitSpec {
   dir: string
   /** Of the Config that `auth` names, read anew for each request. Null: there is no auth. */
   secrets: (() => Promise<GitSecrets>) | null
-  timeoutMs?: number | undefined
+  /** Of the library: without a byte, and in one answer. */
+  stallMs?: number | undefined
+  answerBytesMax?: number | undefined
   fetchMs?: number | undefined
   packsMax?: number | undefined
   diskBytesMax?: number | undefined
@@ -56,11 +58,11 @@ function openAt(options: GitOpenOptions, deps: GitDeps, depth: number): Source {
 }
 
 function backendOf(options: GitOpenOptions, deps: GitDeps): GitBackend {
-  const { url, ref, semver, client = 'auto', secrets, timeoutMs, dir, fetchMs, diskBytesMax } = options
+  const { url, ref, semver, client = 'auto', secrets, stallMs, answerBytesMax, dir, fetchMs, diskBytesMax } = options
   const { fetcher, tokens, allowedAddress, proxyOf, clock, stopping, programs } = deps
   const place = `${semver ?? ref} of ${url}`
   const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens)
-  const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, timeoutMs }) : null
+  const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, clock, stallMs, answerBytesMax }) : null
   if (web !== null && client !== 'cli') return createGitLibrary({ url, place, web })
   if (web === null && (client === 'library' || sshPlace(url) === null))
     throw new AppError('source_refused', {

@@ -1,6 +1,7 @@
 // What a pack of somebody else's server would become in memory, counted before the library takes it: a megabyte of it can stand for gigabytes.
 import { inflateSync } from 'node:zlib'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { GitTooLarge } from './limits.ts'
 
 /** Of one object: as it is packed, and what a delta makes. */
 export const PACK_OBJECT_BYTES_MAX = 128 * 1024 * 1024
@@ -82,9 +83,5 @@ function targetBytes(delta: Buffer): number {
   return number()
 }
 
-const tooLarge = (what: string): AppError =>
-  new AppError('git_failed', {
-    detail: `the repository ${what}`,
-    remedy: 'Set spec.git.client: cli, which leaves out what is not read.',
-  })
+const tooLarge = (what: string): AppError => new GitTooLarge(`the repository ${what}`)
 const objectTooLarge = (): AppError => tooLarge(`holds a file of more than ${PACK_OBJECT_BYTES_MAX / 1024 / 1024} MiB`)

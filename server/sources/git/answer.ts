@@ -1,0 +1,138 @@
+// An answer of a Git server as it comes: it may take its time as long as bytes come, has a bound, and large ones wait for their turn. What is wrong is told by the host and
+// never by what was answered (IN14).
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import { unresolvedText } from '../address/resolve.ts'
+import { GitTooLarge, USE_PROGRAM } from './limits.ts'
+
+const STALL_MS = 60_000
+const ANSWER_MS = 10 * 60_000
+const LARGE_BYTES = 8 * 1024 * 1024
+const MIB = 1024 * 1024
+
+/** Counts the time that is spent waiting for the other side, and no other. */
+export class Patience {
+  readonly signal: AbortSignal
+  private readonly clock: Clock
+  private readonly stallMs: number
+  private readonly over = new AbortController()
+  private spentMs = 0
+  private bytes = 0
+
+  constructor(clock: Clock, ended: AbortSignal, stallMs = STALL_MS) {
+    this.clock = clock
+    this.stallMs = stallMs
+    this.signal = AbortSignal.any([ended, this.over.signal])
+  }
+
+  async wait<T>(act: () => Promise<T>): Promise<T> {
+    const done = new AbortController()
+    const startMs = this.clock.nowMs()
+    void this.clock.sleep(Math.min(this.stallMs, ANSWER_MS - this.spentMs), done.signal).then(() => {
+      if (!done.signal.aborted) this.over.abort()
+    })
+    try {
+      return await act()
+    } finally {
+      done.abort()
+      this.spentMs += this.clock.nowMs() - startMs
+    }
+  }
+
+  came(bytes: number): void {
+    this.bytes += bytes
+  }
+
+  /** Null: it is not over. */
+  whyOver(): { why: string; remedy?: string } | null {
+    if (!this.over.signal.aborted) return null
+    const seconds = this.stallMs / 1000
+    if (this.bytes === 0) return { why: `did not answer within ${seconds} s` }
+    const came = `${(this.bytes / MIB).toFixed(1)} MiB came`
+    const isStalled = this.spentMs < ANSWER_MS
+    const why = isStalled
+      ? `sent nothing more for ${seconds} s; ${came}`
+      : `did not send all of it within ${ANSWER_MS / 60_000} minutes; ${came}`
+    return { why, remedy: `Look at the network between the two; or fetch less: ${USE_PROGRAM}` }
+  }
+}
+
+/** The turn of the last one: memory is the process's, whoever fetches. */
+let lastTurn: Promise<void> = Promise.resolve()
+
+/** Of large answers one at a time is worked on, over all repositories. */
+export class LargeTurn {
+  private turn: Promise<void> | null = null
+  private leave: () => void = () => {}
+
+  take(): Promise<void> {
+    if (this.turn !== null) return this.turn
+    this.turn = lastTurn
+    const left = new Promise<void>((resolve) => {
+      this.leave = resolve
+    })
+    lastTurn = lastTurn.then(() => left)
+    return this.turn
+  }
+
+  end(): void {
+    this.leave()
+  }
+}
+
+interface PartsOptions {
+  host: string
+  patience: Patience
+  turn: LargeTurn
+  bytesMax: number
+}
+
+/** While its turn has not come nothing more is read, and the other side waits. */
+export async function* partsOf(answer: Response, { host, patience, turn, bytesMax }: PartsOptions): AsyncIterableIterator<Uint8Array> {
+  if (answer.body === null) return
+  const reader = answer.body.getReader()
+  let size = 0
+  try {
+    for (;;) {
+      const { done, value } = await patience.wait(() => reader.read())
+      if (done) return
+      patience.came(value.byteLength)
+      size += value.byteLength
+      if (size > bytesMax) throw new GitTooLarge(`the Git server ${host} sends more than ${bytesMax / MIB} MiB in one answer`)
+      if (size > LARGE_BYTES) await turn.take()
+      yield value
+    }
+  } catch (error) {
+    throw unreachable(host, patience, error)
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
+
+export function unreachable(host: string, patience: Patience, error: unknown): AppError {
+  if (error instanceof AppError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const { why, remedy } = patience.whyOver() ?? { why: whyNot(code) }
+  return new AppError(
+    'git_unreachable',
+    { detail: `the Git server ${host} ${why}`, ...(remedy === undefined ? {} : { remedy }) },
+    { cause: error },
+  )
+}
+
+function whyNot(code: string): string {
+  if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
+  return unresolvedText(code) ?? 'cannot be reached'
+}
+
+export async function collect(parts: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = []
+  for await (const part of parts) chunks.push(part)
+  return Buffer.concat(chunks)
+}
+
+export async function* once(bytes: Uint8Array): AsyncIterableIterator<Uint8Array> {
+  yield bytes
+}
