@@ -13,7 +13,7 @@ import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targe
 export interface PlannedRender {
   digest: string
   count: number
-  /** Names everything that it was made of but the facts of the cluster; absent: it was made of none. */
+  /** RL5: names the facts of the cluster as they were; absent: the render looked at none. */
   factsKey?: string
   /** RL6: names all that it was made of; absent: no program took part. */
   renderedFrom?: string
@@ -37,6 +37,8 @@ export interface PlanInput {
   confirmations: ReadonlyMap<string, Confirmation>
   /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
   handover?(row: DesiredService, deed: 'revision' | 'removal'): Handover[]
+  /** RL5: whether its render lacks something that the row names. Asked only where that may be because of facts. */
+  loses(row: DesiredService): boolean
   nowMs: number
 }
 
@@ -312,8 +314,7 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
       ...(synced === undefined ? {} : { synced }),
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
-      // RL5: for as long as it is the digest that the facts brought, and nobody said yes to it.
-      ...((said.factsOnly || (before?.factsOnly === true && before.digest === digest)) && !yes ? { factsOnly: true } : {}),
+      ...(said.factsOnly && !yes ? { factsOnly: true } : {}),
     }
     const doc = withHandover(plain, handover)
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
@@ -331,6 +332,32 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
 
 const NOTHING_HANDED_OVER: readonly Handover[] = []
 
+/** What a row says of facts: whether what is lost may be lost to them, and the facts that count as those for which its objects were made. */
+interface FactsNote {
+  factsOnly: boolean
+  factsKey: string | undefined
+}
+
+/** RL5: with the facts that it had, nothing is lost to them. Where they are others, nobody can tell what a person took away from what they did: a person says so. */
+function factsNote(
+  { loses }: Pick<PlanInput, 'loses'>,
+  row: DesiredService | undefined,
+  { digest, factsKey }: PlannedRender,
+  confirmed: boolean,
+): FactsNote {
+  const plain = { factsOnly: false, factsKey }
+  const before = row?.doc?.removal === undefined ? row?.doc : null
+  // What looks at no facts lacks nothing because of them: what is gone was taken away by somebody.
+  if (row === undefined || before == null || factsKey === undefined || confirmed || before.pruneConfirmed === digest) return plain
+  if (before.factsOnly === true) {
+    if (before.digest === digest) return { factsOnly: true, factsKey: row.factsKey }
+    if (loses(row)) return { factsOnly: true, factsKey: undefined } // what was lost under two kinds of facts does not come back with the first
+    return row.factsKey === factsKey ? plain : { factsOnly: true, factsKey: row.factsKey }
+  }
+  if (before.digest === digest || row.factsKey === undefined || row.factsKey === factsKey || !loses(row)) return plain
+  return { factsOnly: true, factsKey: row.factsKey }
+}
+
 function place(
   input: PlanInput,
   wanted: (digest: string) => (count: number) => WantedDocs,
@@ -343,13 +370,13 @@ function place(
   const { id, confirmations } = input
   const render = input.render?.in(cluster.clusterId) ?? null
   if (render === null) return
-  const { digest, count, factsKey, renderedFrom } = render
+  const { digest, count, renderedFrom } = render
   const held = row?.doc ?? null
   const confirmation = confirmations.size === 0 ? undefined : confirmations.get(pruneSubject(cluster.clusterId, id))
   const confirmed = confirmation?.token === digest && confirmation.confirmedMs !== null
   const isSame = held !== null && held.removal === undefined && held.digest === digest
   const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
-  const factsOnly = held !== null && held.removal === undefined && !isSame && factsKey !== undefined && factsKey === row?.factsKey
+  const { factsOnly, factsKey } = factsNote(input, row, render, confirmed)
   const yes = { prune: confirmed, sync: allowed(digest, cluster.name), factsOnly }
   const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)

@@ -1,5 +1,5 @@
 // What a service renders to now, for each of its clusters: its sources at the revisions that were read last. Asked again with nothing changed, it reads and renders nothing.
-import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { RendererName } from '../../shared/model/render.ts'
@@ -12,7 +12,7 @@ import { createPace } from '../../shared/runtime/pace.ts'
 import type { RenderCache } from '../render/cache/renders.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterFacts } from '../render/inputs.ts'
-import { type RenderSettings, settingsFor } from '../render/overrides-of.ts'
+import { settingsFor } from '../render/overrides-of.ts'
 import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { programOf } from '../render/record/sandbox.ts'
 import type { Renderer, RenderJob } from '../render/renderer.ts'
@@ -25,7 +25,8 @@ import type { StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { inForceOf } from './in-force.ts'
 import { openSources, pickOf } from './open-sources.ts'
-import { type ClusterOutcomes, NO_FACTS, type RenderCluster, renderClusters, type Subject, type Wanted } from './render-clusters.ts'
+import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
+import { NO_FACTS, type RenderCluster, type Wanted } from './look-values.ts'
 import type { NamingService, Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 
@@ -229,16 +230,7 @@ export class ServiceRenderer {
       else this.lacking.delete(serviceKey(id))
       this.known.set(serviceKey(id), await knownOf(specText, sources, outcomes, fileId))
     }
-    const roots = await Promise.all(sources.map(({ opened }, index) => fileId(index, opened.root)))
-    const sameForAll = canonicalJson([lastingSpec, roots.map((root) => root ?? null)])
-    const settledBy = new Map<RenderSettings, string>()
-    const factsKey = (cluster: Wanted, tools: Readonly<Record<string, string>>) => {
-      const settings = settingsOf(cluster ?? { labels: {} })
-      const { config, helmValues, patches } = settings
-      const settled = settledBy.get(settings) ?? this.deps.mac(canonicalJson([sameForAll, config.values, helmValues, patches]))
-      settledBy.set(settings, settled) // shared by most clusters, and possibly large
-      return this.deps.mac(canonicalJson([settled, tools, cluster?.name ?? '', cluster?.labels ?? {}]))
-    }
+    const factsKey = (cluster: Wanted) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId))
     return renderingOf({ release, outcomes: outcomes.clusters, factsKey, path: sources.map(({ opened }) => opened.root || '.').join(', ') })
   }
 
@@ -321,6 +313,14 @@ const OF_SOURCES: readonly ErrorCode[] = [
   'credential_missing',
   'credential_refused',
 ]
+
+/** Of facts that many clusters share it is made once. */
+const factsKeys = new WeakMap<ClusterFacts, string>()
+function factsKeyOf(facts: ClusterFacts): string {
+  const known = factsKeys.get(facts) ?? sha256Hex(canonicalJson(facts)).slice(0, 32)
+  factsKeys.set(facts, known)
+  return known
+}
 
 /** A program that must not run here has no version either: who needs it hears why from its run. */
 const knownVersion = (sandbox: Sandbox, tool: string): Promise<string | null> =>

@@ -149,7 +149,7 @@ export interface DesiredService extends ServiceId {
   setSha: string | null
   /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
   placedBy: string
-  /** Names all that it was rendered from but the cluster's facts, where it was made of those, too (RL5). */
+  /** Names the cluster's facts for which its objects were made (RL5); absent: its render looked at none. With `factsOnly` those of before, absent: of several. */
   factsKey?: string
   /** Names the values at all places where its render looked, if a program took part in it (RL6). */
   renderedFrom?: string

@@ -72,8 +72,8 @@ export const serviceRowSchema = z.object({
   /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit that changes it. What a
    *  newer server means by another value prunes nothing either. */
   restored: z.boolean().catch(true).optional(),
-  /** RL5: nobody changed anything: the cluster serves other kinds or another version than before. Cleared by the next commit that changes the digest. What a
-   *  newer server means by another value prunes nothing either. */
+  /** RL5: it lacks something, and the cluster serves other kinds or another version than the one before was made for. Cleared by a person's yes. What a newer
+   *  server means by another value prunes nothing either. */
   factsOnly: z.boolean().catch(true).optional(),
   /** Each as in the service's spec. Rules that this version cannot read make the revision incomplete: the last one stays in force. */
   ignore: z.array(ignoreRuleSchema).optional(),

@@ -49,7 +49,8 @@ async function reportFacts(clusterId: ClusterId, kubernetesVersion: string, inge
 test('RL5 facts that changed while the server was brought to another version prune nothing by themselves', async () => {
   const one = await kit.join('1')
   await reportFacts(one, 'v1.35.0')
-  await kit.push({ 'shop/a.yaml': null, 'shop/a.yaml.liquid': template('{{ cluster.facts.kubernetesVersion }}') })
+  const named = template('').replace('name: a', 'name: "of-{{ cluster.facts.kubernetesVersion | replace: ".", "-" }}"')
+  await kit.push({ 'shop/a.yaml': null, 'shop/a.yaml.liquid': named })
   await kit.service()
   const before = await kit.row(one)
   build = 'two'

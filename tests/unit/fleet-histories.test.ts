@@ -47,6 +47,7 @@ test('TG3 TG4 TG5 TG6 in any history: no rash removal, nothing lost, and a plan 
           labels: { env: n < 20 ? 'prod' : 'test' },
         })),
         current: [],
+        loses: () => false,
         removed: new Map(),
         confirmations: new Map(),
         nowMs: 1,

@@ -30,6 +30,7 @@ const input = (change: Partial<PlanInput> = {}): PlanInput => ({
   render: D1,
   clusters: clusters(3),
   current: [],
+  loses: () => true,
   removed: new Map(),
   confirmations: new Map(),
   nowMs: 1000,
@@ -358,30 +359,58 @@ describe('renders by cluster', () => {
   })
 
   describe('RL5 a render that only facts of the cluster changed', () => {
-    const at = (digest: string, factsKey?: string) => by({ [one]: { digest, count: 1, ...(factsKey === undefined ? {} : { factsKey }) } })
-    const after = (...renders: Array<PlanInput['render']>) =>
-      renders.reduce<DesiredService[]>(
-        (current, render) => carriedOut(current, planService(input({ clusters: clusters(1), current, render }))),
-        [],
-      )
-    const marks = (...renders: Array<PlanInput['render']>) => docOf(after(...renders), one)?.factsOnly
+    /** As `digest facts names`; without facts: it looked at none. */
+    const at = (text: string) => {
+      const [digest = '', facts, names = ''] = text.split(' ')
+      return { names, render: by({ [one]: { digest, count: 1, ...(facts === undefined || facts === '-' ? {} : { factsKey: facts }) } }) }
+    }
+    const carry = (texts: readonly string[], change: Partial<PlanInput> = {}) => {
+      let current: DesiredService[] = []
+      let held = ''
+      for (const text of texts) {
+        const { names, render } = at(text)
+        const loses = () => [...held].some((name) => !names.includes(name))
+        current = carriedOut(current, planService(input({ ...change, clusters: clusters(1), current, render, loses })))
+        held = names
+      }
+      return current
+    }
+    test.each<[string, string[], true | undefined]>([
+      ['the first', ['1 F ab'], undefined],
+      ['the same again', ['1 F ab', '1 F ab'], undefined],
+      ['a commit that drops something under the same facts', ['1 F ab', '2 F a'], undefined],
+      ['facts that drop something', ['1 F ab', '2 G a'], true],
+      ['facts that only change or add something', ['1 F ab', '2 G abc'], undefined],
+      ['facts and a commit in one: nobody can tell whose it is', ['1 F ab', '2 G ac'], true],
+      ['and again', ['1 F ab', '2 G a', '2 G a'], true],
+      ['a commit after it does not let it go', ['1 F ab', '2 G a', '3 G a'], true],
+      ['nor do other facts', ['1 F ab', '2 G a', '3 H ac'], true],
+      ['other facts without a consequence, then a commit', ['1 F ab', '1 G ab', '2 G a'], undefined],
+      ['facts that added something, then a commit', ['1 F ab', '2 G abc', '3 G a'], undefined],
+      ['the facts are back with all that there was', ['1 F ab', '2 G a', '1 F ab', '3 F a'], undefined],
+      ['the facts are back and take away what the others brought', ['1 F ab', '2 G ac', '1 F ab'], true],
+      ['and then nothing but a yes lets it go', ['1 F ab', '2 G ac', '1 F ab', '3 F abd'], true],
+      ['what a commit takes away under the other facts waits, too', ['1 F ab', '2 G ac', '3 G a', '1 F ab'], true],
+      ['somebody made it independent of facts', ['1 F ab', '2 G a', '3 - a'], undefined],
+      ['it never looked at any', ['1 - ab', '2 - a'], undefined],
+      ['it looks at them for the first time, as somebody wrote it', ['1 - ab', '2 F a'], undefined],
+      ['it fell back to none by what somebody wrote', ['1 F ab', '2 - a'], undefined],
+    ])('%s', (_, texts, expected) => expect(docOf(carry(texts), one)?.factsOnly).toBe(expected as true))
 
-    test.each<[string, Array<PlanInput['render']>, true | undefined]>([
-      ['the first', [at('a', 'm')], undefined],
-      ['the same again', [at('a', 'm'), at('a', 'm')], undefined],
-      ['another digest of the same', [at('a', 'm'), at('b', 'm')], true],
-      ['and again', [at('a', 'm'), at('b', 'm'), at('b', 'm')], true],
-      ['then of something else', [at('a', 'm'), at('b', 'm'), at('c', 'n')], undefined],
-      ['something else that renders to the same keeps it', [at('a', 'm'), at('b', 'm'), at('b', 'n')], true],
-      ['something else that rendered to the same, then the facts', [at('a', 'm'), at('a', 'n'), at('b', 'n')], true],
-      ['no facts in it', [at('a'), at('b')], undefined],
-      ['facts for the first time', [at('a'), at('b', 'm')], undefined],
-    ])('%s', (_, renders, expected) => expect(marks(...renders)).toBe(expected as true))
+    test('planned again nothing is left to do, also where it waits', () => {
+      for (const texts of [
+        ['1 F ab', '2 G a'],
+        ['1 F ab', '2 G ac', '1 F ab'],
+      ]) {
+        const current = carry(texts)
+        const { render } = at(texts.at(-1) ?? '')
+        expect(planService(input({ clusters: clusters(1), current, render })).publishes).toEqual([])
+      }
+    })
 
-    test('a yes ends it; planned again nothing is left to do', () => {
-      const current = after(at('a', 'm'), at('b', 'm'))
-      const same = { clusters: clusters(1), current, render: at('b', 'm') }
-      expect(planService(input(same)).publishes).toEqual([])
+    test('a yes ends it, and what follows is asked about by itself', () => {
+      const current = carry(['a F ab', 'b G a'])
+      const same = { clusters: clusters(1), current, render: at('b G a').render }
       const asked = {
         kind: 'prune',
         subject: `prune/${one}/default/shop`,
@@ -393,6 +422,9 @@ describe('renders by cluster', () => {
       } as const
       const plan = planService(input({ ...same, confirmations: bySubject(confirmation({ ...asked, names: [] }, 'ada')) }))
       expect(plan.publishes.map(({ doc }) => [doc?.pruneConfirmed, doc?.factsOnly])).toEqual([['b', undefined]])
+      const confirmed = carriedOut(current, plan)
+      const next = (text: string) => planService(input({ clusters: clusters(1), current: confirmed, render: at(text).render }))
+      expect(['c G', 'c H'].map((text) => next(text).publishes[0]?.doc?.factsOnly)).toEqual([undefined, true])
     })
   })
 })

@@ -210,7 +210,7 @@ describe('pruning', () => {
     await settle()
     expect(writes(cluster)).toEqual([])
     expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1 } })
-    expect(kit.service()?.refusal?.why).toContain('no commit and no setting changed')
+    expect(kit.service()?.refusal?.why).toContain('the API kinds that this cluster serves changed')
     kit.desire(configMaps(2), { pruneConfirmed: digest })
     await settle()
     expect(writes(cluster)).toHaveLength(1)

@@ -38,6 +38,7 @@ const plan = (row: DesiredService, change: Partial<PlanInput> = {}) =>
     render: everywhere(BACKUP),
     clusters: [cluster],
     current: [row],
+    loses: () => false,
     removed: new Map(),
     confirmations: new Map(),
     nowMs: 9,

@@ -34,7 +34,7 @@ export interface PruneCounts {
   allowed?: ReadonlySet<string>
   /** RP2: the server was set back to a backup, and this revision is what the backup says. */
   restored: boolean
-  /** RL5: nobody changed anything but what the cluster itself serves. */
+  /** RL5: what the cluster itself serves changed, and may be why something is lacking. */
   factsOnly: boolean
 }
 
@@ -61,7 +61,7 @@ function refusalReason({
   if (restored)
     return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
   if (factsOnly)
-    return 'no commit and no setting changed, only the version or the API kinds that this cluster serves: commit what is wanted, or confirm this prune'
+    return 'the version or the API kinds that this cluster serves changed, which may be all that takes these away: make them independent of it, or confirm this prune'
   if (protect) return 'the service is protected: nothing of it is pruned without a person'
   if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
   const precious = prune.filter((ref) => isPrecious(ref) && allowed?.has(refKey(ref)) !== true)
