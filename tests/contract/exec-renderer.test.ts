@@ -1,10 +1,12 @@
 // The operator's own renderers, as scripts in the real sandbox.
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ExecEntry, readExecList } from '../../server/render/exec/list.ts'
 import { renderExec } from '../../server/render/exec/renderer.ts'
+import { FOLDERS_COUNT_MS } from '../../server/render/sandbox/exec-version.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { renderJob } from '../support/render-job.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -54,6 +56,35 @@ test('EX1 a name of an input that every object has is no input', async () => {
   const { result } = await run({ command: 'echo', args: [], inputs: ['config.constructor', '__proto__.x', 'config.__proto__'] })
   const text = result.kind === 'rendered' ? new TextDecoder().decode(result.files.get('echo.yaml')) : JSON.stringify(result)
   expect(text).toContain('stdin:\n{}\n')
+})
+
+test('EX3 another argument, file, interpreter or folder is another version; the same are the same one', async () => {
+  const at = (name: string) => join(dir, name)
+  mkdirSync(at('lib'))
+  symlinkSync('/bin/sh', at('shell'))
+  for (const name of ['data.txt', 'lib/a.txt']) writeFileSync(at(name), 'one')
+  writeFileSync(at('tool'), `#!${at('shell')}\ncat\n`, { mode: 0o755 })
+  let nowMs = 0
+  const clock = { nowMs: () => nowMs, sleep: systemClock.sleep }
+  const entry = { command: at('tool'), args: ['one'], readOnly: [at('data.txt'), at('lib')], memory: undefined, timeout: undefined }
+  const open = (args = entry.args) => realSandbox({ renderers: new Map([['tool', { ...entry, args }]]), clock })
+  const running = open()
+  const version = (sandbox = running) => sandbox.version({ exec: 'tool' })
+  const first = await version()
+  expect(first).toMatch(/^tool sha256:[0-9a-f]{16}$/)
+  expect(await version(open())).toBe(first)
+  const seen = new Set([first, await version(open(['two']))])
+  expect(seen.size).toBe(2)
+  writeFileSync(at('data.txt'), 'two')
+  expect(seen.add(await version()).size).toBe(3)
+  unlinkSync(at('shell'))
+  symlinkSync('/bin/bash', at('shell'))
+  expect(seen.add(await version()).size).toBe(4)
+  writeFileSync(at('lib/a.txt'), 'other')
+  nowMs += FOLDERS_COUNT_MS - 1
+  expect(seen.add(await version()).size).toBe(4)
+  nowMs += 1
+  expect(seen.add(await version()).size).toBe(5)
 })
 
 test('EX2 an end with another code than 0 is an error with the first 10 lines that it said', async () => {

@@ -1,7 +1,19 @@
 // The sandbox as renderers use it: what a run sees, how files are shared, versions, both modes, and what is said where it cannot work.
 import { expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { createPrograms } from '../../server/render/sandbox/programs.ts'
 import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -97,6 +109,32 @@ test('SB1 what a server that was killed left behind is removed at the next start
   mkdirSync(join(folder, 'run-old'), { recursive: true })
   realSandbox({ folder })
   expect(readdirSync(folder)).toEqual([])
+})
+
+test('SB16 a program that was switched, also one that another one starts, counts from the next run on', () => {
+  const dir = tempDir()
+  const copy = (name: string) => {
+    mkdirSync(join(dir, name))
+    copyFileSync('/usr/bin/cat', join(dir, name, 'helm'))
+    return join(dir, name, 'helm')
+  }
+  const [one, two] = [copy('one'), copy('two')]
+  symlinkSync(one, join(dir, 'helm'))
+  const programs = createPrograms(
+    { kustomize: '/usr/bin/cat', helm: join(dir, 'helm'), renderers: new Map(), searchPath: [dir] },
+    process.execPath,
+  )
+  const helms = () => programs.place('kustomize').mounts.flatMap(([from, to]) => (to.startsWith('/bin/helm') ? [from] : []))
+  expect(helms()).toEqual([one])
+  expect(programs.place('kustomize')).toBe(programs.place('kustomize'))
+  unlinkSync(join(dir, 'helm'))
+  symlinkSync(two, join(dir, 'helm'))
+  expect(helms()).toEqual([two])
+  copyFileSync('/usr/bin/cat', join(dir, 'helm3'))
+  chmodSync(join(dir, 'helm3'), 0o755)
+  expect(helms()).toEqual([two, join(dir, 'helm3')])
+  unlinkSync(join(dir, 'helm3'))
+  expect(helms()).toEqual([two])
 })
 
 test('SB9 no bubblewrap, or one that does not work: refused with the reason and what to do; nothing falls back', async () => {

@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { ExecEntry } from '../../server/render/exec/list.ts'
 import { createSandbox, type RunningSandbox, type SandboxMode } from '../../server/render/sandbox/runs.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { tempDir } from './temp-dir.ts'
 
 const RENDER = join(import.meta.dir, '../../build/render')
@@ -28,6 +28,7 @@ export interface RealSandboxOptions {
   renderers?: ReadonlyMap<string, ExecEntry>
   folder?: string
   slots?: number
+  clock?: Clock
 }
 
 const open: RunningSandbox[] = []
@@ -35,7 +36,13 @@ afterAll(async () => {
   await Promise.all(open.splice(0).map((sandbox) => sandbox.close()))
 })
 
-export function realSandbox({ mode = 'bubblewrap', renderers = new Map(), folder, slots = 2 }: RealSandboxOptions = {}): RunningSandbox {
+export function realSandbox({
+  mode = 'bubblewrap',
+  renderers = new Map(),
+  folder,
+  slots = 2,
+  clock = systemClock,
+}: RealSandboxOptions = {}): RunningSandbox {
   const programs = {
     helm: renderProgram('helm'),
     helm3: renderProgram('helm3'),
@@ -51,7 +58,7 @@ export function realSandbox({ mode = 'bubblewrap', renderers = new Map(), folder
     folder: folder ?? join(tempDir(), 'render'),
     slots,
   }
-  const sandbox = createSandbox(options, systemClock)
+  const sandbox = createSandbox(options, clock)
   open.push(sandbox)
   return sandbox
 }

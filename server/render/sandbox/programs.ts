@@ -1,5 +1,4 @@
 // Which programs a sandbox can run: where they are, what they need beside them, and which versions they say they are.
-import { createHash } from 'node:crypto'
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -35,14 +34,14 @@ export interface PlacedProgram {
 export const programName = (program: SandboxProgram): string => (typeof program === 'string' ? program : program.exec)
 
 export interface Programs {
-  /** Throws `renderer_missing`. */
+  /** Throws `renderer_missing`. The same object as long as nothing that it is made of changed. */
   place(program: SandboxProgram): PlacedProgram
   /** Of what helps to start others: bwrap, prlimit. */
   tool(name: string): string | null
 }
 
 export function createPrograms(choices: ProgramChoices, ownBinary: string): Programs {
-  const placed = new Map<string, { stamp: string; program: PlacedProgram }>()
+  const placed = new Map<string, { stamp: string; program: PlacedProgram; named: readonly string[] }>()
   const folders = [...choices.searchPath, dirname(ownBinary)]
   const locate = (program: SandboxProgram): string => {
     if (program === 'bun') return ownBinary
@@ -58,18 +57,24 @@ export function createPrograms(choices: ProgramChoices, ownBinary: string): Prog
   return {
     place(program) {
       const given = locate(program)
-      let stamp: string
       try {
         accessSync(given, constants.X_OK)
-        stamp = fileStamp(given)
       } catch (error) {
         throw missing(program, `${programName(program)}: ${describeError(error)}`)
       }
       const key = typeof program === 'string' ? program : `exec ${program.exec}`
+      // `helmCharts:` of a kustomization is inflated by helm, which kustomize starts.
+      const starts = program === 'kustomize' ? (['helm', 'helm3'] as const) : []
+      const started = starts.flatMap((name) => {
+        const found = choices[name] ?? find(folders, name)
+        return found === null ? [] : [[name, found] as const]
+      })
+      const first = [given, ...started.map(([, path]) => path)]
       const known = placed.get(key)
-      if (known?.stamp === stamp) return known.program
-      const made = placeProgram(program, given, choices, folders)
-      placed.set(key, { stamp, program: made })
+      if (known?.stamp === stampOf([...first, ...(known?.named ?? [])])) return known.program
+      const made = placeProgram(program, given, started, choices)
+      const named = namedFiles(made)
+      placed.set(key, { stamp: stampOf([...first, ...named]), program: made, named })
       return made
     },
     tool: (name) => find(folders, name),
@@ -92,25 +97,32 @@ function find(folders: readonly string[], name: string): string | null {
   return null
 }
 
-/** Changes when the file does. */
-export function fileStamp(path: string): string {
-  const { mtimeMs, size, ino } = statSync(path)
-  return `${path} ${mtimeMs} ${size} ${ino}`
-}
+/** Changes when one of the files does, or what a link leads to. */
+const stampOf = (paths: readonly string[]): string =>
+  paths
+    .map((path) => {
+      const found = statSync(path, { throwIfNoEntry: false })
+      return found === undefined ? `${path} is gone` : `${path} ${found.mtimeMs} ${found.size} ${found.ino}`
+    })
+    .join('\0')
 
-function placeProgram(program: SandboxProgram, given: string, choices: ProgramChoices, folders: readonly string[]): PlacedProgram {
+/** As they are called here: what an exec renderer sees has the same name inside, by links too. */
+const namedFiles = ({ kind, mounts }: PlacedProgram): string[] =>
+  mounts.flatMap(([from, to]) => (kind === 'exec' && to !== from ? [from, to] : [from]))
+
+function placeProgram(
+  program: SandboxProgram,
+  given: string,
+  started: ReadonlyArray<readonly [name: string, path: string]>,
+  choices: ProgramChoices,
+): PlacedProgram {
   const path = realpathSync(given)
   try {
     if (typeof program === 'object') return placeExec(program.exec, path, choices)
     const inside = `/bin/${program}`
     const libraries = librariesOf(path).map((library) => [library, library] as const)
     const mounts = [[path, inside] as const, ...libraries]
-    // `helmCharts:` of a kustomization is inflated by helm, which kustomize starts.
-    if (program === 'kustomize')
-      for (const helm of ['helm', 'helm3'] as const) {
-        const found = choices[helm] ?? find(folders, helm)
-        if (found !== null) mounts.push([realpathSync(found), `/bin/${helm}`])
-      }
+    for (const [name, found] of started) mounts.push([realpathSync(found), `/bin/${name}`])
     const env = program === 'bun' ? { BUN_BE_BUN: '1' } : {}
     return { path, command: [inside], mounts, kind: program === 'bun' ? 'bun' : 'go', env }
   } catch (error) {
@@ -150,11 +162,4 @@ function interpreterOf(path: string): string | null {
   } finally {
     closeSync(handle)
   }
-}
-
-/** Of a program whose ways to tell its version are not known: what its file is. */
-export async function fileDigest(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of Bun.file(path).stream()) hash.update(chunk)
-  return hash.digest('hex')
 }

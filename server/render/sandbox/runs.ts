@@ -8,10 +8,11 @@ import { describeError } from '../../../shared/runtime/loop.ts'
 import { SANDBOX_LIMITS, type Sandbox, type SandboxLimits, type SandboxOutcome, type SandboxProgram, type SandboxRun } from '../sandbox.ts'
 import { type BubblewrapTools, bubblewrapCommand, type GroupEntry, limitsCommand, type StartCommand, THREADS_MAX } from './command.ts'
 import { librariesOf } from './elf.ts'
+import { execVersion, FOLDERS_COUNT_MS, hasFolders } from './exec-version.ts'
 import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
 import { createProcessGroups } from './process-groups.ts'
-import { createPrograms, fileDigest, fileStamp, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
+import { createPrograms, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
 import { createSlots } from './slots.ts'
 import { systemCallFilter } from './system-calls.ts'
 import { canMeasure } from './tree-size.ts'
@@ -42,7 +43,8 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   const programs = createPrograms(options.programs, ownBinary)
   const trees = createTrees(folder)
   const slots = createSlots(options.slots)
-  const versions = new Map<string, { stamp: string; version: Promise<string> }>()
+  /** Another program is another object. */
+  const versions = new WeakMap<PlacedProgram, { version: Promise<string>; untilMs: number }>()
   let temps = 0
   let tools: BubblewrapTools | null = null
   const groups = mode === 'bubblewrap' ? createProcessGroups(folder, THREADS_MAX) : null
@@ -117,14 +119,13 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
         if (error instanceof AppError && error.code === 'renderer_missing') return null
         throw error
       }
-      const name = programName(program)
-      const stamp = `${fileStamp(placed.path)} ${placed.command.join('\0')}`
-      const known = versions.get(name)
-      if (known?.stamp === stamp) return known.version
-      const version = askVersion(sandbox, program, placed, bunVersion)
-      versions.set(name, { stamp, version })
-      version.catch(() => versions.delete(name))
-      return version
+      const known = versions.get(placed)
+      if (known !== undefined && clock.nowMs() < known.untilMs) return known.version
+      const asked = { version: askVersion(sandbox, program, placed, bunVersion), untilMs: Number.POSITIVE_INFINITY }
+      if (hasFolders(placed)) asked.untilMs = clock.nowMs() + FOLDERS_COUNT_MS
+      versions.set(placed, asked)
+      asked.version.catch(() => versions.delete(placed))
+      return asked.version
     },
     async close() {
       if (filter !== null) closeSync(filter)
@@ -155,7 +156,7 @@ const VERSION_ARGS = {
 
 async function askVersion(sandbox: Sandbox, program: SandboxProgram, placed: PlacedProgram, bunVersion: string): Promise<string> {
   if (program === 'bun') return `bun ${bunVersion}`
-  if (typeof program === 'object') return `${program.exec} sha256:${(await fileDigest(placed.path)).slice(0, 16)}`
+  if (typeof program === 'object') return `${program.exec} sha256:${await execVersion(placed)}`
   const outcome = await sandbox.run({ program, args: VERSION_ARGS[program], files: new Map() })
   const said = outcome.kind === 'done' && outcome.exitCode === 0 ? new TextDecoder().decode(outcome.stdout).trim() : ''
   const version = /^v?(\d+\.\d+\.\d+\S*)$/.exec(said)?.[1]
