@@ -44,7 +44,7 @@ async function cost(act: () => Promise<unknown>): Promise<number> {
   return bytes
 }
 
-test('IN3 SO43 a commit costs what is new in it: one after another, a merge of an older branch, a rewritten branch', async () => {
+test('IN3 SO50 a commit costs what is new in it: one after another, a merge of an older branch, a rewritten branch', async () => {
   const source = open()
   const first = kit.git('rev-parse', 'HEAD')
   expect(await cost(() => source.fetch())).toBeLessThan(2 * OLD_BYTES)
@@ -79,7 +79,7 @@ test('IN3 SO43 a commit costs what is new in it: one after another, a merge of a
   expect(Object.keys(await textsOf(source, kit.git('rev-parse', 'HEAD')))).toEqual(['blob', 'z'])
 })
 
-test('SO43 a commit that is asked for by its id comes alone where the server gives it, and with its branches where it does not', async () => {
+test('SO50 a commit that is asked for by its id comes alone where the server gives it, and with its branches where it does not', async () => {
   const bare = join(kit.root, 'remote', 'fleet.git')
   const pinned = kit.git('rev-parse', 'HEAD~1')
   for (const [allowed, most] of [
@@ -113,7 +113,7 @@ test('SO10 whether a commit is here is known without its packs, after a restart 
   expect(await again.has(commit)).toBe(false)
 })
 
-test('SO44 an answer may take its time as long as bytes come; one that stops coming says how much came, and what to do', async () => {
+test('SO51 an answer may take its time as long as bytes come; one that stops coming says how much came, and what to do', async () => {
   let paused: 'between' | 'for ever' = 'between'
   const slow: typeof fetcher = async (url, init) => {
     const answer = await fetcher(url, init)
