@@ -239,6 +239,14 @@ describe('LQ6 errors', () => {
     expect(problems('{{ config.nope }}\n'.repeat(60)).length).toBe(50)
     expect(problems('{% for i in (1..10000) %}{{ config.nope }}{% endfor %}')).toHaveLength(1)
   })
+  test('the first 50 by place, each held against 500 names and telling 20', () => {
+    const many = Array.from({ length: 5_000 }, (_, n) => `{%assign a${n}=1%}`).join('')
+    const told = problems(`${many}${Array.from({ length: 5_000 }, (_, n) => `\n{{ zqwxzqwx${n} }}`).join('')}`)
+    expect(told).toHaveLength(50)
+    expect(told[49]).toStartWith('51:4 there is no zqwxzqwx49; known are a0, a1, a10, ')
+    expect(told[49]).toEndWith(', and 4984 more')
+    expect(told[49]?.split(', ')).toHaveLength(21)
+  })
   test('LQ2 there is no cluster where none is asked for', () => {
     const inputs = { ...INPUTS, cluster: null }
     expect(problems('{{ cluster.name }}', inputs)).toEqual(['1:4 cluster.name: this is rendered for no cluster, so there is none to ask'])
@@ -269,6 +277,13 @@ describe('LQ4 limits, at their edges', () => {
     expect(render('x'.repeat(1024 * 1024))).toHaveLength(1024 * 1024)
     expect(problems('x'.repeat(1024 * 1024 + 1))).toEqual(['1:1 is larger than 1024 KiB, which is what a template may be; split it'])
   })
+  test('what is within outputs and tags', () => {
+    const code = (length: number) => `{{${' '.repeat(length - 5)}1}}`
+    expect(render(`text${code(256 * 1024)}`)).toBe('text1')
+    expect(problems(`text${code(256 * 1024 + 1)}`)).toEqual([
+      '1:5 has more than 256 KiB within {{ … }} and {% … %}, which is what a template may have; split it',
+    ])
+  })
   test('steps', () => {
     // A turn of an empty loop is a step; so is what is around it.
     expect(render('{% for i in (1..499990) %}{% endfor %}')).toBe('')
@@ -295,7 +310,7 @@ describe('LQ4 limits, at their edges', () => {
     const nested = (depth: number) => `${'{% if true %}'.repeat(depth)}x${'{% endif %}'.repeat(depth)}`
     expect(render(nested(99))).toBe('x')
     expect(problems(nested(100)).join()).toContain('100 blocks deep')
-    expect(problems('{% if true %}'.repeat(50_000)).join()).toContain('nested too deeply')
+    expect(problems('{% if true %}'.repeat(15_000)).join()).toContain('nested too deeply')
     const self: Partials = new Map([['a', { file: 'a.liquid', text: "{% render 'a' %}{% render 'a' %}" }]])
     expect(problems("{% render 'a' %}", INPUTS, self).join()).toContain('does a partial render itself?')
   })

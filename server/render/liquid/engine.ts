@@ -9,7 +9,13 @@ import {
   LiquidError,
   filters as libraryFilters,
   Output,
+  ParseError,
+  Parser,
+  TagToken,
   type Template,
+  Tokenizer,
+  type TopLevelToken,
+  TypeGuards,
   toValue,
   toValueSync,
   UndefinedVariableError,
@@ -19,8 +25,17 @@ import type { Problem } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { RenderInputs } from '../inputs.ts'
 import { LIQUID_FILTERS, OWN_FILTERS, ownMember, SEARCHING_FILTERS } from './filters.ts'
-import { Meter, sizeOf, TEMPLATE_BYTES_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal, TemplateStop } from './limits.ts'
-import { missingMessage, misspelledMessage, problemAt, type TemplatePlace } from './problems.ts'
+import {
+  Meter,
+  sizeOf,
+  TEMPLATE_BYTES_MAX,
+  TEMPLATE_CODE_MAX,
+  TEMPLATE_ERRORS_MAX,
+  TEMPLATE_MEMORY_MAX,
+  TemplateRefusal,
+  TemplateStop,
+} from './limits.ts'
+import { inputNames, missingMessage, misspelledMessage, problemsAt, type TemplatePlace, type TextFault } from './problems.ts'
 import { checkTemplates, type Finding, messageOf, TAGS } from './syntax.ts'
 import { semverCompare } from './versions.ts'
 
@@ -40,16 +55,19 @@ interface Parsed {
   partials: string[]
 }
 
+const TOO_MUCH_CODE = `has more than ${TEMPLATE_CODE_MAX / 1024} KiB within {{ … }} and {% … %}, which is what a template may have; split it`
+
 /** Parsing costs a hundred times what rendering costs. */
 const parsed = new SizedCache<Parsed>(4 * 1024 * 1024, ({ text }) => 200 + text.length)
 
 /** One render of one template. */
 class Run {
   readonly meter = new Meter()
-  readonly found = new Map<string, { file: string; at: number; problem: Problem }>()
+  readonly found = new Map<string, TextFault>()
   /** Of the template itself; what they lie in says nothing new when it is rendered. */
   findings: readonly Finding[] = []
   private failures = 0
+  private names: readonly string[] | null = null
   readonly place: TemplatePlace
   readonly text: string
   readonly inputs: RenderInputs
@@ -69,7 +87,9 @@ class Run {
     const ownText = LiquidError.is(error) && error.token.input === input
     const token = ownText ? error.token : template.token
     const message =
-      ownText && error instanceof UndefinedVariableError ? missingMessage(token.getText(), this.inputs) : this.messageOf(error, ownText)
+      ownText && error instanceof UndefinedVariableError
+        ? missingMessage(token.getText(), this.inputs, this.inputNames())
+        : this.messageOf(error, ownText)
     this.add(token.file ?? this.place.file, token.input, { at: token.begin, message })
     this.failures += 1
     if (this.failures >= TEMPLATE_ERRORS_MAX && !(error instanceof TemplateStop)) throw new TemplateStop('too many errors')
@@ -81,16 +101,17 @@ class Run {
   }
 
   all(): Problem[] {
-    return [...this.found.values()]
-      .sort((a, b) => (a.file === b.file ? a.at - b.at : a.file < b.file ? -1 : 1))
-      .slice(0, TEMPLATE_ERRORS_MAX)
-      .map(({ problem }) => problem)
+    return problemsAt(this.found.values(), this.place, TEMPLATE_ERRORS_MAX)
   }
 
   add(file: string, text: string, { at, message, missing }: Finding): void {
-    const said = missing === undefined ? message : (misspelledMessage(missing, this.inputs) ?? message)
-    const problem = problemAt(file === this.place.file ? this.place : { file }, text, at, said)
-    this.found.set(`${file} ${at} ${problem.message}`, { file, at, problem })
+    const said = missing === undefined ? message : (misspelledMessage(missing, this.inputNames()) ?? message)
+    this.found.set(`${file} ${at} ${said}`, { file, text, at, message: said })
+  }
+
+  private inputNames(): readonly string[] {
+    this.names ??= inputNames(this.inputs)
+    return this.names
   }
 }
 
@@ -256,6 +277,46 @@ class Engine extends Liquid {
   }
 }
 
+// The library writes the lines around an error, and counts to them letter by letter, for each error anew: with long texts that takes minutes. Places are told by `problemsAt`.
+Object.defineProperty(LiquidError.prototype, 'update', { value: () => undefined })
+
+/** As the library's, with limits of its own. */
+class BoundedParser extends Parser {
+  override parse(text: string, file?: string): Template[] {
+    const tokens = new Tokenizer(text, engine.options.operators, file).readTopLevelTokens(engine.options)
+    let code = 0
+    for (const token of tokens) {
+      if (token instanceof TagToken || TypeGuards.isOutputToken(token)) code += token.size()
+      if (code <= TEMPLATE_CODE_MAX) continue
+      throw new ParseError(new TemplateRefusal(TOO_MUCH_CODE), token)
+    }
+    return this.parseTokens(tokens)
+  }
+
+  override parseTokens(tokens: TopLevelToken[]): Template[] {
+    const templates: Template[] = []
+    const errors: unknown[] = []
+    for (let token = tokens.shift(); token !== undefined && errors.length < TEMPLATE_ERRORS_MAX; token = tokens.shift()) {
+      try {
+        templates.push(this.parseToken(token, tokens))
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw new ParseErrors(errors)
+    return templates
+  }
+}
+
+class ParseErrors extends Error {
+  readonly errors: readonly unknown[]
+
+  constructor(errors: readonly unknown[]) {
+    super('a template cannot be read')
+    this.errors = errors
+  }
+}
+
 function counted(name: string, filter: FilterImplOptions): FilterImplOptions {
   const handler = typeof filter === 'function' ? filter : filter.handler
   return function (value: unknown, ...args: unknown[]) {
@@ -302,7 +363,7 @@ function parseAnew(text: string, file: string, partial: boolean): Parsed {
     return { text, templates: [], findings: [{ at: 0, message }], readable: false, partials: [] }
   }
   try {
-    const templates = engine.parse(text, file)
+    const templates = new BoundedParser(engine).parse(text, file)
     const { findings, partials, lenient } = checkTemplates(templates, new Set(Object.keys(engine.filters)), partial)
     for (const value of lenient) value.value = (context) => Value.prototype.value.call(value, context, true)
     return { text, templates, findings, readable: true, partials }

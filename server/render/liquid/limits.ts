@@ -1,6 +1,8 @@
 // What a template may cost, counted and not timed: the same template with the same inputs fails or succeeds on every machine.
 
 export const TEMPLATE_BYTES_MAX = 1024 * 1024
+/** Characters within outputs and tags: what parsing costs. */
+export const TEMPLATE_CODE_MAX = 256 * 1024
 export const TEMPLATE_OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 /** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter gets. */
 export const TEMPLATE_WORK_MAX = 500_000

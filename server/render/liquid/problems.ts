@@ -1,6 +1,6 @@
 // What is wrong with a template, for its author: where, the line as written, and the name that was probably meant. Never a value of an input.
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { editDistance } from '../../../shared/runtime/edit-distance.ts'
+import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
 import { excerptOf } from '../excerpts.ts'
 import type { RenderInputs } from '../inputs.ts'
 
@@ -13,28 +13,65 @@ export interface TemplatePlace {
 /** Names that are held against a wrong one. */
 const NAMES_MAX = 500
 const NAME_DEPTH_MAX = 4
+/** Longer ones are like no other, and shown cut. */
+const NAME_LENGTH_MAX = 200
 
-export function problemAt(place: TemplatePlace, text: string, at: number, message: string): Problem {
-  const before = text.slice(0, at)
-  const start = before.lastIndexOf('\n') + 1
+/** A name as messages show it. */
+export const shownName = (text: string): string => (text.length > NAME_LENGTH_MAX ? `${text.slice(0, NAME_LENGTH_MAX)}…` : text)
+
+/** What is wrong at an offset of a text. */
+export interface TextFault {
+  file: string
+  text: string
+  at: number
+  message: string
+}
+
+/** Sorted by file and place, at most `max`. Of `place.file` as that place counts lines, of other files from 1. */
+export function problemsAt(faults: Iterable<TextFault>, place: TemplatePlace, max: number): Problem[] {
+  const sorted = [...faults].sort((a, b) => (a.file === b.file ? a.at - b.at : a.file < b.file ? -1 : 1)).slice(0, max)
+  // Each is counted on from the one before: texts can be a million lines.
+  let before = { text: '', at: 0, line: 1 }
+  return sorted.map((fault) => {
+    if (before.text !== fault.text) before = { text: fault.text, at: 0, line: 1 }
+    before = { ...before, at: fault.at, line: before.line + linesIn(fault.text, before.at, fault.at) }
+    return problemAt(fault.file === place.file ? place : { file: fault.file }, fault, before.line)
+  })
+}
+
+function linesIn(text: string, from: number, to: number): number {
+  let lines = 0
+  for (let at = text.indexOf('\n', from); at >= 0 && at < to; at = text.indexOf('\n', at + 1)) lines += 1
+  return lines
+}
+
+function problemAt(place: TemplatePlace, { text, at, message }: TextFault, line: number): Problem {
+  const start = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
   const end = text.indexOf('\n', at)
   const whole = text.slice(start, end < 0 ? text.length : end)
   const excerpt = excerptOf(whole, at - start + 1)
-  const line = before.split('\n').length + (place.line ?? 1) - 1
-  const path = place.line === null ? place.file : `${place.file}:${line}:${at - start + 1}`
+  const path = place.line === null ? place.file : `${place.file}:${line + (place.line ?? 1) - 1}:${at - start + 1}`
   return { path, message, ...(excerpt === '' ? {} : { excerpt }) }
 }
 
+/** The name that was probably meant: a quarter of the letters differ at most (two in short names), or it is the right name in another place. Looks at the first 500 names. */
 export function nearestName(wrong: string, names: Iterable<string>): string | null {
-  let [nearest, least]: [string | null, number] = [null, Math.max(2, Math.floor(wrong.length / 4)) + 1]
-  for (const name of names) {
+  const limit = Math.max(2, Math.floor(wrong.length / 4)) + 1
+  if (wrong.length > NAME_LENGTH_MAX) return null
+  return nearestOf(firstOf(names, NAMES_MAX), limit, (name) => {
     // What the wrong name was looked up in is there, and no answer.
-    if (name === wrong || wrong.startsWith(`${name}.`)) continue
-    const whole = Math.abs(name.length - wrong.length) >= least ? least : editDistance(wrong, name)
-    const distance = Math.min(whole, misplacedBy(wrong, name))
-    if (distance < least) [nearest, least] = [name, distance]
+    if (name === wrong || wrong.startsWith(`${name}.`)) return limit
+    const whole = Math.abs(name.length - wrong.length) >= limit ? limit : editDistance(wrong, name)
+    return Math.min(whole, misplacedBy(wrong, name))
+  })
+}
+
+function* firstOf(names: Iterable<string>, max: number): Generator<string> {
+  let count = 0
+  for (const name of names) {
+    if (++count > max) return
+    yield name
   }
-  return nearest
 }
 
 /** Right name, wrong place: `cluster.region` for `cluster.labels.region`. */
@@ -69,19 +106,21 @@ export function inputNames(inputs: RenderInputs): string[] {
 const memberPath = (path: string, name: string): string =>
   /^[A-Za-z_][-A-Za-z0-9_]*$/.test(name) ? `${path}.${name}` : `${path}['${name}']`
 
-export function misspelledMessage(text: string, inputs: RenderInputs): string | null {
-  const nearest = nearestName(text, inputNames(inputs))
+/** `names`: what inputs have, as `inputNames` lists them. Null: none of them is like it. */
+export function misspelledMessage(text: string, names: readonly string[]): string | null {
+  const nearest = nearestName(text, names)
   return nearest === null ? null : `there is no ${text}; did you mean ${nearest}?`
 }
 
-/** `text`: the name as the template has it. */
-export function missingMessage(text: string, inputs: RenderInputs): string {
+/** `text`: the name as the template has it. `names` as in `misspelledMessage`. */
+export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): string {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
-  if (root === 'cluster' && inputs.cluster === null) return `${text}: this is rendered for no cluster, so there is none to ask`
-  const misspelled = misspelledMessage(text, inputs)
+  const shown = shownName(text)
+  if (root === 'cluster' && inputs.cluster === null) return `${shown}: this is rendered for no cluster, so there is none to ask`
+  const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return misspelled
   if (!['cluster', 'config', 'service', 'source'].includes(root))
-    return `there is no ${text}; templates know cluster, config, service and source`
+    return `there is no ${shown}; templates know cluster, config, service and source`
   const place = root === 'config' ? "set it in the service's config, or " : ''
-  return `there is no ${text}; ${place}say what to take instead: {{ ${text} | default: "…" }}`
+  return `there is no ${shown}; ${place}say what to take instead: {{ ${shown} | default: "…" }}`
 }

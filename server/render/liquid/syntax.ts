@@ -3,7 +3,7 @@
 import { LiquidError, RenderTag, type Template, type Token, TypeGuards, Value } from 'liquidjs'
 import { DROPPED_FILTERS, LENIENT_FILTERS } from './filters.ts'
 import { TEMPLATE_DEPTH_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal } from './limits.ts'
-import { nearestName } from './problems.ts'
+import { nearestName, shownName } from './problems.ts'
 
 export const TAGS: ReadonlySet<string> = new Set(
   'assign for capture case comment render decrement increment cycle if raw unless break continue echo liquid #'.split(' '),
@@ -40,31 +40,55 @@ const MEMBERS: Readonly<Record<string, readonly string[] | null>> = {
 }
 const ROOTS = ['cluster', 'config', 'service', 'source']
 
-/** `partial`: it has names of its own, which are given where it is rendered. */
+const KNOWN_TOLD = 20
+
+/** `partial`: it has names of its own, which are given where it is rendered. Findings are sorted by place, the first 50. */
 export function checkTemplates(templates: readonly Template[], filters: ReadonlySet<string>, partial: boolean): Check {
   const walk = new SyntaxWalk(filters)
   walk.visit(templates, 0)
-  const known = partial ? null : new Set([...ROOTS, ...walk.locals])
-  for (const { names, token } of walk.accesses) {
-    const message = accessMessage(names, token.getText(), known, walk.locals)
-    if (message !== null) walk.findings.push({ at: token.begin, message, missing: token.getText() })
+  const names: KnownNames | null = partial ? null : knownNames(walk.locals)
+  const findings: Finding[] = []
+  // Messages are made for those that are told, and no more: each is held against all names that there are.
+  for (const doubt of walk.doubts.sort((a, b) => a.at - b.at)) {
+    if (findings.length >= TEMPLATE_ERRORS_MAX) break
+    const finding = findingOf(doubt, names, walk.locals)
+    if (finding !== null) findings.push(finding)
   }
-  const findings = walk.findings.sort((a, b) => a.at - b.at).slice(0, TEMPLATE_ERRORS_MAX)
   return { findings, partials: [...new Set(walk.partials)].sort(), lenient: walk.lenient }
 }
 
-function accessMessage(
-  names: readonly string[],
-  text: string,
-  known: ReadonlySet<string> | null,
-  locals: ReadonlySet<string>,
-): string | null {
+interface KnownNames {
+  all: ReadonlySet<string>
+  /** For messages. */
+  told: string
+}
+
+function knownNames(locals: ReadonlySet<string>): KnownNames {
+  const all = new Set([...ROOTS, ...locals])
+  if (locals.size === 0) return { all, told: 'templates know cluster, config, service and source' }
+  const sorted = [...all].sort()
+  const more = sorted.length > KNOWN_TOLD ? `, and ${sorted.length - KNOWN_TOLD} more` : ''
+  return { all, told: `known are ${sorted.slice(0, KNOWN_TOLD).map(shownName).join(', ')}${more}` }
+}
+
+/** Something that may be wrong: a message that says so, or a name that is to be looked up when all names are known. */
+type Doubt = { at: number; message: () => string } | { at: number; names: readonly string[]; token: Token }
+
+function findingOf(doubt: Doubt, known: KnownNames | null, locals: ReadonlySet<string>): Finding | null {
+  if ('message' in doubt) return { at: doubt.at, message: doubt.message() }
+  const text = doubt.token.getText()
+  const message = accessMessage(doubt.names, shownName(text), known, locals)
+  return message === null ? null : { at: doubt.at, message, missing: text }
+}
+
+function accessMessage(names: readonly string[], text: string, known: KnownNames | null, locals: ReadonlySet<string>): string | null {
   const [root, ...members] = names
   if (root === undefined) return null
-  if (known !== null && !known.has(root)) {
-    const nearest = nearestName(root, known)
-    const others = locals.size === 0 ? 'templates know cluster, config, service and source' : `known are ${[...known].sort().join(', ')}`
-    return nearest === null ? `there is no ${text}; ${others}` : `there is no ${text}; did you mean ${nearest}${text.slice(root.length)}?`
+  if (known !== null && !known.all.has(root)) {
+    const nearest = nearestName(root, known.all)
+    return nearest === null
+      ? `there is no ${text}; ${known.told}`
+      : `there is no ${text}; did you mean ${nearest}${text.slice(root.length)}?`
   }
   if (locals.has(root) || known === null) return null
   let place = root
@@ -73,7 +97,7 @@ function accessMessage(
     if (possible === undefined || possible === null) return null
     if (!possible.includes(member)) {
       const nearest = nearestName(member, possible)
-      return `there is no ${place}.${member}; ${nearest === null ? `${place} has ${possible.join(', ')}` : `did you mean ${place}.${nearest}?`}`
+      return `there is no ${place}.${shownName(member)}; ${nearest === null ? `${place} has ${possible.join(', ')}` : `did you mean ${place}.${nearest}?`}`
     }
     place = `${place}.${member}`
   }
@@ -81,25 +105,24 @@ function accessMessage(
 }
 
 class SyntaxWalk {
-  readonly findings: Finding[] = []
+  readonly doubts: Doubt[] = []
   readonly partials: string[] = []
   readonly lenient: Value[] = []
   readonly locals = new Set<string>()
-  readonly accesses: Array<{ names: string[]; token: Token }> = []
   private readonly filters: ReadonlySet<string>
 
   constructor(filters: ReadonlySet<string>) {
     this.filters = filters
   }
 
-  find(token: Token, message: string): void {
-    this.findings.push({ at: token.begin, message })
+  private find(token: Token, message: () => string): void {
+    this.doubts.push({ at: token.begin, message })
   }
 
   visit(templates: readonly Template[], depth: number): void {
     for (const template of templates) {
       if (depth >= TEMPLATE_DEPTH_MAX) {
-        this.find(template.token, `is more than ${TEMPLATE_DEPTH_MAX} blocks deep`)
+        this.find(template.token, () => `is more than ${TEMPLATE_DEPTH_MAX} blocks deep`)
         return
       }
       this.visitPartial(template)
@@ -113,7 +136,7 @@ class SyntaxWalk {
   private visitPartial(template: unknown): void {
     if (!(template instanceof RenderTag)) return
     const name = template.partialScope()?.name
-    if (name === undefined) this.find(template.token, "the name of a partial is written out: {% render 'partials/labels' %}")
+    if (name === undefined) this.find(template.token, () => "the name of a partial is written out: {% render 'partials/labels' %}")
     else this.partials.push(name)
   }
 
@@ -123,7 +146,7 @@ class SyntaxWalk {
       if (first !== undefined && LENIENT_FILTERS.has(first.name)) this.lenient.push(argument)
       for (const token of postfixOf(argument)) this.visitToken(token)
       for (const filter of argument.filters) {
-        if (!this.filters.has(filter.name)) this.find(tokenOf(filter), filterMessage(filter.name, this.filters))
+        if (!this.filters.has(filter.name)) this.find(tokenOf(filter), () => filterMessage(filter.name, this.filters))
         for (const arg of filter.args) this.visitToken(Array.isArray(arg) ? arg[1] : arg)
       }
     } else this.visitToken(argument)
@@ -145,7 +168,7 @@ class SyntaxWalk {
         this.visitToken(prop)
       }
     }
-    this.accesses.push({ names, token })
+    this.doubts.push({ at: token.begin, names, token })
   }
 }
 
@@ -164,14 +187,14 @@ function filterMessage(name: string, filters: ReadonlySet<string>): string {
   const dropped = Object.hasOwn(DROPPED_FILTERS, name) ? DROPPED_FILTERS[name] : undefined
   if (dropped !== undefined) return `there is no filter ${name}: ${dropped}`
   const nearest = nearestName(name, filters)
-  return nearest === null ? `there is no filter ${name}` : `there is no filter ${name}; did you mean ${nearest}?`
+  return nearest === null ? `there is no filter ${shownName(name)}` : `there is no filter ${shownName(name)}; did you mean ${nearest}?`
 }
 
 function tagMessage(name: string): string {
   const dropped = Object.hasOwn(DROPPED_TAGS, name) ? DROPPED_TAGS[name] : undefined
   if (dropped !== undefined) return `there is no tag ${name}: ${dropped}`
   const nearest = nearestName(name, TAGS)
-  return nearest === null ? `there is no tag ${name}` : `there is no tag ${name}; did you mean ${nearest}?`
+  return nearest === null ? `there is no tag ${shownName(name)}` : `there is no tag ${shownName(name)}; did you mean ${nearest}?`
 }
 
 /** For the author of the template. What is said while it is rendered may hold values: only our own words are handed on. */

@@ -2,11 +2,12 @@
 // read once is read again without the other side, also after a restart.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
-import { editDistance } from '../../../shared/runtime/edit-distance.ts'
+import { nearestWord } from '../../../shared/runtime/edit-distance.ts'
 import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'
 import { quote } from '../archive/tar.ts'
+import { authorizationOf } from '../credentials.ts'
 import { createInFlight } from '../in-flight.ts'
 import { greatestVersion, noVersion } from '../range.ts'
 import { SizedCache } from '../sized-cache.ts'
@@ -14,7 +15,7 @@ import type { OpenedSource, Source, SourcePick } from '../source.ts'
 import { createStoredFiles, isSha256, type StoredFiles, sha256Of } from '../stored/files.ts'
 import { chartFiles } from '../stored/tree.ts'
 import type { Unpacked } from '../stored/unpacked.ts'
-import { askWeb, authorizationOf, statusError, type WebCredential } from '../web-request.ts'
+import { askWeb, statusError, type WebCredential } from '../web-request.ts'
 import { type ChartIndex, type ChartVersion, INDEX_BYTES_MAX, indexSchema, indexText, readIndex } from './chart-index.ts'
 
 export interface HelmSourceOptions {
@@ -218,7 +219,7 @@ class HelmSource implements Source {
     const { credential, namedOnly } = this.options
     const secrets: Readonly<Record<string, string>> = credential.secretRef === null ? {} : await credential.read()
     const isOwn = url.origin === this.base.origin
-    const authorization = isOwn ? authorizationOf(secrets) : null
+    const authorization = isOwn ? authorizationOf(secrets, url.host) : null
     const sent = authorization === null ? headers : { ...headers, authorization }
     const fetcher = authorization !== null && url.protocol === 'http:' ? namedOnly : this.options.fetcher
     return askWeb({ fetcher, url: url.href, what, headers: sent, ca: authoritiesAt(secrets['caCert'], isOwn), bytesMax })
@@ -273,8 +274,7 @@ function versionIn(
 }
 
 function nearest(names: readonly string[], name: string): string {
-  const near = names.map((other) => ({ other, distance: editDistance(name, other) })).sort((a, b) => a.distance - b.distance)
-  const [first] = near
-  if (first === undefined) return '; it has none at all'
-  return first.distance <= 3 ? `; did you mean ${first.other}?` : ''
+  if (names.length === 0) return '; it has none at all'
+  const near = nearestWord(name, names, 4)
+  return near === null ? '' : `; did you mean ${near}?`
 }
