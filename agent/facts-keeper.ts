@@ -29,6 +29,8 @@ export class FactsKeeper {
   readonly #deps: FactsKeeperDeps
   #book: FactsBook
   #version: string
+  /** What was served while the version was not known yet. */
+  #kept: Discovery | null = null
   #againAtMs: number | null = null
   #bell = new AbortController()
 
@@ -41,9 +43,11 @@ export class FactsKeeper {
   noteDiscovery(discovery: Discovery): void {
     const { state, clock, log } = this.#deps
     if (this.#version === '') {
-      this.#lookAgainAt(clock.nowMs() + SOON_MS)
+      this.#lookAgainAt(clock.nowMs() + (this.#kept === null ? 0 : SOON_MS))
+      this.#kept = discovery
       return
     }
+    this.#kept = null
     const { changed, againAtMs } = this.#book.look(discovery, this.#version, clock.nowMs())
     this.#lookAgainAt(againAtMs)
     if (changed === null) return
@@ -80,7 +84,7 @@ export class FactsKeeper {
       this.#againAtMs = null
       await this.#look().catch((error: unknown) => {
         log.debug('facts cannot be read', { error: describeError(error) })
-        this.#againAtMs = clock.nowMs() + GONE_AFTER_MS
+        this.#againAtMs = clock.nowMs() + (this.#kept === null ? GONE_AFTER_MS : SOON_MS)
       })
     }
   }
@@ -88,6 +92,7 @@ export class FactsKeeper {
   async #look(): Promise<void> {
     const { look, info } = this.#deps
     this.#version = (await info()).version
-    await look()
+    if (this.#kept === null) return look()
+    this.noteDiscovery(this.#kept) // it was only the version that lacked
   }
 }

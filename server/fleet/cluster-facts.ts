@@ -2,6 +2,8 @@
 
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { factsStatusSchema } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import type { ClusterFacts } from '../render/inputs.ts'
 import type { StatusWrite } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
@@ -13,38 +15,53 @@ export interface KnownFacts {
   reported(clusterId: ClusterId, rows: readonly StatusWrite[]): boolean
 }
 
-export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
-  const held = new Map<ClusterId, ClusterFacts>()
-  const shared = new Map<string, { facts: ClusterFacts; refs: number }>()
-  const textOf = new Map<ClusterId, string>()
+/** Clusters whose rows are asked for together. */
+const READ_AT_ONCE = 20
+
+interface Shared {
+  /** As it was said. */
+  text: string
+  facts: ClusterFacts
+  refs: number
+}
+
+export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus'>, clock: Pick<Clock, 'nowMs'>): KnownFacts {
+  const held = new Map<ClusterId, Shared>()
+  const shared = new Map<string, Shared>()
   /** Reported while the store was read: newer than what was read. */
   const touched = new Set<ClusterId>()
   let loading: Promise<void> | null = null
   let loaded = false
 
   const drop = (clusterId: ClusterId) => {
-    const text = textOf.get(clusterId)
-    const entry = text === undefined ? undefined : shared.get(text)
-    if (text !== undefined && entry !== undefined && --entry.refs === 0) shared.delete(text)
-    textOf.delete(clusterId)
+    const entry = held.get(clusterId)
+    if (entry !== undefined && --entry.refs === 0) shared.delete(entry.text)
     held.delete(clusterId)
   }
   const set = (clusterId: ClusterId, doc: unknown): boolean => {
     const said = factsStatusSchema.safeParse(doc).data
     const text = said === undefined ? undefined : JSON.stringify(said)
-    if (text === textOf.get(clusterId)) return false
+    if (text === held.get(clusterId)?.text) return false
     drop(clusterId)
     if (said === undefined || text === undefined) return true
-    const entry = shared.get(text) ?? { facts: toFacts(said), refs: 0 }
+    const entry = shared.get(text) ?? { text, facts: toFacts(said), refs: 0 }
     entry.refs += 1
-    shared.set(text, entry)
-    textOf.set(clusterId, text)
-    held.set(clusterId, entry.facts)
+    shared.set(entry.text, entry)
+    held.set(clusterId, entry)
     return true
   }
+  // A few at a time: all of them would be ten thousand documents in memory, and half a second in which nobody else gets a turn.
   const load = async () => {
-    for (const { clusterId, doc } of await store.listStatus({ kind: 'facts', key: 'cluster' }))
-      if (!touched.has(clusterId)) set(clusterId, doc)
+    const pace = createPace(clock)
+    const clusters = await store.listClusters()
+    for (let start = 0; start < clusters.length; start += READ_AT_ONCE) {
+      const some = clusters.slice(start, start + READ_AT_ONCE)
+      const read = await Promise.all(some.map(({ clusterId }) => store.listStatus({ clusterId, kind: 'facts', key: 'cluster' })))
+      for (const { clusterId, doc } of read.flat()) {
+        if (!touched.has(clusterId)) set(clusterId, doc)
+        await pace()
+      }
+    }
     loaded = true
     touched.clear()
   }
@@ -57,8 +74,8 @@ export function createKnownFacts(store: Pick<Store, 'listStatus'>): KnownFacts {
       await loading
       const found = new Map<ClusterId, ClusterFacts>()
       for (const clusterId of clusters) {
-        const facts = held.get(clusterId)
-        if (facts !== undefined) found.set(clusterId, facts)
+        const entry = held.get(clusterId)
+        if (entry !== undefined) found.set(clusterId, entry.facts)
       }
       return found
     },

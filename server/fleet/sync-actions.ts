@@ -15,6 +15,7 @@ import type { ClusterRecord, DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { nameList } from './placements-summary.ts'
+import { releaseSubject } from './plan-service.ts'
 import { livenessOf } from './status-view.ts'
 import { compareObjects, fromDigest, NOTHING, type RevisionObjects, waitsForSync } from './sync-plan.ts'
 
@@ -115,8 +116,16 @@ function notCurrent(stale: readonly Placed[]): string {
   return `${nameList(stale.map(({ cluster }) => cluster.name))} shall have revision ${current.join(' or ')} now, nothing was allowed`
 }
 
-/** Git went on meanwhile, or what is there now does not render. */
+/** A release waits for a yes of its own, Git went on meanwhile, or what is there now does not render. */
 async function notTakenUp({ store }: SyncActionsDeps, id: ServiceId): Promise<AppError> {
+  const release = (await store.confirmationsOfService(id)).find(({ subject }) => subject === releaseSubject(id))
+  if (release !== undefined) {
+    const detail = `a new version of a render tool waits for a yes, and nothing of the service is published before (${release.why}); nothing was allowed`
+    return new AppError('conflict', {
+      detail,
+      remedy: `\`skerry confirm ${release.id}\` shows what changes and asks; sync again after it.`,
+    })
+  }
   const { error } = await store.renderState(id)
   const detail =
     error === null

@@ -33,9 +33,7 @@ export class FactsChanges {
     this.#waiting.add(clusterId)
     if (this.#running) return
     this.#running = true
-    void this.#run().finally(() => {
-      this.#running = false
-    })
+    void this.#run()
   }
 
   async #run(): Promise<void> {
@@ -54,5 +52,6 @@ export class FactsChanges {
       }
       this.#gatherMs = Math.max(GATHER_MS, (clock.nowMs() - beganMs) * GATHER_TIMES)
     }
+    this.#running = false // with the look that found nothing: what comes later begins anew
   }
 }

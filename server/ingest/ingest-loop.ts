@@ -88,7 +88,7 @@ class IngestLoop implements Ingest {
   private readonly factless = new Set<ServiceKeyText>()
 
   constructor(deps: IngestDeps) {
-    this.facts = createKnownFacts(deps.store)
+    this.facts = createKnownFacts(deps.store, deps.clock)
     const { store, content, sources, rendering, clock, log, stopping: signal } = deps
     const charts = createChartSupply({ store, sources })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)

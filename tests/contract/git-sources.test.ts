@@ -1,6 +1,6 @@
 // Git repositories as resources name them: the Config's secrets reach the server over ssh, and a repository that says something else starts afresh.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSources } from '../../server/sources/sources.ts'
 import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
@@ -8,6 +8,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, sshIsThere, textsOf } from '../support/git-source-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
 let kit: GitKit
@@ -42,15 +43,33 @@ test.skipIf(!sshIsThere)(
     expect(await sources.open(key).fetch()).toBe(commit)
     expect(new Set(asked)).toEqual(new Set(['web/deploy']))
     expect(await textsOf(sources.open(key), commit)).toEqual({ 'shop/a.yaml': 'a: 1\n' })
-    // The same text again is the same source; another ref is another, and the folder of the old one goes.
+    // The same text again is the same source; another ref is another, and the folder of the old one goes when the one who works on it says so.
     expect(sources.open({ ...key })).toBe(sources.open(key))
-    const pinned = sources.open({ ...key, place: place({ url: kit.url, ref: commit, auth: { secretRef: 'deploy' } }) })
+    const other = { ...key, place: place({ url: kit.url, ref: commit, auth: { secretRef: 'deploy' } }) }
+    const pinned = sources.open(other)
     expect(await pinned.fetch()).toBe(commit)
-    expect(readdirSync(root)).toHaveLength(1)
+    expect(await textsOf(sources.open(key), commit)).toEqual({ 'shop/a.yaml': 'a: 1\n' })
+    await sources.removeOthers(other)
+    expect([readdirSync(root).length, sources.open(other) === pinned]).toEqual([1, true])
     await sources.forget('a1')
     expect(readdirSync(root)).toEqual([])
   },
 )
+
+test('IN8a after a start what belongs to no repository goes; what is open, and what is no source, stays', async () => {
+  const root = join(tempDir(), 'git')
+  const folder = (uid: string) => `${uid}-0123456789ab`
+  for (const name of [folder('gone'), `${folder('gone')}.modules`, folder('there'), 'notes'])
+    mkdirSync(join(root, name), { recursive: true })
+  const sources = createSources({
+    ...{ root, addresses: loopbackGuard(), credentials: async () => ({}), clock: systemClock },
+    stopping: new AbortController().signal,
+  })
+  sources.open({ uid: 'new', project: 'web', place: place({ url: 'https://git.example/x.git' }) })
+  mkdirSync(join(root, folder('new')))
+  await sources.removeUnknown(new Set(['there']))
+  expect(readdirSync(root).sort()).toEqual([folder('new'), 'notes', folder('there')])
+})
 
 test('SO36 the library cannot speak ssh, and says so to whoever wants something of it', async () => {
   const sources = createSources({

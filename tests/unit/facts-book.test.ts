@@ -2,9 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import type { Discovery } from '../../agent/cluster/cluster.ts'
 import { FactsBook, factsOf, GONE_AFTER_MS } from '../../agent/cluster/facts-book.ts'
 import { createKnownFacts, toFacts } from '../../server/fleet/cluster-facts.ts'
-import type { StatusEntry } from '../../server/store/records.ts'
+import type { ClusterRecord, StatusEntry } from '../../server/store/records.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX, type FactsStatus, factsStatusSchema } from '../../shared/model/status.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 
 const resource = (api: string) => {
   const [group = '', version = '', kind = ''] = api.split('/')
@@ -72,8 +73,17 @@ describe('FA3 what the server knows', () => {
   const row = (doc: unknown) => ({ kind: 'facts' as const, key: 'cluster', rev: 1, doc })
   const entry = (n: number, doc: unknown): StatusEntry => ({ clusterId: id(n), kind: 'facts', key: 'cluster', rev: 1, doc, receivedMs: 1 })
 
+  const knownOf = (entries: StatusEntry[], read = Promise.resolve()) =>
+    createKnownFacts(
+      {
+        listClusters: async () => [1, 2, 3, 4].map((n) => ({ clusterId: id(n) }) as ClusterRecord),
+        listStatus: async ({ clusterId }) => read.then(() => entries.filter((one) => one.clusterId === clusterId)),
+      },
+      systemClock,
+    )
+
   test('equal facts are one object; of a cluster that said none, nothing is known', async () => {
-    const known = createKnownFacts({ listStatus: async () => [entry(1, both), entry(2, both), entry(3, { kubernetesVersion: 7 })] })
+    const known = knownOf([entry(1, both), entry(2, both), entry(3, { kubernetesVersion: 7 })])
     const facts = await known.of([id(1), id(2), id(3), id(4)])
     expect(facts.get(id(1))).toEqual({
       kubernetesVersion: 'v1.36.3',
@@ -84,8 +94,8 @@ describe('FA3 what the server knows', () => {
   })
 
   test('a report changes what is known once; what was reported while the store was read is newer', async () => {
-    const read = Promise.withResolvers<StatusEntry[]>()
-    const known = createKnownFacts({ listStatus: () => read.promise })
+    const read = Promise.withResolvers<void>()
+    const known = knownOf([entry(1, both)], read.promise)
     const versionOf = async () => (await known.of([id(1)])).get(id(1))?.kubernetesVersion
     const loading = known.of([id(1)])
     const newer = { kubernetesVersion: 'v1.37.0', apis: {} }
@@ -94,7 +104,7 @@ describe('FA3 what the server knows', () => {
       false,
       false,
     ])
-    read.resolve([entry(1, both)])
+    read.resolve()
     expect((await loading).get(id(1))).toEqual(toFacts(newer))
     expect(known.reported(id(1), [row(null)])).toBe(true)
     expect(await versionOf()).toBeUndefined()

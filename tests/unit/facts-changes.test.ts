@@ -7,7 +7,7 @@ import { createVirtualClock } from '../support/virtual-clock.ts'
 const id = (n: number): ClusterId => clusterIdSchema.parse(`c-${n.toString(16).padStart(16, '0')}`)
 const WEB = { project: 'default', service: 'web' }
 
-function setup(passMs = 0, fails = 0) {
+function setup(passMs = 0, fails = 0, onPass: (() => Promise<void>) | null = null) {
   const clock = createVirtualClock()
   const asked: number[] = []
   const passes: number[] = []
@@ -24,7 +24,8 @@ function setup(passMs = 0, fails = 0) {
     },
     pass: async (services) => {
       passes.push(services.length)
-      await clock.sleep(passMs)
+      if (onPass === null) await clock.sleep(passMs)
+      else await onPass()
     },
   })
   return { clock, asked, passes, changes, stop }
@@ -61,4 +62,19 @@ test('FA5 what failed is tried again with what came meanwhile; nothing after the
   stop.abort()
   await clock.advance(20_000)
   expect(passes).toEqual([1])
+})
+
+test('FA5 what is said in the very turn in which the last look ends is not left lying', async () => {
+  for (let turns = 0; turns < 20; turns++) {
+    const { clock, asked, changes } = setup(0, 0, async () => {
+      if (asked.length > 1) return
+      void (async () => {
+        for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+        changes.changed(id(2))
+      })()
+    })
+    changes.changed(id(1))
+    await clock.advance(60_000)
+    expect([turns, ...asked]).toEqual([turns, 1, 1])
+  }
 })

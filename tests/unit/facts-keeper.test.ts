@@ -12,8 +12,9 @@ const job = { group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namesp
 
 function setup(version = 'v1.36.3') {
   const clock = createVirtualClock()
-  const world = { version: 'v1.36.3', discovery: { resources: [pod, job], staleGroups: [] } as Discovery, failing: false, diskFull: false }
+  const world = { version: 'v1.36.3', discovery: { resources: [pod, job], staleGroups: [] } as Discovery, failing: false, away: false, diskFull: false }
   const looks: number[] = []
+  const asked: number[] = []
   const said: FactsStatus[] = []
   const keeper: FactsKeeper = new FactsKeeper({
     clock,
@@ -32,7 +33,11 @@ function setup(version = 'v1.36.3') {
       if (world.failing) throw new Error('no answer')
       keeper.noteDiscovery(world.discovery)
     },
-    info: async () => ({ version: world.version }),
+    info: async () => {
+      asked.push(clock.nowMs())
+      if (world.away) throw new Error('no answer')
+      return { version: world.version }
+    },
   })
   const stop = new AbortController()
   const running = keeper.run(stop.signal)
@@ -40,7 +45,7 @@ function setup(version = 'v1.36.3') {
     stop.abort()
     await running
   }
-  return { clock, world, looks, said, keeper, end }
+  return { clock, world, looks, asked, said, keeper, end }
 }
 
 test('FA4 an idle cluster is looked at about once an hour, and nothing is written', async () => {
@@ -76,12 +81,34 @@ test('FA1 FA4 what went missing is looked at again after ten minutes; without an
   await end()
 })
 
+test('FA4 what was served before the version was known is said as soon as it is: only the version is asked for', async () => {
+  const { clock, world, looks, asked, said, keeper, end } = setup('')
+  world.away = true
+  keeper.noteDiscovery(world.discovery)
+  await clock.advance(0)
+  expect([asked.length, said]).toEqual([1, []])
+  world.away = false
+  await clock.advance(MINUTE)
+  expect([asked.length, looks.length, said.length]).toEqual([2, 0, 1])
+  await clock.advance(20 * MINUTE)
+  expect([asked.length, looks.length]).toEqual([2, 0])
+  await end()
+})
+
+test('FA4 a version that stays unknown is asked for once a minute', async () => {
+  const { clock, world, asked, said, keeper, end } = setup('')
+  world.version = ''
+  keeper.noteDiscovery(world.discovery)
+  await clock.advance(10 * MINUTE)
+  expect([asked.length, said]).toEqual([11, []])
+  await end()
+})
+
 test('FA1 without a version nothing is said; what a full disk kept is said later', async () => {
   const { clock, world, said, keeper, end } = setup('')
-  keeper.noteDiscovery(world.discovery)
-  expect(said).toEqual([])
   world.diskFull = true
-  await clock.advance(MINUTE)
+  keeper.noteDiscovery(world.discovery)
+  await clock.advance(MINUTE - 1)
   expect(said).toEqual([])
   world.diskFull = false
   await clock.advance(MINUTE)
