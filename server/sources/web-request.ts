@@ -98,7 +98,7 @@ export function statusError(what: string, { url, status, headers }: WebAnswer, {
     const remedy =
       secretRef === null
         ? 'Name a Config in auth.secretRef that holds token, or username and password; or correct the URL: some registries ask for them where nothing is.'
-        : `Write a credential that is valid there into the Config ${secretRef}.`
+        : `Write a credential that is valid there into the Config ${secretRef}: where a token is a password, with its username.`
     const code = secretRef === null ? 'credential_missing' : 'credential_refused'
     return new AppError(code, { detail: `${what}: ${host} ${why} (HTTP ${status})`, remedy })
   }
@@ -106,11 +106,4 @@ export function statusError(what: string, { url, status, headers }: WebAnswer, {
   const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}
   const why = status === 404 ? 'has no such thing' : 'answers with an error'
   return new AppError('source_unreachable', { detail: `${what}: ${host} ${why} (HTTP ${status})`, ...wait })
-}
-
-/** Null: there is nothing to send. */
-export function authorizationOf({ token, username, password }: Readonly<Record<string, string | undefined>>): string | null {
-  if (token !== undefined) return `Bearer ${token.trim()}`
-  if (username === undefined && password === undefined) return null
-  return `Basic ${Buffer.from(`${username ?? ''}:${(password ?? '').replace(/\r?\n$/, '')}`).toString('base64')}`
 }

@@ -4,10 +4,11 @@ import { nameSchema } from './ids.ts'
 
 /** The name of a Config of the same project; which of its secrets are read is said where it is used. */
 const secretRefSchema = nameSchema
-/** Git and Helm over https: `token` (bearer), or `username` and `password`, or `githubApp` (a JSON document: appId, installationId, privateKey); ssh: `sshKey` and `knownHosts`; a server with a CA of its own: `caCert`. */
+/** SO46. Over https: `username` and `password` (or `token` in its place), or `token` alone (bearer; to Git first as a password), a CA of its own as `caCert`; Git also `githubApp`, a JSON
+ *  document of appId, installationId, privateKey and, for a GitHub whose API is not where its host says, apiUrl; ssh: `sshKey` and `knownHosts`. */
 const authSchema = z.strictObject({
   secretRef: secretRefSchema.describe(
-    'A Config of the same project, whose secrets are: token; username and password; githubApp; sshKey and knownHosts; caCert.',
+    'A Config of the same project, whose secrets are: token; username and password (or token); githubApp (JSON: appId, installationId, privateKey, apiUrl if need be); sshKey and knownHosts; caCert.',
   ),
 })
 

@@ -62,10 +62,11 @@ describe('http', () => {
     return kit.open({ url: url(), client, secrets: secrets === null ? null : async () => secrets })
   }
 
-  test.each(['auto', 'cli'] as const)('SO24 token, basic, and what each server takes, by client %s', async (client) => {
+  test.each(['auto', 'cli'] as const)('SO24 SO46 token, basic, and what each server takes, by client %s', async (client) => {
     for (const [secrets, accepted] of [
       [{ token: 't0ken' }, basic('x-access-token:t0ken')],
-      [{ token: 't0ken' }, 'Bearer t0ken'],
+      [{ token: 't0ken\n' }, 'Bearer t0ken'],
+      [{ username: 'me', password: 'secret\n' }, basic('me:secret')],
       [{ username: 'me', password: 'se:cret' }, basic('me:se:cret')],
       [{ username: 'gitlab+deploy-1', token: 't0ken' }, basic('gitlab+deploy-1:t0ken')],
     ] as const) {

@@ -297,13 +297,14 @@ test('SO18 of a registry with tags without end no more are kept than there may b
 })
 
 describe('SO15 credentials', () => {
-  test('SO15 name and password', async () => {
+  test('SO15 SO46 name and password', async () => {
     const path = newPath()
     await pusherTo(registry.host, path).push('v1', [flux({ a: '1' })])
     const guarded = await startRegistry({ storage: registry.storage, users: { ada: 's3cret' } })
     try {
       const open = (more: Open) => sourceOf(path, { tag: 'v1' }, { host: guarded.host, ...more })
       expect(await read(open({ secretRef: 'reg', secrets: { username: 'ada', password: 's3cret\n' } }))).toEqual({ a: '1' })
+      expect(await read(open({ secretRef: 'reg', secrets: { username: 'ada', token: 's3cret' } }))).toEqual({ a: '1' })
       const wrong = await refusal(read(open({ secretRef: 'reg', secrets: { username: 'ada', password: 'wr0ng' } })))
       expect(wrong).toContain('credential_refused: ')
       expect(wrong).toContain('refuses the credential of the Config reg (HTTP 401)')

@@ -1,5 +1,6 @@
 // Texts of registries: what they say, and what is asked of them.
 import { describe, expect, test } from 'bun:test'
+import { authorizationOf } from '../../server/sources/credentials.ts'
 import { holdsDependency } from '../../server/sources/helm/dependency.ts'
 import {
   layerUse,
@@ -10,7 +11,6 @@ import {
   tagOfVersion,
   versionOfTag,
 } from '../../server/sources/oci/reference.ts'
-import { authorizationOf } from '../../server/sources/web-request.ts'
 
 test.each([
   ['oci://ghcr.example/team/app', 'ghcr.example', 'team/app'],
@@ -79,11 +79,28 @@ test.each([
   [{}, null],
   [{ caCert: 'x' }, null],
   [{ token: ' t\n' }, 'Bearer t'],
-  [{ token: 't', username: 'a', password: 'b' }, 'Bearer t'],
+  [{ token: 't', username: 'a', password: 'b' }, `Basic ${btoa('a:b')}`],
+  [{ token: 't\n', username: 'a\n' }, `Basic ${btoa('a:t')}`],
   [{ username: 'a', password: 'b\n' }, `Basic ${btoa('a:b')}`],
-  [{ username: 'a' }, `Basic ${btoa('a:')}`],
-  [{ password: 'ß' }, `Basic ${Buffer.from(':ß').toString('base64')}`],
-])('SO15 what is sent of %p', (secrets, expected) => expect(authorizationOf(secrets)).toBe(expected))
+  [{ username: 'a', password: 'ß:ß' }, `Basic ${Buffer.from('a:ß:ß').toString('base64')}`],
+] as Array<[Record<string, string>, string | null]>)('SO46 what is sent of %p', (secrets, expected) =>
+  expect(authorizationOf(secrets, 'host')).toBe(expected),
+)
+
+test.each([
+  [{ token: 'glpat-SECRET\nsecond line' }, 'host: the token holds spaces or line ends'],
+  [{ token: 'sécret' }, 'host: the token holds spaces or line ends'],
+  [{ username: 'a' }, 'host: the Config holds a username, and neither password nor token'],
+  [{ password: 'b' }, 'host: the Config holds a password and no username'],
+  [{ username: 'a:b', password: 'c' }, 'host: a username has no colon'],
+] as Array<[Record<string, string>, string]>)('SO46 what nobody could send is said: %p', (secrets, expected) => {
+  try {
+    authorizationOf(secrets, 'host')
+    expect.unreachable()
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'credential_missing', data: { detail: expected } })
+  }
+})
 
 describe('SO20 where a chart that another one depends on may come from', () => {
   const helm = (url: string) => ({ kind: 'helm' as const, spec: { url } })

@@ -1,5 +1,6 @@
 // What a Config's secrets mean for a Git server over http: which headers are tried, in which order. Never logged, never in a message.
 import { AppError } from '../../../shared/protocol/error.ts'
+import { basicHeader, readLogin } from '../credentials.ts'
 import type { GitTokens } from './tokens.ts'
 import { isLoopback } from './url.ts'
 
@@ -27,8 +28,6 @@ const TOKEN_USERS: ReadonlyArray<[host: RegExp, user: string]> = [
 ]
 const TOKEN_USER = 'x-access-token'
 
-const basic = (user: string, password: string): string => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-
 export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): WebAccess {
   const { hostname, host, protocol } = new URL(url)
   const tries = triesOf(hostname, host, secrets, tokens)
@@ -47,23 +46,15 @@ export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): 
 }
 
 function triesOf(hostname: string, host: string, secrets: GitSecrets, tokens: GitTokens): WebTry[] {
-  const { githubApp, token, username, password } = {
-    githubApp: secrets['githubApp'],
-    token: secrets['token'],
-    username: secrets['username'],
-    password: secrets['password'],
-  }
+  const githubApp = secrets['githubApp']
   if (githubApp !== undefined) return appTries(host, githubApp, tokens)
-  if (username !== undefined && (password ?? token) !== undefined) {
-    if (username.includes(':')) throw new AppError('credential_missing', { detail: `${host}: a username has no colon` })
-    const how = password === undefined ? 'token' : 'password'
-    return [{ what: `username and ${how}`, header: async () => basic(username, password ?? token ?? '') }]
-  }
-  if (token === undefined) return []
-  if (/[^\x21-\x7e]/.test(token)) throw new AppError('credential_missing', { detail: `${host}: the token holds spaces or line ends` })
+  const login = readLogin(secrets, host)
+  if (login.kind === 'none') return []
+  if (login.kind === 'basic') return [{ what: login.what, header: async () => login.header }]
+  const { token } = login
   const user = TOKEN_USERS.find(([pattern]) => pattern.test(hostname))?.[1] ?? TOKEN_USER
   return [
-    { what: `token as the password of ${user}`, header: async () => basic(user, token) },
+    { what: `token as the password of ${user}`, header: async () => basicHeader(user, token) },
     { what: 'token as bearer', header: async () => `Bearer ${token}` },
   ]
 }
@@ -73,7 +64,7 @@ function appTries(host: string, document: string, tokens: GitTokens): WebTry[] {
   let refused: string | null = null
   const header = async () => {
     refused = await tokens.token(document, host, refused)
-    return basic(TOKEN_USER, refused)
+    return basicHeader(TOKEN_USER, refused)
   }
   return [
     { what: 'githubApp', header },

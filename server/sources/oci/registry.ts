@@ -4,8 +4,9 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { quote } from '../archive/tar.ts'
+import { authorizationOf } from '../credentials.ts'
 import { sha256Of } from '../stored/files.ts'
-import { askWeb, authorizationOf, statusError, type WebAnswer, type WebCredential } from '../web-request.ts'
+import { askWeb, statusError, type WebAnswer, type WebCredential } from '../web-request.ts'
 import { INDEX_TYPES, isDigest, isTag, MANIFEST_TYPES, nextPage, type OciPlace, readChallenge } from './reference.ts'
 
 export interface RegistryOptions {
@@ -202,8 +203,8 @@ class HttpRegistry implements Registry {
   /** Null: with what there is, nothing more can be tried. */
   private async authorize(answer: WebAnswer, what: string, secrets: Readonly<Record<string, string>>): Promise<string | null> {
     const challenge = readChallenge(answer.headers.get('www-authenticate'))
-    const own = authorizationOf(secrets)
-    if (challenge === null || challenge.scheme === 'basic' || secrets['token'] !== undefined) return own
+    const own = authorizationOf(secrets, this.base.host)
+    if (challenge === null || challenge.scheme === 'basic' || own?.startsWith('Bearer ')) return own
     return this.fetchToken(challenge, what, own, secrets['caCert'])
   }
 
