@@ -46,40 +46,54 @@ const semverRangeSchema = z.string().min(1).max(200)
 
 const gitSchema = z
   .strictObject({
-    url: gitUrlSchema,
-    ref: z.string().min(1).max(255).default('main').describe('Branch, tag, refs/…, or a full commit id.'),
-    semver: semverRangeSchema.optional().describe('Instead of ref: the greatest tag of that range.'),
-    auth: authSchema.optional().describe('With which Config it is read.'),
+    url: gitUrlSchema.describe('https://host/path, http://…, ssh://user@host/path or user@host:path; without user name and password.'),
+    ref: z.string().min(1).max(255).default('main').describe('Branch, tag, full name of a ref (refs/…), or full commit id.'),
+    semver: semverRangeSchema
+      .optional()
+      .describe('Instead of ref: the greatest tag in this range of versions, such as "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),
+    auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
     submodules: z.boolean().optional().describe('Files of submodules are read, too. Default false: they are refused by name.'),
     client: z
       .enum(['auto', 'library', 'cli'])
       .optional()
       .describe(
-        'library: no process, for https. cli: the git program, for ssh and for repositories of more than a few hundred megabytes. Default auto: by the URL.',
+        'library: no process, for https, up to 96 MiB. cli: the git program, for ssh and for larger repositories. Default auto: by the URL, and by the size once it is known.',
       ),
     verify: z
-      .strictObject({ keys: z.array(z.string().min(1).max(65_536)).min(1).max(50) })
+      .strictObject({
+        keys: z
+          .array(z.string().min(1).max(65_536))
+          .min(1)
+          .max(50)
+          .describe(
+            'Armored OpenPGP public keys, or SSH public keys as a line of authorized_keys has them: "ssh-ed25519 AAAA… alice@example.com".',
+          ),
+      })
       .optional()
-      .describe(
-        'Nothing is rendered of a commit that none of these keys signed: armored OpenPGP public keys, or SSH public keys as in an authorized_keys file.',
-      ),
+      .describe('Nothing is rendered of a commit that none of these keys signed; what was verified before stays.'),
   })
   .refine(({ ref, semver }) => semver === undefined || ref === 'main', { message: 'expected ref or semver, not both', path: ['semver'] })
 
-const helmRepositorySchema = z.strictObject({ url: webUrlSchema, auth: authSchema.optional().describe('With which Config it is read.') })
+const helmRepositorySchema = z.strictObject({
+  url: webUrlSchema.describe('Where index.yaml is: https://charts.example.com; without user name and password.'),
+  auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
+})
 
 const ociSchema = z
   .strictObject({
-    url: ociUrlSchema,
-    tag: z.string().max(128).optional(),
-    semver: semverRangeSchema.optional().describe('The greatest tag of that range.'),
+    url: ociUrlSchema.describe('oci://host/path or oci://host:port/path, without a tag.'),
+    tag: z.string().max(128).optional().describe('A tag, which may move: 6.5.2, stable.'),
+    semver: semverRangeSchema.optional().describe('The greatest tag in this range of versions, such as "6.x" or ">=1.2.0 <2.0.0".'),
     digest: z
       .string()
       .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 hex digits')
       .optional()
-      .describe('Pinned: a tag that moved is no news.'),
-    auth: authSchema.optional(),
-    insecure: z.boolean().optional().describe('Plain HTTP, for a registry of a test. Default false.'),
+      .describe('Exactly this artifact: sha256: and 64 hex digits.'),
+    auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
+    insecure: z
+      .boolean()
+      .optional()
+      .describe('Plain HTTP, to addresses of --source-addresses only: for the registry of a test. Default false.'),
   })
   .refine(
     ({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1,
@@ -87,7 +101,11 @@ const ociSchema = z
   )
 
 /** Exactly one of the three is there. */
-export const repositorySourceShape = { git: gitSchema.optional(), helm: helmRepositorySchema.optional(), oci: ociSchema.optional() }
+export const repositorySourceShape = {
+  git: gitSchema.optional().describe('A Git repository, at one ref. One of git, helm and oci has to be there.'),
+  helm: helmRepositorySchema.optional().describe('A Helm repository: charts behind an index.yaml.'),
+  oci: ociSchema.optional().describe('A chart or an artifact of manifests in an OCI registry.'),
+}
 export type GitSpec = z.infer<typeof gitSchema>
 export type HelmRepositorySpec = z.infer<typeof helmRepositorySchema>
 export type OciSpec = z.infer<typeof ociSchema>
@@ -104,14 +122,18 @@ export const treePathSchema = z
 
 export const pickShape = {
   repository: nameSchema.describe('A Repository of the same project.'),
-  path: treePathSchema.optional().describe('A folder of a Git repository or an OCI artifact.'),
+  path: treePathSchema
+    .optional()
+    .describe('A folder of a Git repository or an OCI artifact, relative to its root: apps/shop, or . for all of it.'),
   chart: z
     .string()
     .regex(/^[a-zA-Z0-9][-a-zA-Z0-9_.]*$/, 'expected the name of a chart')
     .max(250)
     .optional()
-    .describe('A chart of a Helm repository.'),
-  version: semverRangeSchema.optional().describe('Of the chart; default the newest that is no pre-release.'),
+    .describe('A chart of a Helm repository, by its name.'),
+  version: semverRangeSchema
+    .optional()
+    .describe('Version of the chart, or a range of them such as "^6" or "6.5.x"; default the newest that is no pre-release.'),
 }
 interface Picked {
   path?: string | undefined

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Source } from '../../server/sources/source.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, gitDeps, gitIn, textsOf } from '../support/git-source-kit.ts'
 
@@ -144,8 +145,27 @@ test('SO51 an answer may take its time as long as bytes come; one that stops com
   })
 })
 
-test('SO39 an answer past the limit is refused with what to do', async () => {
-  const small = open({ answerBytesMax: 100_000 })
+test('SO39 what is too large for the library is read by the program, from then on and after a restart; without it, or where only the library may, it is said what to do', async () => {
+  const dir = kit.newDir()
+  const small = { answerBytesMax: 100_000, client: 'auto' } as const
+  const first = await open({ dir, client: 'auto' }).fetch() // by the library, when it was smaller
+  writeFileSync(work('large'), randomBytes(150_000))
+  const large = commitAll('large')
+  const source = open({ ...small, dir })
+  expect(await source.has(first)).toBe(true)
+  expect(await source.fetch()).toBe(large)
+  expect(Object.keys(await textsOf(source, large))).toContain('large')
+  writeFileSync(work('later'), 'x')
+  const later = commitAll('later')
+  const again = open({ ...small, dir })
+  expect(await again.has(large)).toBe(true)
+  expect(await again.fetch()).toBe(later)
+  expect(Object.keys(await textsOf(again, later))).toContain('later')
+  const without = kit.open(small, { programs: { git: null, ssh: null } })
+  for (const refusing of [without, open({ ...small, client: 'library' })]) await refuses(refusing)
+})
+
+async function refuses(small: Source) {
   expect(await failureOf(small.fetch())).toEqual(['git_failed', expect.stringContaining('MiB in one answer')])
   await expect(small.fetch()).rejects.toMatchObject({ data: { remedy: expect.stringContaining('spec.git.client: cli') } })
-})
+}

@@ -9,7 +9,7 @@ import { SizedCache } from '../sized-cache.ts'
 import type { Source } from '../source.ts'
 import { type GitSecrets, webAccess } from './auth.ts'
 import { createGitCli } from './cli.ts'
-import { createGitWeb } from './http.ts'
+import { createGitWeb, type GitWeb } from './http.ts'
 import { createGitLibrary } from './library.ts'
 import type { GitBackend } from './objects.ts'
 import { GitSource, type SubmoduleOpener } from './source.ts'
@@ -51,39 +51,38 @@ export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
 
 function openAt(options: GitOpenOptions, deps: GitDeps, depth: number): Source {
   const { url, ref, semver, dir, verify, packsMax } = options
-  const backend = backendOf(options, deps)
   const nowMs = () => deps.clock.nowMs()
   const submodules = options.submodules === true ? submodulesOf(options, deps, depth) : null
-  return new GitSource({ url, ref, semver, dir, backend, verifyKeys: verify?.keys, nowMs, packsMax, submodules })
+  return new GitSource({ url, ref, semver, dir, ...backendsOf(options, deps), verifyKeys: verify?.keys, nowMs, packsMax, submodules })
 }
 
-function backendOf(options: GitOpenOptions, deps: GitDeps): GitBackend {
-  const { url, ref, semver, client = 'auto', secrets, stallMs, answerBytesMax, dir, fetchMs, diskBytesMax } = options
-  const { fetcher, tokens, allowedAddress, proxyOf, clock, stopping, programs } = deps
+/** By itself the library, and the program for what is too large for it. */
+function backendsOf(options: GitOpenOptions, deps: GitDeps): { backend: GitBackend; larger: (() => GitBackend) | null } {
+  const { url, ref, semver, client = 'auto', secrets, stallMs, answerBytesMax } = options
+  const { fetcher, tokens, clock } = deps
   const place = `${semver ?? ref} of ${url}`
   const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens)
   const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, clock, stallMs, answerBytesMax }) : null
-  if (web !== null && client !== 'cli') return createGitLibrary({ url, place, web })
+  const program = () => programOf(options, deps, web, place)
+  if (web !== null && client !== 'cli')
+    return { backend: createGitLibrary({ url, place, web }), larger: client === 'auto' ? program : null }
   if (web === null && (client === 'library' || sshPlace(url) === null))
     throw new AppError('source_refused', {
       detail: `${url}: only https and http can be read without the git program`,
       remedy: 'Leave spec.git.client away.',
     })
-  const sshSecrets = secrets ?? (async () => ({}))
-  return createGitCli({
-    url,
-    place,
-    dir,
-    web,
-    secrets: sshSecrets,
-    allowedAddress,
-    proxyOf,
-    clock,
-    stopping,
-    programs,
-    fetchMs,
-    diskBytesMax,
-  })
+  return { backend: program(), larger: null }
+}
+
+function programOf(
+  { url, secrets, dir, fetchMs, diskBytesMax }: GitOpenOptions,
+  deps: GitDeps,
+  web: GitWeb | null,
+  place: string,
+): GitBackend {
+  const { allowedAddress, proxyOf, clock, stopping, programs } = deps
+  const kept = { url, place, dir, web, secrets: secrets ?? (async () => ({})), fetchMs, diskBytesMax }
+  return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, programs })
 }
 
 function submodulesOf(parent: GitOpenOptions, deps: GitDeps, depth: number): SubmoduleOpener {

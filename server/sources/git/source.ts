@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
+import { GitTooLarge } from './limits.ts'
 import type { GitBackend, GitObjects, GitWant, RemoteRef } from './objects.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, verifyCommit } from './signature.ts'
@@ -21,6 +22,8 @@ export interface GitSourceOptions {
   /** Belongs to this source alone, with what is beside it under the same name and a dot; made when it is missing. */
   dir: string
   backend: GitBackend
+  /** Reads what is too large for it, from a folder that is fetched afresh. Null: nobody else may. */
+  larger: (() => GitBackend) | null
   /** Public keys, one of which must have signed. */
   verifyKeys?: readonly string[] | undefined
   nowMs(): number
@@ -39,12 +42,17 @@ const READS_REMEMBERED_MAX = 2_000
 /** More are fetched and looked at again. */
 const REFUSED_KEPT_MAX = 100
 const GITMODULES = '.gitmodules'
+/** In a folder that `larger` fetched. */
+const LARGE_MARK = 'skerry-large'
 
 type Wanted = (path: string) => boolean
 
 export class GitSource implements Source {
   private readonly options: GitSourceOptions
   private readonly place: string
+  private backend: GitBackend
+  /** Said by the last fetch: the next one does not try again. */
+  private tooLarge: GitTooLarge | null = null
   private readonly links = createLinkCache()
   private keys: Keys | null = null
   /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
@@ -58,15 +66,16 @@ export class GitSource implements Source {
 
   constructor(options: GitSourceOptions) {
     this.options = options
-    const { dir } = options
+    const { dir, larger } = options
     // A process that ended between two renames: nothing else of it is left to read.
     if (!existsSync(dir) && existsSync(`${dir}.old`)) renameSync(`${dir}.old`, dir)
+    this.backend = larger !== null && existsSync(join(dir, LARGE_MARK)) ? larger() : options.backend
     this.place = `${options.semver ?? options.ref} of ${options.url}`
   }
 
   async head(): Promise<string> {
-    const { ref, semver, backend } = this.options
-    backend.release()
+    const { ref, semver } = this.options
+    this.backend.release()
     if (semver === undefined && COMMIT_ID.test(ref)) return ref
     return this.guarded('look up', async () => {
       const { oid, commit } = await this.choose()
@@ -81,14 +90,14 @@ export class GitSource implements Source {
   }
 
   private async choose(): Promise<RemoteRef> {
-    const { ref, semver, backend, url } = this.options
+    const { ref, semver, url } = this.options
     if (semver === undefined) {
       const names = this.names()
-      const found = firstNamed(await backend.refs(names), names)
+      const found = firstNamed(await this.backend.refs(names), names)
       if (found === null) throw this.refNotFound(ref)
       return found
     }
-    const tags = await backend.refs(['refs/tags/'])
+    const tags = await this.backend.refs(['refs/tags/'])
     const greatest = greatestTag(tags, semver)
     if (greatest !== null) {
       this.chosen = { commit: greatest.commit, tag: greatest.name.slice('refs/tags/'.length) }
@@ -101,41 +110,69 @@ export class GitSource implements Source {
 
   async fetch(): Promise<string> {
     this.lately = null
-    const { dir, ref, backend, semver } = this.options
-    backend.release()
+    const { ref, semver, larger } = this.options
+    this.backend.release()
     return this.guarded('fetch', async () => {
       const isPinned = semver === undefined && COMMIT_ID.test(ref)
       if (isPinned && (await this.has(ref))) return ref
       const want: GitWant = isPinned ? { commit: ref } : { refs: semver === undefined ? this.names() : [(await this.choose()).name] }
-      if ((await countPacks(dir)) >= (this.options.packsMax ?? PACKS_MAX)) return this.fetchAfresh(want)
       try {
-        return await this.fetchInto(dir, want)
+        if (this.tooLarge !== null) throw this.tooLarge
+        return await this.fetchWant(want)
       } catch (error) {
-        // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
-        const isOurs =
-          error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
-        if (!isOurs) throw error
-        return this.fetchAfresh(want)
+        if (!(error instanceof GitTooLarge) || larger === null) throw error
+        return this.fetchLarge(want, larger(), error)
       }
     })
   }
 
+  private async fetchWant(want: GitWant): Promise<string> {
+    const { dir, packsMax = PACKS_MAX } = this.options
+    const { backend } = this
+    if ((await countPacks(dir)) >= packsMax) return this.fetchAfresh(want, backend)
+    try {
+      return await this.fetchInto(dir, want, backend)
+    } catch (error) {
+      // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
+      const isOurs =
+        error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
+      if (!isOurs) throw error
+      return this.fetchAfresh(want, backend)
+    }
+  }
+
+  /** What one of the two keeps is not what the other reads. */
+  private async fetchLarge(want: GitWant, backend: GitBackend, tooLarge: GitTooLarge): Promise<string> {
+    try {
+      const commit = await this.fetchAfresh(want, backend)
+      this.tooLarge = null
+      return commit
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'git_program_missing') throw tooLarge
+      this.tooLarge = tooLarge
+      throw backend.translate('fetch', error)
+    }
+  }
+
   /** The old folder stays in use until the new one is whole. */
-  private async fetchAfresh(want: GitWant): Promise<string> {
+  private async fetchAfresh(want: GitWant, backend: GitBackend): Promise<string> {
     const { dir } = this.options
     const [fresh, old] = [`${dir}.new`, `${dir}.old`]
     await rm(fresh, { recursive: true, force: true })
-    const commit = await this.fetchInto(fresh, want)
+    const commit = await this.fetchInto(fresh, want, backend)
+    if (backend !== this.options.backend) await writeFile(join(fresh, LARGE_MARK), '')
     await rm(old, { recursive: true, force: true })
     if (existsSync(dir)) await rename(dir, old)
     await rename(fresh, dir)
+    this.backend = backend
+    this.lately = null
     await rm(old, { recursive: true, force: true })
-    this.options.backend.release()
+    backend.release()
     return commit
   }
 
-  private async fetchInto(gitdir: string, want: GitWant): Promise<string> {
-    const { backend, ref } = this.options
+  private async fetchInto(gitdir: string, want: GitWant, backend: GitBackend): Promise<string> {
+    const { ref } = this.options
     const tip = await backend.fetch(gitdir, want)
     if (tip === null) throw this.refNotFound(ref)
     const objects = backend.objects(gitdir)
@@ -202,8 +239,8 @@ export class GitSource implements Source {
   }
 
   async has(commit: string): Promise<boolean> {
-    const { dir, backend, verifyKeys } = this.options
-    return (verifyKeys === undefined || existsSync(verifiedMark(dir, commit))) && backend.has(dir, commit)
+    const { dir, verifyKeys } = this.options
+    return (verifyKeys === undefined || existsSync(verifiedMark(dir, commit))) && this.backend.has(dir, commit)
   }
 
   async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
@@ -216,7 +253,7 @@ export class GitSource implements Source {
   }
 
   private treeAt(commit: string): SourceTree {
-    const objects = this.options.backend.objects(this.options.dir)
+    const objects = this.backend.objects(this.options.dir)
     let opened: Promise<GitTree> | null = null
     const within = <T>(path: string, act: (tree: GitTree) => Promise<T>): Promise<T> =>
       this.guarded(`read ${path}`, async () => {
@@ -239,7 +276,7 @@ export class GitSource implements Source {
         within(path, async (tree) => {
           const files = await tree.files(path, wanted)
           this.remember(path, wanted, await tree.id(path))
-          this.options.backend.release()
+          this.backend.release()
           return files
         }),
     }
@@ -284,7 +321,7 @@ export class GitSource implements Source {
     try {
       return await act()
     } catch (error) {
-      throw this.options.backend.translate(doing, error)
+      throw this.backend.translate(doing, error)
     }
   }
 
