@@ -15,8 +15,13 @@ const requirement = z.discriminatedUnion('operator', [
 ])
 
 export const labelSelectorSchema = z.strictObject({
-  matchLabels: labelsSchema.optional(),
-  matchExpressions: z.array(requirement).optional(),
+  matchLabels: labelsSchema.optional().describe('Labels that must all have exactly these values: {region: eu}.'),
+  matchExpressions: z
+    .array(requirement)
+    .optional()
+    .describe(
+      'Conditions that must all hold: {key: tier, operator: In, values: [gold, silver]}; operators are In, NotIn, Exists and DoesNotExist.',
+    ),
 })
 export type LabelSelector = z.infer<typeof labelSelectorSchema>
 

@@ -29,11 +29,14 @@ export function durationMs(text: string): number {
 }
 
 const projectMetadata = z.strictObject({
-  name: nameSchema,
-  project: nameSchema.default(DEFAULT_PROJECT),
-  labels: labelsSchema.default({}),
+  name: nameSchema.describe('Name, the only one of its kind in the project.'),
+  project: nameSchema.default(DEFAULT_PROJECT).describe('Resources name others of the same project.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
 })
-const fleetMetadata = z.strictObject({ name: nameSchema, labels: labelsSchema.default({}) })
+const fleetMetadata = z.strictObject({
+  name: nameSchema.describe('Name, the only one in the fleet.'),
+  labels: labelsSchema.default({}).describe('By which services choose clusters, and which templates may look at: {region: eu}.'),
+})
 
 export const repositorySpecSchema = z
   .strictObject({
@@ -41,7 +44,7 @@ export const repositorySpecSchema = z
     poll: durationSchema
       .default('60s')
       .refine((text) => durationMs(text) >= 1_000, 'at least 1s')
-      .describe('How often it is looked at.'),
+      .describe('How often it is asked for news: a whole number with ms, s, m, h or d, at least 1s.'),
   })
   .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, 'expected one of git, helm and oci')
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
@@ -98,8 +101,11 @@ export const syncOptionsSchema = z.strictObject({
     .regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name')
     .optional()
     .describe("Requests are made as this ServiceAccount: a name in the service's namespace, or namespace/name."),
-  namespaceLabels: labelsSchema.optional().describe('Of the namespace that createNamespace makes.'),
-  namespaceAnnotations: z.record(z.string().max(317), z.string().max(4_096)).optional(),
+  namespaceLabels: labelsSchema.optional().describe('Labels of the namespace that createNamespace makes.'),
+  namespaceAnnotations: z
+    .record(z.string().max(317), z.string().max(4_096))
+    .optional()
+    .describe('Annotations of the namespace that createNamespace makes.'),
   deleteNamespace: z.boolean().optional().describe('The namespace that createNamespace made goes with the service. Default false.'),
   enforceNamespace: z
     .boolean()
@@ -115,10 +121,10 @@ export type SyncOptions = z.infer<typeof syncOptionsSchema>
 /** Fields that are left to others: neither compared nor sent. All given conditions must hold; `group`, `namespace` and `name` left out are any. */
 export const ignoreRuleSchema = z
   .strictObject({
-    group: z.string().max(253).optional(),
-    kind: z.string().min(1).max(63),
-    namespace: z.string().max(63).optional(),
-    name: z.string().max(253).optional(),
+    group: z.string().max(253).optional().describe('API group, such as apps; left out it is any, "" is the core group.'),
+    kind: z.string().min(1).max(63).describe('Kind of the objects, such as Deployment.'),
+    namespace: z.string().max(63).optional().describe('Namespace of the objects; left out it is any.'),
+    name: z.string().max(253).optional().describe('Name of the object; left out it is any.'),
     jsonPointers: z
       .array(
         z
@@ -129,7 +135,7 @@ export const ignoreRuleSchema = z
       .min(1)
       .max(50)
       .optional()
-      .describe('RFC 6901; one that points nowhere is no error.'),
+      .describe('Fields as JSON pointers (RFC 6901), such as /spec/replicas; one that points nowhere is no error.'),
     managers: z
       .array(z.string().min(1).max(128))
       .min(1)
@@ -144,16 +150,19 @@ export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
  *  inProgress, current; none is Progressing. */
 const celSchema = z.string().min(1).max(1_024)
 export const healthRuleSchema = z.strictObject({
-  apiVersion: z.string().min(1).max(317),
-  kind: z.string().min(1).max(63),
-  current: celSchema,
-  inProgress: celSchema.optional(),
-  failed: celSchema.optional(),
+  apiVersion: z.string().min(1).max(317).describe('Of the kind: example.com/v1.'),
+  kind: z.string().min(1).max(63).describe('The kind whose health it tells.'),
+  current: celSchema.describe("CEL that is true of a healthy object: status.phase == 'Ready'."),
+  inProgress: celSchema.optional().describe('CEL that is true while it is Progressing; asked before current.'),
+  failed: celSchema.optional().describe('CEL that is true when it is Degraded; asked before the two others.'),
 })
 export type HealthRule = z.infer<typeof healthRuleSchema>
 
 /** Another service of the same clusters that must be Healthy first. */
-export const dependencySchema = z.strictObject({ name: nameSchema, project: nameSchema.optional() })
+export const dependencySchema = z.strictObject({
+  name: nameSchema.describe('The other service.'),
+  project: nameSchema.optional().describe('Its project. Default: that of this service.'),
+})
 export type Dependency = z.infer<typeof dependencySchema>
 
 export const sourceSchema = z.strictObject(pickShape).refine(picksOne, PICKS_ONE).refine(versionsChart, VERSIONS_CHART)
@@ -172,22 +181,38 @@ export type NamedSource = z.infer<typeof namedSourceSchema>
 const serviceShape = z.strictObject({
   source: sourceSchema.optional().describe('One source; several are sources.'),
   sources: z.array(namedSourceSchema).min(1).max(20).optional().describe('Objects of all of them together, in this order.'),
-  render: renderSchema.optional(),
+  render: renderSchema.optional().describe('How files become objects, and what is changed in these.'),
   config: configDataSchema
     .optional()
     .describe("Variables of templates: configFrom in its order < config < overrides in their order < the cluster's own."),
   configFrom: z
-    .array(z.strictObject({ name: nameSchema, optional: z.boolean().optional() }))
+    .array(
+      z.strictObject({
+        name: nameSchema.describe('A Config of the same project.'),
+        optional: z.boolean().optional().describe('It may be missing. Default false: that is an error.'),
+      }),
+    )
     .max(50)
-    .optional(),
+    .optional()
+    .describe('Configs whose data and secrets are variables of templates; later ones win.'),
   overrides: z.array(overrideSchema).max(200).optional().describe('What is different in some clusters; later ones win.'),
-  targets: z.strictObject({
-    selector: labelSelectorSchema.describe('The clusters that get it, by their labels; {} is every cluster.'),
-    exclude: z.array(labelSelectorSchema).default([]).describe('And not these.'),
-  }),
+  targets: z
+    .strictObject({
+      selector: labelSelectorSchema.describe('The clusters that get it, by their labels; {} is every cluster.'),
+      exclude: z
+        .array(labelSelectorSchema)
+        .default([])
+        .describe('And not these: a cluster that one of the selectors matches gets nothing.'),
+    })
+    .describe('Which clusters get it.'),
   namespace: nameSchema.optional().describe('Given to namespaced objects that name none. Without it such objects are an error.'),
-  sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})),
-  deletionPolicy: z.enum(['prune', 'orphan']).default('prune').describe('What happens in a cluster when the service or the target goes.'),
+  sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})).describe('How it is applied in each cluster.'),
+  deletionPolicy: z
+    .enum(['prune', 'orphan'])
+    .default('prune')
+    .describe(
+      'What happens to its objects when the service goes, or a cluster leaves its targets: prune deletes them, orphan leaves them there.',
+    ),
   protect: z.boolean().default(false).describe('Nothing of it is removed or pruned without a person.'),
   ignore: z.array(ignoreRuleSchema).max(100).optional().describe('Fields that are left to others: neither compared nor sent.'),
   health: z.array(healthRuleSchema).max(50).optional().describe('Health of further kinds, in CEL over their members.'),
@@ -229,26 +254,33 @@ export const joinTokenSpecSchema = z.strictObject({
 })
 export type JoinTokenSpec = z.infer<typeof joinTokenSpecSchema>
 
-const head = { apiVersion: z.literal(API_VERSION) }
+const head = { apiVersion: z.literal(API_VERSION).describe('Version of this form of resources.') }
+const KIND_MEANING = 'Which kind of resource it is.'
+const METADATA_MEANING = 'Name, project and labels.'
 export const repositorySchema = z.strictObject({
   ...head,
-  kind: z.literal('Repository'),
-  metadata: projectMetadata,
-  spec: repositorySpecSchema,
+  kind: z.literal('Repository').describe(KIND_MEANING),
+  metadata: projectMetadata.describe(METADATA_MEANING),
+  spec: repositorySpecSchema.describe('Where manifests or charts come from.'),
 })
-export const serviceSchema = z.strictObject({ ...head, kind: z.literal('Service'), metadata: projectMetadata, spec: serviceSpecSchema })
+export const serviceSchema = z.strictObject({
+  ...head,
+  kind: z.literal('Service').describe(KIND_MEANING),
+  metadata: projectMetadata.describe(METADATA_MEANING),
+  spec: serviceSpecSchema.describe('What is delivered, and to which clusters.'),
+})
 export const clusterSchema = z.strictObject({
   ...head,
-  kind: z.literal('Cluster'),
-  metadata: fleetMetadata,
-  spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})),
+  kind: z.literal('Cluster').describe(KIND_MEANING),
+  metadata: fleetMetadata.describe('Name and labels.'),
+  spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})).describe('What is particular to this cluster.'),
 })
 
 export const configSchema = z.strictObject({
   ...head,
-  kind: z.literal('Config'),
-  metadata: projectMetadata,
-  spec: configSpecSchema.default(() => configSpecSchema.parse({})),
+  kind: z.literal('Config').describe(KIND_MEANING),
+  metadata: projectMetadata.describe(METADATA_MEANING),
+  spec: configSpecSchema.default(() => configSpecSchema.parse({})).describe('Variables and secrets of a project.'),
 })
 
 /** What `skerry apply -f` takes. */

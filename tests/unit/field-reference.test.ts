@@ -14,7 +14,7 @@ test('CL17 a kind: its fields with types', async () => {
   expect(await explain('service')).toEqual({
     code: 0,
     err: '',
-    out: 'KIND:   Service (skerry.dev/v1)\n\nFIELDS:\n  apiVersion <skerry.dev/v1> required\n  kind <Service> required\n  metadata <object> required\n  spec <object> required\n',
+    out: 'KIND:   Service (skerry.dev/v1)\n\nFIELDS:\n  apiVersion <skerry.dev/v1> required\n      Version of this form of resources.\n  kind <Service> required\n      Which kind of resource it is.\n  metadata <object> required\n      Name, project and labels.\n  spec <object> required\n      What is delivered, and to which clusters.\n',
   })
   for (const kind of ['svc', 'services', 'repository', 'config', 'cluster']) expect((await explain(kind)).code).toBe(0)
 })
@@ -22,7 +22,7 @@ test('CL17 a kind: its fields with types', async () => {
 test.each([
   ['service.spec.sync.pruneWhen', 'FIELD:  spec.sync.pruneWhen <healthy | applied>, default "healthy"\n\nhealthy: prune once'],
   ['service.spec.sync', '\n  maxPrunePercent <integer>, default 50\n      More than this part'],
-  ['service.spec.render.helm', '\n  valuesFiles <list of string>\n      Later ones win.'],
+  ['service.spec.render.helm', '\n  valuesFiles <list of string>\n      Files relative to the folder of the service'],
   ['service.spec.render.helm', '\n  helm <3 | 4>\n'],
   ['service.spec.sources[0].repository', 'FIELD:  spec.sources.repository <string> required\n'],
   ['service.spec.config', '<map of any>'],
@@ -57,4 +57,20 @@ test.each([
 test('CL8 --help of explain, and an unknown flag', async () => {
   expect((await explain('--help')).out).toStartWith('Examples:\n  skerry explain service.spec\n')
   expect((await explain('service --nope')).code).toBe(2)
+})
+
+const KINDS = ['repository', 'service', 'config', 'cluster']
+/** Every path below a kind with what is said of it. */
+async function meanings(path: string): Promise<Array<{ path: string; meaning: string }>> {
+  const { out } = await explain(path)
+  const fields = [...out.matchAll(/^ {2}(\S+) <[^\n]*>[^\n]*\n(?: {6}(\S[^\n]*)\n)?/gm)]
+  const below = await Promise.all(fields.map(([, name = '']) => meanings(`${path}.${name}`)))
+  return [...fields.map(([, name, meaning = '']) => ({ path: `${path}.${name}`, meaning })), ...below.flat()]
+}
+
+test.each(KINDS)('CL17 every field of a %s has a type, a default if there is one, and a meaning', async (kind) => {
+  const found = await meanings(kind)
+  expect(found.length).toBeGreaterThan(8)
+  expect(found.filter(({ meaning }) => meaning === '').map(({ path }) => path)).toEqual([])
+  for (const { path, meaning } of found) expect(meaning, path).toMatch(/^[A-Za-z].*[.]$/)
 })
