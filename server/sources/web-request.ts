@@ -3,8 +3,13 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { WebFetcher } from './address/guard.ts'
 import { unresolvedText } from './address/resolve.ts'
 
-/** From the request to the last byte of its answer. */
-const TIMEOUT_MS = 120_000
+export interface WebDeadlines {
+  /** From the request to the last byte of its answer. */
+  wholeMs: number
+  /** Without a byte: until the answer begins, and between its pieces. */
+  silentMs: number
+}
+const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 
 /** Read anew for each request: a Config may change at any time. */
 export interface WebCredential {
@@ -35,12 +40,14 @@ export interface WebAnswer {
   bytes: Uint8Array
 }
 
-export async function askWeb(request: WebRequest): Promise<WebAnswer> {
+export async function askWeb(request: WebRequest, deadlines: WebDeadlines = DEADLINES): Promise<WebAnswer> {
   const { fetcher, url, what, method = 'GET', headers = {}, ca, bytesMax } = request
   const pieces: Uint8Array[] = []
+  const watch = watchOver(deadlines)
   try {
     const tls = ca === undefined ? {} : { tls: { ca } }
-    const answer = await fetcher(url, { method, headers: { ...headers }, signal: AbortSignal.timeout(TIMEOUT_MS), ...tls })
+    const answer = await fetcher(url, { method, headers: { ...headers }, signal: watch.signal, ...tls })
+    watch.heard()
     const size = answer.status === 200 && method === 'GET' ? Number(answer.headers.get('content-length') ?? 0) : 0
     if (size > bytesMax) {
       await answer.body?.cancel()
@@ -48,6 +55,7 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
     }
     let held = 0
     for await (const piece of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+      watch.heard()
       held += piece.byteLength
       if (held > bytesMax) throw tooLarge(what, bytesMax)
       pieces.push(piece)
@@ -56,8 +64,33 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
   } catch (error) {
     if (error instanceof AppError) throw error
     if (pieces.length > 0) await request.onPart?.(joined(pieces))
-    const why = error instanceof Error && error.name === 'TimeoutError' ? `did not answer within ${TIMEOUT_MS / 1000} s` : reasonOf(error)
+    const why = watch.passed() ?? reasonOf(error)
     throw new AppError('source_unreachable', { detail: `${what}: ${new URL(url).host} ${why}`, ...tlsRemedy(error, url) }, { cause: error })
+  } finally {
+    watch.end()
+  }
+}
+
+/** A host that is silent shall not hold one of the few places of those who ask for as long as a large archive may take. */
+function watchOver({ wholeMs, silentMs }: WebDeadlines) {
+  const abort = new AbortController()
+  let passed: string | null = null
+  const after = (ms: number, why: string) =>
+    setTimeout(() => {
+      passed ??= why
+      abort.abort()
+    }, ms)
+  const whole = after(wholeMs, `did not answer within ${wholeMs / 1000} s`)
+  const silent = after(silentMs, `said nothing for ${silentMs / 1000} s`)
+  return {
+    signal: abort.signal,
+    heard: () => void silent.refresh(),
+    /** Which deadline has. */
+    passed: () => passed,
+    end() {
+      clearTimeout(whole)
+      clearTimeout(silent)
+    },
   }
 }
 

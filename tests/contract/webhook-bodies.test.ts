@@ -22,7 +22,7 @@ const repository: StoredResource = {
 let server: Bun.Server<undefined>
 const slow: Socket[] = []
 let bodyMs: number | undefined
-let addressOf: WebhookDeps['addressOf']
+let addressOf: NonNullable<WebhookDeps['addressOf']>
 beforeEach(() => {
   bodyMs = undefined
   addressOf = (request) => request.headers.get('x-from') ?? 'forge'

@@ -10,4 +10,22 @@ export function unresolvedText(code: string): string | null {
   return null
 }
 
-export const systemResolver: Resolver = async (host) => (await lookup(host, { all: true })).map(({ address }) => address)
+/** The system may ask several name servers several times. */
+const RESOLVE_MS = 10_000
+
+/** Nobody can stop a look-up that runs; who waits for it goes on without it. */
+export const resolverWithin =
+  (ms: number, look: Resolver): Resolver =>
+  async (host) => {
+    const { promise, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(Object.assign(new Error(`no answer about ${host}`), { code: 'DNS_ETIMEOUT' })), ms)
+    try {
+      return await Promise.race([look(host), promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+export const systemResolver: Resolver = resolverWithin(RESOLVE_MS, async (host) =>
+  (await lookup(host, { all: true })).map(({ address }) => address),
+)
