@@ -1,50 +1,42 @@
-// One service for all of its clusters with as few renders as there are differences: what was rendered before is known again by where that render looked and what is there
-// now; the rest is grouped by the same, and each group rendered once.
-import type { ClusterId } from '../../shared/model/ids.ts'
+// One service for all of its clusters with as few renders as there are differences. Clusters go together from look to look; where what is there differs, they part. Those that end
+// together get one render: one that was made before, or one that is made now and shows where to look next.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
-import type { TargetCluster } from '../fleet/targeting.ts'
+import { type LookPaths, lookText, type Step } from '../render/cache/paths.ts'
 import type { RenderCache } from '../render/cache/renders.ts'
-import { type Shape, shapeOf, shapeText } from '../render/cache/shapes.ts'
-import type { ConfigLayer } from '../render/config-merge.ts'
-import type { ClusterFacts, InputRead } from '../render/inputs.ts'
+import type { ClusterFacts, InputRead, Look, Reads } from '../render/inputs.ts'
 import type { RenderResult } from '../render/object-rows.ts'
-import type { ClusterSettings, RenderSettings, SettingsOf } from '../render/overrides-of.ts'
+import type { RenderSettings } from '../render/overrides-of.ts'
 import type { PipelineOutcome } from '../render/pipeline.ts'
-import { valueAt } from '../render/record/reads.ts'
 import type { InForce } from './in-force.ts'
+import { isFile, type LookedAt, LookValues, type Wanted } from './look-values.ts'
 
-export type RenderCluster = TargetCluster & ClusterSettings
-/** Null: for nobody. */
-export type Wanted = RenderCluster | null
 export interface Subject {
   cluster: Wanted
   settings: RenderSettings
   facts: ClusterFacts
 }
 
-export interface ClusterRun {
+export interface ClusterRun extends LookedAt {
   /** Names all that is the same for every cluster. */
   spec: string
   /** The same without the build of this server (RL6). */
   lastingSpec: string
   inForce: InForce
-  settingsOf: SettingsOf
-  configs: ReadonlyMap<string, ConfigLayer>
-  /** Of each source, at the revision that is rendered. */
-  versions: readonly string[]
-  /** Content id; undefined: it cannot be read. */
-  fileId(source: number, path: string): Promise<string | null | undefined>
-  toolVersion(tool: string): Promise<string | null>
-  factsOf(clusterId: ClusterId): ClusterFacts
   render(subject: Subject): Promise<PipelineOutcome>
+}
+
+/** Where a render looked. */
+export interface Places {
+  files: ReadonlyArray<Exclude<Look, InputRead>>
+  inputs: readonly InputRead[]
 }
 
 export interface ClusterOutcome {
   /** Null: it was not kept. */
   key: string | null
-  /** Where it looked. */
-  shape: Shape
+  shape: Places
   /** What is wrong with this server or with reading a source is an error, and not kept. */
   result: RenderResult | AppError
   /** Of programs that took part. */
@@ -65,8 +57,6 @@ export interface ClusterOutcomes {
   renders: number
 }
 
-export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
-
 export interface ClusterRunDeps {
   cache: RenderCache
   /** Runs at most so many at a time, of all services. */
@@ -75,149 +65,144 @@ export interface ClusterRunDeps {
   pace: Pace
 }
 
-export function renderClusters(deps: ClusterRunDeps, run: ClusterRun, clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
-  return new ClusterRenders(deps, run).of(clusters)
+export async function renderClusters(deps: ClusterRunDeps, run: ClusterRun, clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
+  const paths = await deps.cache.paths(run.spec)
+  try {
+    return await new ClusterRenders(deps, run, paths).of(clusters)
+  } finally {
+    await deps.cache.savePaths(run.spec, paths)
+  }
 }
 
-/** A shape with what is the same for all clusters looked up already. */
-interface Prepared {
-  shape: Shape
-  /** Null: something of it cannot be read, so nothing can be known by it. */
-  common: string | null
-  ofSettings: readonly InputRead[]
-  ofCluster: readonly InputRead[]
-  ofFacts: boolean
-  bySettings: Map<RenderSettings, string>
-  keyOf(values: readonly string[]): string
-  lastingKeyOf(values: readonly string[]): string
-  /** By the values. */
-  keys: Map<string, Keys>
-  tools: Record<string, string>
+/** Clusters for which the same is there at all places so far. */
+interface Group extends End {
+  clusters: readonly Wanted[]
 }
 
-interface Keys {
-  key: string
-  renderedFrom: string | null
+interface End {
+  point: string
+  trail: Trail | null
 }
 
-const looksOf = ({ shape, ofCluster, ofFacts }: Prepared) => ({ shape, ofCluster: ofCluster.length > 0, ofFacts })
+/** How a point was reached, the last look first. */
+interface Trail {
+  step: Step
+  before: Trail | null
+}
 
 class ClusterRenders {
   private readonly deps: ClusterRunDeps
   private readonly run: ClusterRun
+  private readonly paths: LookPaths
+  private readonly values: LookValues
   private readonly outcomes = new Map<Wanted, ClusterOutcome>()
-  private readonly prepared = new Map<string, Prepared>()
-  private readonly byKey = new Map<string, ClusterOutcome | null>()
+  /** Where those end who get it. */
+  private readonly byPoint = new Map<string, ClusterOutcome>()
   /** Rows of the renders so far: what is equal is held once. */
   private readonly rows = new Map<string, string>()
-  /** Met last. */
-  private last: Prepared | null = null
   private renders = 0
 
-  constructor(deps: ClusterRunDeps, run: ClusterRun) {
+  constructor(deps: ClusterRunDeps, run: ClusterRun, paths: LookPaths) {
     this.deps = deps
     this.run = run
+    this.paths = paths
+    this.values = new LookValues(run, deps.pace)
   }
 
   async of(clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
-    let pending = clusters
-    for (const shape of await this.deps.cache.shapes(this.run.spec)) {
-      const prepared = await this.prepare(shape)
-      this.last ??= prepared
-      pending = await this.knownBy(prepared, pending)
-    }
-    await this.renderAll(pending)
+    await this.answer({ clusters, point: this.paths.start, trail: null })
     return { clusters: this.outcomes, renders: this.renders }
   }
 
-  /** Answers those that are not. */
-  private async knownBy(prepared: Prepared, pending: readonly Wanted[]): Promise<readonly Wanted[]> {
-    if (prepared.common === null) return pending
-    const left: Wanted[] = []
-    for (const cluster of pending) {
-      const keys = this.keysOf(prepared, cluster)
-      const known = this.byKey.has(keys.key) ? this.byKey.get(keys.key) : await this.lookUp(keys, prepared)
-      if (known == null) left.push(cluster)
-      else this.outcomes.set(cluster, known)
-      const turn = this.deps.pace()
-      if (turn !== undefined) await turn
+  private async answer(all: Group): Promise<void> {
+    const unknown: Group[] = []
+    const open = [all]
+    for (let group = open.pop(); group !== undefined; group = open.pop()) {
+      await this.deps.pace()
+      const step = this.paths.stepAt(group.point)
+      const parts = step === undefined ? null : await this.values.split(step, group.clusters)
+      if (step !== undefined && parts !== null)
+        for (const [value, clusters] of parts) open.push({ clusters, ...this.onward(group, step, value) })
+      else {
+        const known = this.byPoint.get(group.point) ?? (step === undefined ? await this.keptAt(group) : null)
+        if (known === null) unknown.push(group)
+        else for (const cluster of group.clusters) this.outcomes.set(cluster, known)
+      }
     }
-    return left
+    await Promise.all(unknown.map((group) => this.renderGroup(group)))
   }
 
-  private async lookUp({ key, renderedFrom }: Keys, prepared: Prepared): Promise<ClusterOutcome | null> {
-    const { tools } = prepared
-    const result = await this.deps.cache.get(key, this.rows)
-    const outcome = result === null ? null : { key, result, tools, renderedFrom, late: false, ...looksOf(prepared) }
-    this.byKey.set(key, outcome)
-    if (result !== null) this.hold(result)
-    return outcome
+  private onward({ point, trail }: End, step: Step, value: string): End {
+    return { point: this.paths.next(point, step, value), trail: { step, before: trail } }
+  }
+
+  private async keptAt(end: End): Promise<ClusterOutcome | null> {
+    const kept = await this.deps.cache.get(end.point, this.rows)
+    if (kept === null) return null
+    this.hold(kept.result)
+    return this.enter(end, { key: end.point, late: false, ...kept })
   }
 
   private hold(result: RenderResult): void {
     if (result.kind === 'rendered') for (const [id, doc] of result.objects) this.rows.set(id, doc)
   }
 
-  /** Groups by the shape that was met last; without one, the first cluster stands for all until it is known where it looked. */
-  private async renderAll(pending: readonly Wanted[]): Promise<void> {
-    if (pending.length === 0) return
-    const prepared = this.last === null || this.last.common === null ? null : this.last
-    const groups = new Map<string, Wanted[]>()
-    for (const cluster of pending) {
-      const key = prepared === null ? '' : this.keysOf(prepared, cluster).key
-      const group = groups.get(key)
-      if (group === undefined) groups.set(key, [cluster])
-      else group.push(cluster)
-    }
-    // One goes ahead: if it looked elsewhere, the others are grouped anew by that, or more would be rendered than differs.
-    const [first = [], ...others] = groups.values()
-    const left = await this.deps.slots(() => this.renderGroup(first))
-    if (this.last !== prepared) return this.renderAll([...left, ...others.flat()])
-    await Promise.all([left, ...others].map((group) => this.renderRest(group)))
+  private enter(end: End, made: Pick<ClusterOutcome, 'key' | 'late' | 'result' | 'renderedFrom'>): ClusterOutcome {
+    const { shape, tools } = placesOf(end.trail, this.values.tools)
+    const ofCluster = shape.inputs.some(([first]) => first === 'cluster')
+    const outcome = { ...made, shape, tools, ofCluster, ofFacts: shape.inputs.some(isOfFacts) }
+    this.byPoint.set(end.point, outcome)
+    return outcome
   }
 
-  private async renderRest(group: readonly Wanted[]): Promise<void> {
-    await this.renderAll(await this.deps.slots(() => this.renderGroup(group)))
+  /** One of them goes ahead and shows where to look next; the others follow as far as they see the same. */
+  private async renderGroup({ clusters: [first, ...others], ...from }: Group): Promise<void> {
+    if (first === undefined) return
+    await this.deps.slots(() => this.renderFor(first, from))
+    if (others.length > 0) await this.answer({ clusters: others, ...from })
   }
 
-  /** Renders for the first of them; answers those that it does not stand for after all. */
-  private async renderGroup(group: readonly Wanted[]): Promise<readonly Wanted[]> {
-    // While this group waited, another one may have shown where to look.
-    const [cluster, ...others] = this.last === null ? group : await this.knownBy(this.last, group)
-    if (cluster === undefined) return []
-    const rendered = await this.renderOne(cluster)
-    this.last = rendered
-    const outcome = this.outcomes.get(cluster)
-    if (rendered.common !== null || outcome === undefined) return this.knownBy(rendered, others)
-    // What it looked at cannot be read again: there is nothing to tell the others apart by, and no sense in trying each.
-    for (const other of others) this.outcomes.set(other, outcome)
-    return []
-  }
-
-  private async renderOne(cluster: Wanted): Promise<Prepared> {
-    const { cache } = this.deps
-    const subject = { cluster, settings: this.settingsOf(cluster), facts: this.factsOf(cluster) }
+  private async renderFor(cluster: Wanted, from: End): Promise<void> {
+    const { cache, pace } = this.deps
+    const subject = { cluster, settings: this.values.settingsOf(cluster), facts: this.values.factsOf(cluster) }
     const { result: rendered, reads, late } = await this.run.render(subject)
     this.renders += 1
-    await this.deps.pace()
-    const looked = shapeOf(reads)
-    const isKept = !(rendered instanceof AppError)
-    const prepared = await this.prepare(isKept ? await cache.addShape(this.run.spec, looked) : looked)
-    const { tools } = prepared
-    if (prepared.common === null) {
-      this.outcomes.set(cluster, { key: null, result: rendered, tools, renderedFrom: null, late: false, ...looksOf(prepared) })
-      return prepared
-    }
-    const { key, renderedFrom } = this.keysOf(prepared, cluster)
-    const result = await this.orInForce(rendered, renderedFrom)
-    const isLate = isKept && rendered.kind === 'failed' && late
-    const outcome = { key: isKept ? key : null, result, tools, renderedFrom, late: isLate, ...looksOf(prepared) }
-    this.byKey.set(key, outcome)
-    this.outcomes.set(cluster, outcome)
-    if (result instanceof AppError) return prepared
+    await pace()
+    const { isWhole, ...end } = await this.place(cluster, from, reads.looks)
+    // What it looked at cannot be read again, so nothing tells for whom else this is: nobody gets it.
+    const made = isWhole || rendered instanceof AppError ? rendered : new AppError('git_failed', { detail: UNREADABLE })
+    const renderedFrom = await this.renderedFrom(made, cluster, reads)
+    const result = await this.orInForce(made, renderedFrom)
+    const isKept = !(result instanceof AppError)
+    const isLate = isKept && result.kind === 'failed' && late
+    this.outcomes.set(cluster, this.enter(end, { key: isKept ? end.point : null, late: isLate, result, renderedFrom }))
+    if (!isKept) return
     this.hold(result)
-    await cache.put(key, result, reads.secret)
-    return prepared
+    await cache.put(end.point, { result, renderedFrom }, reads.secret)
+    if (this.paths.isDue()) await cache.savePaths(this.run.spec, this.paths)
+  }
+
+  /** Enters where it looked, beyond the point that its group had reached. Whoever saw the same so far looks at the same next; a render that did not (its looks come in no certain order) goes the
+   *  known way: what is looked at in addition is always safe, it only makes less equal. */
+  private async place(cluster: Wanted, from: End, looks: readonly Look[]): Promise<End & { isWhole: boolean }> {
+    const left = new Map(looks.map((look) => [lookText(look), look]))
+    for (let trail = from.trail; trail !== null; trail = trail.before) left.delete(trail.step.text)
+    let end = from
+    for (;;) {
+      const [next] = left.values()
+      const step = this.paths.stepAt(end.point) ?? (next === undefined ? undefined : this.paths.add(end.point, next))
+      if (step === undefined) return { ...end, isWhole: true }
+      left.delete(step.text)
+      const value = await this.values.at(step, cluster)
+      if (value === undefined) return { ...end, isWhole: false }
+      end = this.onward(end, step, value)
+    }
+  }
+
+  private async renderedFrom(result: RenderResult | AppError, cluster: Wanted, { files, inputs }: Reads): Promise<string | null> {
+    if (result instanceof AppError || result.kind === 'failed') return null
+    if (!inputs.some(([first, tool = '']) => first === 'tools' && this.values.tools.has(tool))) return null
+    return this.deps.cache.mac(canonicalJson(['made', this.run.lastingSpec, await this.values.all([...files, ...inputs], cluster)]))
   }
 
   /** RL6 */
@@ -225,77 +210,23 @@ class ClusterRenders {
     if (result instanceof AppError || result.kind === 'failed' || renderedFrom === null) return result
     return { ...result, ...(await this.run.inForce(renderedFrom)) }
   }
-
-  private keysOf(prepared: Prepared, cluster: Wanted): Keys {
-    const { tools, common, ofSettings, ofCluster, bySettings, keys } = prepared
-    const settings = this.settingsOf(cluster)
-    let settled = bySettings.get(settings)
-    if (settled === undefined) {
-      const places = { config: settings.config.values, values: settings.helmValues, patches: settings.patches }
-      settled = ofSettings.map((path) => valueAt(places, path)).join('\n')
-      bySettings.set(settings, settled)
-    }
-    const own = ofCluster.length === 0 ? '' : this.ownTexts(ofCluster, cluster)
-    const text = `${settled}\n\n${own}`
-    const known = keys.get(text)
-    if (known !== undefined) return known
-    const values = [common ?? '', settled, own]
-    const renderedFrom = Object.keys(tools).length === 0 ? null : prepared.lastingKeyOf(values)
-    const found = { key: prepared.keyOf(values), renderedFrom }
-    keys.set(text, found)
-    return found
-  }
-
-  private ownTexts(paths: readonly InputRead[], cluster: Wanted): string {
-    const { name = '', labels = {} } = cluster ?? {}
-    const places = { cluster: cluster === null ? null : { name, labels, facts: this.factsOf(cluster) } }
-    return paths.map((path) => valueAt(places, path)).join('\n')
-  }
-
-  private async prepare(shape: Shape): Promise<Prepared> {
-    const text = shapeText(shape)
-    const held = this.prepared.get(text)
-    if (held !== undefined) return held
-    const { common, tools } = await this.commonOf(shape)
-    const prepared: Prepared = {
-      ...{ shape, common, tools, bySettings: new Map(), keys: new Map() },
-      keyOf: this.deps.cache.keysOf(this.run.spec, shape),
-      lastingKeyOf: this.deps.cache.keysOf(this.run.lastingSpec, shape),
-      ofSettings: shape.inputs.filter(([first = '']) => OF_SETTINGS.includes(first)),
-      ofCluster: shape.inputs.filter(([first]) => first === 'cluster'),
-      ofFacts: shape.inputs.some(([first, second]) => first === 'cluster' && (second === undefined || second === 'facts')),
-    }
-    this.prepared.set(text, prepared)
-    return prepared
-  }
-
-  private async commonOf({ files, inputs }: Shape): Promise<{ common: string | null; tools: Record<string, string> }> {
-    const { versions, configs } = this.run
-    const tools: Record<string, string> = {}
-    const texts: string[] = []
-    for (const { source, path } of files) {
-      const id = await this.run.fileId(source, path)
-      if (id === undefined) return { common: null, tools }
-      texts.push(id ?? 'none')
-    }
-    for (const path of inputs) {
-      const [first, second = ''] = path
-      if (first === 'source')
-        texts.push(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, path))
-      else if (first === 'configs') texts.push(valueAt(configs.get(second)?.values, path.slice(2)))
-      else if (first === 'tools') {
-        const version = await this.run.toolVersion(second)
-        if (version !== null) tools[second] = version
-        texts.push(version ?? 'none')
-      }
-    }
-    return { common: texts.join('\n'), tools }
-  }
-
-  private factsOf = (cluster: Wanted): ClusterFacts => (cluster === null ? NO_FACTS : this.run.factsOf(cluster.clusterId))
-
-  private settingsOf = (cluster: Wanted): RenderSettings => this.run.settingsOf(cluster ?? NOBODY)
 }
 
-const OF_SETTINGS = ['config', 'values', 'patches']
-const NOBODY = { labels: {} }
+const UNREADABLE = 'files that were read for a render cannot be read again'
+
+function placesOf(trail: Trail | null, versions: ReadonlyMap<string, string>): { shape: Places; tools: Record<string, string> } {
+  const files: Array<Places['files'][number]> = []
+  const inputs: InputRead[] = []
+  const tools: Record<string, string> = {}
+  for (let at = trail; at !== null; at = at.before) {
+    const { look } = at.step
+    if (isFile(look)) files.push(look)
+    else inputs.push(look)
+    const [first, tool = ''] = isFile(look) ? [] : look
+    const version = first === 'tools' ? versions.get(tool) : undefined
+    if (version !== undefined) tools[tool] = version
+  }
+  return { shape: { files, inputs }, tools }
+}
+
+const isOfFacts = ([first, second]: InputRead): boolean => first === 'cluster' && (second === undefined || second === 'facts')

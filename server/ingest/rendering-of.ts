@@ -9,7 +9,8 @@ import {
   type RenderResult,
   sortedProblems,
 } from '../render/object-rows.ts'
-import type { ClusterOutcome, Wanted } from './render-clusters.ts'
+import type { Wanted } from './look-values.ts'
+import type { ClusterOutcome } from './render-clusters.ts'
 import { type ClusterRender, type GoodRender, mayPass, type Release, type RenderError, type Rendering, renderErrorOf } from './rendering.ts'
 
 export interface RenderedFor {

@@ -24,9 +24,9 @@ import type { ContentStore } from '../store/content/content-store.ts'
 import type { StoredError } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { inForceOf } from './in-force.ts'
+import { NO_FACTS, type RenderCluster, type Wanted } from './look-values.ts'
 import { openSources, pickOf } from './open-sources.ts'
 import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
-import { NO_FACTS, type RenderCluster, type Wanted } from './look-values.ts'
 import type { NamingService, Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 
@@ -201,7 +201,7 @@ export class ServiceRenderer {
     const isDue = before !== undefined && before.againMs <= this.deps.clock.nowMs()
     if (isDue) for (const key of before.keys) this.deps.cache.drop(key)
     const outcomes = await renderClusters(
-      { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal), pace: createPace(this.deps.clock) },
+      { cache: this.deps.cache, slots: (work) => this.slots.run(work, this.deps.signal, serviceKey(id)), pace: createPace(this.deps.clock) },
       {
         spec: specText,
         lastingSpec,

@@ -38,8 +38,14 @@ export interface FileRead {
   id: string | null
 }
 
+/** A place where a render looked: of a file, or of an input. */
+export type Look = Pick<FileRead, 'source' | 'path'> | InputRead
+
 /** All that a render depends on besides the service's own render options and the tools: with equal values at these places it gives the same again. */
 export interface Reads {
+  /** In the order in which it looked, without what earlier ones tell already: who saw the same so far looks at the same next. */
+  looks: readonly Look[]
+  /** The same sorted, and only what no other one tells. */
   files: readonly FileRead[]
   inputs: readonly InputRead[]
   /** A value of a Config's secrets was among them: whatever is kept of the render is encrypted. */

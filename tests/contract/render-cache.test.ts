@@ -3,10 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
-import { createCacheFiles } from '../../server/render/cache/files.ts'
+import { type CacheFiles, createCacheFiles } from '../../server/render/cache/files.ts'
+import { LookPaths } from '../../server/render/cache/paths.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
-import { SHAPES_MAX, type Shape } from '../../server/render/cache/shapes.ts'
-import type { RenderedObjects } from '../../server/render/object-rows.ts'
+import type { KeptRender } from '../../server/render/cache/results.ts'
+import type { Look } from '../../server/render/inputs.ts'
+import type { RenderResult } from '../../server/render/object-rows.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { testMac } from '../support/render-kit.ts'
@@ -33,9 +35,13 @@ function kit({
   return { dir, renders, open, files: open(), names: () => readdirSync(renders).sort() }
 }
 
-function rendered(text: string): RenderedObjects {
+function rendered(text: string, digest?: string): KeptRender {
   const objects = new Map([['object/default/shop//ConfigMap/web/a', JSON.stringify({ data: text })]])
-  return { kind: 'rendered', objects, digest: setDigest(objects), count: 1, hooks: 0, warnings: [{ path: 'a.yaml:1', message: 'x' }] }
+  const warnings = [{ path: 'a.yaml:1', message: 'x' }]
+  return {
+    result: { kind: 'rendered', objects, digest: digest ?? setDigest(objects), count: 1, hooks: 0, warnings },
+    renderedFrom: `from ${text}`,
+  }
 }
 
 describe('files', () => {
@@ -130,36 +136,81 @@ describe('files', () => {
 })
 
 describe('renders', () => {
-  const shape: Shape = { files: [{ source: 0, path: 'shop' }], inputs: [['cluster', 'labels', 'region']] }
+  const looks: Look[] = [{ source: 0, path: 'shop' }, ['cluster', 'labels', 'region']]
+  const cacheOf = (files: CacheFiles | null, mac = testMac) => createRenderCache({ mac, files })
+  /** The point to which these values lead; looks that are not known yet are entered. */
+  const follow = (paths: LookPaths, values: readonly string[], at: readonly Look[] = looks) =>
+    values.reduce((point, value, index) => {
+      const step = paths.stepAt(point) ?? paths.add(point, at[index] ?? [])
+      return paths.next(point, step, value)
+    }, paths.start)
 
-  test('IC8 shapes and renders are known to the next process; what failed only to this one', async () => {
+  test('IC8 looks and renders are known to the next process; what failed only to this one', async () => {
     const { open } = kit()
-    const before = createRenderCache({ mac: testMac, files: open() })
-    await before.addShape('spec', shape)
-    const key = before.keysOf('spec', shape)(['tree', 'eu'])
+    const before = cacheOf(open())
+    const paths = await before.paths('spec')
+    const key = follow(paths, ['tree', 'eu'])
+    await before.savePaths('spec', paths)
     await before.put(key, rendered('eu'), false)
-    await before.put(keyOf(9), { kind: 'failed', code: 'render_failed', message: 'no', problems: [] }, false)
-    expect((await before.get(keyOf(9)))?.kind).toBe('failed')
+    const result: RenderResult = { kind: 'failed', code: 'render_failed', message: 'no', problems: [] }
+    await before.put(keyOf(9), { result, renderedFrom: null }, false)
+    expect((await before.get(keyOf(9)))?.result.kind).toBe('failed')
 
-    const after = createRenderCache({ mac: testMac, files: open() })
-    expect(await after.shapes('spec')).toEqual([shape])
+    const after = cacheOf(open())
+    const found = await after.paths('spec')
+    expect(found.stepAt(found.start)?.look).toEqual(looks[0])
+    expect(found.stepAt(follow(found, ['tree']))?.look).toEqual(looks[1])
+    expect(follow(found, ['tree', 'eu'])).toBe(key)
+    expect(found.stepAt(key)).toBe(undefined)
     expect(await after.get(key)).toEqual(rendered('eu'))
     expect(await after.get(keyOf(9))).toBe(null)
-    expect(await after.shapes('other spec')).toEqual([])
+    expect((await after.paths('other spec')).size).toBe(0)
   })
 
-  test('IC7 a key says nothing of the values without the key of the server, and differs by spec, shape and value', () => {
-    const cache = createRenderCache({ mac: testMac, files: null })
-    const other: Shape = { ...shape, inputs: [] }
+  test('IC7 a key says nothing of the values without the key of the server, and differs by spec, place and value', async () => {
+    const elsewhere: Look[] = [{ source: 1, path: 'shop' }, ['cluster', 'labels', 'region']]
+    const keyAt = async (spec: string, values: readonly string[], at = looks, mac = testMac) =>
+      follow(await cacheOf(null, mac).paths(spec), values, at)
     const keys = [
-      cache.keysOf('spec', shape)(['a']),
-      cache.keysOf('spec', shape)(['b']),
-      cache.keysOf('other', shape)(['a']),
-      cache.keysOf('spec', other)(['a']),
-      createRenderCache({ mac: (text) => testMac(`other key ${text}`), files: null }).keysOf('spec', shape)(['a']),
+      await keyAt('spec', ['tree', 'eu']),
+      await keyAt('spec', ['tree', 'us']),
+      await keyAt('spec', ['eu', 'tree']),
+      await keyAt('spec', ['tree']),
+      await keyAt('other', ['tree', 'eu']),
+      await keyAt('spec', ['tree', 'eu'], elsewhere),
+      await keyAt('spec', ['tree', 'eu'], looks, (text) => testMac(`other key ${text}`)),
     ]
     expect(new Set(keys).size).toBe(keys.length)
-    expect(cache.keysOf('spec', shape)(['a'])).toBe(keys[0] ?? '')
+    expect(await keyAt('spec', ['tree', 'eu'])).toBe(keys[0] ?? '')
+  })
+
+  test('IC7 IC10 where renders looked is sealed: a secret may have made the name of a file', async () => {
+    const { open, renders, names } = kit()
+    const cache = cacheOf(open())
+    const paths = await cache.paths('spec')
+    follow(paths, ['tree', SECRET], [{ source: 0, path: `envs/${SECRET}.yaml` }, ['config', 'password']])
+    await cache.savePaths('spec', paths)
+    expect(names()).toHaveLength(1)
+    for (const name of names()) {
+      const bytes = readFileSync(join(renders, name))
+      expect(bytes[4]).toBe(1) // sealed, so no packing hides it from this test
+      expect(bytes.includes('envs/')).toBe(false)
+    }
+    expect((await cacheOf(open()).paths('spec')).size).toBe(2)
+  })
+
+  test('IC9 what is looked at next is forgotten beyond the bound, the longest unpassed first', () => {
+    const paths = new LookPaths('spec', testMac, 3)
+    const points = ['a', 'b', 'c', 'd'].map((name) => testMac(name))
+    const [a = '', b = '', c = '', d = ''] = points
+    for (const point of [a, b, c]) paths.add(point, ['cluster', 'name'])
+    paths.stepAt(a)
+    paths.add(d, ['cluster', 'name'])
+    const again = new LookPaths('spec', testMac, 3)
+    again.fill(paths.toBytes())
+    for (const one of [paths, again]) expect(points.map((point) => one.stepAt(point) !== undefined)).toEqual([true, false, true, true])
+    again.fill(new TextEncoder().encode('no such thing'))
+    expect(again.size).toBe(3)
   })
 
   test('IC9 rows beyond the bound leave the memory, the longest unused first, and come back from the disk', async () => {
@@ -170,40 +221,15 @@ describe('renders', () => {
     await cache.get(keyOf(1))
     await cache.put(keyOf(3), rendered('3'.repeat(1_000)), false)
     expect([1, 2, 3].map((n) => cache.peek(keyOf(n)) !== null)).toEqual([true, false, true])
-    expect((await cache.get(keyOf(2)))?.kind).toBe('rendered')
+    expect((await cache.get(keyOf(2)))?.result.kind).toBe('rendered')
   })
 
   test('IC8 rows whose digest is not theirs are not taken', async () => {
     const { open } = kit()
     const files = open()
     const cache = createRenderCache({ mac: testMac, files })
-    await cache.put(KEY, { ...rendered('x'), digest: 'f'.repeat(32) }, false)
+    await cache.put(KEY, rendered('x', 'f'.repeat(32)), false)
     expect(await createRenderCache({ mac: testMac, files: open() }).get(KEY)).toBe(null)
-  })
-
-  test('IC3 shapes that several renders find at the same time are all kept', async () => {
-    const { open } = kit()
-    const cache = createRenderCache({ mac: testMac, files: open() })
-    const found = ['a', 'b', 'c'].map((name) => ({ files: [], inputs: [['config', name]] }))
-    await Promise.all(found.map((one) => cache.addShape('spec', one)))
-    expect(new Set((await cache.shapes('spec')).map(({ inputs }) => inputs[0]?.[1]))).toEqual(new Set(['a', 'b', 'c']))
-    expect((await createRenderCache({ mac: testMac, files: open() }).shapes('spec')).length).toBe(3)
-  })
-
-  test('IC3 a service that looks elsewhere for each cluster keeps few shapes: they become one that looks at all of it', async () => {
-    const cache = createRenderCache({ mac: testMac, files: null })
-    let last = shape
-    for (let n = 0; n < 500; n++)
-      last = await cache.addShape('spec', {
-        files: [],
-        inputs: [
-          ['config', `c${n}`],
-          ['cluster', 'name'],
-        ],
-      })
-    expect((await cache.shapes('spec')).length).toBeLessThanOrEqual(SHAPES_MAX)
-    expect((await cache.shapes('spec')).some(({ inputs }) => JSON.stringify(inputs).includes('["config"]'))).toBe(true)
-    expect(last.inputs).toEqual([['cluster', 'name'], ['config']])
   })
 
   test('IC11 a program runs once for equal input, also when two ask at the same time and after a restart; one that fails is asked again', async () => {

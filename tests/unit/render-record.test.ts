@@ -129,10 +129,20 @@ test.each([
   [['config', 'toString'], '1:absent'],
 ])('IC1 the value at %j is %s', (path, text) => expect(valueAt(inputs, path)).toBe(text))
 
-test('IC1 more places in one object than can be told apart well are all of it', () => {
-  const paths = Array.from({ length: 5 }, (_, index) => ['config', `c${index}`, 'x'])
-  expect(leastReads([...paths, ['cluster', 'name']], 4)).toEqual([['cluster', 'name'], ['config']])
-  expect(leastReads(paths, 5)).toHaveLength(5)
+test('IC3 looks keep the order in which they were made first, without what earlier ones tell already', () => {
+  const recorder = createRecorder()
+  const file = (path: string) => recorder.file({ source: 0, path, id: 'x' })
+  for (const path of [
+    ['config', 'shop', KIND_ONLY],
+    ['config', 'shop', 'title'],
+    ['cluster', 'name'],
+  ])
+    recorder.input(path)
+  for (const path of ['b.yaml', 'a.yaml', 'b.yaml']) file(path)
+  for (const path of [['cluster', 'name'], ['config', 'shop', KIND_ONLY], ['config'], ['config', 'other']]) recorder.input(path)
+  expect(recorder.reads().looks.map((look) => ('path' in look ? look.path : look.join(' ')))).toEqual([
+    ...[`config shop ${KIND_ONLY}`, 'config shop title', 'cluster name', 'b.yaml', 'a.yaml', 'config'],
+  ])
 })
 
 describe('looks into a tree', () => {

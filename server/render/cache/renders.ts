@@ -1,10 +1,11 @@
-// What was rendered before, by what it depended on. A render is known again in two steps: the shapes of a service say where to look, and the values there make its key.
-// In memory and on the disk, both bounded; a key is a MAC under a key of the server, so that no file name lets anybody guess a secret.
-import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
+// What was rendered before, by what it depended on: the paths of a service lead from look to look to the key of a render. In memory and on the disk, both bounded; a key is a MAC
+// under a key of the server, so that no file name lets anybody guess a secret.
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
+import { isFailedAnswer } from '../program-answer.ts'
 import type { CacheFiles } from './files.ts'
-import { resultFromBytes, resultToBytes } from './results.ts'
-import { type Shape, shapesFromBytes, shapesToBytes, shapeText, withShape } from './shapes.ts'
+import { LookPaths } from './paths.ts'
+import { type KeptRender, renderFromBytes, renderToBytes } from './results.ts'
 
 /** IC9: of rows of rendered objects. */
 export const CACHE_MEMORY_BYTES_MAX = 64 * 1024 * 1024
@@ -12,7 +13,10 @@ export const CACHE_MEMORY_BYTES_MAX = 64 * 1024 * 1024
 const OUTPUT_MEMORY_BYTES_MAX = 16 * 1024 * 1024
 /** Of what holds little, beside its text. */
 const ENTRY_BYTES = 256
-const SHAPES_KEPT_MAX = 10_000
+/** IC9: of all services. */
+const STEPS_MEMORY_MAX = 1_000_000
+/** What a service weighs beside its steps. */
+const SERVICE_STEPS = 100
 
 export interface RenderCacheDeps {
   /** 32 hex digits. */
@@ -24,16 +28,16 @@ export interface RenderCacheDeps {
 
 export interface RenderCache {
   /** `spec` names all that is the same for every cluster of the service: its render options, its own name, the build of this server. */
-  shapes(spec: string): Promise<readonly Shape[]>
-  /** Enters where a render looked; answers the shape under which it is known. */
-  addShape(spec: string, looked: Shape): Promise<Shape>
-  /** Of one shape, so that it is named once for ten thousand clusters. */
-  keysOf(spec: string, shape: Shape): (values: readonly string[]) => string
+  paths(spec: string): Promise<LookPaths>
+  /** Writes them down, if there are new ones. */
+  savePaths(spec: string, paths: LookPaths): Promise<void>
+  /** Names what a render was made of. */
+  mac(text: string): string
   /** `known`: rows in memory that it may share. */
-  get(key: string, known?: ReadonlyMap<string, string>): Promise<RenderResult | null>
+  get(key: string, known?: ReadonlyMap<string, string>): Promise<KeptRender | null>
   /** Of what is in memory. */
   peek(key: string): RenderResult | null
-  put(key: string, result: RenderResult, secret: boolean): Promise<void>
+  put(key: string, render: KeptRender, secret: boolean): Promise<void>
   /** What failed is to be tried again. */
   drop(key: string): void
   /** What `run` answers for exactly these parts; run once at a time, and not again while its answer is kept. */
@@ -46,9 +50,9 @@ export function createRenderCache(deps: RenderCacheDeps): RenderCache {
 
 class TwoStepCache implements RenderCache {
   private readonly deps: RenderCacheDeps
-  private readonly results: Weighed<RenderResult>
+  private readonly results: Weighed<KeptRender>
   private readonly outputs = new Weighed<Uint8Array>(OUTPUT_MEMORY_BYTES_MAX)
-  private readonly shapesBySpec = new Map<string, readonly Shape[]>()
+  private readonly pathsBySpec = new Weighed<Promise<LookPaths>>(STEPS_MEMORY_MAX)
   private readonly running = new Map<string, Promise<Uint8Array>>()
 
   constructor(deps: RenderCacheDeps) {
@@ -56,48 +60,42 @@ class TwoStepCache implements RenderCache {
     this.results = new Weighed(deps.memoryBytesMax ?? CACHE_MEMORY_BYTES_MAX)
   }
 
-  async shapes(spec: string): Promise<readonly Shape[]> {
-    const held = this.shapesBySpec.get(spec)
+  paths(spec: string): Promise<LookPaths> {
+    const held = this.pathsBySpec.use(spec)
     if (held !== undefined) return held
-    const bytes = await this.deps.files?.get(this.shapesKey(spec))
-    const entered = this.shapesBySpec.get(spec) // by another one who asked meanwhile
-    const shapes = entered ?? (bytes == null ? [] : (shapesFromBytes(bytes) ?? []))
-    this.keepShapes(spec, shapes)
-    return shapes
+    const paths = this.readPaths(spec)
+    this.pathsBySpec.set(spec, paths, SERVICE_STEPS)
+    return paths
   }
 
-  async addShape(spec: string, looked: Shape): Promise<Shape> {
-    await this.shapes(spec)
-    const before = this.shapesBySpec.get(spec) ?? [] // as of now: another render may have entered one meanwhile
-    const { shapes, shape } = withShape(before, looked)
-    this.keepShapes(spec, shapes)
-    const isNew = before.length !== shapes.length || !before.some((one) => shapeText(one) === shapeText(shape))
-    if (isNew) await this.deps.files?.put(this.shapesKey(spec), shapesToBytes(shapes), false).catch(() => {})
-    return shape
+  async savePaths(spec: string, paths: LookPaths): Promise<void> {
+    this.pathsBySpec.set(spec, Promise.resolve(paths), SERVICE_STEPS + paths.size)
+    // Sealed: a name of a file may have been made with a secret.
+    if (paths.isDue(0)) await this.deps.files?.put(this.pathsKey(spec), paths.toBytes(), true).catch(() => {})
   }
 
-  keysOf(spec: string, shape: Shape): (values: readonly string[]) => string {
-    const place = sha256Hex(canonicalJson(['render', spec, shapeText(shape)]))
-    return (values) => this.deps.mac(canonicalJson([place, ...values]))
+  mac(text: string): string {
+    return this.deps.mac(text)
   }
 
-  async get(key: string, known?: ReadonlyMap<string, string>): Promise<RenderResult | null> {
+  async get(key: string, known?: ReadonlyMap<string, string>): Promise<KeptRender | null> {
     const held = this.results.use(key)
     if (held !== undefined) return held
     const bytes = await this.deps.files?.get(key)
-    const result = bytes == null ? null : resultFromBytes(bytes, known)
-    if (result !== null) this.results.set(key, result, weightOf(result))
-    return result
+    const render = bytes == null ? null : renderFromBytes(bytes, known)
+    if (render !== null) this.results.set(key, render, weightOf(render.result))
+    return render
   }
 
   peek(key: string): RenderResult | null {
-    return this.results.peek(key) ?? null
+    return this.results.peek(key)?.result ?? null
   }
 
   /** IC7: what failed is kept in memory only: a limit that was met on a busy machine is tried again by the next process. */
-  async put(key: string, result: RenderResult, secret: boolean): Promise<void> {
-    this.results.set(key, result, weightOf(result))
-    if (result.kind === 'rendered') await this.deps.files?.put(key, resultToBytes(result), secret).catch(() => {})
+  async put(key: string, render: KeptRender, secret: boolean): Promise<void> {
+    const { result } = render
+    this.results.set(key, render, weightOf(result))
+    if (result.kind === 'rendered') await this.deps.files?.put(key, renderToBytes(result, render), secret).catch(() => {})
   }
 
   drop(key: string): void {
@@ -117,21 +115,20 @@ class TwoStepCache implements RenderCache {
     const held = this.outputs.use(key) ?? (await this.deps.files?.get(key).then((bytes) => (bytes === null ? null : inflate(bytes))))
     const bytes = held ?? (await run())
     this.outputs.set(key, bytes, bytes.byteLength)
-    if (held == null) await this.deps.files?.put(key, Bun.zstdCompressSync(bytes, { level: 1 }), secret()).catch(() => {})
+    if (held == null && !isFailedAnswer(bytes))
+      await this.deps.files?.put(key, Bun.zstdCompressSync(bytes, { level: 1 }), secret()).catch(() => {})
     return bytes
   }
 
-  private keepShapes(spec: string, shapes: readonly Shape[]): void {
-    this.shapesBySpec.delete(spec)
-    this.shapesBySpec.set(spec, shapes)
-    for (const [oldest] of this.shapesBySpec) {
-      if (this.shapesBySpec.size <= SHAPES_KEPT_MAX) return
-      this.shapesBySpec.delete(oldest)
-    }
+  private async readPaths(spec: string): Promise<LookPaths> {
+    const paths = new LookPaths(spec, this.deps.mac)
+    const bytes = await this.deps.files?.get(this.pathsKey(spec))
+    if (bytes != null) paths.fill(bytes)
+    return paths
   }
 
-  private shapesKey(spec: string): string {
-    return this.deps.mac(canonicalJson(['shapes', spec]))
+  private pathsKey(spec: string): string {
+    return this.deps.mac(canonicalJson(['saved paths', spec]))
   }
 }
 

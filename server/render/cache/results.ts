@@ -2,9 +2,17 @@
 import { z } from 'zod'
 import { setDigest } from '../../../shared/kube/canonical.ts'
 import { problemSchema } from '../../../shared/protocol/error.ts'
-import type { RenderedObjects } from '../object-rows.ts'
+import type { RenderedObjects, RenderResult } from '../object-rows.ts'
+
+/** A render with what it was made of; of one that failed nobody asks. */
+export interface KeptRender {
+  result: RenderResult
+  /** Names the values at all places where it looked, by whatever build; null: no program took part. */
+  renderedFrom: string | null
+}
 
 const resultSchema = z.strictObject({
+  renderedFrom: z.string().nullable(),
   objects: z.array(z.tuple([z.string(), z.string()])),
   digest: z.string(),
   hooks: z.number().int(),
@@ -12,18 +20,18 @@ const resultSchema = z.strictObject({
 })
 const LEVEL = 1
 
-export function resultToBytes({ objects, digest, hooks, warnings }: RenderedObjects): Uint8Array {
-  return Bun.zstdCompressSync(JSON.stringify({ objects: [...objects], digest, hooks, warnings }), { level: LEVEL })
+export function renderToBytes({ objects, digest, hooks, warnings }: RenderedObjects, { renderedFrom }: KeptRender): Uint8Array {
+  return Bun.zstdCompressSync(JSON.stringify({ objects: [...objects], digest, hooks, warnings, renderedFrom }), { level: LEVEL })
 }
 
 /** Null: these are none. `known`: rows that are in memory already; what is equal is not held twice. */
-export function resultFromBytes(bytes: Uint8Array, known: ReadonlyMap<string, string> = new Map()): RenderedObjects | null {
+export function renderFromBytes(bytes: Uint8Array, known: ReadonlyMap<string, string> = new Map()): KeptRender | null {
   try {
     const parsed = resultSchema.parse(JSON.parse(new TextDecoder().decode(Bun.zstdDecompressSync(bytes))))
-    const { digest, hooks, warnings } = parsed
+    const { digest, hooks, warnings, renderedFrom } = parsed
     const objects = new Map(parsed.objects.map(([id, doc]) => [id, sameText(known.get(id), doc)]))
     if (setDigest(objects) !== digest) return null
-    return {
+    const result: RenderedObjects = {
       kind: 'rendered',
       objects,
       digest,
@@ -31,6 +39,7 @@ export function resultFromBytes(bytes: Uint8Array, known: ReadonlyMap<string, st
       hooks,
       warnings: warnings.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt })),
     }
+    return { result, renderedFrom }
   } catch {
     return null
   }

@@ -1,6 +1,6 @@
 // What a render looked at: collected while it runs, and put into one form, so that two renders that looked at the same places name them by the same text.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import { type FileRead, type InputRead, KIND_ONLY, type Reads } from '../inputs.ts'
+import { type FileRead, type InputRead, KIND_ONLY, type Look, type Reads } from '../inputs.ts'
 
 export interface Recorder {
   file(read: FileRead): void
@@ -17,12 +17,19 @@ export interface Recorder {
 
 export function createRecorder(): Recorder {
   const files = new Map<string, FileRead>()
-  const inputs: InputRead[] = []
+  const inputs = newPlace()
+  const looks: Look[] = []
   let secret = false
   let outOfTime = false
   return {
-    file: (read) => void files.set(fileKey(read), read),
-    input: (path) => void inputs.push(path),
+    file(read) {
+      const key = fileKey(read)
+      if (!files.has(key)) looks.push({ source: read.source, path: read.path })
+      files.set(key, read)
+    },
+    input(path) {
+      if (enter(inputs, path)) looks.push(path)
+    },
     secret() {
       secret = true
     },
@@ -31,7 +38,7 @@ export function createRecorder(): Recorder {
       outOfTime = true
     },
     wasLate: () => outOfTime,
-    reads: () => ({ files: [...files.values()].sort(byFile), inputs: leastReads(inputs), secret }),
+    reads: () => ({ looks: [...looks], files: [...files.values()].sort(byFile), inputs: leastOf(inputs), secret }),
   }
 }
 
@@ -46,33 +53,41 @@ interface Place {
 }
 const newPlace = (): Place => ({ whole: false, kind: false, below: new Map() })
 
-/** Sorted, without those that others say already: whoever looked at all of a place looked at what is in it, and whoever looked into one saw of what kind it is.
- *  `wide`: of a place in which more than that many others were looked at, all was looked at: what is named more than it was is safe, it only makes less equal. */
-export function leastReads(paths: readonly InputRead[], wide = Number.POSITIVE_INFINITY): InputRead[] {
+/** Sorted, without those that others say already: whoever looked at all of a place looked at what is in it, and whoever looked into one saw of what kind it is. */
+export function leastReads(paths: readonly InputRead[]): InputRead[] {
   const root = newPlace()
   for (const path of paths) enter(root, path)
+  return leastOf(root)
+}
+
+function leastOf(root: Place): InputRead[] {
   const found: InputRead[] = []
-  leave(root, [], wide, found)
+  leave(root, [], found)
   return found
 }
 
-function enter(root: Place, path: InputRead): void {
+/** False: what was entered before tells it already. */
+function enter(root: Place, path: InputRead): boolean {
   let place = root
   for (const [index, name] of path.entries()) {
+    if (place.whole) return false
     if (name === KIND_ONLY && index === path.length - 1) {
+      const isNews = !place.kind && place.below.size === 0
       place.kind = true
-      return
+      return isNews
     }
     const next = place.below.get(name) ?? newPlace()
     place.below.set(name, next)
     place = next
   }
+  const isNews = !place.whole
   place.whole = true
+  return isNews
 }
 
-function leave({ whole, kind, below }: Place, path: InputRead, wide: number, found: InputRead[]): void {
-  if (whole || (path.length > 0 && below.size > wide)) found.push(path)
-  else if (below.size > 0) for (const name of [...below.keys()].sort()) leave(below.get(name) ?? newPlace(), [...path, name], wide, found)
+function leave({ whole, kind, below }: Place, path: InputRead, found: InputRead[]): void {
+  if (whole) found.push(path)
+  else if (below.size > 0) for (const name of [...below.keys()].sort()) leave(below.get(name) ?? newPlace(), [...path, name], found)
   else if (kind) found.push([...path, KIND_ONLY])
 }
 

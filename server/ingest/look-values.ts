@@ -1,0 +1,128 @@
+// What is there now where renders look, for each of the clusters of a service; what clusters have in common is looked up once.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import type { Pace } from '../../shared/runtime/pace.ts'
+import type { TargetCluster } from '../fleet/targeting.ts'
+import { lookText, type Step } from '../render/cache/paths.ts'
+import type { ConfigLayer } from '../render/config-merge.ts'
+import type { ClusterFacts, InputRead, Look } from '../render/inputs.ts'
+import type { ClusterSettings, RenderSettings, SettingsOf } from '../render/overrides-of.ts'
+import { valueAt } from '../render/record/reads.ts'
+
+export type RenderCluster = TargetCluster & ClusterSettings
+/** Null: for nobody. */
+export type Wanted = RenderCluster | null
+
+export interface LookedAt {
+  settingsOf: SettingsOf
+  configs: ReadonlyMap<string, ConfigLayer>
+  /** Of each source, at the revision that is rendered. */
+  versions: readonly string[]
+  /** Content id; undefined: it cannot be read. */
+  fileId(source: number, path: string): Promise<string | null | undefined>
+  toolVersion(tool: string): Promise<string | null>
+  factsOf(clusterId: ClusterId): ClusterFacts
+}
+
+export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
+
+const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches']
+/** Longer ones are told apart by their digests. */
+const VALUE_LENGTH_MAX = 64
+
+export class LookValues {
+  /** Versions of programs that were looked at and are there. */
+  readonly tools = new Map<string, string>()
+  private readonly from: LookedAt
+  private readonly pace: Pace
+  /** By the text of the look; undefined: it cannot be read. */
+  private readonly common = new Map<string, string | undefined>()
+  private readonly settled = new Map<string, Map<RenderSettings, string>>()
+
+  constructor(from: LookedAt, pace: Pace) {
+    this.from = from
+    this.pace = pace
+  }
+
+  /** Which of the clusters have which value there; null: it cannot be read. */
+  async split({ look, text }: Step, clusters: readonly Wanted[]): Promise<ReadonlyMap<string, readonly Wanted[]> | null> {
+    if (isCommon(look)) {
+      if (!this.common.has(text)) this.common.set(text, await this.commonAt(look))
+      const value = this.common.get(text)
+      return value === undefined ? null : new Map([[value, clusters]])
+    }
+    const found = new Map<string, Wanted[]>()
+    for (const cluster of clusters) {
+      const value = this.ownAt(look, text, cluster)
+      const same = found.get(value)
+      if (same === undefined) found.set(value, [cluster])
+      else same.push(cluster)
+      const turn = this.pace()
+      if (turn !== undefined) await turn
+    }
+    return found
+  }
+
+  /** For one of them; undefined: it cannot be read. */
+  async at(step: Step, cluster: Wanted): Promise<string | undefined> {
+    const [value] = (await this.split(step, [cluster]))?.keys() ?? []
+    return value
+  }
+
+  /** With their places, sorted; of what was read before. */
+  async all(looks: readonly Look[], cluster: Wanted): Promise<string[][]> {
+    const found: string[][] = []
+    for (const look of looks) {
+      const text = lookText(look)
+      found.push([text, (await this.at({ look, text }, cluster)) ?? ''])
+    }
+    return found.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
+  }
+
+  settingsOf(cluster: Wanted): RenderSettings {
+    return this.from.settingsOf(cluster ?? NOBODY)
+  }
+
+  factsOf(cluster: Wanted): ClusterFacts {
+    return cluster === null ? NO_FACTS : this.from.factsOf(cluster.clusterId)
+  }
+
+  private async commonAt(look: Look): Promise<string | undefined> {
+    const { versions, configs, fileId, toolVersion } = this.from
+    if (isFile(look)) {
+      const id = await fileId(look.source, look.path)
+      return id === null ? 'none' : id
+    }
+    const [first, second = ''] = look
+    if (first === 'tools') {
+      const version = await toolVersion(second)
+      if (version !== null) this.tools.set(second, version)
+      return version ?? 'none'
+    }
+    if (first === 'configs') return short(valueAt(configs.get(second)?.values, look.slice(2)))
+    return short(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, look))
+  }
+
+  private ownAt(look: Look, text: string, cluster: Wanted): string {
+    const path = look as InputRead
+    if (!OF_SETTINGS.includes(path[0])) {
+      const { name = '', labels = {} } = cluster ?? {}
+      return short(valueAt({ cluster: cluster === null ? null : { name, labels, facts: this.factsOf(cluster) } }, path))
+    }
+    const settings = this.settingsOf(cluster)
+    const known = this.settled.get(text) ?? new Map<RenderSettings, string>()
+    this.settled.set(text, known)
+    const held = known.get(settings)
+    if (held !== undefined) return held
+    const places = path[0] === 'config' ? { config: settings.config.values } : { values: settings.helmValues, patches: settings.patches }
+    const value = short(valueAt(places, path))
+    known.set(settings, value)
+    return value
+  }
+}
+
+export const isFile = (look: Look): look is Exclude<Look, InputRead> => 'path' in look
+const isCommon = (look: Look): boolean => isFile(look) || !(look[0] === 'cluster' || OF_SETTINGS.includes(look[0]))
+
+const short = (value: string): string => (value.length <= VALUE_LENGTH_MAX ? value : `sha256 ${sha256Hex(value)}`)
+const NOBODY = { labels: {} }
