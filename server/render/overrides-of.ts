@@ -21,7 +21,8 @@ export interface PatchLayer {
 }
 
 export interface RenderSettings {
-  config: MergedConfig
+  /** Merged when somebody looks: most renders never do. */
+  readonly config: MergedConfig
   /** From the lowest to the highest. */
   helmValues: readonly HelmLayer[]
   patches: readonly PatchLayer[]
@@ -33,23 +34,37 @@ export type SettingsOf = (cluster: { labels: Labels } & ClusterSettings) => Rend
 export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'overrides'>, configs: readonly ConfigLayer[]): SettingsOf {
   const { config = {}, overrides = [] } = spec
   const base = [...configs, { values: config }]
-  const made = new Map<string, RenderSettings>()
+  const made = new Map<string, Map<string, RenderSettings>>()
   return (cluster) => {
     const meant = overrides.map(({ selector }) => matchesSelector(cluster.labels, selector))
     const own = (cluster.overrides ?? []).filter(
       ({ service, project }) => service === id.service && (project ?? DEFAULT_PROJECT) === id.project,
     )
-    const ownText = cluster.config === undefined && own.length === 0 ? '' : canonicalJson([cluster.config ?? {}, own])
-    const key = `${meant.map(Number).join('')} ${ownText}`
-    const known = made.get(key)
+    const place = `${meant.map(Number).join('')} ${own.map(textOf).join()}`
+    const ofPlace = made.get(place) ?? new Map<string, RenderSettings>()
+    made.set(place, ofPlace)
+    const configText = cluster.config === undefined ? '' : textOf(cluster.config)
+    const known = ofPlace.get(configText)
     if (known !== undefined) return known
     const chosen = overrides.flatMap((override, index) => (meant[index] === true ? [{ from: `overrides[${index}]`, override }] : []))
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
     const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
     const all = [...chosen, ...last]
-    const settings = { config: mergeLayers(layers), helmValues: helmValuesOf(all), patches: patchesOf(all) }
-    made.set(key, settings)
+    const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all))
+    ofPlace.set(configText, settings)
     return settings
+  }
+}
+
+function settingsOf(layers: readonly ConfigLayer[], helmValues: readonly HelmLayer[], patches: readonly PatchLayer[]): RenderSettings {
+  let merged: MergedConfig | null = null
+  return {
+    get config() {
+      merged ??= mergeLayers(layers)
+      return merged
+    },
+    helmValues,
+    patches,
   }
 }
 
@@ -63,3 +78,11 @@ const helmValuesOf = (layers: Layers): HelmLayer[] =>
   })
 const patchesOf = (layers: Layers): PatchLayer[] =>
   layers.flatMap(({ from, override: { patches = [] } }) => (patches.length === 0 ? [] : [{ from, patches }]))
+
+/** The store answers a cluster's config as one and the same object until it is written anew: its text is made once, not in each pass of each service. */
+const texts = new WeakMap<object, string>()
+function textOf(value: object): string {
+  const known = texts.get(value) ?? canonicalJson(value)
+  texts.set(value, known)
+  return known
+}

@@ -109,5 +109,24 @@ describe('what is different in a cluster', () => {
     expect(of({ labels: { region: 'eu', name: 'a' } })).toBe(of({ labels: { region: 'eu', name: 'b' } }))
     expect(of({ labels: {}, config: { x: 1 } })).toBe(of({ labels: {}, config: { x: 1 } }))
     expect(of({ labels: {} })).not.toBe(of({ labels: {}, config: { x: 1 } }))
+    expect(of({ labels: {}, config: { x: 1 } })).not.toBe(of({ labels: {}, config: { x: 2 } }))
+  })
+  test('IC3 what a cluster says is read once, not in each pass of each service', () => {
+    let reads = 0
+    const ownKeys = (target: object) => {
+      reads += 1
+      return Reflect.ownKeys(target)
+    }
+    const counted = <T extends object>(value: T): T => new Proxy(value, { ownKeys })
+    const cluster = {
+      labels: {},
+      config: { all: counted({ x: 1 }) },
+      overrides: [{ service: 'shop', config: { more: counted({ y: 1 }) } }],
+    }
+    of(cluster)
+    const first = reads
+    const later = settingsFor(ID, spec, [])({ ...cluster })
+    expect([later.patches, reads]).toEqual([[], first]) // merged for those who look
+    expect(later.config.values).toMatchObject({ all: { x: 1 }, more: { y: 1 } })
   })
 })

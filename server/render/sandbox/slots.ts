@@ -1,13 +1,15 @@
-// So many at once and no more; the others wait in the order in which they came, and who gives up leaves the line.
+// So many at once and no more; the others wait, and who gives up leaves the line. Whoever asks for much keeps nobody waiting who asks for little: those that wait
+// have one turn each, in the order in which they came.
 
 export interface Slots {
-  run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
+  /** `whose`: of all that wait for the same, one has a turn, then somebody else's. Absent: nobody's in particular. */
+  run<T>(work: () => Promise<T>, signal?: AbortSignal, whose?: string): Promise<T>
 }
 
 export function createSlots(count: number): Slots {
   let free = Math.max(1, count)
-  const waiting: Array<() => void> = []
-  const enter = (signal?: AbortSignal): Promise<void> | undefined => {
+  const lines = createLines<() => void>()
+  const enter = (signal: AbortSignal | undefined, whose: string): Promise<void> | undefined => {
     signal?.throwIfAborted()
     if (free > 0) {
       free -= 1
@@ -15,30 +17,56 @@ export function createSlots(count: number): Slots {
     }
     return new Promise((resolve, reject) => {
       const leave = () => {
-        waiting.splice(waiting.indexOf(go), 1)
+        lines.drop(whose, go)
         reject(signal?.reason)
       }
       const go = () => {
         signal?.removeEventListener('abort', leave)
         resolve()
       }
-      waiting.push(go)
+      lines.add(whose, go)
       signal?.addEventListener('abort', leave, { once: true })
     })
   }
   const leave = () => {
-    const next = waiting.shift()
+    const next = lines.next()
     if (next === undefined) free += 1
     else next() // it has the place now
   }
   return {
-    async run(work, signal) {
-      await enter(signal)
+    async run(work, signal, whose = '') {
+      await enter(signal, whose)
       try {
         return await work()
       } finally {
         leave()
       }
+    },
+  }
+}
+
+/** Sets and maps keep the order in which things came: the first of the first is next, and what is left of its line goes behind all others. */
+function createLines<One>() {
+  const lines = new Map<string, Set<One>>()
+  return {
+    add(whose: string, one: One): void {
+      const line = lines.get(whose) ?? new Set()
+      lines.set(whose, line.add(one))
+    },
+    drop(whose: string, one: One): void {
+      const line = lines.get(whose)
+      if (line?.delete(one) === true && line.size === 0) lines.delete(whose)
+    },
+    next(): One | undefined {
+      for (const [whose, line] of lines) {
+        lines.delete(whose)
+        for (const one of line) {
+          line.delete(one)
+          if (line.size > 0) lines.set(whose, line)
+          return one
+        }
+      }
+      return undefined
     },
   }
 }
