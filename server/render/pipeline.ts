@@ -13,13 +13,14 @@ import { maskProblems, secretTexts } from './mask-problems.ts'
 import { noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
+import { ProgramStopped } from './program-answer.ts'
 import { recordedInputs } from './record/inputs.ts'
 import { createRecorder, type Recorder } from './record/reads.ts'
 import { recordedSandbox } from './record/sandbox.ts'
 import { recordedTree } from './record/tree.ts'
 import type { JobSource, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
-import type { Sandbox } from './sandbox.ts'
+import { mayPassLater, type Sandbox } from './sandbox.ts'
 
 export interface PipelineSource {
   /** By which others name it. */
@@ -60,7 +61,7 @@ export interface PipelineOutcome {
   result: RenderResult | AppError
   /** Until it ended, however it ended. */
   reads: Reads
-  /** A program ran out of time. */
+  /** A program ran out of time, or was ended from outside. */
   late: boolean
 }
 
@@ -163,7 +164,12 @@ function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineI
   const note = (path: InputRead) => noteInput(recorder, settings.config, index, path)
   return {
     ...{ id, namespace, spec: parts.spec, source: parts.job, named: parts.named, signal, plainInputs },
-    once: (names, run) => once(names, run, recorder.hasSecret),
+    once: (names, run) =>
+      once(names, run, recorder.hasSecret).catch((error: unknown) => {
+        // Another render may have been the one that ran it.
+        if (error instanceof ProgramStopped && mayPassLater(error.stop)) recorder.late()
+        throw error
+      }),
     inputs: recordedInputs(plainInputs, note),
     recordInput: note,
     get values() {

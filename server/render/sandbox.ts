@@ -27,8 +27,11 @@ export interface SandboxRun {
 
 export type SandboxOutcome =
   | { kind: 'done'; exitCode: number; stdout: Uint8Array; stderr: string }
-  /** `message` says which limit, in words for the author of the manifests. */
-  | { kind: 'stopped'; why: 'time' | 'memory' | 'output' | 'processes'; message: string; stderr: string }
+  /** `message` says which limit, in words for the author of the manifests; `ended`: by none of them, but from outside. */
+  | { kind: 'stopped'; why: 'time' | 'memory' | 'output' | 'processes' | 'ended'; message: string; stderr: string }
+
+/** IC14: what the machine has a part in, by its load or for want of memory, may be otherwise another time. */
+export const mayPassLater = ({ why }: Extract<SandboxOutcome, { kind: 'stopped' }>): boolean => why === 'time' || why === 'ended'
 
 export interface Sandbox {
   /** Throws `renderer_missing` when the program is not on this server, `sandbox_unavailable` when it must not run without isolation here. */

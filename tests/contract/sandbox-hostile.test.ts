@@ -40,7 +40,8 @@ const renderers = new Map<string, ExecEntry>([
   ['endless', script('endless', 'yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')],
   ['chatty', script('chatty', 'yes error >&2')],
   ['environment', script('environment', 'env | sed "s/^/# /"; env >&2; exit 1')],
-  ['stdin', script('stdin', 'cat')],
+  ['killed', script('killed', 'kill -9 $$')],
+  ['terminated', script('terminated', 'kill -15 $$')],
   ['limits', script('limits', 'for of in c t f n; do ulimit -H -$of; done; echo $(ulimit -S -n)')],
 ])
 const sandbox = realSandbox({ folder, renderers, slots: 2 })
@@ -314,6 +315,13 @@ test('SB4 an exec renderer sees no environment of the server', async () => {
   const said = await exec('environment')
   expect(said).not.toContain('leaked')
   expect(said).toContain('HOME=/tmp')
+})
+
+test('SB17 a program that was ended from outside is told as that, and nothing of it is kept', async () => {
+  for (const name of ['killed', 'terminated']) {
+    const outcome = await sandbox.run({ program: { exec: name }, args: [], files: new Map() })
+    expect(outcome).toMatchObject({ kind: 'stopped', why: 'ended', message: expect.stringContaining(`${name} was ended from outside`) })
+  }
 })
 
 test('SB6 what a program leaves behind ends with it', async () => {

@@ -103,7 +103,7 @@ class TwoStepCache implements RenderCache {
   }
 
   async once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array> {
-    const key = this.deps.mac(canonicalJson(['output', ...parts]))
+    const key = this.deps.mac(canonicalJson(['answer', ...parts]))
     const under = this.running.get(key)
     if (under !== undefined) return under
     const found = this.findOrRun(key, run, secret).finally(() => this.running.delete(key))

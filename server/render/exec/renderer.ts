@@ -3,6 +3,7 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile } from '../../sources/source.ts'
 import { decodeUtf8 } from '../liquid/files.ts'
+import { askProgram, type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import type { Renderer, RenderJob } from '../renderer.ts'
 import type { SandboxOutcome } from '../sandbox.ts'
 
@@ -23,15 +24,12 @@ export const renderExec: Renderer = async (job) => {
   const program = { exec: name }
   const version = (await job.sandbox.version(program)) ?? ''
   const parts = ['exec', name, version, canonicalJson(options.args), canonicalJson(inputs), ...fileParts(found)]
-  try {
-    const stdout = await job.once(parts, async () =>
-      wanted(name, await job.sandbox.run({ program, args: options.args, files, stdin }, job.signal)),
-    )
-    return { kind: 'rendered', files: new Map([[`${name}.yaml`, stdout]]), warnings: [] }
-  } catch (error) {
-    if (error instanceof ExecFailure) return failed(`render.exec: ${name}`, error.message)
-    throw error
-  }
+  const answer = await askProgram(job, parts, async () =>
+    answerOf(name, await job.sandbox.run({ program, args: options.args, files, stdin }, job.signal)),
+  )
+  if ('kind' in answer) return failed(`render.exec: ${name}`, `${answer.message}${tell(answer.stderr)}`)
+  if (answer.failed) return failed(`render.exec: ${name}`, answer.notes)
+  return { kind: 'rendered', files: new Map([[`${name}.yaml`, answer.output]]), warnings: [] }
 }
 
 const failed = (path: string, message: string): { kind: 'failed'; problems: Problem[] } => ({
@@ -41,15 +39,12 @@ const failed = (path: string, message: string): { kind: 'failed'; problems: Prob
 
 const fileParts = (files: ReadonlyMap<string, SourceFile>): string[] => [...files].flatMap(([path, { oid }]) => [path, oid])
 
-class ExecFailure extends Error {}
-
-/** Throws what is not to be kept. */
-function wanted(name: string, outcome: SandboxOutcome): Uint8Array {
-  const told = tell(outcome.stderr)
-  if (outcome.kind === 'stopped') throw new ExecFailure(`${outcome.message}${told}`)
-  if (outcome.exitCode !== 0) throw new ExecFailure(`${name} ended with ${outcome.exitCode}${told}`)
-  if (decodeUtf8(outcome.stdout) === null) throw new ExecFailure(`${name} wrote what is no UTF-8 text${told}`)
-  return outcome.stdout
+function answerOf(name: string, outcome: SandboxOutcome): ProgramAnswer<string> {
+  if (outcome.kind === 'stopped') throw new ProgramStopped(outcome)
+  const refused = (what: string) => ({ failed: true, notes: `${name} ${what}${tell(outcome.stderr)}`, output: new Uint8Array() })
+  if (outcome.exitCode !== 0) return refused(`ended with ${outcome.exitCode}`)
+  if (decodeUtf8(outcome.stdout) === null) return refused('wrote what is no UTF-8 text')
+  return { failed: false, notes: '', output: outcome.stdout }
 }
 
 function tell(stderr: string): string {

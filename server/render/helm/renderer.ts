@@ -2,13 +2,14 @@
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
+import { askProgram } from '../program-answer.ts'
 import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
 import { apiVersionArguments, capabilitiesOf, withoutServed } from './capabilities.ts'
 import { type Chart, type ChartNode, readChart } from './chart.ts'
 import { gatherValues, type ValuesLayer } from './layers.ts'
 import { lineText } from './lexer.ts'
 import { splitHelmOutput } from './output.ts'
-import { type HelmAnswer, type HelmCall, HelmStopped, originOf, runHelm, textOfFile } from './run.ts'
+import { type HelmCall, originOf, runHelm, textOfFile } from './run.ts'
 import { type ChartScan, type ScannedFile, scanChart } from './scan.ts'
 import { hasValueAt } from './values.ts'
 import { useWarnings } from './warnings.ts'
@@ -78,27 +79,11 @@ async function render(
     files.set(VALUES_FILE, new TextEncoder().encode(values))
     return { program, args, files, chart, valuePlace: (name, names) => valuePlace(chart, layers, name, names) }
   }
-  const answer = await answerOf(job, parts, call)
-  if ('problems' in answer) return { kind: 'failed', problems: answer.problems }
-  const warnings = [...answer.warnings, ...capabilities.warnings, ...chartWarnings(job, chart, scan)]
-  return { kind: 'rendered', files: splitHelmOutput(new TextDecoder().decode(answer.stdout)), warnings }
-}
-
-/** Kept as one line of JSON, and after it what helm wrote. */
-async function answerOf(job: RenderJob, parts: readonly string[], call: () => HelmCall): Promise<HelmAnswer> {
-  try {
-    const kept = await job.once(parts, async () => {
-      const answer = await runHelm(job, call())
-      const [head, body] = 'problems' in answer ? [answer, new Uint8Array()] : [{ warnings: answer.warnings }, answer.stdout]
-      return Buffer.concat([new TextEncoder().encode(`${JSON.stringify(head)}\n`), body])
-    })
-    const end = kept.indexOf(0x0a)
-    const head = JSON.parse(new TextDecoder().decode(kept.subarray(0, end))) as { problems?: Problem[]; warnings?: Problem[] }
-    return head.problems === undefined ? { stdout: kept.subarray(end + 1), warnings: head.warnings ?? [] } : { problems: head.problems }
-  } catch (error) {
-    if (!(error instanceof HelmStopped)) throw error
-    return { problems: [{ path: originOf(call().chart, 'Chart.yaml'), message: error.message }] }
-  }
+  const answer = await askProgram(job, parts, () => runHelm(job, call()))
+  if ('kind' in answer) return refused(origin('Chart.yaml'), answer.message)
+  if (answer.failed) return { kind: 'failed', problems: answer.notes }
+  const warnings = [...answer.notes, ...capabilities.warnings, ...chartWarnings(job, chart, scan)]
+  return { kind: 'rendered', files: splitHelmOutput(new TextDecoder().decode(answer.output)), warnings }
 }
 
 /** Where the value that a schema refuses was given: the highest place that names it. */

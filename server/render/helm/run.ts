@@ -2,6 +2,7 @@
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { excerptOf } from '../excerpts.ts'
+import { type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import type { RenderJob } from '../renderer.ts'
 import type { SandboxLimits } from '../sandbox.ts'
 import { type Chart, chartPath } from './chart.ts'
@@ -24,23 +25,22 @@ export interface HelmCall {
   /** For errors of values: where the value comes from. */
   valuePlace(chart: string, names: readonly string[]): string
 }
-export type HelmAnswer = { stdout: Uint8Array; warnings: Problem[] } | { problems: Problem[] }
 
-/** A limit was met, which the same parts may not meet again: it is no answer to keep. */
-export class HelmStopped extends Error {}
-
-export async function runHelm(job: RenderJob, call: HelmCall): Promise<HelmAnswer> {
+/** With warnings, or what is wrong. Throws ProgramStopped. */
+export async function runHelm(job: RenderJob, call: HelmCall): Promise<ProgramAnswer<Problem[]>> {
   const run = async (files: ReadonlyMap<string, Uint8Array>, more: readonly string[], limits: Partial<SandboxLimits>) => {
     const outcome = await job.sandbox.run(
       { program: call.program, args: [...call.args, ...more], files, env: ENVIRONMENT, limits },
       job.signal,
     )
-    if (outcome.kind === 'stopped') throw new HelmStopped(outcome.message)
+    if (outcome.kind === 'stopped') throw new ProgramStopped(outcome)
     return outcome
   }
   const first = await run(call.files, [], {})
-  if (first.exitCode === 0)
-    return { stdout: first.stdout, warnings: [...droppedHooks(first.stderr, call.chart), ...otherShapes(first.stderr, call)] }
+  if (first.exitCode === 0) {
+    const warnings = [...droppedHooks(first.stderr, call.chart), ...otherShapes(first.stderr, call)]
+    return { failed: false, notes: warnings, output: first.stdout }
+  }
   const problems: Problem[] = []
   const files = new Map(call.files)
   let { stderr } = first
@@ -67,12 +67,12 @@ export async function runHelm(job: RenderJob, call: HelmCall): Promise<HelmAnswe
   }
   if (problems.length === 0)
     problems.push({ path: originOf(call.chart, 'Chart.yaml'), message: `helm failed with exit code ${first.exitCode}` })
-  return { problems }
+  return { failed: true, notes: problems, output: new Uint8Array() }
 }
 
 /** What is known already is told; only that more cannot be found. */
 function unlessStopped(error: unknown): null {
-  if (error instanceof HelmStopped) return null
+  if (error instanceof ProgramStopped) return null
   throw error
 }
 
@@ -131,21 +131,27 @@ function templateLine(template: string, rendered: string): number | null {
       ? [{ line: index + 1, length: literal.length }]
       : []
   })
-  const longest = Math.max(...fits.map(({ length }) => length))
+  const longest = fits.reduce((most, { length }) => Math.max(most, length), 0)
   const best = fits.filter(({ length }) => length === longest)
   return best.length === 1 ? (best[0]?.line ?? null) : null
 }
 
+const HOOKS_TOLD_MAX = 20
+
 /** Of helm 2, or misspelt: helm leaves the whole object out and says so only here. */
 function droppedHooks(stderr: string, chart: Chart): Problem[] {
+  // Each is looked for in the text of all templates.
   const words = [...stderr.matchAll(/skipping unknown hooks?(?:: "([^"]*)"|" hookTypes="?([^"\n]*)"?)/g)].map(([, three, four]) =>
     (three ?? four ?? '').trim(),
   )
-  return [...new Set(words)].sort().map((word) => {
-    const message = `an object with the hook ${word}, which helm does not know, is left out by helm; correct its helm.sh/hook annotation`
-    const file = [...chart.files.keys()].sort().find((path) => path.includes('templates/') && textOfFile(chart, path).includes(word))
-    return { path: originOf(chart, file ?? 'Chart.yaml'), message }
-  })
+  return [...new Set(words)]
+    .sort()
+    .slice(0, HOOKS_TOLD_MAX)
+    .map((word) => {
+      const message = `an object with the hook ${word}, which helm does not know, is left out by helm; correct its helm.sh/hook annotation`
+      const file = [...chart.files.keys()].sort().find((path) => path.includes('templates/') && textOfFile(chart, path).includes(word))
+      return { path: originOf(chart, file ?? 'Chart.yaml'), message }
+    })
 }
 
 /** helm says it with the value, which may be a secret. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { decodeUtf8 } from '../liquid/files.ts'
+import { askProgram, ProgramStopped } from '../program-answer.ts'
 import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
 import { editKustomization, hasAdditions } from './edit.ts'
 import { type Built, byTemplates, kustomizationOf, missingFile, problemsOf, TREE_FOLDER, warningsOf } from './errors.ts'
@@ -56,58 +57,30 @@ type Outcome =
   | { kind: 'refused'; stderr: string }
   | { kind: 'stopped'; message: string }
 
-/** Not kept: whoever is refused asks again with something else. */
-class NotBuilt extends Error {
-  readonly outcome: Exclude<Outcome, { kind: 'built' }>
-  constructor(outcome: Exclude<Outcome, { kind: 'built' }>) {
-    super('kustomize build failed')
-    this.outcome = outcome
-  }
-}
-
 async function build(job: RenderJob, args: readonly string[], { files, root }: Built): Promise<Outcome> {
   const version = await job.sandbox.version('kustomize')
   const parts = ['kustomize', version ?? '', args.includes('--enable-helm') ? ((await job.sandbox.version('helm')) ?? '') : '', ...args]
-  try {
-    const said = await job.once([...parts, root, filesDigest(files)], async () => {
-      const outcome = await job.sandbox.run(
-        {
-          program: 'kustomize',
-          args,
-          files: new Map([...files].map(([path, bytes]) => [`${TREE_FOLDER}/${path}`, bytes])),
-          cwd: root === '' ? TREE_FOLDER : `${TREE_FOLDER}/${root}`,
-          env: LESS_COLLECTING,
-        },
-        job.signal,
-      )
-      if (outcome.kind === 'stopped') throw new NotBuilt({ kind: 'stopped', message: outcome.message })
-      if (outcome.exitCode !== 0) throw new NotBuilt({ kind: 'refused', stderr: outcome.stderr })
-      return packed(outcome.stdout, outcome.stderr)
-    })
-    return unpacked(said)
-  } catch (error) {
-    if (error instanceof NotBuilt) return error.outcome
-    throw error
-  }
+  const answer = await askProgram(job, [...parts, root, filesDigest(files)], async () => {
+    const outcome = await job.sandbox.run(
+      {
+        program: 'kustomize',
+        args,
+        files: new Map([...files].map(([path, bytes]) => [`${TREE_FOLDER}/${path}`, bytes])),
+        cwd: root === '' ? TREE_FOLDER : `${TREE_FOLDER}/${root}`,
+        env: LESS_COLLECTING,
+      },
+      job.signal,
+    )
+    if (outcome.kind === 'stopped') throw new ProgramStopped(outcome)
+    return { failed: outcome.exitCode !== 0, notes: outcome.stderr, output: outcome.stdout }
+  })
+  if ('kind' in answer) return answer
+  const { failed, notes, output } = answer
+  return failed ? { kind: 'refused', stderr: notes } : { kind: 'built', stdout: output, stderr: notes }
 }
 
 /** It lives for 30 ms: with the usual setting it collects six times, with this twice. With a higher one it takes longer again, for memory that it never had before. */
 const LESS_COLLECTING = { GOGC: '200' }
-
-/** Warnings are kept with what they are about: four bytes of their length, they, and the output. */
-function packed(stdout: Uint8Array, stderr: string): Uint8Array {
-  const warnings = new TextEncoder().encode(stderr)
-  const bytes = new Uint8Array(4 + warnings.length + stdout.length)
-  new DataView(bytes.buffer).setUint32(0, warnings.length)
-  bytes.set(warnings, 4)
-  bytes.set(stdout, 4 + warnings.length)
-  return bytes
-}
-
-function unpacked(bytes: Uint8Array): Outcome {
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
-  return { kind: 'built', stderr: new TextDecoder().decode(bytes.subarray(4, 4 + length)), stdout: bytes.subarray(4 + length) }
-}
 
 function filesDigest(files: Built['files']): string {
   const digest = createHash('sha256')

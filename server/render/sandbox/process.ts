@@ -133,10 +133,13 @@ function limitMet(child: Child, stderr: string, name: string, limits: SandboxLim
     /^(fatal error|runtime):/m.test(stderr)
   )
     return memoryStop(name, limits)
-  if (status === 'SIGKILL' || status === 128 + 9)
-    return { why: 'memory', message: `${name} was ended from outside, most likely because this server has no memory left` }
+  if (BY_OTHERS.some(([signal, number]) => status === signal || status === 128 + number))
+    return { why: 'ended', message: `${name} was ended from outside, most likely because this server has no memory left` }
   return null
 }
+
+/** What a program does not do to itself: the kernel that needs memory, or a person. */
+const BY_OTHERS = [['SIGKILL', 9], ['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1]] as const // biome-ignore format: a table
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`
 
