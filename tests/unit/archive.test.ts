@@ -140,9 +140,10 @@ describe('limits at their edges', () => {
     const words = new TextEncoder().encode(Array.from({ length: 4_000 }, (_, n) => `key${n * 7919}: ${n}\n`).join(''))
     const filled = new Uint8Array(Buffer.alloc(16 * MIB, words))
     const real = many(4, (n) => file(`f${n}`, filled))
-    expect(await refusal(gzipped(tarOf(real)))).toBe('read: f0,f1,f2,f3')
-    expect(await refusal(gzipped(tarOf([...real, file('one', '1')])))).toContain('larger than 64 MiB together, at "one"')
-  })
+    const fast = (items: readonly TarItem[]) => new Uint8Array(Bun.gzipSync(new Uint8Array(tarOf(items)), { level: 1 }))
+    expect(await refusal(fast(real))).toBe('read: f0,f1,f2,f3')
+    expect(await refusal(fast([...real, file('one', '1')]))).toContain('larger than 64 MiB together, at "one"')
+  }, 30_000)
   test('SO7 10,000 entries', async () => {
     expect(await refusal(gzipped(tarOf(many(10_000, (n) => file(`f${n}`)))))).toStartWith('read: ')
     expect(await refusal(gzipped(tarOf(many(10_001, (n) => file(`f${n}`)))))).toContain('more than 10000 entries')
@@ -163,6 +164,24 @@ describe('limits at their edges', () => {
     const large = [file('d/f', bytesOf(1 * MIB)), ...many(64, (n) => link(`l${n}`, 'd'))]
     expect(await refusal(tarOf(large))).toContain('links make more than 64 MiB of it')
   })
+  test('SO8 links lead through 200,000 folders, all together', async () => {
+    const deep = `${'a/'.repeat(39)}f`
+    const links = (count: number) => tarOf([file(deep), ...many(count, (n) => link(`l${String(n).padStart(4, '0')}`, deep))])
+    expect(await refusal(links(5_000))).toStartWith('read: ')
+    expect(await refusal(links(5_001))).toContain('its links lead through more than 200000 folders, at "l5000": put copies in their place')
+  })
+  test('SO8 a link that is followed once is not followed again', async () => {
+    const deep = 'd/'.repeat(400)
+    const long = (name: string, to: string): TarItem[] => [{ name: 'x', type: 'x', bytes: paxRecord('path', deep + name) }, link('l', to)]
+    const chain = many(39, (n) => n).flatMap((n) => long(`c${n}`, n === 38 ? 'f' : `c${n + 1}`))
+    const items = [...many(4_000, (n) => n).flatMap((n) => long(`l${n}`, 'c0')), ...chain]
+    const startMs = performance.now()
+    expect(await refusal(tarOf([{ name: 'x', type: 'x', bytes: paxRecord('path', `${deep}f`) }, file('f'), ...items]))).toStartWith(
+      'read: ',
+    )
+    // It took minutes when each link walked its whole way again.
+    expect(performance.now() - startMs).toBeLessThan(4_000)
+  }, 30_000)
 })
 
 test('SO7 a bomb ends at the limits: a quarter of a gigabyte in a quarter of a megabyte', async () => {
@@ -174,12 +193,15 @@ test('SO7 a bomb ends at the limits: a quarter of a gigabyte in a quarter of a m
   const ones = new Uint8Array(MIB).fill(1)
   for (let n = 0; n < 256; n++) if (!gzip.write(ones)) await new Promise((done) => gzip.once('drain', done))
   gzip.end()
+  const bomb = await promise
+  const small = gzipped(tarOf(many(4_000, (n) => file(`f${n}`, bytesOf(4_096)))))
+  Bun.gc(true)
   const before = process.memoryUsage.rss()
-  expect(await refusal(await promise)).toContain('the checksum of a header is wrong')
-  const many = gzipped(tarOf(Array.from({ length: 4_000 }, (_, n) => file(`f${n}`, bytesOf(4_096)))))
-  expect(await refusal(many)).toContain('more than 200 times')
-  expect(process.memoryUsage.rss() - before).toBeLessThan(128 * MIB)
-})
+  expect(await refusal(bomb)).toContain('the checksum of a header is wrong')
+  expect(await refusal(small)).toContain('more than 200 times')
+  // All of it would be 256 and more.
+  expect(process.memoryUsage.rss() - before).toBeLessThan(192 * MIB)
+}, 30_000)
 
 test.each([
   ['nothing', new Uint8Array(), 'read: '],
@@ -196,8 +218,9 @@ test('SO7 few entries that name very many folders are refused at once', async ()
   const archive = gzipped(tarOf(items.flat()))
   const startMs = performance.now()
   expect(await readArchive(archive).catch((error: AppError) => error.data.detail)).toContain('more than 50000 folders, at "x99/a/')
-  expect(performance.now() - startMs).toBeLessThan(2_000)
-})
+  // Generous: the machine may be busy. Without the limit these would be more than two million folders.
+  expect(performance.now() - startMs).toBeLessThan(5_000)
+}, 30_000)
 
 test('SO7 fuzz: of archives with bytes changed, cut, doubled and moved nothing but files or a refusal comes', async () => {
   const random = seededRandom(42)

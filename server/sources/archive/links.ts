@@ -9,39 +9,77 @@ const LOOKS_MAX = 10 * SOURCE_FILES_MAX
 const FOLDERS_MAX = 50_000
 /** Links that lead to links. */
 const LINKS_FOLLOWED_MAX = 40
+/** Folders that links lead through, all links together: a link can name five hundred, and there can be thousands of links. */
+export const LINK_STEPS_MAX = 200_000
 
-/** Path → content, sorted by path. Folders without files are not there. */
+/** Path → content, sorted by path. Folders without files are not there. Throws `source_refused` for a link that leads out, in circles, to nothing or into a folder that it is in, and past
+ *  the limits above and those of source.ts. */
 export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string, Uint8Array> {
   const children = childrenOf(entries)
   refuseFilesAsFolders(entries, children)
+  const links = new Links(entries, children)
+  const open = new OpenFolders()
   const found = new Map<string, Uint8Array>()
   let [total, looks] = [0, 0]
   const add = (path: string, bytes: Uint8Array) => {
-    if (path.length > SOURCE_PATH_LENGTH_MAX)
-      throw archiveRefused(`links make a path longer than ${SOURCE_PATH_LENGTH_MAX} characters: ${quote(path)}`)
     total += bytes.byteLength
     if (found.size >= SOURCE_FILES_MAX) throw archiveRefused(`links make more than ${SOURCE_FILES_MAX} files of it, at ${quote(path)}`)
     if (total > SOURCE_TREE_BYTES_MAX)
       throw archiveRefused(`links make more than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB of it, at ${quote(path)}`)
     found.set(path, bytes)
   }
-  const copy = (from: string, to: string, within: readonly string[]) => {
+  const copy = (from: string, to: string) => {
     if (++looks > LOOKS_MAX) throw archiveRefused(`links make more than ${LOOKS_MAX} places of it, at ${quote(to)}`)
+    if (to.length > SOURCE_PATH_LENGTH_MAX)
+      throw archiveRefused(`links make a path longer than ${SOURCE_PATH_LENGTH_MAX} characters: ${quote(to)}`)
     const entry = entries.get(from)
     if (entry?.kind === 'file') return add(to, entry.bytes)
-    if (entry?.kind === 'link') {
-      const target = follow(entries, children, from)
-      if (within.some((folder) => folder === target || folder.startsWith(`${target}/`)) || target === '')
-        throw archiveRefused(`${quote(from)} is a link to a folder that it is in`)
-      return copy(target, to, within)
-    }
-    for (const name of children.get(from) ?? []) copy(join(from, name), join(to, name), from === '' ? within : [...within, from])
+    if (entry?.kind === 'link') return copyTarget(from, to)
+    open.enter(from)
+    for (const name of children.get(from) ?? []) copy(join(from, name), join(to, name))
+    open.leave(from)
   }
-  copy('', '', [])
+  const copyTarget = (link: string, to: string) => {
+    const target = links.follow(link)
+    if (target === '' || open.has(target)) throw archiveRefused(`${quote(link)} is a link to a folder that it is in`)
+    // Only a folder can be one that the link is in.
+    const above = children.has(target) ? foldersAbove(target) : []
+    links.charge(link, above.length)
+    for (const folder of above) open.enter(folder)
+    copy(target, to)
+    for (const folder of above) open.leave(folder)
+  }
+  copy('', '')
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 const join = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+
+/** `a/b/c` → a, a/b. */
+function foldersAbove(path: string): string[] {
+  const above: string[] = []
+  for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) above.push(path.slice(0, at))
+  return above
+}
+
+/** Folders that are being copied, and those that they are in. */
+class OpenFolders {
+  private readonly counts = new Map<string, number>()
+
+  has(folder: string): boolean {
+    return this.counts.has(folder)
+  }
+
+  enter(folder: string): void {
+    this.counts.set(folder, (this.counts.get(folder) ?? 0) + 1)
+  }
+
+  leave(folder: string): void {
+    const left = (this.counts.get(folder) ?? 0) - 1
+    if (left > 0) this.counts.set(folder, left)
+    else this.counts.delete(folder)
+  }
+}
 
 function refuseFilesAsFolders(entries: ReadonlyMap<string, TarEntry>, children: ReadonlyMap<string, ReadonlySet<string>>): void {
   for (const [path, [name]] of children) {
@@ -72,23 +110,60 @@ function childrenOf(entries: ReadonlyMap<string, TarEntry>): ReadonlyMap<string,
   return children
 }
 
-/** The file or folder that a link leads to in the end; links on the way are followed, too. */
-function follow(entries: ReadonlyMap<string, TarEntry>, children: ReadonlyMap<string, unknown>, link: string): string {
-  let followed = 0
-  const resolve = (path: string): string => {
-    let at = ''
-    for (const segment of path.split('/')) {
-      at = join(at, segment)
-      const entry = entries.get(at)
-      if (entry?.kind !== 'link') continue
-      if (++followed > LINKS_FOLLOWED_MAX) throw archiveRefused(`${quote(link)} is a link that leads in circles`)
-      at = resolve(targetOf(at, entry.to, entry.from))
-    }
-    return at
+class Links {
+  private readonly entries: ReadonlyMap<string, TarEntry>
+  private readonly children: ReadonlyMap<string, unknown>
+  /** `hops`: over so many links. */
+  private readonly known = new Map<string, { target: string; hops: number }>()
+  private steps = 0
+
+  constructor(entries: ReadonlyMap<string, TarEntry>, children: ReadonlyMap<string, unknown>) {
+    this.entries = entries
+    this.children = children
   }
-  const target = resolve(link)
-  if (target !== '' && !entries.has(target) && !children.has(target)) throw archiveRefused(`${quote(link)} is a link to nothing`)
-  return target
+
+  charge(link: string, steps: number): void {
+    this.steps += steps
+    if (this.steps > LINK_STEPS_MAX)
+      throw archiveRefused(`its links lead through more than ${LINK_STEPS_MAX} folders, at ${quote(link)}: put copies in their place`)
+  }
+
+  /** The file or folder that a link leads to in the end; links on the way are followed, too, at most 40. */
+  follow(link: string): string {
+    const { target } = this.resolve(link, 0, link)
+    if (target !== '' && !this.entries.has(target) && !this.children.has(target))
+      throw archiveRefused(`${quote(link)} is a link to nothing`)
+    return target
+  }
+
+  /** `before`: links that were followed until here. */
+  private resolve(link: string, before: number, asked: string): { target: string; hops: number } {
+    const entry = this.entries.get(link)
+    if (entry?.kind !== 'link') return { target: link, hops: 0 }
+    const held = this.known.get(link)
+    if (before + (held?.hops ?? 1) > LINKS_FOLLOWED_MAX) throw archiveRefused(`${quote(asked)} is a link that leads in circles`)
+    if (held !== undefined) return held
+    const path = targetOf(link, entry.to, entry.from)
+    // The folder of the link is no link, and nor is what it has in common with the path.
+    let at = path.slice(0, sharedFolders(link, path))
+    let hops = 1
+    for (const name of path.slice(at === '' ? 0 : at.length + 1).split('/')) {
+      this.charge(asked, 1)
+      const next = this.resolve(join(at, name), before + hops, asked)
+      at = next.target
+      hops += next.hops
+    }
+    const result = { target: at, hops }
+    this.known.set(link, result)
+    return result
+  }
+}
+
+/** Length of the folders that both paths begin with: 3 for `a/b/c` and `a/b/d`; at most those above the last name of each. */
+function sharedFolders(a: string, b: string): number {
+  let shared = 0
+  for (let at = 0; at < a.length && a[at] === b[at]; at++) if (a[at] === '/') shared = at
+  return shared
 }
 
 function targetOf(link: string, to: string, from: 'folder' | 'root'): string {
