@@ -1,7 +1,7 @@
 // Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what happens when those are away.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createChartSupply } from '../../server/sources/helm/dependency.ts'
+import { createChartSupply } from '../../server/ingest/chart-supply.ts'
 import { createSources } from '../../server/sources/sources.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -104,9 +104,12 @@ test('SO20 a chart in Git gets the charts that its lock names from the Repositor
   const inFolder = Object.fromEntries(Object.entries(files).map(([path, text]) => [`shop/${path}`, text]))
   await kit.git.commit({ ...inFolder, 'shop/templates/map.yaml': configMap('own', 'x') }, 'chart')
   await kit.repository()
+  await repository('elsewhere', { helm: { url: `${charts.url}/more` } })
   await kit.service()
   const { error } = await rendered()
-  expect(JSON.stringify(error)).toContain('no Repository of the project default has that URL')
+  expect(JSON.stringify(error)).toContain(
+    `no Repository of the project default has that URL; the nearest is ${charts.url}/more, of the Repository elsewhere`,
+  )
   await repository('charts', { helm: { url: charts.url } })
   expect((await rendered()).error).toBeNull()
   const rows = await kit.pull(cluster)

@@ -8,16 +8,21 @@ import { loopbackGuard } from '../support/source-guard.ts'
 const piece = new TextEncoder().encode('piece ')
 const never = new Promise<void>(() => {})
 /** Pieces with a pause before each. */
-const pieces = (count: number, pauseMs: number, after: () => Promise<void>) =>
-  new Response(
-    (async function* () {
-      for (let sent = 0; sent < count; sent++) {
+function pieces(count: number, pauseMs: number, after: () => Promise<void>): Response {
+  let sent = 0
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (sent++ < count) {
         await Bun.sleep(pauseMs)
-        yield piece
+        controller.enqueue(piece)
+      } else {
+        await after()
+        controller.close()
       }
-      await after()
-    })(),
-  )
+    },
+  })
+  return new Response(body)
+}
 const ANSWERS: Record<string, () => Response | Promise<Response>> = {
   '/silent': async () => {
     await never

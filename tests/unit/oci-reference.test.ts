@@ -1,7 +1,7 @@
 // Texts of registries: what they say, and what is asked of them.
 import { describe, expect, test } from 'bun:test'
+import { holdsDependency, nearest } from '../../server/ingest/chart-supply.ts'
 import { authorizationOf } from '../../server/sources/credentials.ts'
-import { holdsDependency } from '../../server/sources/helm/dependency.ts'
 import {
   layerUse,
   nextPage,
@@ -117,4 +117,19 @@ describe('SO20 where a chart that another one depends on may come from', () => {
     [oci('oci://r.example'), 'oci://r.example/charts', false],
     [{ kind: 'git' as const, spec: { url: 'https://charts.example.com/a', ref: 'main' } }, 'https://charts.example.com/a', false],
   ])('%p for %s: %p', (place, repository, expected) => expect(holdsDependency(place, { repository, name: 'redis' })).toBe(expected))
+})
+
+test.each([
+  ['https://charts.example.com/a', '; the nearest is https://charts.example.com/stable, of the Repository stable'],
+  ['http://charts.example.org/x', '; the nearest is https://charts.example.org/x, of the Repository slip'],
+  ['oci://r.example/chart', '; the nearest is oci://r.example/charts, of the Repository oci'],
+  ['https://elsewhere.example/charts', ''],
+])('SO20 of a URL that no Repository has the nearest is named: %s', (wanted, expected) => {
+  const urls = new Map([
+    ['far', 'https://charts.example.com/incubator/more'],
+    ['stable', 'https://charts.example.com/stable'],
+    ['slip', 'https://charts.example.org/x'],
+    ['oci', 'oci://r.example/charts'],
+  ])
+  expect(nearest(urls, wanted)).toBe(expected)
 })
