@@ -6,6 +6,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import type { DesiredService } from '../store/records.ts'
 
 export interface TargetCluster {
   clusterId: ClusterId
@@ -24,6 +25,16 @@ export const isTarget = (labels: Labels, { selector, exclude }: Targets): boolea
 /** By name, so that plans and messages do not depend on the order of reads. */
 export const targetsOf = (targets: Targets, clusters: readonly TargetCluster[]): TargetCluster[] =>
   clusters.filter(({ labels }) => isTarget(labels, targets)).sort((a, b) => (a.name < b.name ? -1 : 1))
+
+/** For whom a service is rendered: whoever shall have it, and whoever has it still. */
+export function renderedFor<Cluster extends TargetCluster>(
+  targets: Targets,
+  clusters: readonly Cluster[],
+  current: readonly DesiredService[],
+): Cluster[] {
+  const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null || doc.removal !== undefined ? [] : [clusterId])))
+  return clusters.filter(({ clusterId, labels }) => isTarget(labels, targets) || holding.has(clusterId))
+}
 
 /** What a desired row remembers of the targets that placed it. */
 export const placedByText = ({ selector, exclude }: Targets): string => canonicalJson({ selector, exclude })

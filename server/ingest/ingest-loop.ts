@@ -16,7 +16,7 @@ import { createChartSupply } from './chart-supply.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
-import { type PublishRank, rankService } from './publish-order.ts'
+import { type RankedService, rankServices } from './publish-order.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
@@ -218,21 +218,20 @@ class IngestLoop implements Ingest {
   }
 
   /** `all`: whatever the commit changed. */
-  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass, all: boolean): Promise<void> {
-    if (pass.kind !== 'changed' && !all) return
-    const concerned = new Map<ServiceKeyText, PublishRank>()
+  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass, always: boolean): Promise<void> {
+    if (pass.kind !== 'changed' && !always) return
     const clusters = await this.deps.store.listClusters()
-    for (const service of await this.list('Service', project)) {
-      const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-      const id = { project, service: service.name }
-      const isOurs = sourcesOf(spec).some(({ repository }) => repository === name)
-      if (!isOurs && !this.deps.renderer.isLacking(id)) continue
-      if (pass.kind === 'changed' && !(await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit))) continue
-      // Why it cannot be known, the service's own pass tells.
-      concerned.set(serviceKeyText(service), await rankService(this.deps, id, spec, clusters).catch(() => 0 as const))
-    }
-    // All is rendered before anything is published: between the ranks nothing slow is left to do.
-    for (const rank of [0, 1, 2]) await settled([...concerned].flatMap(([key, of]) => (of === rank ? [this.services.run(key)] : [])))
+    const all = (await this.list('Service', project)).map(({ name: service, spec }) => {
+      return { id: { project, service }, spec: serviceSpecSchema.parse(JSON.parse(spec)) }
+    })
+    const isChanged = async ({ id, spec }: RankedService) =>
+      (sourcesOf(spec).some(({ repository }) => repository === name) || this.deps.renderer.isLacking(id)) &&
+      (pass.kind !== 'changed' || (await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit)))
+    const slots = createSlots(SERVICES_AT_ONCE)
+    const changed = await Promise.all(all.map((one) => slots.run(() => isChanged(one))))
+    const concerned = all.filter((_, index) => changed[index])
+    for (const rank of await rankServices(this.deps, concerned, clusters, SERVICES_AT_ONCE))
+      await settled(rank.map(({ id }) => this.services.run(`service/${id.project}/${id.service}`)))
   }
 
   private async reviseService(key: ServiceKeyText): Promise<void> {

@@ -3,9 +3,9 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import { isTarget, type TargetCluster } from '../fleet/targeting.ts'
+import { renderedFor, type TargetCluster } from '../fleet/targeting.ts'
+import { createSlots } from '../render/sandbox/slots.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { goodRenders } from './rendering.ts'
 import type { ServiceRenderer } from './service-render.ts'
@@ -25,15 +25,34 @@ export interface PublishOrderDeps {
   renderer: Pick<ServiceRenderer, 'render'>
 }
 
-/** Of a service at the commit that was read last. What it renders to is kept for the pass that follows. */
-export async function rankService(
+export interface RankedService {
+  id: ServiceId
+  spec: ServiceSpec
+}
+
+/** By rank, at the commit that was read last. All of them are rendered by then, and what they render to is kept for the passes that follow: between the ranks nothing
+ *  slow is left to do. A single one is not rendered: its pass does that. */
+export async function rankServices<One extends RankedService>(
+  deps: PublishOrderDeps,
+  services: readonly One[],
+  clusters: readonly TargetCluster[],
+  atOnce: number,
+): Promise<One[][]> {
+  if (services.length < 2) return [[...services]] // there is nobody to go before or after
+  const slots = createSlots(atOnce)
+  // Why it cannot be known, the service's own pass tells.
+  const rankOf = (one: One) => slots.run(() => rankService(deps, one, clusters).catch(() => 0 as const))
+  const ranks = await Promise.all(services.map(rankOf))
+  return ([0, 1, 2] as const).map((rank) => services.filter((_, index) => ranks[index] === rank))
+}
+
+async function rankService(
   { store, content, renderer }: PublishOrderDeps,
-  id: ServiceId,
-  spec: ServiceSpec,
+  { id, spec }: RankedService,
   clusters: readonly TargetCluster[],
 ): Promise<PublishRank> {
   const current = await store.desiredOfService(id)
-  const rendering = await renderer.render(id, spec, clustersOf(spec, clusters, current))
+  const rendering = await renderer.render(id, spec, renderedFor(spec.targets, clusters, current))
   if (rendering.kind !== 'good') return 0 // nothing of it changes
   const held = new Set<string>()
   for (const setSha of new Set(current.map((row) => row.setSha))) {
@@ -44,14 +63,4 @@ export async function rankService(
   for (const objects of new Set(goodRenders(rendering).map((render) => render.objects)))
     for (const rowId of objects.keys()) wanted.add(rowId)
   return publishRank(held, wanted)
-}
-
-/** Whom a service is rendered for: whoever shall have it, and whoever has it still. */
-export function clustersOf(
-  { targets }: ServiceSpec,
-  clusters: readonly TargetCluster[],
-  current: readonly DesiredService[],
-): TargetCluster[] {
-  const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null || doc.removal !== undefined ? [] : [clusterId])))
-  return clusters.filter(({ clusterId, labels }) => isTarget(labels, targets) || holding.has(clusterId))
 }

@@ -12,7 +12,7 @@ import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
 import { type PlanInput, type PlannedPublish, planService, releaseSubject, type ServicePlan } from '../fleet/plan-service.ts'
-import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
+import { renderedFor, type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Confirmation, DesiredService, FailingClusters, RenderState, StoredResource } from '../store/records.ts'
 import { readDependents } from '../store/service-dependencies.ts'
@@ -20,7 +20,6 @@ import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
 import { judgeRelease } from './pending-release.ts'
-import { clustersOf } from './publish-order.ts'
 import { publishEvents, renderEvents } from './release-events.ts'
 import { failingClusters, nextRenderState, waitingState } from './render-state.ts'
 import { failuresOf, mayPass, type Rendering, renderOf, variantsOf } from './rendering.ts'
@@ -66,7 +65,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const clusters = await deps.store.listClusters()
   const current = await deps.store.desiredOfService(id)
   // Of a service that goes nothing is published any more.
-  const asked = service.deletingMs === null ? clustersOf(spec, clusters, current) : []
+  const asked = service.deletingMs === null ? renderedFor(spec.targets, clusters, current) : []
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
   if (deps.stopping?.aborted === true && failuresOf(rendering).length > 0) return NOTHING_DONE
   const before = await deps.store.renderState(id)
