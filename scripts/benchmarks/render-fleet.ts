@@ -19,25 +19,30 @@ const TEMPLATE: FileChanges = {
   'templated/a.yaml.liquid': "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { region: '{{ cluster.labels.region }}' }\n",
 }
 
-/** A thousand clusters in which nothing differs; then one gets another label, which one service looks at. */
+/** A thousand clusters in which nothing differs, with a chart and a template that looks at a label, of which the one that was rendered more often counts; then one cluster gets
+ *  another label. */
 export async function renderIdentical(say: Say): Promise<Record<string, number>> {
   return withFleet(async ({ fleet, git }) => {
     await git.commit({ ...CHART, ...TEMPLATE }, 'first')
     await fleet.run(['apply', '-f', '-'], { stdin: repository(git) })
     await joinAll(fleet)
     say(`${CLUSTERS} clusters joined`)
-    await fleet.run(['apply', '-f', '-'], { stdin: service('chart') })
-    await published(fleet, 'default/chart', 1)
-    const identical = rendersOf(fleet, 'default/chart')
-    await fleet.run(['apply', '-f', '-'], { stdin: service('templated') })
-    await published(fleet, 'default/templated', 1)
+    const names = ['chart', 'templated']
+    for (const name of names) {
+      await fleet.run(['apply', '-f', '-'], { stdin: service(name) })
+      await published(fleet, `default/${name}`, 1)
+    }
+    await idle(fleet)
+    const identical = names.map((name) => rendersOf(fleet, `default/${name}`))
+    say(`renders: ${names.map((name, index) => `${name} ${identical[index]}`).join(', ')}`)
     const before = renders(fleet)
     await fleet.run(['apply', '-f', '-'], {
       stdin: 'apiVersion: skerry.dev/v1\nkind: Cluster\nmetadata: {name: site-7, labels: {region: us}}\n',
     })
     await published(fleet, 'default/templated', 2)
+    await idle(fleet)
     return {
-      renders_for_1000_identical_clusters: identical,
+      renders_for_1000_identical_clusters: Math.max(...identical),
       relabel_one_cluster_renders: renders(fleet) - before,
       render_rss_peak_mb: peakResidentMb(fleet.serverPid()),
     }
@@ -60,11 +65,13 @@ export async function renderMonoRepo(say: Say): Promise<Record<string, number>> 
           .join(''),
       })
     await until(fleet, () => logged(fleet, 'revision published').length >= SERVICES, `${SERVICES} services to be published`)
+    await idle(fleet)
     const before = renders(fleet)
     say(`${before} renders for ${SERVICES} services`)
     await git.commit({ 'svc-250/a.yaml': manifest('2') }, 'one of them')
     await fleet.webhook('apps')
     await published(fleet, 'default/svc-250', 2)
+    await idle(fleet)
     return { mono_repo_500_services_one_change_renders: renders(fleet) - before }
   })
 }
@@ -132,6 +139,17 @@ const published = (fleet: LocalFleet, name: string, times: number): Promise<void
     () => logged(fleet, 'revision published').filter(({ service }) => service === name).length >= times,
     `${name} to be published`,
   )
+
+/** Passes of several services run at the same time: what the server does because of something counts when for two seconds it has said nothing more. */
+async function idle(fleet: LocalFleet): Promise<void> {
+  let [said, sinceMs] = [-1, performance.now()]
+  const isIdle = () => {
+    const lines = logged(fleet, 'service rendered').length + logged(fleet, 'revision published').length
+    if (lines !== said) [said, sinceMs] = [lines, performance.now()]
+    return performance.now() - sinceMs > 2_000
+  }
+  await until(fleet, isIdle, 'an idle moment')
+}
 
 async function until(fleet: LocalFleet, isSo: () => boolean, what: string): Promise<void> {
   for (const endMs = performance.now() + 30_000; !isSo(); await Bun.sleep(50))

@@ -6,6 +6,7 @@ import { parseRanges } from '../../server/sources/address/range.ts'
 import { systemResolver } from '../../server/sources/address/resolve.ts'
 import { findGitPrograms, openGitSource } from '../../server/sources/git/open.ts'
 import { createGitTokens } from '../../server/sources/git/tokens.ts'
+import type { Source } from '../../server/sources/source.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createDataFolder } from '../local-cluster/child-process.ts'
 import { createGitServer } from '../local-cluster/git-http-server.ts'
@@ -27,23 +28,7 @@ export async function benchGitFetch(say: Say): Promise<Record<string, number>> {
     for (let one = 0; one < FOLDERS; one++)
       for (let file = 0; file < FILES_EACH; file++) files[`apps/app-${one}/file-${file}.yaml`] = manifest(one, file, 'first')
     await server.commit(files, 'all of it')
-    const guard = createAddressGuard({
-      allowed: parseRanges('127.0.0.0/8').ranges,
-      resolve: systemResolver,
-      fetcher: (to, init) => fetch(to, init),
-      proxyFor: () => null,
-    })
-    const deps = {
-      fetcher: guard.fetcher,
-      allowedAddress: guard.allowedAddress,
-      proxyOf: guard.proxyOf,
-      clock: systemClock,
-      stopping: null,
-      tokens: createGitTokens({ fetcher: guard.fetcher, clock: systemClock }),
-      programs: findGitPrograms(),
-    }
-    const url = `http://127.0.0.1:${counter.port}/fleet.git`
-    const source = openGitSource({ url, ref: 'main', dir: join(folder.path, 'clone'), secrets: null }, deps)
+    const source = openBenchGit(`http://127.0.0.1:${counter.port}/fleet.git`, join(folder.path, 'clone'))
     await source.fetch()
     const first = counter.take()
     let most = 0
@@ -63,6 +48,26 @@ export async function benchGitFetch(say: Say): Promise<Record<string, number>> {
     await server.stop()
     await folder.remove()
   }
+}
+
+/** A Git repository of this machine as the server reads it. `dir`: where it keeps what it fetched. */
+export function openBenchGit(url: string, dir: string): Source {
+  const guard = createAddressGuard({
+    allowed: parseRanges('127.0.0.0/8').ranges,
+    resolve: systemResolver,
+    fetcher: (to, init) => fetch(to, init),
+    proxyFor: () => null,
+  })
+  const deps = {
+    fetcher: guard.fetcher,
+    allowedAddress: guard.allowedAddress,
+    proxyOf: guard.proxyOf,
+    clock: systemClock,
+    stopping: null,
+    tokens: createGitTokens({ fetcher: guard.fetcher, clock: systemClock }),
+    programs: findGitPrograms(),
+  }
+  return openGitSource({ url, ref: 'main', dir, secrets: null }, deps)
 }
 
 interface Counter {

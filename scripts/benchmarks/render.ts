@@ -12,23 +12,22 @@ import { measureHelm } from './render-helm.ts'
 import { measureKustomize } from './render-kustomize.ts'
 import { programFolders, RENDER_PROGRAMS } from './render-programs.ts'
 
-const helm: Part = (say) =>
-  withSandbox(async (sandbox, folder) => {
-    const { helm_ratio, ours_ms, bare_ms } = await measureHelm(sandbox, join(RENDER_PROGRAMS, 'helm'), folder, () => performance.now())
-    say(`ours ${ours_ms} ms, helm alone ${bare_ms} ms`)
-    return { helm_ratio }
-  })
+const ratioOf =
+  (program: 'helm' | 'kustomize', measure: typeof measureHelm): Part =>
+  (say) =>
+    withSandbox(async (sandbox, folder) => {
+      const { ratio, oursMs, bareMs } = await measure(sandbox, join(RENDER_PROGRAMS, program), folder, () => performance.now())
+      say(`ours ${oursMs} ms, ${program} alone ${bareMs} ms`)
+      return { [`${program}_ratio`]: ratio }
+    })
 
-const kustomize: Part = (say) =>
-  withSandbox(async (sandbox, folder) => {
-    const { kustomize_ratio, ours_ms, bare_ms } = await measureKustomize(sandbox, join(RENDER_PROGRAMS, 'kustomize'), folder, () =>
-      performance.now(),
-    )
-    say(`ours ${ours_ms} ms, kustomize alone ${bare_ms} ms`)
-    return { kustomize_ratio }
-  })
-
-const PARTS: Record<string, Part> = { identical: renderIdentical, monorepo: renderMonoRepo, git: benchGitFetch, helm, kustomize }
+const PARTS: Record<string, Part> = {
+  identical: renderIdentical,
+  monorepo: renderMonoRepo,
+  git: benchGitFetch,
+  helm: ratioOf('helm', measureHelm),
+  kustomize: ratioOf('kustomize', measureKustomize),
+}
 
 export const benchRender = (say: Say, only: string | null): Promise<Record<string, number>> => runParts(PARTS, say, only)
 
@@ -48,7 +47,7 @@ async function withSandbox<T>(work: (sandbox: ReturnType<typeof createSandbox>, 
     systemClock,
   )
   try {
-    return await work(sandbox, folder)
+    return await work(sandbox, join(folder, 'work'))
   } finally {
     await sandbox.close()
     rmSync(folder, { recursive: true, force: true })
