@@ -1,6 +1,5 @@
 // Texts of registries: what they say, and what is asked of them.
-import { describe, expect, test } from 'bun:test'
-import { holdsDependency, nearest } from '../../server/ingest/chart-supply.ts'
+import { expect, test } from 'bun:test'
 import { authorizationOf } from '../../server/sources/credentials.ts'
 import {
   layerUse,
@@ -100,36 +99,4 @@ test.each([
   } catch (error) {
     expect(error).toMatchObject({ code: 'credential_missing', data: { detail: expected } })
   }
-})
-
-describe('SO20 where a chart that another one depends on may come from', () => {
-  const helm = (url: string) => ({ kind: 'helm' as const, spec: { url } })
-  const oci = (url: string) => ({ kind: 'oci' as const, spec: { url, tag: 'x' } })
-  test.each([
-    [helm('https://charts.example.com/a/'), 'https://Charts.example.com/a', true],
-    [helm('https://charts.example.com/a'), 'https://charts.example.com/a/', true],
-    [helm('https://charts.example.com/a'), 'https://charts.example.com/A', false],
-    [helm('https://charts.example.com/a'), 'https://charts.example.com/a/b', false],
-    [helm('https://charts.example.com/a'), 'http://charts.example.com/a', false],
-    [oci('oci://r.example/charts'), 'oci://r.example/charts', true],
-    [oci('oci://r.example/charts/redis'), 'oci://r.example/charts', true],
-    [oci('oci://r.example/charts/other'), 'oci://r.example/charts', false],
-    [oci('oci://r.example'), 'oci://r.example/charts', false],
-    [{ kind: 'git' as const, spec: { url: 'https://charts.example.com/a', ref: 'main' } }, 'https://charts.example.com/a', false],
-  ])('%p for %s: %p', (place, repository, expected) => expect(holdsDependency(place, { repository, name: 'redis' })).toBe(expected))
-})
-
-test.each([
-  ['https://charts.example.com/a', '; the nearest is https://charts.example.com/stable, of the Repository stable'],
-  ['http://charts.example.org/x', '; the nearest is https://charts.example.org/x, of the Repository slip'],
-  ['oci://r.example/chart', '; the nearest is oci://r.example/charts, of the Repository oci'],
-  ['https://elsewhere.example/charts', ''],
-])('SO20 of a URL that no Repository has the nearest is named: %s', (wanted, expected) => {
-  const urls = new Map([
-    ['far', 'https://charts.example.com/incubator/more'],
-    ['stable', 'https://charts.example.com/stable'],
-    ['slip', 'https://charts.example.org/x'],
-    ['oci', 'oci://r.example/charts'],
-  ])
-  expect(nearest(urls, wanted)).toBe(expected)
 })
