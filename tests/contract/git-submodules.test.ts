@@ -48,7 +48,6 @@ test.each(['library', 'cli'] as const)('SO34 files of a submodule are read when 
   expect(Object.keys(Object.fromEntries(await filesOf(plain, commit, '.', (path) => path !== 'lib/')))).toEqual(['.gitmodules', 'a.yaml'])
   const source = kit.open({ client, submodules: true })
   expect(await source.fetch()).toBe(commit)
-  if (client === 'library') library.setDown(true) // it came along
   const texts = await textsOf(source, commit)
   expect(texts['a.yaml']).toBe(`a: ${client}\n`)
   expect([texts['lib/base/x.yaml'], texts['lib/top.yaml']]).toEqual(['x: 1\n', 'top: 1\n'])
@@ -61,8 +60,10 @@ test.each(['library', 'cli'] as const)('SO34 files of a submodule are read when 
   const newer = await library.commit({ 'top.yaml': 'top: 2\n' }, 'second')
   const after = await withSubmodule(library.url, newer)
   await source.fetch()
+  if (client === 'library') library.setDown(true) // it came along, since it had been read
   expect((await textsOf(source, after))['lib/top.yaml']).toBe('top: 2\n')
   expect(await idOf(source, after, '.')).not.toBe(before)
+  library.setDown(false)
 })
 
 test('SO34 a relative URL is of the same server; one that is no address of a repository, or no address at all, is refused', async () => {

@@ -29,7 +29,7 @@ test('SO21 .gitmodules that could not be read once is asked for again by the nex
     }),
   }
   const module = { id: async () => 'of the submodule', list: async () => [], file: async () => null, files: async () => new Map() }
-  const submodules = async () => module
+  const submodules = { open: async () => module, newCommit: () => {} }
   const source = new GitSource({ url: 'https://x/z', ref: 'main', dir: '/nowhere/git', backend, larger: null, nowMs: () => 0, submodules })
   const look = async () => (await source.open(COMMIT, { path: '.' })).tree.id('sub')
   expect(await failureOf(look())).toEqual(['git_unreachable', 'down'])

@@ -1,7 +1,7 @@
 // Git by its own program: for ssh, and for repositories that are too large to be held in memory. Only commits and folders are fetched, one commit deep; contents of files come
 // in one go when they are read.
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -9,6 +9,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import { SizedCache } from '../sized-cache.ts'
 import type { GitSecrets } from './auth.ts'
 import { type BatchObject, BatchReader } from './cat-file.ts'
+import { packBytes, removeUnfinished } from './folder.ts'
 import type { GitWeb } from './http.ts'
 import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
@@ -402,27 +403,4 @@ function readListing(text: string): RemoteRef[] {
 
 const limit = (what: string, bytesMax: number) => (oid: string, _: string, bytes: number) => {
   if (bytes > bytesMax) throw new AppError('source_refused', { detail: `${what}, ${oid}, is larger than ${bytesMax / 1024 / 1024} MiB` })
-}
-
-/** Of programs that were ended before their time: nobody else writes here, so that a lock is nobody's. */
-async function removeUnfinished(gitdir: string): Promise<void> {
-  const isLeft = (name: string) => name.startsWith('tmp_') || name.endsWith('.lock')
-  for (const folder of ['.', 'objects/pack', 'refs/skerry']) {
-    const names = await readdir(join(gitdir, folder)).catch(() => [])
-    for (const name of names) if (isLeft(name)) await rm(join(gitdir, folder, name), { force: true, recursive: true })
-  }
-}
-
-async function packBytes(gitdir: string): Promise<number> {
-  const folder = join(gitdir, 'objects', 'pack')
-  const names = await readdir(folder).catch(() => [])
-  const sizes = await Promise.all(
-    names.map((name) =>
-      stat(join(folder, name)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  )
-  return sizes.reduce((sum, size) => sum + size, 0)
 }

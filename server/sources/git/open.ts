@@ -1,18 +1,16 @@
 // A Git repository opened as its resource says: with the library or the program, with the secrets of its Config, and its submodules as repositories of their own.
-import { join } from 'node:path'
-import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { GitSpec } from '../../../shared/model/sources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { WebFetcher } from '../address/guard.ts'
-import { SizedCache } from '../sized-cache.ts'
 import type { Source } from '../source.ts'
 import { type GitSecrets, webAccess } from './auth.ts'
 import { createGitCli } from './cli.ts'
 import { createGitWeb, type GitWeb } from './http.ts'
 import { createGitLibrary } from './library.ts'
+import { Modules } from './modules.ts'
 import type { GitBackend } from './objects.ts'
-import { GitSource, type SubmoduleOpener } from './source.ts'
+import { GitSource, type Submodules } from './source.ts'
 import { readGitmodules, SUBMODULE_DEPTH_MAX, SUBMODULES_MAX } from './submodules.ts'
 import type { GitTokens } from './tokens.ts'
 import { isSameHost, isWebUrl, sshPlace, submoduleUrl } from './url.ts'
@@ -41,29 +39,53 @@ export interface GitOpenOptions extends GitSpec {
   diskBytesMax?: number | undefined
 }
 
-const SUBMODULES_OPEN_MAX = 100
-
 export const findGitPrograms = (): GitDeps['programs'] => ({ git: Bun.which('git'), ssh: Bun.which('ssh') })
 
 export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
-  return openAt(options, deps, 0)
+  return openAt(options, deps, { depth: 0, modules: new Modules(`${options.dir}.modules`, deps.clock), programs: new Map() })
 }
 
-function openAt(options: GitOpenOptions, deps: GitDeps, depth: number): Source {
+/** Of the repository that a resource names and all submodules below it. */
+interface Family {
+  depth: number
+  modules: Modules
+  /** By folder: two commits of one submodule share one, so that none removes what the other is writing. */
+  programs: Map<string, GitBackend>
+}
+
+function openAt(options: GitOpenOptions, deps: GitDeps, family: Family): Source {
   const { url, ref, semver, dir, verify, packsMax } = options
   const nowMs = () => deps.clock.nowMs()
-  const submodules = options.submodules === true ? submodulesOf(options, deps, depth) : null
-  return new GitSource({ url, ref, semver, dir, ...backendsOf(options, deps), verifyKeys: verify?.keys, nowMs, packsMax, submodules })
+  const submodules = options.submodules === true ? submodulesOf(options, deps, family) : null
+  return new GitSource({
+    url,
+    ref,
+    semver,
+    dir,
+    ...backendsOf(options, deps, family),
+    verifyKeys: verify?.keys,
+    nowMs,
+    packsMax,
+    submodules,
+  })
 }
 
 /** By itself the library, and the program for what is too large for it. */
-function backendsOf(options: GitOpenOptions, deps: GitDeps): { backend: GitBackend; larger: (() => GitBackend) | null } {
+function backendsOf(
+  options: GitOpenOptions,
+  deps: GitDeps,
+  { depth, programs }: Family,
+): { backend: GitBackend; larger: (() => GitBackend) | null } {
   const { url, ref, semver, client = 'auto', secrets, stallMs, answerBytesMax } = options
   const { fetcher, tokens, clock } = deps
-  const place = `${semver ?? ref} of ${url}`
+  const place = depth === 0 ? `${semver ?? ref} of ${url}` : `the submodule ${url}`
   const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens)
   const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, clock, stallMs, answerBytesMax }) : null
-  const program = () => programOf(options, deps, web, place)
+  const program = () => {
+    const made = programs.get(options.dir) ?? programOf(options, deps, web, place)
+    programs.set(options.dir, made)
+    return made
+  }
   if (web !== null && client !== 'cli')
     return { backend: createGitLibrary({ url, place, web }), larger: client === 'auto' ? program : null }
   if (web === null && (client === 'library' || sshPlace(url) === null))
@@ -85,32 +107,43 @@ function programOf(
   return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, programs })
 }
 
-function submodulesOf(parent: GitOpenOptions, deps: GitDeps, depth: number): SubmoduleOpener {
-  const opened = new SizedCache<Source>(SUBMODULES_OPEN_MAX, () => 1)
-  return async (path, commit, gitmodules) => {
-    if (depth >= SUBMODULE_DEPTH_MAX) throw refused(`${path} is a submodule below ${SUBMODULE_DEPTH_MAX} others: that deep nothing is read`)
-    const urls = gitmodules === null ? new Map<string, string>() : readGitmodules(gitmodules)
-    if (urls === null) throw refused(`.gitmodules cannot be read, or names more than ${SUBMODULES_MAX} submodules`)
-    const text = urls.get(path)
-    if (text === undefined) throw refused(`${path} is a submodule that .gitmodules does not name`)
-    const url = submoduleUrl(parent.url, text)
-    if (url === null)
-      throw refused(
-        `${path} is a submodule at an address that is not read: https, http, ssh, or relative to its repository; no credentials in it`,
-      )
-    const key = `${url} ${commit}`
-    const source = opened.get(key) ?? openAt(submoduleOptions(parent, url, commit), deps, depth + 1)
-    opened.set(key, source)
-    if (!(await source.has(commit))) await source.fetch()
-    return (await source.open(commit, { path: '.' })).tree
+function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Submodules {
+  const { depth, modules } = family
+  return {
+    newCommit: () => modules.newCommit(),
+    async open(path, commit, gitmodules) {
+      if (depth >= SUBMODULE_DEPTH_MAX)
+        throw refused(`${path} is a submodule below ${SUBMODULE_DEPTH_MAX} others: that deep nothing is read`)
+      const url = moduleUrl(parent.url, path, gitmodules)
+      const secrets = isSameHost(parent.url, url) ? parent.secrets : null
+      const openIn = (dir: string) => openAt(submoduleOptions(parent, { url, commit, dir, secrets }), deps, { ...family, depth: depth + 1 })
+      // What was read with credentials is not there for a submodule that may not show them.
+      const source = await modules.source(secrets === null ? `${url} without` : url, commit, openIn)
+      return (await source.open(commit, { path: '.' })).tree
+    },
   }
 }
 
+function moduleUrl(parentUrl: string, path: string, gitmodules: string | null): string {
+  const urls = gitmodules === null ? new Map<string, string>() : readGitmodules(gitmodules)
+  if (urls === null) throw refused(`.gitmodules cannot be read, or names more than ${SUBMODULES_MAX} submodules`)
+  const text = urls.get(path)
+  if (text === undefined) throw refused(`${path} is a submodule that .gitmodules does not name`)
+  const url = submoduleUrl(parentUrl, text)
+  if (url !== null) return url
+  throw refused(
+    `${path} is a submodule at an address that is not read: https, http, ssh, or relative to its repository; no credentials in it`,
+  )
+}
+
 /** The commit is named by what was verified, so that its own signature adds nothing. Credentials are for the host that they were written for. */
-function submoduleOptions(parent: GitOpenOptions, url: string, commit: string): GitOpenOptions {
+function submoduleOptions(
+  parent: GitOpenOptions,
+  own: Pick<GitOpenOptions, 'url' | 'dir' | 'secrets'> & { commit: string },
+): GitOpenOptions {
   const { semver: _, verify: __, ...rest } = parent
-  const dir = join(`${parent.dir}.modules`, sha256Hex(url).slice(0, 16))
-  return { ...rest, url, ref: commit, dir, secrets: isSameHost(parent.url, url) ? parent.secrets : null }
+  const { commit: ref, ...where } = own
+  return { ...rest, ...where, ref }
 }
 
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })

@@ -8,10 +8,11 @@ import { noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
 import { GitTooLarge } from './limits.ts'
 import type { GitBackend, GitObjects, GitWant, RemoteRef } from './objects.ts'
+import type { OpenSubmodule } from './places.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, verifyCommit } from './signature.ts'
 import { headId } from './text.ts'
-import { createLinkCache, GitTree, type OpenSubmodule } from './tree.ts'
+import { createLinkCache, GitTree } from './tree.ts'
 
 export interface GitSourceOptions {
   url: string
@@ -29,11 +30,15 @@ export interface GitSourceOptions {
   nowMs(): number
   /** Packs after which everything is fetched afresh. */
   packsMax?: number | undefined
-  submodules: SubmoduleOpener | null
+  submodules: Submodules | null
 }
 
-/** Of one repository; `gitmodules` is the text at the root of its commit. */
-export type SubmoduleOpener = (path: string, commit: string, gitmodules: string | null) => Promise<SourceTree>
+export interface Submodules {
+  /** `gitmodules` is the text at the root of the commit. */
+  open(path: string, commit: string, gitmodules: string | null): Promise<SourceTree>
+  /** There is another one: what it does not need may go. */
+  newCommit(): void
+}
 
 const PACKS_MAX = 50
 const TAGS_FOLLOWED_MAX = 5
@@ -63,6 +68,9 @@ export class GitSource implements Source {
   private lately: { commit: string; tree: SourceTree } | null = null
   /** What was read lately, with the id of what was there: with a new commit it will be read again. */
   private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
+
+  /** Where submodules were that somebody read. */
+  private readonly modulesRead = new Set<string>()
 
   constructor(options: GitSourceOptions) {
     this.options = options
@@ -180,6 +188,7 @@ export class GitSource implements Source {
     const commit = candidates.at(-1)?.oid ?? tip
     await this.verify(gitdir, tip, commit, candidates)
     await this.bringReads(objects, commit)
+    if (this.options.submodules !== null && !('commit' in want)) await this.bringSubmodules(this.options.submodules, objects, commit)
     await backend.keep(gitdir, commit)
     return commit
   }
@@ -225,17 +234,16 @@ export class GitSource implements Source {
         ids.push(...(read.wanted === null ? [id] : await tree.contentIds(read.path, read.wanted).catch(() => [])))
       }
       if (ids.length > 0) await objects.bring(ids)
-      if (this.options.submodules !== null) await this.bringSubmodules(objects, commit)
     } catch (error) {
       if (!(error instanceof AppError)) throw error // it is told when it is read
     }
   }
 
-  private async bringSubmodules(objects: GitObjects, commit: string): Promise<void> {
-    const own = await this.gitTree(objects, commit, NO_SUBMODULES)
+  /** Those that were read before; the others come when they are read. */
+  private async bringSubmodules(submodules: Submodules, objects: GitObjects, commit: string): Promise<void> {
+    submodules.newCommit()
     const tree = await this.gitTree(objects, commit, this.openSubmodules(objects, commit))
-    if ((await own.id(GITMODULES)) === null) return
-    for (const path of await own.submodules()) await tree.id(path).catch(() => null)
+    for (const path of this.modulesRead) await tree.id(path).catch(() => null) // it is told when it is read
   }
 
   async has(commit: string): Promise<boolean> {
@@ -306,7 +314,8 @@ export class GitSource implements Source {
       text.catch(() => {
         text = null // asked again next time
       })
-      return submodules(path, wanted, await text)
+      if (this.modulesRead.size < READS_REMEMBERED_MAX) this.modulesRead.add(path)
+      return submodules.open(path, wanted, await text)
     }
   }
 

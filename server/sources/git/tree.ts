@@ -1,35 +1,20 @@
-// A commit as files. Links are followed as text, inside the repository only; whoever follows one in circles, or out of it, is refused by name. A folder's id covers what its
-// links lead to, so that equal ids are equal bytes.
+// A commit as files: links are what they lead to (places.ts). A folder's id covers what its links lead to, so that equal ids are equal bytes.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../sized-cache.ts'
 import {
   pathSegments,
-  SOURCE_FILES_MAX,
   SOURCE_PATH_LENGTH_MAX,
   SOURCE_TREE_BYTES_MAX,
   type SourceEntry,
   type SourceFile,
   type SourceTree,
 } from '../source.ts'
-import type { BlobWanted, GitEntry, GitFolder, GitObjects } from './objects.ts'
+import type { GitEntry } from './objects.ts'
+import { GitPlaces, type GitPlacesOptions, joined, linkIds, type ModulePlace, Pace, type Place, refused } from './places.ts'
+import { Count, Ids, Walk } from './walk.ts'
 
-export const LINK_HOPS_MAX = 40
-/** That one call looks into: links can make a few folders look like many. */
-const FOLDERS_MAX = 50_000
-/** In those folders: a few trees that hold each other again and again look like as many as one likes. */
-const ENTRIES_MAX = 1_000_000
-/** Links that one id looks behind. */
-const LINKS_LOOKED_MAX = 20_000
-/** Enough to see that one is too long. */
-const TARGET_BYTES_KEPT = 5 * 1024
 const LFS_POINTER = Buffer.from('version https://git-lfs.github.com/spec/v1')
-
-/** Of a submodule at the commit that is named; null: they are not asked for. */
-export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
-
-type ModulePlace = { kind: 'module'; tree: SourceTree; path: string; rest: string }
-type Place = { kind: 'file' | 'folder'; oid: string; path: string } | ModulePlace | { kind: 'submodule'; oid: string; path: string }
 
 interface Frame {
   /** As it was asked for. */
@@ -40,11 +25,7 @@ interface Frame {
   above: Frame | null
 }
 
-export interface GitTreeOptions {
-  /** Id of the root's tree. */
-  root: string
-  objects: GitObjects
-  openSubmodule: OpenSubmodule
+export interface GitTreeOptions extends GitPlacesOptions {
   /** Paths of links below a tree, by its id: known once, known for ever. */
   links: SizedCache<readonly string[]>
 }
@@ -53,30 +34,31 @@ export const createLinkCache = (): SizedCache<readonly string[]> => new SizedCac
 
 export class GitTree implements SourceTree {
   private readonly options: GitTreeOptions
-  /** Of links, by the id of their content. */
-  private readonly targets = new Map<string, string>()
+  private readonly places: GitPlaces
 
   constructor(options: GitTreeOptions) {
     this.options = options
+    this.places = new GitPlaces(options)
   }
 
   async id(path: string): Promise<string | null> {
-    const place = await this.find(path)
-    return place === null ? null : this.idOf(place, new Ids())
+    const ids = new Ids(path)
+    const place = await this.places.find(path, ids.pace)
+    return place === null ? null : this.idOf(place, ids)
   }
 
   async list(path: string): Promise<SourceEntry[] | null> {
-    const place = await this.find(path)
+    const ids = new Ids(path)
+    const place = await this.places.find(path, ids.pace)
     if (place?.kind === 'module') return place.tree.list(place.rest)
     if (place?.kind !== 'folder') return null
-    const ids = new Ids()
     const listed: SourceEntry[] = []
-    for (const entry of (await this.folder(place.oid)).values()) listed.push(await this.entry(place.path, entry, ids))
+    for (const entry of (await this.places.folder(place.oid)).values()) listed.push(await this.entry(place.path, entry, ids))
     return listed.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   async file(path: string): Promise<SourceFile | null> {
-    const place = await this.find(path)
+    const place = await this.places.find(path, new Pace(path))
     if (place === null || place.kind === 'folder') return null
     if (place.kind === 'module') return place.rest === '' ? null : place.tree.file(place.rest)
     if (place.kind === 'submodule') throw refusedSubmodule(place.path)
@@ -106,7 +88,7 @@ export class GitTree implements SourceTree {
     const { objects } = this.options
     const asked = pathSegments(path).join('/')
     const walk = new Walk(path, wanted)
-    const place = await this.find(asked)
+    const place = await this.places.find(asked, walk.pace)
     if (place === null) return walk
     if (place.kind === 'submodule') throw refusedSubmodule(place.path)
     if (place.kind === 'file') throw refused(`${path} is a file, not a folder`)
@@ -119,6 +101,8 @@ export class GitTree implements SourceTree {
       for (const [at, frame] of level.entries())
         for (const entry of folders[at]?.values() ?? []) {
           walk.count.entry()
+          walk.pace.step()
+          await (walk.pace.turn() ?? undefined)
           await this.enter(walk, frame, entry, below)
         }
       level = below
@@ -146,15 +130,18 @@ export class GitTree implements SourceTree {
       return
     }
     if (!asFolder && !(entry.kind === 'link' && walk.wanted(path))) return
-    const place = await this.find(real)
+    const place = await this.places.find(real, walk.pace)
     if (place === null) throw refused(`${path} is a link to something that the repository does not have`)
     if (place.kind === 'submodule') throw refusedSubmodule(path)
     if (place.kind === 'file') return walk.take(path, place.oid)
     if (!asFolder) return
     if (place.kind === 'module') return this.enterModule(walk, place, path)
-    for (let one: Frame | null = frame; one !== null; one = one.above)
-      if (place.path === '' || one.real === place.path || one.real.startsWith(`${place.path}/`))
+    const inPlace = `${place.path}/`
+    for (let one: Frame | null = frame; one !== null; one = one.above) {
+      walk.pace.step()
+      if (place.path === '' || one.real === place.path || one.real.startsWith(inPlace))
         throw refused(`${path} is a link that leads in a circle, to ${place.path === '' ? 'the root' : place.path}`)
+    }
     walk.count.folder()
     below.push({ path, real: place.path, oid: place.oid, above: frame })
   }
@@ -170,53 +157,6 @@ export class GitTree implements SourceTree {
     return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** Where a path leads, links followed. Null: nowhere. */
-  private async find(path: string): Promise<Place | null> {
-    let segments = pathSegments(path)
-    if (segments.includes('..')) throw refused(`${path} leads out of the repository`)
-    let hops = 0
-    let oid = this.options.root
-    for (let at = 0; at < segments.length; at++) {
-      const here = segments.slice(0, at + 1).join('/')
-      const folder = await this.folder(oid)
-      const entry = folder.get(segments[at] ?? '')
-      const rest = segments.slice(at + 1)
-      if (entry === undefined) return null
-      if (entry.kind === 'file') return rest.length === 0 ? { kind: 'file', oid: entry.oid, path: here } : null
-      if (entry.kind === 'submodule') return this.module(here, entry.oid, rest)
-      oid = entry.oid
-      if (entry.kind === 'folder') continue
-      if (++hops > LINK_HOPS_MAX) throw refused(`${path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
-      segments = [...(await this.target(path, here, entry.oid, folder)), ...rest]
-      oid = this.options.root
-      at = -1
-    }
-    return { kind: 'folder', oid, path: segments.join('/') }
-  }
-
-  private async module(path: string, commit: string, rest: readonly string[]): Promise<Place> {
-    const tree = await this.options.openSubmodule(path, commit)
-    return tree === null ? { kind: 'submodule', oid: commit, path } : { kind: 'module', tree, path, rest: rest.join('/') }
-  }
-
-  private async target(asked: string, link: string, oid: string, folder: GitFolder): Promise<string[]> {
-    if (!this.targets.has(oid)) {
-      // All links beside it: one leads to the next.
-      const held = await this.options.objects.blobs(
-        linkIds(folder).map((id) => ({ path: id === oid ? link : `a link beside ${link}`, oid: id })),
-      )
-      for (const [id, bytes] of held) this.targets.set(id, new TextDecoder().decode(bytes.subarray(0, TARGET_BYTES_KEPT)))
-    }
-    const text = this.targets.get(oid) ?? ''
-    const what = asked === link ? asked : `${asked}: ${link}`
-    if (text.length > SOURCE_PATH_LENGTH_MAX)
-      throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
-    const found = text.startsWith('/') ? null : within(link.split('/').slice(0, -1), text)
-    if (found === null)
-      throw refused(`${what} is a link that leads out of the repository: only files of the repository itself are read; put a copy there`)
-    return found
-  }
-
   private async idOf(place: Place, ids: Ids): Promise<string> {
     if (place.kind === 'module') return (await place.tree.id(place.rest)) ?? 'nothing'
     if (place.kind !== 'folder') return place.oid
@@ -228,7 +168,7 @@ export class GitTree implements SourceTree {
     const parts = [place.oid]
     for (const link of links) {
       ids.countLink(place.path)
-      const target = await this.find(joined(place.path, link)).catch(unlessRefused)
+      const target = await this.places.find(joined(place.path, link), ids.pace).catch(unlessRefused)
       parts.push(`${link}\0${target === null ? 'nothing' : await this.idOf(target, ids)}`)
     }
     const id = sha256Hex(parts.join('\n'))
@@ -252,6 +192,7 @@ export class GitTree implements SourceTree {
   private async below(root: string, withLinks: boolean, look: (path: string, entry: GitEntry) => void): Promise<void> {
     const { objects } = this.options
     const count = new Count('one folder')
+    const pace = new Pace('one folder')
     let level = [{ path: '', oid: root }]
     while (level.length > 0) {
       const folders = await objects.folders(level.map(({ oid }) => oid))
@@ -260,6 +201,8 @@ export class GitTree implements SourceTree {
       for (const [at, { path }] of level.entries())
         for (const entry of folders[at]?.values() ?? []) {
           count.entry()
+          pace.step()
+          await (pace.turn() ?? undefined)
           look(joined(path, entry.name), entry)
           if (entry.kind !== 'folder') continue
           count.folder()
@@ -272,87 +215,12 @@ export class GitTree implements SourceTree {
   private async entry(folder: string, { name, kind, oid }: GitEntry, ids: Ids): Promise<SourceEntry> {
     checkName(folder, name)
     if (kind === 'file') return { name, kind, id: oid }
-    const place = await this.find(joined(folder, name)).catch(unlessRefused)
+    const place = await this.places.find(joined(folder, name), ids.pace).catch(unlessRefused)
     if (place === null || place.kind === 'submodule') return { name, kind, id: oid }
     const id = await this.idOf(place, ids)
     if (place.kind !== 'module') return { name, kind: place.kind, id }
     return { name, kind: (await place.tree.list(place.rest)) === null ? 'file' : 'folder', id }
   }
-
-  private async folder(oid: string): Promise<ReadonlyMap<string, GitEntry>> {
-    const [folder] = await this.options.objects.folders([oid])
-    return folder ?? new Map()
-  }
-}
-
-/** Of one call: folders by their paths, as far as they are known. */
-class Ids {
-  readonly known = new Map<string, string>()
-  private links = 0
-
-  countLink(path: string): void {
-    if (++this.links > LINKS_LOOKED_MAX) throw refused(`more than ${LINKS_LOOKED_MAX} links under ${path === '' ? 'the root' : path}`)
-  }
-}
-
-class Count {
-  private readonly path: string
-  private entries = 0
-  private folders = 0
-
-  constructor(path: string) {
-    this.path = path
-  }
-
-  entry(): void {
-    if (++this.entries > ENTRIES_MAX) throw refused(`more than ${ENTRIES_MAX} files and folders under ${this.path}`)
-  }
-
-  folder(): void {
-    if (++this.folders > FOLDERS_MAX) throw refused(`more than ${FOLDERS_MAX} folders under ${this.path}`)
-  }
-}
-
-/** What one call found so far. */
-class Walk {
-  readonly path: string
-  readonly wanted: (path: string) => boolean
-  readonly found: BlobWanted[] = []
-  /** Read already, in submodules. */
-  readonly ready = new Map<string, SourceFile>()
-  readonly count: Count
-
-  constructor(path: string, wanted: (path: string) => boolean) {
-    this.path = path
-    this.wanted = wanted
-    this.count = new Count(path)
-  }
-
-  take(path: string, oid: string): void {
-    if (!this.wanted(path)) return
-    this.found.push({ path, oid })
-    this.countFiles()
-  }
-
-  add(files: ReadonlyMap<string, SourceFile>): void {
-    for (const [path, file] of files) this.ready.set(path, file)
-    this.countFiles()
-  }
-
-  private countFiles(): void {
-    if (this.found.length + this.ready.size > SOURCE_FILES_MAX)
-      throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${this.path}`)
-  }
-}
-
-/** Null: it climbs above the root. */
-function within(folder: readonly string[], target: string): string[] | null {
-  const path = [...folder]
-  for (const segment of pathSegments(target)) {
-    if (segment !== '..') path.push(segment)
-    else if (path.pop() === undefined) return null
-  }
-  return path
 }
 
 /** Git itself never writes such names; whoever makes the objects by hand can. */
@@ -361,8 +229,6 @@ function checkName(folder: string, name: string): void {
     throw refused(`${folder === '' ? 'the root' : folder} holds ${JSON.stringify(name)}, which is no name of a file`)
 }
 
-const linkIds = (folder: GitFolder): string[] => [...folder.values()].flatMap(({ kind, oid }) => (kind === 'link' ? [oid] : []))
-const joined = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 const rebased = (path: string, from: string, to: string): string => joined(to, from === '' ? path : path.slice(from.length + 1))
 const moved = (from: string, to: string, files: ReadonlyMap<string, SourceFile>): Map<string, SourceFile> =>
   new Map([...files].map(([path, file]) => [rebased(path, from, to), file]))
@@ -377,7 +243,6 @@ function contentOf(path: string, oid: string, held: ReadonlyMap<string, Uint8Arr
   return bytes
 }
 
-const refused = (detail: string): AppError => new AppError('source_refused', { detail })
 const refusedSubmodule = (path: string): AppError =>
   refused(`${path} is a submodule: set spec.git.submodules: true to read its files, or put a copy there`)
 const tooLargeTogether = (path: string): AppError =>

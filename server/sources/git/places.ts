@@ -1,0 +1,192 @@
+// Where paths of a commit lead, links followed as text inside the repository only. What was found out about folders and links is kept: thousands of links can lead over one another
+// through hundreds of folders.
+import { setImmediate } from 'node:timers/promises'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../source.ts'
+import type { GitEntry, GitFolder, GitObjects } from './objects.ts'
+
+export const LINK_HOPS_MAX = 40
+/** Names of paths and entries of folders that one call looks at, all together. */
+export const TREE_STEPS_MAX = 5_000_000
+/** After so many others have their turn. */
+const STEPS_A_TURN = 5_000
+/** Enough to see that one is too long. */
+const TARGET_BYTES_KEPT = 5 * 1024
+/** Characters of the paths of folders and links that are kept. */
+const KEPT_MAX = 4 * 1024 * 1024
+
+/** Of a submodule at the commit that is named; null: they are not asked for. */
+export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
+
+export type ModulePlace = { kind: 'module'; tree: SourceTree; path: string; rest: string }
+export type Place = { kind: 'file' | 'folder'; oid: string; path: string } | ModulePlace | { kind: 'submodule'; oid: string; path: string }
+
+/** What one call of a tree may cost. */
+export class Pace {
+  private readonly path: string
+  private steps = 0
+  private turnAt = STEPS_A_TURN
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** Throws `source_refused` past 5,000,000. */
+  step(): void {
+    if (++this.steps > TREE_STEPS_MAX)
+      throw refused(
+        `looking at ${this.path === '' ? 'the root' : this.path} takes more than ${TREE_STEPS_MAX} steps: too many links through too many folders`,
+      )
+  }
+
+  /** Null: it is nobody else's turn yet. */
+  turn(): Promise<void> | null {
+    if (this.steps < this.turnAt) return null
+    this.turnAt = this.steps + STEPS_A_TURN
+    return setImmediate()
+  }
+}
+
+/** A folder by where it is, without links. */
+interface Known {
+  path: string
+  oid: string
+  folders: Map<string, Known>
+  links: Map<string, Found>
+}
+type Found = { place: Place | null; hops: number; folder: Known | null }
+
+export interface GitPlacesOptions {
+  /** Id of the root's tree. */
+  root: string
+  objects: GitObjects
+  openSubmodule: OpenSubmodule
+}
+
+export class GitPlaces {
+  private readonly options: GitPlacesOptions
+  /** Of links, by the id of their content. */
+  private readonly targets = new Map<string, string>()
+  private root: Known
+  private kept = 0
+
+  constructor(options: GitPlacesOptions) {
+    this.options = options
+    this.root = known('', options.root)
+  }
+
+  /** Null: it leads nowhere. Throws `source_refused` for what leads out of the repository, in circles or over more than 40 links, and past the limits of the pace. */
+  async find(path: string, pace: Pace): Promise<Place | null> {
+    const segments = pathSegments(path)
+    if (segments.includes('..')) throw refused(`${path} leads out of the repository`)
+    return (await this.follow(segments, { path, pace }, 0)).place
+  }
+
+  async folder(oid: string): Promise<GitFolder> {
+    const [folder] = await this.options.objects.folders([oid])
+    return folder ?? new Map()
+  }
+
+  /** `before`: links that were followed until here. */
+  private async follow(segments: readonly string[], asked: { path: string; pace: Pace }, before: number): Promise<Found> {
+    let here = this.root
+    let hops = 0
+    for (const [at, name] of segments.entries()) {
+      asked.pace.step()
+      await (asked.pace.turn() ?? undefined)
+      let next = here.folders.get(name) ?? null
+      if (next === null) {
+        const folder = await this.folder(here.oid)
+        const entry = folder.get(name)
+        const rest = segments.slice(at + 1)
+        if (entry === undefined) return { place: null, hops, folder: null }
+        if (entry.kind === 'file') return { place: rest.length === 0 ? fileAt(here, entry) : null, hops, folder: null }
+        if (entry.kind === 'submodule') return { place: await this.module(joined(here.path, name), entry.oid, rest), hops, folder: null }
+        if (entry.kind === 'folder') next = this.keep(here, entry)
+        else {
+          const found = await this.link(here, entry, folder, asked, before + hops)
+          hops += found.hops
+          if (found.folder === null) return { place: beyond(found.place, rest), hops, folder: null }
+          next = found.folder
+        }
+      }
+      here = next
+    }
+    return { place: { kind: 'folder', oid: here.oid, path: here.path }, hops, folder: here }
+  }
+
+  private async link(here: Known, entry: GitEntry, folder: GitFolder, asked: { path: string; pace: Pace }, before: number): Promise<Found> {
+    const held = here.links.get(entry.name)
+    if (before + (held?.hops ?? 1) > LINK_HOPS_MAX)
+      throw refused(`${asked.path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
+    if (held !== undefined) return held
+    const target = await this.target(asked.path, joined(here.path, entry.name), entry.oid, folder)
+    const { hops, ...found } = await this.follow(target, asked, before + 1)
+    const result = { ...found, hops: hops + 1 }
+    // Submodules are asked for each time: whoever opens them keeps them.
+    if (found.place?.kind === 'module' || found.place?.kind === 'submodule') return result
+    here.links.set(entry.name, result)
+    this.weigh(here.path.length + entry.name.length)
+    return result
+  }
+
+  private keep(above: Known, { name, oid }: GitEntry): Known {
+    const made = known(joined(above.path, name), oid)
+    above.folders.set(name, made)
+    this.weigh(made.path.length)
+    return made
+  }
+
+  private weigh(characters: number): void {
+    this.kept += characters + 100
+    if (this.kept <= KEPT_MAX) return
+    this.root = known('', this.options.root)
+    this.kept = 0
+  }
+
+  private async module(path: string, commit: string, rest: readonly string[]): Promise<Place> {
+    const tree = await this.options.openSubmodule(path, commit)
+    return tree === null ? { kind: 'submodule', oid: commit, path } : { kind: 'module', tree, path, rest: rest.join('/') }
+  }
+
+  private async target(asked: string, link: string, oid: string, folder: GitFolder): Promise<string[]> {
+    if (!this.targets.has(oid)) {
+      // All links beside it: one leads to the next.
+      const held = await this.options.objects.blobs(
+        linkIds(folder).map((id) => ({ path: id === oid ? link : `a link beside ${link}`, oid: id })),
+      )
+      for (const [id, bytes] of held) this.targets.set(id, new TextDecoder().decode(bytes.subarray(0, TARGET_BYTES_KEPT)))
+    }
+    const text = this.targets.get(oid) ?? ''
+    const what = asked === link ? asked : `${asked}: ${link}`
+    if (text.length > SOURCE_PATH_LENGTH_MAX)
+      throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
+    const found = text.startsWith('/') ? null : within(link.split('/').slice(0, -1), text)
+    if (found === null)
+      throw refused(`${what} is a link that leads out of the repository: only files of the repository itself are read; put a copy there`)
+    return found
+  }
+}
+
+const known = (path: string, oid: string): Known => ({ path, oid, folders: new Map(), links: new Map() })
+const fileAt = (above: Known, { name, oid }: GitEntry): Place => ({ kind: 'file', oid, path: joined(above.path, name) })
+
+/** From what a link leads to, which is no folder of this repository. */
+function beyond(place: Place | null, rest: readonly string[]): Place | null {
+  if (rest.length === 0 || place === null || place.kind === 'submodule') return place
+  return place.kind === 'module' ? { ...place, rest: [...pathSegments(place.rest), ...rest].join('/') } : null
+}
+
+/** Null: it climbs above the root. */
+function within(folder: readonly string[], target: string): string[] | null {
+  const path = [...folder]
+  for (const segment of pathSegments(target)) {
+    if (segment !== '..') path.push(segment)
+    else if (path.pop() === undefined) return null
+  }
+  return path
+}
+
+export const linkIds = (folder: GitFolder): string[] => [...folder.values()].flatMap(({ kind, oid }) => (kind === 'link' ? [oid] : []))
+export const joined = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+export const refused = (detail: string): AppError => new AppError('source_refused', { detail })

@@ -1,0 +1,136 @@
+// Bounds of Git sources that hold for many of them together: submodules of one repository, and large answers.
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { LargeTurn, Patience } from '../../server/sources/git/answer.ts'
+import { Modules } from '../../server/sources/git/modules.ts'
+import type { Source } from '../../server/sources/source.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { failureOf } from '../support/git-source-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
+
+describe('submodules', () => {
+  const COMMIT = 'a'.repeat(40)
+  const BOUNDS = { count: 3, bytes: 1_000, ms: 60_000 }
+  let root = ''
+  /** Whoever sleeps lets time pass. */
+  let nowMs = 0
+  const clock: Clock = {
+    nowMs: () => nowMs,
+    sleep: async (ms) => {
+      nowMs += ms
+    },
+  }
+  let modules: Modules
+  let fetched: string[] = []
+  beforeEach(() => {
+    root = join(tempDir(), 'top.modules')
+    nowMs = 0
+    modules = new Modules(root, clock, BOUNDS)
+    fetched = []
+  })
+
+  const sourceIn = (address: string, bytes: number, takesMs: number) => (dir: string) =>
+    ({
+      head: async () => COMMIT,
+      open: () => Promise.reject(new Error('nobody reads')),
+      has: async () => existsSync(dir),
+      fetch: async () => {
+        fetched.push(address)
+        await clock.sleep(takesMs)
+        mkdirSync(join(dir, 'objects', 'pack'), { recursive: true })
+        writeFileSync(join(dir, 'objects', 'pack', 'a.pack'), new Uint8Array(bytes))
+        utimesSync(join(dir, 'objects', 'pack'), fetched.length, fetched.length)
+        return COMMIT
+      },
+    }) satisfies Source
+  const use = (address: string, bytes = 10, takesMs = 0) => modules.source(address, COMMIT, sourceIn(address, bytes, takesMs))
+  const held = () => readdirSync(root).length
+
+  test('SO34 more repositories than the bound, all levels together, are refused; one that is there is read', async () => {
+    for (const address of ['a', 'b', 'c']) await use(address)
+    expect(await failureOf(use('d'))).toEqual(['source_refused', expect.stringContaining('more than 3 repositories as submodules')])
+    await use('a')
+    expect([fetched, held()]).toEqual([['a', 'b', 'c'], 3])
+  })
+
+  test('SO34 folders of addresses that the newest commit does not name go when there is no room, the oldest first', async () => {
+    for (let at = 0; at < 20; at++) {
+      modules.newCommit()
+      await use(`address ${at}`)
+    }
+    expect(held()).toBe(3)
+    fetched = []
+    await use('address 18')
+    expect(fetched).toEqual([])
+  })
+
+  test('SO34 past the bytes for all of them what is not needed goes, and then nothing more comes', async () => {
+    await use('old', 600)
+    modules.newCommit()
+    await use('a', 600)
+    await use('b', 600)
+    expect(held()).toBe(2)
+    expect(await failureOf(use('c'))).toEqual(['source_refused', expect.stringContaining('MiB on the disk of this server')])
+  })
+
+  test('SO34 past the time for all of them nothing more is fetched before a rest', async () => {
+    await use('a', 10, BOUNDS.ms)
+    expect(await failureOf(use('b'))).toEqual(['git_unreachable', expect.stringContaining('took more than 1 minutes')])
+    await clock.sleep(BOUNDS.ms)
+    await use('b')
+    expect(fetched).toEqual(['a', 'b'])
+  })
+
+  test('SO34 two commits of one address are fetched one after the other', async () => {
+    let [now, most] = [0, 0]
+    const counted = (dir: string): Source => ({
+      ...sourceIn('a', 1, 0)(dir),
+      has: async () => false,
+      fetch: async () => {
+        most = Math.max(most, ++now)
+        await new Promise((resolve) => setImmediate(resolve))
+        now--
+        return COMMIT
+      },
+    })
+    await Promise.all(['1', '2'].map((commit) => modules.source('a', commit, counted)))
+    expect(most).toBe(1)
+  })
+})
+
+test('SO39 large answers have their turn one at a time, also after one that ended before its turn came', async () => {
+  const [one, two, three] = [new LargeTurn(), new LargeTurn(), new LargeTurn()]
+  const came: string[] = []
+  await one.take()
+  void two.take().then(() => came.push('two'))
+  void three.take().then(() => came.push('three'))
+  two.end()
+  await Bun.sleep(0)
+  expect(came).toEqual([])
+  one.end()
+  await Bun.sleep(0)
+  expect(came.sort()).toEqual(['three', 'two'])
+  three.end()
+  await new LargeTurn().take()
+})
+
+test('SO51 waiting counts up to 10 minutes in all, and the time between two waits does not', async () => {
+  const clock = createVirtualClock()
+  const patience = new Patience(clock, new AbortController().signal)
+  const step = async (waitMs: number) => {
+    const done = patience.wait(() => clock.sleep(waitMs))
+    await clock.advance(waitMs)
+    await done
+    patience.came(1024 * 1024)
+    await clock.advance(3_600_000)
+  }
+  for (let at = 0; at < 11; at++) await step(50_000)
+  expect(patience.whyOver()).toBeNull()
+  await step(50_000)
+  expect(patience.whyOver()).toMatchObject({
+    why: 'did not send all of it within 10 minutes; 12.0 MiB came',
+    remedy: expect.stringContaining('spec.git.client: cli'),
+  })
+})
