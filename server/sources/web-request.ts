@@ -71,25 +71,37 @@ export async function askWeb(request: WebRequest, deadlines: WebDeadlines = DEAD
   }
 }
 
-/** A host that is silent shall not hold one of the few places of those who ask for as long as a large archive may take. */
+/** A host that is silent shall not hold one of the few places of those who ask for as long as a large archive may take. Silence after something was heard may be found out
+ *  a second period later. */
 function watchOver({ wholeMs, silentMs }: WebDeadlines) {
   const abort = new AbortController()
+  const whole = AbortSignal.timeout(wholeMs)
+  let period: AbortSignal
+  let isHeard = false
   let passed: string | null = null
-  const after = (ms: number, why: string) =>
-    setTimeout(() => {
-      passed ??= why
-      abort.abort()
-    }, ms)
-  const whole = after(wholeMs, `did not answer within ${wholeMs / 1000} s`)
-  const silent = after(silentMs, `said nothing for ${silentMs / 1000} s`)
+  const pass = (why: string) => {
+    passed ??= why
+    abort.abort()
+  }
+  const listen = () => {
+    isHeard = false
+    period = AbortSignal.timeout(silentMs)
+    period.addEventListener('abort', turn)
+  }
+  const turn = () => (isHeard ? listen() : pass(`said nothing for ${silentMs / 1000} s`))
+  const late = () => pass(`did not answer within ${wholeMs / 1000} s`)
+  whole.addEventListener('abort', late)
+  listen()
   return {
     signal: abort.signal,
-    heard: () => void silent.refresh(),
+    heard() {
+      isHeard = true
+    },
     /** Which deadline has. */
     passed: () => passed,
     end() {
-      clearTimeout(whole)
-      clearTimeout(silent)
+      whole.removeEventListener('abort', late)
+      period.removeEventListener('abort', turn)
     },
   }
 }

@@ -18,13 +18,19 @@ export const resolverWithin =
   (ms: number, look: Resolver): Resolver =>
   async (host) => {
     const { promise, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(Object.assign(new Error(`no answer about ${host}`), { code: 'DNS_ETIMEOUT' })), ms)
+    const deadline = AbortSignal.timeout(ms)
+    const late = () => reject(Object.assign(new Error(`no answer about ${host}`), { code: 'DNS_ETIMEOUT' }))
+    deadline.addEventListener('abort', late)
     try {
       return await Promise.race([look(host), promise])
     } finally {
-      clearTimeout(timer)
+      deadline.removeEventListener('abort', late)
     }
   }
+
+/** Of an error of a resolver or a request. */
+export const unreachedText = (error: unknown): string =>
+  unresolvedText(error instanceof Error && 'code' in error ? String(error.code) : '') ?? 'cannot be reached'
 
 export const systemResolver: Resolver = resolverWithin(RESOLVE_MS, async (host) =>
   (await lookup(host, { all: true })).map(({ address }) => address),
