@@ -48,7 +48,7 @@ type RepositoryKey = `repository/${string}/${string}`
 type ServiceKeyText = `service/${string}/${string}`
 
 /** Whose services are looked at after a commit: of each, the list of all clusters is in memory meanwhile. */
-const REVISED_AT_ONCE = 4
+const REVISED_AT_ONCE = 8
 const SERVICES_AT_ONCE = 4
 const LIST_LIMIT = 500
 /** Of a service pass that failed for a reason of our own: store, disk. What is wrong with an input is a state and is not retried. */
@@ -193,7 +193,7 @@ class IngestLoop implements Ingest {
       if (repository === null) return this.forgetRepository(key, project, name)
       const pass = await this.askRepository(key, repository, expectChange)
       release() // what follows asks nobody, and may take long
-      await this.revising.run(() => this.reviseServicesOf(repository, pass, this.unrevised.has(key)))
+      if (pass.kind === 'changed' || this.unrevised.has(key)) await this.revising.run(() => this.reviseServicesOf(repository, pass))
       this.unrevised.delete(key)
       if (pass.kind !== 'failed') this.countSuccess(key)
     })
@@ -217,9 +217,8 @@ class IngestLoop implements Ingest {
     return pass
   }
 
-  /** `all`: whatever the commit changed. */
-  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass, always: boolean): Promise<void> {
-    if (pass.kind !== 'changed' && !always) return
+  /** Without a change that is known: all that take something of it. */
+  private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
     const clusters = await this.deps.store.listClusters()
     const all = (await this.list('Service', project)).map(({ name: service, spec }) => {
       return { id: { project, service }, spec: serviceSpecSchema.parse(JSON.parse(spec)) }

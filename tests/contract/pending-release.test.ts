@@ -1,5 +1,6 @@
 // A server that got a new version of a render tool: what the fleet has stays until a person says yes. A tool of its own stands for helm, with everything behind it real.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { allowSync } from '../../server/fleet/sync-actions.ts'
 import { createFleetViews } from '../../server/http/fleet-views.ts'
 import type { GoodRender, Rendering } from '../../server/ingest/rendering.ts'
 import { passService } from '../../server/ingest/service-pass.ts'
@@ -7,6 +8,7 @@ import type { ServiceRenderer } from '../../server/ingest/service-render.ts'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import type { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
@@ -153,6 +155,20 @@ describe('a new version of a render tool', () => {
   })
 })
 
+test('RL3 TG17 a sync meanwhile says which question waits', async () => {
+  await kit.service({ sync: { mode: 'manual' } })
+  await pass()
+  version = '4.2.0'
+  make = (commit, _, by) => `${commit} by ${by}`
+  await pass()
+  const deps = { ...kit, ingest: { serviceChanged: async () => void (await pass()) }, clock: systemClock, log: silentLogger }
+  const digest = (await kit.row(clusters[0] as ClusterId))?.digest ?? ''
+  const failure = await allowSync(deps, SHOP, { digest }, 'ada').catch((error: unknown) => error)
+  const { id = '', why = '' } = (await question()) ?? {}
+  expect(failure).toMatchObject({ code: 'conflict', data: { detail: expect.stringContaining(why) } })
+  expect((failure as AppError).remedy).toBe(`\`skerry confirm ${id}\` shows what changes and asks; sync again after it.`)
+})
+
 test('FA6 a cluster that just joined gets what looks at facts with its first word, or after a minute without', async () => {
   await pass()
   const late = await kit.join('4')
@@ -229,6 +245,22 @@ describe('clusters whose render fails', () => {
     expect(there?.next).toStartWith('Mend the manifests')
     await pass()
     expect((await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')).toEqual([])
+  })
+
+  test('RL3 are asked about when they render again, if a new version of a tool makes something else for them', async () => {
+    await pass()
+    const before = await digests()
+    const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
+    version = '4.2.0'
+    make = (commit, cluster, by) => (cluster === 'cluster-1' ? `${commit} by ${by}` : commit)
+    await passService({ ...deps, renderer: failFor(['cluster-1']) }, SHOP, { deletedBy: null })
+    expect([await question(), await tools()]).toEqual([undefined, { helm: '4.1.0' }])
+    await pass()
+    expect((await question())?.why).toContain('helm 4.1.0 → 4.2.0: it renders to something else in 1 of 3 clusters')
+    expect(await digests()).toEqual(before)
+    make = (commit) => commit
+    await pass()
+    expect([await question(), await tools(), await digests()]).toEqual([undefined, { helm: '4.2.0' }, before])
   })
 
   test('RL1 keep what they have, and do not join; the others go on, and the error names them', async () => {

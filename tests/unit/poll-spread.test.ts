@@ -112,16 +112,25 @@ test('IN9a those without content are read at once, four at a time', async () => 
   await end()
 })
 
-test('IN9a a host that does not answer has four hands at most: what is elsewhere is read meanwhile', async () => {
-  const isSlow = (name: string) => name < 'r-250'
-  const { clock, looks, end } = world({
+test.each([1, 3, 12])('IN9a hosts that answer nothing keep nobody waiting for long: %i of them', async (count) => {
+  const isDead = (name: string) => name < 'r-250'
+  const { clock, looks, most, end } = world({
     hasContent: false,
-    hostOf: (name) => (isSlow(name) ? 'slow.example' : 'git.example'),
-    askMs: (name) => (isSlow(name) ? 30_000 : 50),
+    hostOf: (name) => (isDead(name) ? `dead-${Number(name.slice(2)) % count}.example` : 'git.example'),
+    askMs: (name) => (isDead(name) ? 60 * SECOND : 50),
+    isDown: isDead,
   })
-  await clock.advance(20 * SECOND)
-  expect(looks.filter(({ name }) => !isSlow(name)).length).toBeGreaterThanOrEqual(250)
-  expect(looks.filter(({ name }) => isSlow(name)).length).toBe(4)
+  // One hand each, as for every host that was not heard from yet: at first they may have all of them.
+  await clock.advance(50 * SECOND)
+  expect(looks.filter(({ name }) => isDead(name)).length).toBe(Math.min(count, 8))
+  await clock.advance((count > 8 ? 90 : 20) * SECOND)
+  expect(looks.filter(({ name }) => !isDead(name)).length).toBeGreaterThanOrEqual(250)
+  const { length } = looks
+  await clock.advance(70 * SECOND)
+  const later = looks.slice(length)
+  expect(later.filter(({ name }) => isDead(name)).length).toBeLessThanOrEqual(8)
+  expect(new Set(later.filter(({ name }) => !isDead(name)).map(({ name }) => name)).size).toBeGreaterThan(240)
+  expect(most()).toBeLessThanOrEqual(8)
   await end()
 })
 

@@ -1,0 +1,129 @@
+// The ingest loop alone, on a virtual clock: a store, sources and a renderer that answer at once, or fail as the test says. Nothing is ever published in it.
+import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
+import type { ClusterRecord, RenderState, RepositoryState } from '../../server/store/records.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
+import { memoryRendering } from './render-kit.ts'
+import { createVirtualClock } from './virtual-clock.ts'
+
+type Raw = ReturnType<typeof memoryRendering>['renderers']['raw']
+
+/** Of each name one Repository on one host, and a Service that takes the folder `shop` of it; those of `bare` have none, and never change. */
+export function loopWorld({
+  names = ['apps'],
+  bare = [] as string[],
+  file = 'a.yaml',
+  sandbox = undefined as Parameters<typeof memoryRendering>[0],
+} = {}) {
+  const clock = createVirtualClock()
+  const startMs = clock.nowMs()
+  const now = () => clock.nowMs() - startMs
+  const stop = new AbortController()
+  const made = memoryRendering(sandbox)
+  const repositories = new Map<string, RepositoryState>()
+  const renderStates = new Map<string, RenderState>()
+  const world = {
+    commit: 'c1',
+    text: (commit: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { commit: ${commit} }\n`,
+    clusters: [] as ClusterRecord[],
+    services: new Set(names),
+    /** Thrown once by the store's method of that name. */
+    failOnce: new Set<string>(),
+    ask: async (_name: string): Promise<void> => {},
+    raw: (async (job) => made.renderers.raw(job)) as Raw,
+  }
+  const polls: Array<{ name: string; atMs: number }> = []
+  const passes: Array<{ name: string; atMs: number }> = []
+  const renders: Array<{ name: string; atMs: number }> = []
+  const warnings: string[] = []
+  const source = (name: string) => {
+    const ask = async () => {
+      polls.push({ name, atMs: now() })
+      await world.ask(name)
+      return bare.includes(name) ? 'c1' : world.commit
+    }
+    return {
+      head: ask,
+      fetch: ask,
+      has: async () => true,
+      open: async (revision: string) => {
+        const found = { oid: revision, bytes: new TextEncoder().encode(world.text(revision)) }
+        const path = `shop/${file}`
+        const tree = {
+          id: async (at: string) => (at === '' || at === 'shop' || at === path ? `${at} ${revision}` : null),
+          list: async () => [{ name: file, kind: 'file' as const, id: revision }],
+          file: async () => found,
+          files: async (_: string, wanted: (at: string) => boolean) => new Map(wanted(path) ? [[path, found]] : []),
+        }
+        return { tree, root: 'shop', version: revision }
+      },
+    }
+  }
+  const repository = (name: string) => ({
+    kind: 'Repository',
+    project: 'default',
+    name,
+    uid: name,
+    spec: JSON.stringify({ git: { url: 'https://git.example/a.git', ref: 'main' } }),
+  })
+  const service = (name: string) => ({
+    ...{ kind: 'Service', project: 'default', name, uid: name, generation: 1, version: 1, deletingMs: null },
+    spec: JSON.stringify({ source: { repository: name, path: 'shop' }, targets: { selector: {} }, namespace: 'shop' }),
+  })
+  const methods = {
+    listResources: async (kind: string) => ({
+      items: kind === 'Repository' ? [...names, ...bare].map(repository) : [...world.services].map(service),
+      next: null,
+    }),
+    getResource: async ({ kind, name }: { kind: string; name: string }) => {
+      if (kind === 'Repository') return repository(name)
+      passes.push({ name, atMs: now() })
+      return world.services.has(name) ? service(name) : null
+    },
+    repositoryState: async (_: string, name: string) => repositories.get(name) ?? { commit: null, fetchedMs: null, tag: null, error: null },
+    setRepositoryState: async (_: string, name: string, state: RepositoryState) => void repositories.set(name, state),
+    renderState: async ({ service: name }: { service: string }) =>
+      renderStates.get(name) ?? { commit: null, generation: 0, digest: null, objectCount: 0, renderedMs: null, error: null },
+    setRenderState: async ({ service: name }: { service: string }, state: RenderState) => void renderStates.set(name, state),
+    listClusters: async () => world.clusters,
+    appendEvents: async () => {},
+    listStatus: async () => [],
+    desiredOfService: async () => [],
+    confirmationsOfService: async () => [],
+  }
+  const store = new Proxy(methods, {
+    get: (target, name: keyof typeof methods) =>
+      world.failOnce.delete(name) ? async () => Promise.reject(new Error('connection lost')) : target[name],
+  })
+  const log: Logger = { ...silentLogger, warn: (message) => void warnings.push(message) }
+  const rendering = {
+    ...made,
+    renderers: {
+      ...made.renderers,
+      raw: (job: Parameters<Raw>[0]) => {
+        renders.push({ name: job.id.service, atMs: now() })
+        return world.raw(job)
+      },
+    },
+  }
+  const sources = {
+    open: ({ uid }: { uid: string }) => source(uid),
+    forget: async () => {},
+    removeOthers: async () => {},
+    removeUnknown: async () => {},
+  }
+  const content = { get: async () => null }
+  const ingest = createIngest({
+    ...{ store, content, shards: {}, sources, rendering, clock, log, random: seededRandom(7), stopping: stop.signal },
+  } as unknown as IngestDeps)
+  const running = ingest.run()
+  const end = async () => {
+    stop.abort()
+    await clock.advance(0)
+    await running
+  }
+  const cluster = (joinedMs: number) =>
+    ({ clusterId: 'c-0000000000000001' as ClusterId, name: 'one', labels: {}, joinedMs }) as ClusterRecord
+  return { clock, startMs, world, polls, passes, renders, warnings, renderStates, ingest, cluster, end }
+}

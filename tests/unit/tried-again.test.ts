@@ -1,0 +1,165 @@
+// What comes back by itself, and when: the real loop on a virtual clock.
+import { describe, expect, test } from 'bun:test'
+import { AppError, ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
+import { loopWorld } from '../support/loop-world.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+/** Each once: a commit's services are rendered to put them in order, and what failed for a reason of the moment is rendered anew to be published. */
+const timesOf = (all: ReadonlyArray<{ atMs: number }>) => [...new Set(all.map(({ atMs }) => atMs))]
+
+const failing =
+  (error: () => AppError): ReturnType<typeof loopWorld>['world']['raw'] =>
+  async ({ source }) => {
+    await source.tree.files('shop', () => true)
+    throw error()
+  }
+
+/** That a render can end in. */
+const PASSING: ErrorCode[] = [
+  ...(['git_failed', 'git_unreachable', 'git_program_missing', 'source_unreachable', 'credential_missing', 'credential_refused'] as const),
+  ...(['disk_full', 'sandbox_unavailable', 'renderer_missing', 'internal', 'store_unreachable'] as const),
+]
+
+describe('SO21 a service that fails for a reason that may pass', () => {
+  test.each(PASSING)('%s is tried again, after 1 s at first and 60 s at most, until it renders', async (code) => {
+    const { clock, world, renders, renderStates, end } = loopWorld()
+    const { raw } = world
+    world.raw = failing(() => new AppError(code))
+    await clock.advance(SECOND)
+    expect(timesOf(renders).length).toBeGreaterThanOrEqual(2)
+    await clock.advance(20 * MINUTE)
+    const gaps = timesOf(renders).map((atMs, index, all) => atMs - (all[index - 1] ?? 0))
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(60 * SECOND)
+    expect(timesOf(renders).length).toBeLessThan(80)
+    world.raw = raw
+    await clock.advance(MINUTE)
+    expect(renderStates.get('apps')?.error).toBeNull()
+    const { length } = timesOf(renders)
+    await clock.advance(20 * MINUTE)
+    expect(timesOf(renders).length).toBe(length)
+    await end()
+  })
+
+  test.each(['source_refused', 'source_address_refused', 'render_failed'] as const)('not so %s', async (code) => {
+    expect(ERRORS[code].retryable).toBe(false)
+    const { clock, world, renders, end } = loopWorld()
+    world.raw = failing(() => new AppError(code))
+    await clock.advance(20 * MINUTE)
+    expect(timesOf(renders).length).toBe(1)
+    await end()
+  })
+})
+
+test('IC14 what ran out of time is rendered again after one minute, two, four', async () => {
+  const late = { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' } as const
+  const { clock, world, renders, end } = loopWorld({ sandbox: { run: async () => late, version: async () => 'helm 4.1.0' } })
+  world.raw = async ({ sandbox, source }) => {
+    await source.tree.files('shop', () => true)
+    await sandbox.run({ program: 'helm', args: [], files: new Map() })
+    return { kind: 'failed', problems: [{ path: 'a.yaml', message: 'took longer than 30 s' }] }
+  }
+  await clock.advance(10 * MINUTE)
+  expect(timesOf(renders)).toEqual([0, MINUTE, 3 * MINUTE, 7 * MINUTE])
+  await end()
+})
+
+test('FA6 a cluster that just joined is looked at again when its minute is over', async () => {
+  const { clock, startMs, world, passes, cluster, end } = loopWorld({ file: 'a.yaml.liquid' })
+  world.clusters = [cluster(startMs - 20 * SECOND)]
+  world.text = () => 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { v: "{{ cluster.facts.kubernetesVersion }}" }\n'
+  await clock.advance(39 * SECOND)
+  const { length } = passes
+  world.clusters = []
+  await clock.advance(10 * MINUTE)
+  expect(timesOf(passes.slice(length))).toEqual([40 * SECOND])
+  await end()
+})
+
+describe('IN7b a commit that was stored when the store failed', () => {
+  test.each(['listClusters', 'listResources', 'appendEvents'])('in %s is looked at again, soon, and it is told', async (method) => {
+    const { clock, world, renders, warnings, ingest, end } = loopWorld()
+    world.raw = failing(() => new AppError('render_failed'))
+    await clock.advance(10 * SECOND)
+    expect(timesOf(renders).length).toBe(1)
+    const isAway = method === 'appendEvents'
+    if (isAway) {
+      world.ask = async () => Promise.reject(new AppError('git_unreachable'))
+      await clock.advance(2 * MINUTE)
+      world.ask = async () => {}
+    }
+    world.commit = 'c2'
+    world.failOnce.add(method)
+    await Promise.all([ingest.repositoryChanged('default', 'apps').catch(() => {}), clock.advance(0)])
+    expect([timesOf(renders).length, warnings.filter((text) => text === 'ingest pass failed').length]).toEqual([1, 1])
+    await clock.advance(isAway ? MINUTE : SECOND) // the failures before count
+    expect(timesOf(renders).length).toBe(2)
+    await clock.advance(10 * MINUTE)
+    expect(timesOf(renders).length).toBe(2)
+    await end()
+  })
+
+  test('is looked at also when the repository went away at once', async () => {
+    const { clock, world, renders, ingest, end } = loopWorld()
+    world.raw = failing(() => new AppError('render_failed'))
+    await clock.advance(10 * SECOND)
+    world.commit = 'c2'
+    world.failOnce.add('listClusters')
+    await Promise.all([ingest.repositoryChanged('default', 'apps').catch(() => {}), clock.advance(0)])
+    world.ask = async () => Promise.reject(new AppError('git_unreachable'))
+    await clock.advance(SECOND)
+    expect(timesOf(renders).length).toBe(2)
+    await end()
+  })
+})
+
+describe('IN9c Retry-After', () => {
+  const busy = (retryAfterMs: number) => new AppError('source_unreachable', { detail: 'too many requests', retryAfterMs })
+
+  test('of a repository is waited for, an hour at most; somebody who says that there is news is heard at once', async () => {
+    const { clock, world, polls, ingest, end } = loopWorld()
+    world.ask = async () => Promise.reject(busy(10 * MINUTE))
+    await clock.advance(10 * MINUTE - 1)
+    expect(polls.length).toBe(1)
+    await Promise.all([ingest.repositoryChanged('default', 'apps'), clock.advance(0)])
+    expect(polls.length).toBe(2)
+    world.ask = async () => Promise.reject(busy(100 * 60 * MINUTE))
+    await clock.advance(20 * MINUTE)
+    const { length } = polls
+    await clock.advance(2 * 60 * MINUTE)
+    expect(polls.length).toBeGreaterThan(length)
+    await end()
+  })
+
+  test('of what a service lacks is waited for', async () => {
+    const { clock, world, renders, end } = loopWorld()
+    world.raw = failing(() => busy(10 * MINUTE))
+    await clock.advance(10 * MINUTE - 1)
+    expect(timesOf(renders).length).toBe(1)
+    await clock.advance(10 * MINUTE + 1)
+    expect(timesOf(renders).length).toBe(2)
+    await end()
+  })
+})
+
+test('IN9a services that are rendered hold no hand: other repositories of the host are asked meanwhile', async () => {
+  const names = Array.from({ length: 12 }, (_, n) => `r-${n}`)
+  const { clock, world, polls, ingest, end } = loopWorld({ names, bare: ['other'] })
+  await clock.advance(30 * SECOND)
+  const rendered = Promise.withResolvers<void>()
+  const { raw } = world
+  world.raw = async (job) => {
+    await rendered.promise
+    return raw(job)
+  }
+  world.commit = 'c2'
+  const looked: string[] = []
+  const changes = names.map((name) => ingest.repositoryChanged('default', name).then(() => looked.push(name)))
+  await clock.advance(5 * MINUTE)
+  expect(polls.filter(({ name, atMs }) => name === 'other' && atMs > 35 * SECOND).length).toBeGreaterThanOrEqual(4)
+  expect(looked).toEqual([]) // each resolves when its services were looked at
+  rendered.resolve()
+  await Promise.all([...changes, clock.advance(0)])
+  expect(looked.length).toBe(12)
+  await end()
+})
