@@ -12,6 +12,7 @@ import { parseRanges } from '../../server/sources/address/range.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { eventually } from '../support/kube-cluster.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const SECRET = 'hunter2-and-the-rest-of-it'
@@ -150,13 +151,12 @@ test('CG6 a repository is read with the secrets of its Config; one that is wrong
     metadata: { name: 'apps' },
     spec: { git: { url, auth: { secretRef: 'apps-git' } }, poll: '1h' },
   }
-  const until = async (text: string): Promise<string> => {
-    for (let tries = 0; ; tries++) {
+  const until = (text: string): Promise<string> =>
+    eventually(text, async () => {
       const answer = await ask('GET', '/projects/default/repositories/apps')
-      if (answer.includes(text) || tries === 100) return answer
-      await Bun.sleep(50)
-    }
-  }
+      if (!answer.includes(text)) throw new Error(answer)
+      return answer
+    })
   try {
     await ask('POST', '/apply', { resources: [repository] })
     expect(await until('CredentialMissing')).toContain('there is no Config apps-git in project default')

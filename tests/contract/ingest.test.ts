@@ -135,12 +135,10 @@ describe('commits', () => {
     )
     const stop = new AbortController()
     const polling = kit.restarted(stop.signal).run()
-    await Bun.sleep(50)
     const commit = await kit.git.commit({ 'shop/a.yaml': configMap('a', '3') }, 'polled')
-    for (let waited = 0; waited < 4_000 && (await kit.row(one))?.commit !== commit; waited += 50) await Bun.sleep(50)
+    await eventually('it is published', async () => (await kit.row(one))?.commit === commit)
     stop.abort()
     await polling
-    expect((await kit.row(one))?.commit).toBe(commit)
   })
 })
 
@@ -382,7 +380,7 @@ describe('targets', () => {
     kit.actions.onStatus({ clusterId: one, clusterName: 'cluster-1' }, [
       { ...rows[0], key: 'default/shop', doc: { ...doc, removed: false } } as never,
     ])
-    await Bun.sleep(50)
+    await eventually('it asks', async () => (await kit.store.listConfirmations()).length > 0)
     expect(await kit.store.listConfirmations()).toMatchObject([{ kind: 'prune', cluster: 'cluster-1', service: 'shop' }])
   })
 
@@ -393,6 +391,21 @@ describe('targets', () => {
     expect(await kit.row(two)).not.toBeNull()
   })
 })
+
+/** Ends when everything of that kind was listed once. */
+function nextList(kind: string): Promise<void> {
+  const { listResources } = kit.store
+  return new Promise((resolve) => {
+    kit.store.listResources = async (...asked) => {
+      const page = await listResources(...asked)
+      if (asked[0] === kind) {
+        kit.store.listResources = listResources
+        setImmediate(resolve)
+      }
+      return page
+    }
+  })
+}
 
 /** The store cannot be reached for the next list. */
 function failNextList(): void {
@@ -418,8 +431,9 @@ test('IN8 ST14 a store that cannot be reached in the first moment of a server is
 test('IN8 ST14 clusters that changed when the store could not be reached get their services all the same', async () => {
   const stop = new AbortController()
   const ingest = kit.restarted(stop.signal)
+  const listed = nextList('Service')
   const running = ingest.run()
-  await Bun.sleep(200) // it has listed them all
+  await listed
   const three = await kit.join('3')
   failNextList()
   await expect(ingest.clustersChanged()).rejects.toMatchObject({ code: 'store_unreachable' })

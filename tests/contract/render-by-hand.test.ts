@@ -17,6 +17,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { newAgentKeys } from '../support/agent-api-kit.ts'
+import { eventually } from '../support/kube-cluster.ts'
 
 const PROGRAMS = join(import.meta.dir, '../../build/render')
 const hasPrograms = existsSync(join(PROGRAMS, 'helm')) && existsSync(join(PROGRAMS, 'kustomize'))
@@ -76,14 +77,12 @@ beforeAll(async () => {
     await joinCluster(name, { env: 'prod', ...labels })
   const applied = RESOURCES.map((one) => (one.kind === 'Repository' ? { ...one, spec: { git: { url }, poll: '1h' } } : one))
   expect(await ask('POST', '/api/v1/apply', { resources: applied })).toMatchObject({ status: 200 })
-  let status: unknown
-  for (let tries = 0; tries < 100; tries++) {
+  await eventually('the repository is ready', async () => {
     const { body } = await ask('GET', '/api/v1/projects/default/repositories/apps')
-    status = (body as { status: { ready: boolean } }).status
-    if ((status as { ready: boolean }).ready) return
-    await Bun.sleep(50)
-  }
-  throw new Error(JSON.stringify(status))
+    const { status } = body as { status: { ready: boolean } }
+    if (!status.ready) throw new Error(JSON.stringify(status))
+    return true
+  })
 }, 60_000)
 afterAll(async () => {
   await server?.stop()
@@ -153,7 +152,7 @@ test.skipIf(!hasPrograms).each([
   for (const output of ['yaml', 'json', 'name']) {
     const [there, local] = [await onServer(name, '--cluster', 'ship', '-o', output), await here(name, { ...SHIP, output })]
     expect(there.code).toBe(0)
-    expect(there.err).toMatch(name === 'raw' ? /^(warning: raw\/a\.yaml:4:\d+: the key .*\n){2}$/ : /^$/)
+    expect(there.err).toMatch(name === 'raw' ? /^(warning: raw\/a\.yaml:4:\d+: the key .*\n {4}data: .*\n +\^\n){2}$/ : /^$/)
     expect(local).toEqual(there)
     if (output === 'yaml') for (const text of holds) expect(there.out).toContain(text)
   }

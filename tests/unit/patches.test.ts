@@ -247,19 +247,16 @@ test('PT5 a service and a cluster whose patches cannot be read are refused when 
   ])
 })
 
-test('PT8 a list of fifty thousand items is merged in the time of a few looks at each', () => {
+test('PT8 a list of two hundred thousand items is merged in the time of a few looks at each', () => {
   const items = (count: number, from: number) => Array.from({ length: count }, (_, n) => ({ name: `v${n + from}`, value: 'x' }))
-  const pod = {
-    object: {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'p' },
-      spec: { containers: [{ name: 'a', env: items(50_000, 0) }] },
-    } as K8sObject,
+  const merged = (count: number): number => {
+    const containers = [{ name: 'a', env: items(count, 0) }]
+    const object: K8sObject = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers } }
+    const patch = { spec: { containers: [{ name: 'a', env: items(count, count / 2) }] } }
+    const startedNs = Bun.nanoseconds()
+    expect(applyPatches([{ object }], [{ target: {}, patch }], 'p').kind).toBe('patched')
+    return Bun.nanoseconds() - startedNs
   }
-  const patch = { spec: { containers: [{ name: 'a', env: items(50_000, 25_000) }] } }
-  const startedNs = Bun.nanoseconds()
-  const result = applyPatches([pod], [{ target: {}, patch }], 'p')
-  expect(result.kind).toBe('patched')
-  expect((Bun.nanoseconds() - startedNs) / 1e6).toBeLessThan(3_000)
-})
+  // A second here; with a look from each at each, many minutes.
+  expect(merged(200_000) / 1e9).toBeLessThan(30)
+}, 60_000)
