@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { LINK_HOPS_MAX } from '../../server/sources/git/tree.ts'
+import { LINK_HOPS_MAX } from '../../server/sources/git/places.ts'
 import { createGitKit, failureOf, filesOf, GIT_WAYS, type GitKit, idOf, sshIsThere, textsOf } from '../support/git-source-kit.ts'
 
 // A handshake of ssh takes a third of a second on a busy machine.

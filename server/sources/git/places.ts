@@ -39,9 +39,12 @@ export class Pace {
       )
   }
 
-  /** Null: it is nobody else's turn yet. */
-  turn(): Promise<void> | null {
-    if (this.steps < this.turnAt) return null
+  isDue(): boolean {
+    return this.steps >= this.turnAt
+  }
+
+  /** Lets others have their turn: requests, timers. */
+  turn(): Promise<void> {
     this.turnAt = this.steps + STEPS_A_TURN
     return setImmediate()
   }
@@ -93,7 +96,7 @@ export class GitPlaces {
     let hops = 0
     for (const [at, name] of segments.entries()) {
       asked.pace.step()
-      await (asked.pace.turn() ?? undefined)
+      if (asked.pace.isDue()) await asked.pace.turn()
       let next = here.folders.get(name) ?? null
       if (next === null) {
         const folder = await this.folder(here.oid)

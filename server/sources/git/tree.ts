@@ -102,7 +102,7 @@ export class GitTree implements SourceTree {
         for (const entry of folders[at]?.values() ?? []) {
           walk.count.entry()
           walk.pace.step()
-          await (walk.pace.turn() ?? undefined)
+          if (walk.pace.isDue()) await walk.pace.turn()
           await this.enter(walk, frame, entry, below)
         }
       level = below
@@ -202,7 +202,7 @@ export class GitTree implements SourceTree {
         for (const entry of folders[at]?.values() ?? []) {
           count.entry()
           pace.step()
-          await (pace.turn() ?? undefined)
+          if (pace.isDue()) await pace.turn()
           look(joined(path, entry.name), entry)
           if (entry.kind !== 'folder') continue
           count.folder()

@@ -1,0 +1,77 @@
+// Links of commits that nobody means well with: thousands, over one another, through hundreds of folders.
+import { expect, test } from 'bun:test'
+import type { GitEntry, GitFolder, GitObjects } from '../../server/sources/git/objects.ts'
+import { LINK_HOPS_MAX, TREE_STEPS_MAX } from '../../server/sources/git/places.ts'
+import { createLinkCache, GitTree } from '../../server/sources/git/tree.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+
+/** `depth` folders named d, and in the last of them these links and a file f. */
+function treeOf(depth: number, links: Readonly<Record<string, string>>): GitTree {
+  const last = new Map<string, GitEntry>([['f', { name: 'f', kind: 'file', oid: 'file' }]])
+  const blobs = new Map<string, Uint8Array>([['file', new Uint8Array([65])]])
+  for (const [name, target] of Object.entries(links)) {
+    last.set(name, { name, kind: 'link', oid: `to ${target}` })
+    blobs.set(`to ${target}`, new TextEncoder().encode(target))
+  }
+  const folders = new Map<string, GitFolder>([[`tree ${depth}`, last]])
+  for (let at = 0; at < depth; at++) folders.set(`tree ${at}`, new Map([['d', { name: 'd', kind: 'folder', oid: `tree ${at + 1}` }]]))
+  const objects: GitObjects = {
+    folders: async (oids) => oids.map((oid) => folders.get(oid) ?? new Map()),
+    blobs: async (wanted) => new Map(wanted.map(({ oid }) => [oid, blobs.get(oid) ?? new Uint8Array()])),
+    bring: async () => {},
+    text: async () => null,
+  }
+  return new GitTree({ root: 'tree 0', objects, links: createLinkCache(), openSubmodule: async () => null })
+}
+const numbered = (count: number, of: (n: number) => [string, string]) => Object.fromEntries(Array.from({ length: count }, (_, n) => of(n)))
+const refusal = (act: Promise<unknown>): Promise<string> =>
+  act.then(
+    () => 'read',
+    (error: unknown) => (error instanceof AppError && error.code === 'source_refused' ? String(error.data.detail) : `thrown: ${error}`),
+  )
+/** Links over one another, the last to f. */
+const chain = (hops: number) => numbered(hops, (n) => [`c${n}`, n === hops - 1 ? 'f' : `c${n + 1}`])
+
+test('SO22 SO41 thousands of links over 38 others at depth 400 are followed once each, and others have their turn', async () => {
+  const tree = treeOf(400, { ...chain(38), ...numbered(2_000, (n) => [`l${n}`, 'c0']) })
+  let turns = 0
+  const timer = setInterval(() => {
+    turns += 1
+  }, 1)
+  const startMs = performance.now()
+  const files = await tree.files('.', () => true)
+  clearInterval(timer)
+  expect(files.size).toBe(2_039)
+  // Two minutes when each hop walked the whole way from the root; generous, as the machine may be busy.
+  expect(performance.now() - startMs).toBeLessThan(8_000)
+  expect(turns).toBeGreaterThan(2)
+}, 30_000)
+
+test('SO41 names of paths that one call looks at, all together', async () => {
+  const tree = treeOf(
+    400,
+    numbered(9_000, (n) => [`l${n}`, 'f']),
+  )
+  const detail = `looking at d takes more than ${TREE_STEPS_MAX} steps: too many links through too many folders`
+  expect(await refusal(tree.files('d', () => true))).toBe(detail)
+  expect(await refusal(tree.file(`${'d/'.repeat(400)}l0`))).toBe('read')
+}, 30_000)
+
+test('SO22 over 40 links, whichever of them was looked at before', async () => {
+  const links = chain(LINK_HOPS_MAX + 1)
+  for (const first of ['c0', 'c1', `c${LINK_HOPS_MAX}`]) {
+    const tree = treeOf(2, links)
+    await refusal(tree.file(`d/d/${first}`))
+    expect(await refusal(tree.file('d/d/c1'))).toBe('read')
+    expect(await refusal(tree.file('d/d/c0'))).toBe('d/d/c0 is a link that leads in a circle, or over more than 40 others')
+  }
+})
+
+test('SO22 through links to folders, to files that are none, and to nothing', async () => {
+  const tree = treeOf(2, { up: '..', self: '../d/./up/d/f', none: 'x', through: 'f/x' })
+  expect((await tree.file('d/d/up/d/f'))?.oid).toBe('file')
+  expect((await tree.file('d/d/self'))?.oid).toBe('file')
+  expect((await tree.file('d/d/up/d/up/d/self'))?.oid).toBe('file')
+  for (const path of ['d/d/none', 'd/d/through', 'd/d/f/x', 'd/d/self/x', 'd/d/none/x', 'd/x']) expect(await tree.file(path)).toBeNull()
+  expect(await tree.id('d/d/up')).toBe(await tree.id('d'))
+})
