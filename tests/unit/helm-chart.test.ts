@@ -117,6 +117,14 @@ describe('HM10', () => {
     expect(problems.map(({ message }) => message)).toEqual(['more than 100 charts, or more than 10 of them in each other'])
     expect((await read(many(300))).problems.length).toBe(1)
   })
+  test('100 dependencies of a chart, and no more', async () => {
+    const depending = (count: number) => {
+      const list = Array.from({ length: count }, (_, number) => `{name: c${number}, version: 1.0.0, repository: "https://x"}`)
+      return { 'Chart.yaml': meta('web', `dependencies: [${list.join(', ')}]\n`) }
+    }
+    expect((await read(depending(100))).problems.length).toBe(100)
+    expect((await read(depending(101))).problems.map(({ message }) => message)).toEqual(['more than 100 dependencies'])
+  })
   test('charts 10 deep, and no more', async () => {
     const nested = (depth: number) =>
       Object.fromEntries(Array.from({ length: depth + 1 }, (_, level) => [`${'charts/x/'.repeat(level)}Chart.yaml`, meta('x')]))

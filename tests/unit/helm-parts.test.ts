@@ -5,7 +5,9 @@ import { API_VERSIONS_BYTES_MAX, apiVersionArguments, withoutServed } from '../.
 import { helmErrors } from '../../server/render/helm/errors.ts'
 import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from '../../server/render/helm/ignore.ts'
 import { splitHelmOutput } from '../../server/render/helm/output.ts'
+import { scanChart } from '../../server/render/helm/scan.ts'
 import { hasValueAt, isValues, mapTexts, mergeValues, readValues, type Values, valueAt } from '../../server/render/helm/values.ts'
+import { useWarnings } from '../../server/render/helm/warnings.ts'
 
 describe('HM3 .helmignore', () => {
   const rows: ReadonlyArray<readonly [string, string, boolean]> = [
@@ -46,18 +48,71 @@ describe('HM3 .helmignore', () => {
     ['a\\', 'a', false],
   ]
   test.each(rows.map(([rules, path, hidden]) => [rules, path, hidden] as const))('%j %s → %s', (rules, path, hidden) => {
-    expect(helmIgnore(rules)?.(path)).toBe(hidden)
+    expect(helmIgnore(rules)?.hides(path)).toBe(hidden)
   })
 })
 
 test('HM10 HM3 many stars are no trouble, and too many rules are refused', () => {
   const stars = helmIgnore(`${'*a'.repeat(200)}b`)
-  expect(stars?.('a'.repeat(1_000))).toBe(false)
+  expect(stars?.hides('a'.repeat(1_000))).toBe(false)
   const rules = (count: number) => Array.from({ length: count }, (_, number) => `x${number}`).join('\n')
-  expect(helmIgnore(rules(IGNORE_RULES_MAX - 1))?.('x1')).toBe(true)
+  expect(helmIgnore(rules(IGNORE_RULES_MAX - 1))?.hides('x1')).toBe(true)
   expect(helmIgnore(rules(IGNORE_RULES_MAX))).toBeNull() // one rule is helm's own
   expect(helmIgnore('#'.repeat(IGNORE_LENGTH_MAX))).not.toBeNull()
   expect(helmIgnore('#'.repeat(IGNORE_LENGTH_MAX + 1))).toBeNull()
+})
+
+/** Milliseconds, far above what is needed on a busy machine and far below what each of these took. */
+const QUICK = 2_000
+const timed = (work: () => void): number => {
+  const startMs = performance.now()
+  work()
+  return performance.now() - startMs
+}
+
+test('HM10 rules of stars have a bound for all files together, and a name that is in many folders counts once', () => {
+  const costly = Array.from({ length: 480 }, (_, at) => `*${'a'.repeat(120)}${String.fromCharCode(98 + (at % 20))}`).join('\n')
+  const ignore = helmIgnore(costly)
+  const name = 'a'.repeat(240)
+  expect(timed(() => Array.from({ length: 10_000 }, (_, at) => ignore?.hides(`files/${name}${at}`)))).toBeLessThan(QUICK)
+  expect([ignore?.tookTooMany(), ignore?.hides('other')]).toEqual([true, true])
+  const same = helmIgnore(costly)
+  Array.from({ length: 1_000 }, (_, at) => same?.hides(`${at}/${name}`))
+  expect([same?.tookTooMany(), same?.hides('other')]).toEqual([false, false])
+  const set = helmIgnore(`*[${'bc'.repeat(30_000)}]`)
+  expect(timed(() => Array.from({ length: 10_000 }, (_, at) => set?.hides(`${name}${at}`)))).toBeLessThan(QUICK)
+  expect(set?.tookTooMany()).toBe(true)
+})
+
+test('HM6 nothing that helm says takes the square of its length', () => {
+  const executed = 'Error: a:1:1\n  executing "a" at <b>:\n    '
+  const said = {
+    'empty lines': `Error: x${'\n'.repeat(64 * 1024)}x`,
+    spaces: `${executed}x${' '.repeat(60 * 1024)}x`,
+    'spaces and lines': `${executed}x${' \n'.repeat(30 * 1024)}${' '.repeat(1024)}x`,
+    'a chain': 'Error: template: '.concat('template: a:1:1: executing "a" at <'.repeat(1_800)),
+  }
+  for (const [name, text] of Object.entries(said)) expect([name, timed(() => helmErrors(text)) < QUICK / 10]).toEqual([name, true])
+})
+
+test('HM4 HM7 a chart of 160 KB with as many uses, includes, definitions or looks as fit is scanned at once', () => {
+  const texts = {
+    uses: '{{now}}\n'.repeat(23_000),
+    includes: '{{include $x .}}\n'.repeat(10_000),
+    'in one action': `{{${' include $x'.repeat(15_000)} }}`,
+    definitions: '{{define "a"}}{{include $x .}}{{include "a" .}}{{end}}'.repeat(3_000),
+  }
+  for (const [name, text] of Object.entries(texts))
+    expect([name, timed(() => useWarnings(scanChart([{ path: 'a', text, kind: 'template' }]), () => ({ path: 'a', lineText: () => '' }))) < QUICK]).toEqual([name, true]) // biome-ignore format: one case a line
+  const { uses } = scanChart([{ path: 'a', text: `${texts.uses}\n  {{ now }}`, kind: 'template' }])
+  expect([uses[1], uses.at(-1)]).toMatchObject([
+    { line: 2, column: 3 },
+    { line: 23_002, column: 6 },
+  ])
+  const looks = '{{ .Capabilities.APIVersions.Has "x/v1" }}\n'.repeat(20_000)
+  const { apis } = scanChart([{ path: 'a', text: looks, kind: 'template' }])
+  expect(timed(() => withoutServed(looks, apis))).toBeLessThan(QUICK)
+  expect(withoutServed(looks, apis)).toBe(`{{ false${' '.repeat(31)} }}\n`.repeat(20_000))
 })
 
 const leaf = fc.oneof(fc.constant(null), fc.integer(), fc.string({ maxLength: 3 }), fc.boolean(), fc.array(fc.integer(), { maxLength: 2 }))

@@ -68,10 +68,14 @@ export function apiVersionArguments(served: readonly string[]): string[] | null 
   return total > API_VERSIONS_BYTES_MAX ? null : groups.map((group) => `--api-versions=${group}`)
 }
 
-/** The look gives way to `false`, filled up with spaces: every line and column stays what it was. */
+/** The looks give way to `false`, filled up with spaces: every line and column stays what it was. */
 export function withoutServed(text: string, notServed: readonly Literal[]): string {
-  let changed = text
-  for (const { at, end } of notServed)
-    changed = `${changed.slice(0, at)}false${changed.slice(at + 'false'.length, end).replace(/[^\n]/g, ' ')}${changed.slice(end)}`
-  return changed
+  const parts: string[] = []
+  let kept = 0
+  for (const { at, end } of [...notServed].sort((a, b) => a.at - b.at)) {
+    if (at < kept) continue
+    parts.push(text.slice(kept, at), 'false', text.slice(at + 'false'.length, end).replace(/[^\n]/g, ' '))
+    kept = end
+  }
+  return [...parts, text.slice(kept)].join('')
 }

@@ -72,11 +72,14 @@ class ChartReader {
   async addFolder(tree: SourceTree, root: string, folder: string): Promise<void> {
     const prefix = root === '' ? '' : `${root}/`
     const rules = await tree.file(`${prefix}.helmignore`)
-    const isHidden = helmIgnore(rules === null ? '' : new TextDecoder().decode(rules.bytes))
-    if (isHidden === null) {
-      this.problem(`${prefix}.helmignore`, `more than ${IGNORE_RULES_MAX} rules or ${IGNORE_LENGTH_MAX / 1024} KiB`)
+    const ignore = helmIgnore(rules === null ? '' : new TextDecoder().decode(rules.bytes))
+    const file = `${prefix}.helmignore`
+    if (ignore === null) {
+      this.problem(file, `more than ${IGNORE_RULES_MAX} rules or ${IGNORE_LENGTH_MAX / 1024} KiB`)
     }
-    const found = await tree.files(root, (path) => isHidden?.(path.slice(prefix.length)) !== true)
+    const found = await tree.files(root, (path) => ignore?.hides(path.slice(prefix.length)) !== true)
+    if (ignore?.tookTooMany() === true)
+      this.problem(file, 'its rules take too long with the names of these files; write fewer, with fewer stars')
     for (const [path, { bytes, oid }] of found) {
       this.add(`${inFolder(folder)}${path.slice(prefix.length)}`, { bytes, id: oid, origin: path })
     }
@@ -106,6 +109,8 @@ class ChartReader {
       dependencies: dependenciesOf(own['dependencies'] ?? this.read(`${inFolder(folder)}requirements.yaml`)?.['dependencies']),
       children: new Map(),
     }
+    if (node.dependencies.length > CHARTS_MAX)
+      return this.problem(this.originOf(`${inFolder(folder)}Chart.yaml`), `more than ${CHARTS_MAX} dependencies`)
     for (const path of this.archives(folder)) await this.unpack(path)
     for (const child of this.childFolders(folder)) this.adopt(node, await this.complete(child, null, depth + 1))
     for (const dependency of node.dependencies) await this.completeDependency(node, dependency, root, depth)

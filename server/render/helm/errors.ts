@@ -26,7 +26,7 @@ function errorText(stderr: string): string {
   if (start === null) return ''
   return stderr
     .slice(start.index + start[0].length)
-    .replace(/\n+Use --debug flag to render out invalid YAML\s*$/, '')
+    .replace(/(?<!\n)\n+Use --debug flag to render out invalid YAML\s*$/, '')
     .replace(/\nhelm\.go:\d+: [\s\S]*$/, '') // what --debug says once more
     .trim()
 }
@@ -78,7 +78,7 @@ const NAMES_ONLY =
 
 /** `at`: what the template's author wrote there; a name that is not in it was put together from values. */
 function safeReason(reason: string, at = ''): string {
-  const text = reason.replace(/\s*\n\s*/g, ' ').replace(/\b(can't iterate over|if\/with can't use) .*/, '$1 this value')
+  const text = reason.replace(/(?<!\s)\s*\n\s*/g, ' ').replace(/\b(can't iterate over|if\/with can't use) .*/, '$1 this value')
   if (NAMES_ONLY.test(reason))
     return text.replace(/(no template )("[^"]*")/, (whole, said, name) => (at.includes(name) ? whole : `${said}…`))
   return text.replace(/"[\s\S]*"|`[\s\S]*`|'[^']*'/, '…')

@@ -87,13 +87,4 @@ function unescaped(quoted: string): string {
   }
 }
 
-export interface TextPosition {
-  line: number
-  column: number
-}
-/** 1-based, as helm counts lines. */
-export function positionIn(source: string, at: number): TextPosition {
-  const before = source.slice(0, at)
-  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') }
-}
 export const lineText = (source: string, line: number): string => (source.split('\n', line)[line - 1] ?? '').trim().slice(0, 200)

@@ -72,8 +72,7 @@ async function render(
   const parts = [program, version, chart.id, origin('Chart.yaml'), sha256Hex(values), canonicalJson(args), canonicalJson(notServed)]
   const call = (): HelmCall => {
     const files = new Map([...chart.files].map(([path, { bytes }]) => [`chart/${path}`, bytes]))
-    for (const path of new Set(capabilities.notServed.map(({ file }) => file))) {
-      const literals = capabilities.notServed.filter(({ file }) => file === path)
+    for (const [path, literals] of Map.groupBy(capabilities.notServed, ({ file }) => file)) {
       if (chart.files.has(path)) files.set(`chart/${path}`, new TextEncoder().encode(withoutServed(textOfFile(chart, path), literals)))
     }
     files.set(VALUES_FILE, new TextEncoder().encode(values))

@@ -1,6 +1,7 @@
 // What the text of a chart names: capabilities of the target cluster, and functions that give something else at each render or nothing at all here. Found in the templates
 // that can be reached, as far as names are literal; where they are not, everything counts.
-import { positionIn, type TemplateToken, templateTokens } from './lexer.ts'
+import { TextPlaces } from '../text-places.ts'
+import { type TemplateToken, templateTokens } from './lexer.ts'
 
 /** Why a use is told. */
 export type UseKind = 'random' | 'time' | 'lookup' | 'dns' | 'missing' | 'install'
@@ -94,22 +95,34 @@ export function scanChart(files: readonly ScannedFile[]): ChartScan {
   const tplTexts: Found[] = []
   for (const file of files) {
     const { own, defines } = scanFile(file)
-    for (const [name, found] of defines) defined.set(name, [...(defined.get(name) ?? []), found])
+    for (const [name, found] of defines) {
+      const same = defined.get(name)
+      if (same === undefined) defined.set(name, [found])
+      else same.push(found)
+    }
     if (file.kind === 'values') tplTexts.push(own)
     else if (file.kind !== 'partial') roots.push(own)
   }
   return merged(reachable(roots, tplTexts, defined))
 }
 
-function reachable(roots: Found[], tplTexts: Found[], defined: ReadonlyMap<string, Found[]>): Found[] {
+function reachable(roots: readonly Found[], tplTexts: readonly Found[], defined: ReadonlyMap<string, readonly Found[]>): Found[] {
   const reached = new Set<Found>()
   const waiting = [...roots]
+  // Of each list once, however many include it.
+  const taken = new Set<readonly Found[]>()
+  const take = (list: readonly Found[] | undefined) => {
+    if (list === undefined || taken.has(list)) return
+    taken.add(list)
+    for (const found of list) waiting.push(found)
+  }
+  const all = [...defined.values()].flat()
   for (let found = waiting.pop(); found !== undefined; found = waiting.pop()) {
     if (reached.has(found)) continue
     reached.add(found)
-    if (found.usesTpl) waiting.push(...tplTexts)
-    if (found.includesAny) waiting.push(...[...defined.values()].flat())
-    for (const name of found.includes) waiting.push(...(defined.get(name) ?? []))
+    if (found.usesTpl) take(tplTexts)
+    if (found.includesAny) take(all)
+    for (const name of found.includes) take(defined.get(name))
   }
   return [...reached]
 }
@@ -130,7 +143,12 @@ function merged(parts: readonly Found[]): ChartScan {
 
 const OPENS_BLOCK = new Set(['if', 'range', 'with', 'define', 'block'])
 
-function scanFile(file: ScannedFile): { own: Found; defines: Array<[string, Found]> } {
+interface PlacedFile extends ScannedFile {
+  places: TextPlaces
+}
+
+function scanFile(scanned: ScannedFile): { own: Found; defines: Array<[string, Found]> } {
+  const file: PlacedFile = { ...scanned, places: new TextPlaces(scanned.text) }
   const own = nothing()
   const defines: Array<[string, Found]> = []
   const open: Found[] = [] // of each block that is not ended, what was looked at before it
@@ -155,7 +173,7 @@ function isFirstOfAction(tokens: readonly TemplateToken[], index: number): boole
   return before?.kind === 'open' || (before?.text === '-' && tokens[index - 2]?.kind === 'open')
 }
 
-function look(file: ScannedFile, tokens: readonly TemplateToken[], index: number, found: Found): void {
+function look(file: PlacedFile, tokens: readonly TemplateToken[], index: number, found: Found): void {
   const token = tokens[index]
   if (token === undefined) return
   if (token.kind === 'name') lookAtName(file, tokens, index, token, found)
@@ -166,18 +184,18 @@ function look(file: ScannedFile, tokens: readonly TemplateToken[], index: number
 }
 
 /** A template in a text: `tpl "{{ .Capabilities… }}" .` */
-function lookInside(file: ScannedFile, token: TemplateToken, found: Found): void {
+function lookInside(file: PlacedFile, token: TemplateToken, found: Found): void {
   const inner = templateTokens(token.text)
   if (inner.some(({ kind, text }) => kind === 'chain' && text.includes('Capabilities'))) takeAll(file, token, found)
   for (const { kind, text } of inner) if (kind === 'name') noteUse(file, text, token, found)
 }
 
-function noteUse(file: ScannedFile, name: string, { at }: TemplateToken, found: Found): void {
+function noteUse(file: PlacedFile, name: string, { at }: TemplateToken, found: Found): void {
   const kind = Object.hasOwn(KINDS, name) ? KINDS[name] : undefined
-  if (kind !== undefined && file.kind !== 'notes') found.uses.push({ name, kind, file: file.path, ...positionIn(file.text, at) })
+  if (kind !== undefined && file.kind !== 'notes') found.uses.push({ name, kind, file: file.path, ...file.places.positionAt(at) })
 }
 
-function lookAtName(file: ScannedFile, tokens: readonly TemplateToken[], index: number, token: TemplateToken, found: Found): void {
+function lookAtName(file: PlacedFile, tokens: readonly TemplateToken[], index: number, token: TemplateToken, found: Found): void {
   noteUse(file, token.text, token, found)
   if (token.text === 'tpl') found.usesTpl = true
   if (token.text !== 'include' && token.text !== 'template' && token.text !== 'block') return
@@ -186,20 +204,26 @@ function lookAtName(file: ScannedFile, tokens: readonly TemplateToken[], index: 
   else if (!namesOwnFile(tokens, index + 1)) found.includesAny = true
 }
 
+/** Tokens of an include that are looked at. */
+const INCLUDE_TOKENS_MAX = 50
+
 /** `include (print $.Template.BasePath "/configmap.yaml") .`: the file of a template, which is rendered anyway. */
 function namesOwnFile(tokens: readonly TemplateToken[], from: number): boolean {
-  const end = tokens.findIndex(({ kind, text }, index) => index > from && (kind === 'close' || text === ')'))
-  return tokens.slice(from, end).some(({ kind, text }) => kind === 'chain' && text.endsWith('.Template.BasePath'))
+  for (const { kind, text } of tokens.slice(from, from + INCLUDE_TOKENS_MAX)) {
+    if (kind === 'close' || text === ')') return false
+    if (kind === 'chain' && text.endsWith('.Template.BasePath')) return true
+  }
+  return false
 }
 
-function takeAll(file: ScannedFile, { at }: TemplateToken, found: Found): void {
+function takeAll(file: PlacedFile, { at }: TemplateToken, found: Found): void {
   found.kubeVersion = true
-  found.anyApi ??= { file: file.path, ...positionIn(file.text, at) }
+  found.anyApi ??= { file: file.path, ...file.places.positionAt(at) }
 }
 
-function lookAtChain(file: ScannedFile, tokens: readonly TemplateToken[], index: number, token: TemplateToken, found: Found): void {
+function lookAtChain(file: PlacedFile, tokens: readonly TemplateToken[], index: number, token: TemplateToken, found: Found): void {
   const names = token.text.split('.').slice(1)
-  const place = () => ({ file: file.path, ...positionIn(file.text, token.at) })
+  const place = () => ({ file: file.path, ...file.places.positionAt(token.at) })
   const release = names.indexOf('Release')
   const member = release < 0 ? undefined : names[release + 1]
   if (member === 'Namespace' && file.kind !== 'notes') found.releaseNamespace ??= place()

@@ -15,7 +15,11 @@ const MEANING: Readonly<Record<UseKind, string>> = {
 
 export function useWarnings({ uses }: ChartScan, placeOf: (file: string) => { path: string; lineText(line: number): string }): Problem[] {
   const byName = new Map<string, Use[]>()
-  for (const use of uses) byName.set(use.name, [...(byName.get(use.name) ?? []), use])
+  for (const use of uses) {
+    const same = byName.get(use.name)
+    if (same === undefined) byName.set(use.name, [use])
+    else same.push(use)
+  }
   return [...byName].flatMap(([name, [first, ...others]]) => {
     if (first === undefined) return []
     const { path, lineText } = placeOf(first.file)

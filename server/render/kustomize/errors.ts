@@ -8,7 +8,7 @@ import { KUSTOMIZATION_NAMES } from './paths.ts'
 
 /** The repository's tree in the sandbox. A name that no other folder has: where the sandbox itself lies is no matter of an author. */
 export const TREE_FOLDER = 'source-tree'
-const TREE_PATH = `/(?:[^\\s'":]*?/)?${TREE_FOLDER}`
+const TREE_PATH = `/(?:[^\\s'":]{0,1024}?/)?${TREE_FOLDER}`
 const MESSAGE_MAX = 1_000
 
 type Files = ReadonlyMap<string, Uint8Array>
@@ -34,15 +34,45 @@ export const warningsOf = (stderr: string, built: Built): Problem[] =>
 
 /** The file that kustomize looked for, from the tree's root; null: it misses none. */
 export function missingFile(stderr: string): string | null {
-  const match = new RegExp(`${TREE_PATH}/([^'"\\s:]+): no such file or directory`).exec(stderr)
+  const end = stderr.indexOf(NO_FILE)
+  const match =
+    end < 0
+      ? null
+      : new RegExp(`${TREE_PATH}/([^'"\\s:]+): ${NO_FILE}`).exec(stderr.slice(Math.max(0, end - ERROR_MAX), end + NO_FILE.length))
   return match?.[1] ?? null
+}
+const NO_FILE = 'no such file or directory'
+
+/** Of what it says: it repeats names and files of others, and the patterns here must not take the square of their length. */
+const ERROR_MAX = 4_096
+
+/** What must not be told is gone before anything is cut: half of it would not be known any more. The middle goes: it says what is wrong at one end or the other. */
+function shortened(said: string): string {
+  const text = withoutValues(said)
+  const half = ERROR_MAX / 2
+  return text.length <= ERROR_MAX ? text : `${text.slice(0, half)} … ${text.slice(-half)}`
+}
+
+/** KU8. What is not closed ends with the text. */
+function withoutValues(said: string): string {
+  const patch = said.indexOf(' [patch: ')
+  const patchEnd = patch < 0 ? -1 : said.lastIndexOf(']')
+  const text = patch < 0 ? said : said.slice(0, patch).replace(/ from$/, '') + (patchEnd < patch ? '' : said.slice(patchEnd + 1))
+  return text
+    .replace(/trouble configuring builtin (\w{1,100}) with config: `[^`]*(?:`: |`|$)/g, '')
+    .replace(/with config: `[^`]*(?:`|$)/g, '')
+    .replace(/ from generator &\{[^}]*(?:\}|$)/g, ' from a generator') // an address, another one each time
+    .replace(/literal sources \[.*?(?:\]: |$)/gs, '')
+    .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
 }
 
 export function problemsOf(stderr: string, built: Built): Problem[] {
-  const error = stderr
-    .slice(Math.max(0, stderr.lastIndexOf('Error: ')))
-    .replace(/^Error: /, '')
-    .trim()
+  const error = shortened(
+    stderr
+      .slice(Math.max(0, stderr.lastIndexOf('Error: ')))
+      .replace(/^Error: /, '')
+      .trim(),
+  )
   const unreadable = /MalformedYAML|yaml: |json: |missing (kind|apiVersion|metadata|Resource metadata)|missing metadata\.name/.test(error)
   // It stops at the first; an author wants all.
   const broken = unreadable ? brokenFiles(built.files) : []
@@ -97,7 +127,6 @@ function brokenFiles(files: Files): Problem[] {
 function innermost(error: string): string {
   const asFile = /accumulation err='accumulating resources from '[^']*': (.*)': must build at directory: /s.exec(error)?.[1]
   const shorter = (asFile ?? error)
-    .replace(/trouble configuring builtin (\w+) with config: `[^`]*`: /gs, '')
     .replace(/accumulating (resources|components)( from '[^']*')?: /g, '')
     .replace(/accumulation err='[^']*'[^']*' must resolve to a file': /g, '')
     .replace(/recursed (merging|accumulation)[^:]* '[^']*': /g, '')
@@ -106,22 +135,18 @@ function innermost(error: string): string {
 }
 
 function clean(message: string): string {
-  const said = message
+  const said = shortened(message)
     .replace(new RegExp(`${TREE_PATH}/`, 'g'), '')
     .replace(new RegExp(TREE_PATH, 'g'), '.')
-    .replace(/with config: `[^`]*`/gs, '')
-    .replace(/( from)? \[patch: .*\]/gs, '')
-    .replace(/ from generator &\{[^}]*\}/g, ' from a generator') // an address, another one each time
-    .replace(/literal sources \[.*?\]: /gs, '')
-    .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
-    .replace(/(\w+)\.\S*?\[no(?:Grp|Ver)\]\S*?\/([^\s."']+)\.(\[noNs\]|[\w-]+)/g, (_, kind, name, namespace) =>
-      namespace === '[noNs]' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`,
-    )
+    .replace(RESOURCE_ID, (_, kind, name, namespace) => (namespace === '[noNs]' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`))
     .replace(/\/tmp\/\S+/g, 'a temporary folder')
     .replace(/\s+/g, ' ')
     .trim()
   return said.length > MESSAGE_MAX ? `${said.slice(0, MESSAGE_MAX)}…` : said
 }
+
+/** `ConfigMap.v1.[noGrp]/a.[noNs]`. */
+const RESOURCE_ID = /\b(\w{1,63})\.[^\s/]{0,300}?\[no(?:Grp|Ver)\][^\s/]{0,300}?\/([^\s."']{1,253})\.(\[noNs\]|[\w-]{1,63})/g
 
 function placeOf(error: string, { files, root }: Built): string {
   const inTree = new RegExp(`${TREE_PATH}/?([^'"\\s:,]*)`, 'g')

@@ -1,5 +1,6 @@
 // What a kustomization and the files of its plugins name: files, folders, charts. Pure: values in, names with their places out.
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
+import { TextPlaces } from '../text-places.ts'
 import { isInline } from './paths.ts'
 
 /** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a folder of a chart. */
@@ -160,21 +161,38 @@ function namedInline(plugin: string, lines: Lines): Named {
   return { needs: at(needs), charts: at(charts), refused: at(refused) }
 }
 
-/** Scalars have no line of their own: the first one at or after their field that holds them. */
+/** Scalars have no line of their own: the first one at or after their field that holds them. Those of one field come one after the other, so that each is looked for from the one before. */
 class Lines {
-  private readonly lines: readonly string[]
+  private readonly places: TextPlaces
+  private readonly fields = new Map<string, number>()
+  /** By the line where a search began: where the last one ended. */
+  private readonly found = new Map<number, number>()
 
   constructor(text: string) {
-    this.lines = text.split('\n')
+    this.places = new TextPlaces(text)
   }
 
   of(field: string, text: string): number {
-    const at = this.lines.findIndex((line) => line.startsWith(`${field}:`) || line.includes(`"${field}":`))
-    return this.after(at < 0 ? 1 : at + 1, text)
+    const line = this.fields.get(field) ?? this.lineOf(field)
+    this.fields.set(field, line)
+    return this.after(line, text)
+  }
+
+  private lineOf(field: string): number {
+    const { text } = this.places
+    const at = text.startsWith(`${field}:`) ? 0 : text.indexOf(`\n${field}:`) + 1
+    if (at > 0 || text.startsWith(`${field}:`)) return this.places.positionAt(at).line
+    const quoted = text.indexOf(`"${field}":`)
+    return quoted < 0 ? 1 : this.places.positionAt(quoted).line
   }
 
   after(line: number, text: string): number {
-    const found = this.lines.findIndex((one, index) => index >= line - 1 && one.includes(text))
-    return found < 0 ? line : found + 1
+    const start = this.places.startOfLine(line)
+    const from = this.found.get(line) ?? start
+    const next = this.places.find(text, from)
+    const at = next < 0 && from > start ? this.places.find(text, start) : next
+    if (at < 0) return line
+    this.found.set(line, at + text.length)
+    return this.places.positionAt(at).line
   }
 }

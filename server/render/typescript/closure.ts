@@ -4,6 +4,7 @@ import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile, type SourceTree } from '../../sources/source.ts'
 import { decodeUtf8 } from '../liquid/files.ts'
+import { TextPlaces } from '../text-places.ts'
 
 const SCRIPT = /\.(ts|mts|cts|tsx|js|mjs|cjs|jsx)$/
 const DATA = /\.(json|yaml|yml|txt|toml)$/
@@ -19,12 +20,14 @@ export interface Closure {
   files: Map<string, Uint8Array>
   /** The author's own, for warnings. */
   scripts: Map<string, string>
+  /** Names of YAML files that one of the scripts imports as text. */
+  asText: Set<string>
   problems: Problem[]
   warnings: Problem[]
 }
 
 export async function importClosure(tree: SourceTree, entry: string): Promise<Closure> {
-  const found: Closure = { files: new Map(), scripts: new Map(), problems: [], warnings: [] }
+  const found: Closure = { files: new Map(), scripts: new Map(), asText: new Set(), problems: [], warnings: [] }
   const packages = new Set<string>()
   const queue = [entry]
   for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
@@ -47,9 +50,7 @@ export async function importClosure(tree: SourceTree, entry: string): Promise<Cl
 /** YAML as kubectl reads it, written as JSON, which is YAML too: Bun reads `0644` and `yes` otherwise, and takes a key twice. Who imports it as text gets its text. */
 function yamlAsJson(path: string, bytes: Uint8Array, found: Closure): Uint8Array {
   const text = decodeUtf8(bytes)
-  const name = path.slice(path.lastIndexOf('/') + 1).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-  const asText = new RegExp(`${name}['"]\\s*,?\\s*(with|assert|\\{)[^)\\n]*['"](text|file)['"]`)
-  if (text === null || [...found.scripts.values()].some((script) => asText.test(script))) return bytes
+  if (text === null || found.asText.has(path.slice(path.lastIndexOf('/') + 1))) return bytes
   const { documents, problems, warnings } = parseYamlDocuments(text, { file: path })
   found.problems.push(...problems)
   found.warnings.push(...warnings)
@@ -67,6 +68,17 @@ function yamlAsJson(path: string, bytes: Uint8Array, found: Closure): Uint8Array
   }
 }
 
+const AS_TEXT = /\.ya?ml(?=['"]\s{0,100},?\s{0,100}(?:with|assert|\{)[^)\n]{0,500}['"](?:text|file)['"])/g
+const NAME_MAX = 255
+
+/** `from './a.yaml' with { type: 'text' }`: names without their folders. */
+function yamlAsText(script: string): string[] {
+  return [...script.matchAll(AS_TEXT)].map(({ 0: ending, index }) => {
+    const end = index + ending.length
+    return /[^/'"\n]*$/.exec(script.slice(Math.max(0, end - NAME_MAX), end))?.[0] ?? ''
+  })
+}
+
 async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, packages: Set<string>, found: Closure): Promise<string[]> {
   const text = bytes.byteLength > SCRIPT_BYTES_MAX ? null : decodeUtf8(bytes)
   if (text === null) {
@@ -75,15 +87,16 @@ async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, 
     return []
   }
   found.scripts.set(path, text)
+  for (const name of yamlAsText(text)) found.asText.add(name)
   const read = scan(path, text)
   found.problems.push(...read.problems)
   const next: string[] = []
+  const places = new ImportPlaces(text)
   for (const specifier of read.specifiers) {
     if (isBuiltin(specifier) || /^(bun(:.*)?|node:.*)$/.test(specifier)) continue
     const resolved = await resolveImport(tree, path, specifier, packages, found)
     if (typeof resolved === 'string') next.push(resolved)
-    else if (resolved !== null)
-      found.problems.push({ path: placeOf(path, text, specifier), message: resolved.wrong, excerpt: lineOf(text, specifier) })
+    else if (resolved !== null) found.problems.push({ ...places.of(path, specifier), message: resolved.wrong })
   }
   return next
 }
@@ -175,16 +188,29 @@ function syntaxProblems(error: unknown, path: string): Problem[] {
   return [{ path: place, message: message ?? String(error), ...excerpt }]
 }
 
-function lineOf(text: string, specifier: string): string {
-  const at = placeIn(text, specifier)
-  return (text.split('\n')[at.line - 1] ?? '').slice(0, 200)
+/** Where a file is imported from; imports come in the order of the text, so that each is looked for from the one before. */
+class ImportPlaces {
+  private readonly places: TextPlaces
+  private last = 0
+
+  constructor(text: string) {
+    this.places = new TextPlaces(text)
+  }
+
+  of(path: string, specifier: string): { path: string; excerpt: string } {
+    const { line, column } = this.places.positionAt(this.find(specifier))
+    return { path: `${path}:${line}:${column}`, excerpt: this.places.lineText(line).slice(0, 200) }
+  }
+
+  private find(specifier: string): number {
+    for (const from of new Set([this.last, 0]))
+      for (let at = this.places.find(specifier, from); at >= 0; at = this.places.find(specifier, at + 1)) {
+        const quote = this.places.text.charAt(at - 1)
+        if (!QUOTES.includes(quote) || this.places.text.charAt(at + specifier.length) !== quote) continue
+        this.last = at
+        return at - 1
+      }
+    return 0
+  }
 }
-function placeOf(path: string, text: string, specifier: string): string {
-  const { line, column } = placeIn(text, specifier)
-  return `${path}:${line}:${column}`
-}
-function placeIn(text: string, specifier: string): { line: number; column: number } {
-  const at = [`'${specifier}'`, `"${specifier}"`, `\`${specifier}\``].map((quoted) => text.indexOf(quoted)).find((index) => index >= 0) ?? 0
-  const before = text.slice(0, at).split('\n')
-  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
-}
+const QUOTES = ["'", '"', '`']
