@@ -251,13 +251,13 @@ describe('http', () => {
         'credential_refused',
         expect.stringContaining('tried: githubApp, githubApp with a new token'),
       ])
-      for (const [change, what] of [
-        [{ installationId: 43 }, 'gave App 7 no token for installation 43: HTTP 401'],
-        [{ privateKey: 'no key' }, 'githubApp: privateKey is no RSA private key in PEM form'],
-        [{ apiUrl: 'http://api.example.com' }, 'is asked for a token by https only'],
-        [{ appId: {} }, 'githubApp is no JSON document'],
+      for (const [change, code, what] of [
+        [{ installationId: 43 }, 'credential_refused', 'gave App 7 no token for installation 43: HTTP 401'],
+        [{ privateKey: 'no key' }, 'credential_missing', 'githubApp: privateKey is no RSA private key in PEM form'],
+        [{ apiUrl: 'http://api.example.com' }, 'credential_missing', 'is asked for a token by https only'],
+        [{ appId: {} }, 'credential_missing', 'githubApp is no JSON document'],
       ] as const)
-        expect(await failureOf(app(document(change)).head())).toEqual(['credential_missing', expect.stringContaining(what)])
+        expect(await failureOf(app(document(change)).head())).toEqual([code, expect.stringContaining(what)])
     } finally {
       await api.stop(true)
     }
@@ -274,17 +274,27 @@ describe.skipIf(!sshIsThere)('ssh', () => {
   const secrets = () => kit.ssh?.secrets ?? { sshKey: '', knownHosts: '' }
   const open = (change: Record<string, string>, dir = kit.newDir()) => kit.open({ dir, secrets: async () => ({ ...secrets(), ...change }) })
 
+  const fingerprintOf = (publicKey: string) =>
+    Bun.spawnSync(['ssh-keygen', '-lf', '-'], { stdin: Buffer.from(publicKey) })
+      .stdout.toString()
+      .split(' ')[1]
+
   test('SO29 a host key that is not known, a key that is refused, and what is missing, each with what to do', async () => {
     const port = kit.ssh?.port
     const stranger = makeKey(join(tempDir(), 'stranger'))
+    const shown = fingerprintOf(secrets().knownHosts.replace(/^\S+ /, ''))
     expect(await failureOf(open({ knownHosts: `[127.0.0.1]:${port} ${stranger.publicKey}` }).head())).toEqual([
       'credential_refused',
-      expect.stringMatching(/^127\.0\.0\.1 shows a host key that knownHosts does not have: ED25519 SHA256:[A-Za-z0-9+/]{43}$/),
+      `127.0.0.1 shows another host key than the one in knownHosts: ED25519 ${shown}`,
     ])
+    const other = open({ knownHosts: `other.example.com ${stranger.publicKey}` }).head()
+    await expect(other).rejects.toMatchObject({
+      code: 'credential_refused',
+      message: `127.0.0.1 shows a host key, and knownHosts has none of this type for it: ED25519 ${shown}`,
+      data: { remedy: expect.stringContaining(`add the output of \`ssh-keyscan -p ${port} 127.0.0.1\` to knownHosts`) },
+    })
     const [code, message] = await failureOf(open({ sshKey: stranger.privateKey }).head())
-    const fingerprint = Bun.spawnSync(['ssh-keygen', '-lf', '-'], { stdin: Buffer.from(stranger.publicKey) })
-      .stdout.toString()
-      .split(' ')[1]
+    const fingerprint = fingerprintOf(stranger.publicKey)
     expect([code, message]).toEqual([
       'credential_refused',
       expect.stringContaining(`127.0.0.1: the key was refused; tried: sshKey ${fingerprint} as `),

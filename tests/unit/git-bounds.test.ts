@@ -1,17 +1,21 @@
 // Bounds of Git sources that hold for many of them together: submodules of one repository, and large answers.
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LargeTurn, Patience } from '../../server/sources/git/answer.ts'
 import { Modules } from '../../server/sources/git/modules.ts'
+import { openGitSource } from '../../server/sources/git/open.ts'
+import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import type { Source } from '../../server/sources/source.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { failureOf } from '../support/git-source-kit.ts'
+import { failureOf, gitDeps } from '../support/git-source-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
+const COMMIT = 'a'.repeat(40)
+
 describe('submodules', () => {
-  const COMMIT = 'a'.repeat(40)
   const BOUNDS = { count: 3, bytes: 1_000, ms: 60_000 }
   let root = ''
   /** Whoever sleeps lets time pass. */
@@ -133,4 +137,28 @@ test('SO51 waiting counts up to 10 minutes in all, and the time between two wait
     why: 'did not send all of it within 10 minutes; 12.0 MiB came',
     remedy: expect.stringContaining('spec.git.client: cli'),
   })
+})
+
+test.each([
+  ['EAI_AGAIN', 'cannot be looked up: the name server of this machine did not answer'],
+  ['ENOTFOUND', 'cannot be looked up: DNS knows no such name; correct the URL'],
+  ['EACCES', 'cannot be reached'],
+])('IN5 a resolver that answers %s to the git program and to the API of an App is told as what it is', async (code, text) => {
+  const down = () => Promise.reject(Object.assign(new Error('resolver'), { code }))
+  const options = {
+    url: 'https://git.example.com/a.git',
+    ref: 'main',
+    dir: join(tempDir(), 'clone'),
+    secrets: null,
+    client: 'cli',
+  } as const
+  const program = openGitSource({ ...options, ref: COMMIT }, { ...gitDeps(), allowedAddress: down, proxyOf: () => null })
+  expect(await failureOf(program.fetch())).toEqual(['git_unreachable', `the Git server git.example.com ${text}`])
+  const tokens = createGitTokens({ fetcher: down, clock: createVirtualClock() })
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const document = { appId: 1, installationId: 2, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
+  expect(await failureOf(tokens.token(JSON.stringify(document), 'git.example.com', null))).toEqual([
+    'git_unreachable',
+    `git.example.com, which gives the GitHub App its tokens, ${text}`,
+  ])
 })

@@ -46,7 +46,7 @@ test('SO37 a range is of tags only; of two tags of one version the one without t
 describe('protocol 2', () => {
   const packet = (line: string) => `${(line.length + 4).toString(16).padStart(4, '0')}${line}`
   test('IN2 the request names what is asked for', () => {
-    const heads = `${packet('command=ls-refs\n')}${packet('agent=git/2.39.5\n')}${packet('object-format=sha1')}0001${packet('peel\n')}`
+    const heads = `${packet('command=ls-refs\n')}${packet('agent=git/skerry\n')}${packet('object-format=sha1')}0001${packet('peel\n')}`
     const prefixes = `${packet('ref-prefix refs/heads/a\n')}${packet('ref-prefix refs/tags/\n')}`
     expect(text(askForRefs(['refs/heads/a', 'refs/tags/']))).toBe(`${heads}${prefixes}0000`)
   })
@@ -127,6 +127,7 @@ test.each([
   ['fatal: remote error: upload-pack: not our ref abc', 'no_ref'],
   ['ssh: connect to host 127.0.0.1 port 1: Connection refused\nfatal: Could not read from remote repository.', 'unreachable'],
   ['ssh: Could not resolve hostname x: Name or service not known', 'unreachable'],
+  ['ssh: Could not resolve hostname x: Temporary failure in name resolution', 'unreachable'],
   ['Host key verification failed.\nfatal: Could not read from remote repository.', 'host_key'],
   ['git@x: Permission denied (publickey).', 'refused'],
   ["fatal: Authentication failed for 'https://x/'", 'refused'],

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { unreachedText } from '../address/resolve.ts'
 import { SizedCache } from '../sized-cache.ts'
 import type { GitSecrets } from './auth.ts'
 import { type BatchObject, BatchReader } from './cat-file.ts'
@@ -15,7 +16,9 @@ import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
 import { keyFingerprint, removePrivateFolders, withPrivateFolder, writeSshFiles, writeWebFiles } from './private.ts'
 import { type GitDone, type GitRun, runGit } from './process.ts'
+import { flags, OWN_ENV, OWN_FLAGS, PARTIAL } from './program-config.ts'
 import { readProblem } from './program-errors.ts'
+import { programFailure } from './program-failure.ts'
 import { readTree } from './text.ts'
 import { type SshPlace, sshPlace } from './url.ts'
 
@@ -47,28 +50,6 @@ export interface GitCliOptions {
   fetchMs?: number | undefined
   diskBytesMax?: number | undefined
 }
-
-/** Nobody's configuration but this; memory of a few threads less, no hooks, nothing in the background, and never another server than the one that was asked for. */
-const CONFIG: Readonly<Record<string, string>> = {
-  'core.hooksPath': '/dev/null',
-  'core.fsmonitor': 'false',
-  'gc.auto': '0',
-  'maintenance.auto': 'false',
-  'protocol.version': '2',
-  'fetch.unpackLimit': '1',
-  'pack.threads': '1',
-  'core.packedGitWindowSize': '16m',
-  'core.packedGitLimit': '128m',
-  'core.deltaBaseCacheLimit': '32m',
-  'core.bigFileThreshold': '16m',
-  'http.followRedirects': 'false',
-  'submodule.recurse': 'false',
-}
-/** Said to fetches only: whoever reads must not ask the network for what is not here. */
-const PARTIAL: Readonly<Record<string, string>> = { 'remote.origin.promisor': 'true', 'remote.origin.partialclonefilter': 'blob:none' }
-
-const flags = (config: Readonly<Record<string, string>>): string[] =>
-  Object.entries(config).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
 export function createGitCli(options: GitCliOptions): GitBackend {
   return new GitCli(options)
@@ -279,11 +260,16 @@ class GitCli implements GitBackend {
     try {
       if (!this.swept) await removePrivateFolders(this.options.dir)
       this.swept = true
-      return await withPrivateFolder(this.options.dir, async (folder) => {
-        const { env, config } = await this.entry(folder)
-        const bounds = { timeoutMs, ...(stdin === undefined ? {} : { stdin }), ...(watch === undefined ? {} : { watch }) }
-        return this.run({ args: [...flags(config), ...args], env: { HOME: folder, ...env }, ...bounds })
-      })
+      const bounds = { timeoutMs, ...(stdin === undefined ? {} : { stdin }), ...(watch === undefined ? {} : { watch }) }
+      const run = (logLevel: 'ERROR' | 'DEBUG1') =>
+        withPrivateFolder(this.options.dir, async (folder) => {
+          const { env, config } = await this.entry(folder, logLevel)
+          return this.run({ args: [...flags(config), ...args], env: { HOME: folder, ...env }, ...bounds })
+        })
+      const done = await run('ERROR')
+      const problem = this.ssh === null || done.exitCode === 0 ? null : readProblem(done.stderr)
+      // Of a key that it does not know ssh tells the fingerprint to those alone who debug.
+      return problem?.kind === 'host_key' && !problem.isChanged ? await run('DEBUG1') : done
     } catch (error) {
       throw this.translate(doing, error)
     }
@@ -295,13 +281,17 @@ class GitCli implements GitBackend {
     return mine
   }
 
-  private async entry(folder: string): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
+  private async entry(
+    folder: string,
+    logLevel: 'ERROR' | 'DEBUG1',
+  ): Promise<{ env: Record<string, string>; config: Record<string, string> }> {
     const { web, url, programs, secrets, allowedAddress, proxyOf } = this.options
     if (this.ssh !== null) {
       if (programs.ssh === null)
         throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
       const address = await this.address(this.ssh.host, allowedAddress)
-      const files = await writeSshFiles(folder, { place: this.ssh, secrets: await secrets(), address, program: programs.ssh })
+      const use = { place: this.ssh, secrets: await secrets(), address, program: programs.ssh, logLevel }
+      const files = await writeSshFiles(folder, use)
       return { env: { ...files, GIT_ALLOW_PROTOCOL: 'ssh' }, config: {} }
     }
     if (web === null) throw new AppError('source_refused', { detail: `${url} is no address of a Git repository` })
@@ -319,7 +309,7 @@ class GitCli implements GitBackend {
       return await allowedAddress(host)
     } catch (error) {
       if (error instanceof AppError) throw error
-      throw new AppError('git_unreachable', { detail: `the Git server ${host} cannot be reached: its name is unknown` }, { cause: error })
+      throw new AppError('git_unreachable', { detail: `the Git server ${host} ${unreachedText(error)}` }, { cause: error })
     }
   }
 
@@ -327,52 +317,16 @@ class GitCli implements GitBackend {
     const { programs, clock, stopping } = this.options
     if (programs.git === null)
       throw new AppError('git_program_missing', { detail: `${this.options.place} is read by the git program, which is not there` })
-    const env = {
-      LC_ALL: 'C',
-      HOME: '/nonexistent',
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_ATTR_NOSYSTEM: '1',
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_NO_REPLACE_OBJECTS: '1',
-      GIT_NO_LAZY_FETCH: '1',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_ALLOC_LIMIT: '256m', // what a few bytes of a pack can ask for at once
-      GIT_ALLOW_PROTOCOL: 'none',
-      ...run.env,
-    }
-    return runGit({ ...run, program: programs.git, args: [...flags(CONFIG), ...run.args], env }, { clock, stopping })
+    return runGit(
+      { ...run, program: programs.git, args: [...OWN_FLAGS, ...run.args], env: { ...OWN_ENV, ...run.env } },
+      { clock, stopping },
+    )
   }
 
-  private async failure(doing: string, { stderr, exitCode, stopped }: GitDone): Promise<AppError> {
+  private async failure(doing: string, done: GitDone): Promise<AppError> {
     const { place, url } = this.options
     const host = this.ssh?.host ?? new URL(url).host
-    if (stopped?.why === 'limit') return new AppError('git_failed', { detail: `${doing}: ${place} ${stopped.message}` })
-    if (stopped !== null) return new AppError('git_unreachable', { detail: `the Git server ${host} ${doing}: ${stopped.message}` })
-    const problem = readProblem(stderr)
-    switch (problem.kind) {
-      case 'unreachable':
-        return new AppError('git_unreachable', { detail: `the Git server ${host} ${problem.why}` })
-      case 'host_key':
-        return new AppError('credential_refused', {
-          detail: `${host} shows a host key that knownHosts does not have${problem.shown === null ? '' : `: ${problem.shown}`}`,
-          remedy:
-            'Compare it with the fingerprints that the host publishes. If it is one of them, put the new key into knownHosts; if not, something on the way is impersonating the host.',
-        })
-      case 'refused':
-        return new AppError('credential_refused', {
-          detail: `${host}: ${problem.why}; tried: ${await this.tried()}`,
-          remedy: 'Write a key or credential that this host takes for the repository into the Config that spec.git.auth.secretRef names.',
-        })
-      case 'redirected':
-        return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
-      case 'disk_full':
-        return new AppError('disk_full', { doing: `${doing}: ${place}` })
-      default: {
-        const why = problem.kind === 'failed' && problem.why !== '' ? problem.why : `git ended with exit code ${exitCode}`
-        return new AppError('git_failed', { detail: `${doing}: ${place}: ${why}` })
-      }
-    }
+    return programFailure(done, { doing, place, host, ssh: this.ssh, tried: () => this.tried() })
   }
 
   private async tried(): Promise<string> {

@@ -6,7 +6,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { collect, LargeTurn, once, Patience, partsOf, unreachable } from './answer.ts'
 import { NO_ACCESS, type WebAccess, type WebTry } from './auth.ts'
-import { askForRefs, readRefs } from './ls-refs.ts'
+import { askForRefs, GIT_AGENT, readRefs } from './ls-refs.ts'
 import type { RemoteRef } from './objects.ts'
 
 /** The library takes about five times as much memory while it works on one. */
@@ -160,7 +160,7 @@ class Web implements GitWeb {
     let url = start
     for (let redirects = 0; ; redirects++) {
       const isHome = new URL(url).origin === origin
-      const headers = { ...sent.headers, ...(header === null || !isHome ? {} : { authorization: header }) }
+      const headers = { 'user-agent': GIT_AGENT, ...sent.headers, ...(header === null || !isHome ? {} : { authorization: header }) }
       const tls = ca === null || !isHome ? {} : { tls: { ca } }
       const init = { method: sent.method, headers, body: sent.body, redirect: 'manual', signal, ...tls } as const
       const answer = await patience.wait(() => this.options.fetcher(url, init))

@@ -3,12 +3,13 @@ import type { RemoteRef } from './objects.ts'
 
 const FLUSH = '0000'
 const DELIMITER = '0001'
-const AGENT = 'agent=git/2.39.5'
+/** Only for statistics, by Git's protocol; but some services speak Git to those alone who begin with `git/`, as other clients do that are not git. */
+export const GIT_AGENT = 'git/skerry'
 
 const packet = (line: string): string => `${(Buffer.byteLength(line) + 4).toString(16).padStart(4, '0')}${line}`
 
 export function askForRefs(prefixes: readonly string[]): Uint8Array<ArrayBuffer> {
-  const command = [packet('command=ls-refs\n'), packet(`${AGENT}\n`), packet('object-format=sha1'), DELIMITER, packet('peel\n')]
+  const command = [packet('command=ls-refs\n'), packet(`agent=${GIT_AGENT}\n`), packet('object-format=sha1'), DELIMITER, packet('peel\n')]
   const wanted = prefixes.map((prefix) => packet(`ref-prefix ${prefix}\n`))
   return new Uint8Array(Buffer.from([...command, ...wanted, FLUSH].join('')))
 }

@@ -50,15 +50,18 @@ export interface SshUse {
   address: string
   /** Path of the ssh program. */
   program: string
+  logLevel: 'ERROR' | 'DEBUG1'
 }
 
 /** Environment of git for a server that is reached by ssh. */
-export async function writeSshFiles(folder: string, { place, secrets, address, program }: SshUse): Promise<Record<string, string>> {
+export async function writeSshFiles(folder: string, use: SshUse): Promise<Record<string, string>> {
+  const { place, secrets, address, program, logLevel } = use
   const { key, knownHosts } = sshSecrets(place, secrets)
   const path = (name: string) => join(folder, name)
   await writeFile(path('key'), `${key.trimEnd()}\n`, { mode: 0o600 })
   await writeFile(path('known_hosts'), `${knownHosts.trimEnd()}\n`, { mode: 0o600 })
-  await writeFile(path('config'), sshConfig(place, address, { key: path('key'), knownHosts: path('known_hosts') }), { mode: 0o600 })
+  const config = sshConfig(place, address, { key: path('key'), knownHosts: path('known_hosts'), logLevel })
+  await writeFile(path('config'), config, { mode: 0o600 })
   await writeFile(path('ssh'), WRAPPER, { mode: 0o700 })
   return { GIT_SSH: path('ssh'), GIT_SSH_VARIANT: 'ssh', SKERRY_SSH: program, GIT_CONFIG_GLOBAL: '/dev/null' }
 }
@@ -81,7 +84,11 @@ export const scanLine = ({ host, port }: SshPlace): string =>
   `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
 
 /** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are for stays the one of the URL. */
-function sshConfig({ host, port }: SshPlace, address: string, files: { key: string; knownHosts: string }): string {
+function sshConfig(
+  { host, port }: SshPlace,
+  address: string,
+  files: { key: string; knownHosts: string; logLevel: SshUse['logLevel'] },
+): string {
   const name = host.replace(/^\[|\]$/g, '')
   const options: Record<string, string> = {
     HostName: address,
@@ -111,7 +118,7 @@ function sshConfig({ host, port }: SshPlace, address: string, files: { key: stri
     RequestTTY: 'no',
     ConnectTimeout: '20',
     ServerAliveInterval: '15',
-    LogLevel: 'ERROR',
+    LogLevel: files.logLevel,
   }
   return `Host *\n${Object.entries(options)
     .map(([option, value]) => `  ${option} ${value}\n`)

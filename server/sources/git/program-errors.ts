@@ -3,8 +3,8 @@
 export type GitProblem =
   | { kind: 'no_ref' }
   | { kind: 'unreachable'; why: string }
-  /** `shown`: type and fingerprint of the key, as far as ssh tells them: `ED25519 SHA256:…`. */
-  | { kind: 'host_key'; shown: string | null }
+  /** `shown`: type and fingerprint of the key, as far as ssh tells them: `ED25519 SHA256:…`. `isChanged`: another one is known. */
+  | { kind: 'host_key'; shown: string | null; isChanged: boolean }
   | { kind: 'refused'; why: string }
   | { kind: 'redirected' }
   | { kind: 'disk_full' }
@@ -12,6 +12,7 @@ export type GitProblem =
 
 const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
   [/connect to host .*: Connection refused|Failed to connect to|Couldn't connect to server/, 'cannot be reached: connection refused'],
+  [/Temporary failure in name resolution/, 'cannot be looked up: the name server of this machine did not answer'],
   [/Could not resolve (hostname|host)/, 'cannot be looked up: DNS knows no such name; correct the URL'],
   [/timed out|Connection timed out|Operation timed out/, 'did not answer in time'],
   [/No route to host|Network is unreachable/, 'cannot be reached: no way to it'],
@@ -43,10 +44,10 @@ const FAILED: ReadonlyArray<[RegExp, string]> = [
   ],
 ]
 
-/** The line of a changed key ends with a dot; of a key that is of an unknown type only the type is told. */
+/** The line of a changed key ends with a dot; of an unknown key only the type is told, and the rest with LogLevel DEBUG1 alone. */
 function shownKey(text: string): string | null {
   const type = /(?:fingerprint for the|No) ([A-Z0-9]{2,16}) (?:key sent|host key is known)/.exec(text)?.[1]
-  const fingerprint = /^(SHA256:[A-Za-z0-9+/]{43})\.?\r?$/m.exec(text)?.[1]
+  const fingerprint = /^(?:debug1: Server host key: \S+ )?(SHA256:[A-Za-z0-9+/]{43})\.?\r?$/m.exec(text)?.[1]
   return [type, fingerprint].filter((part) => part !== undefined).join(' ') || null
 }
 
@@ -58,7 +59,7 @@ export function readProblem(stderr: string): GitProblem {
     .join('\n')
   const first = (table: ReadonlyArray<[RegExp, string]>) => table.find(([pattern]) => pattern.test(text))?.[1]
   if (/No space left on device/.test(text)) return { kind: 'disk_full' }
-  if (HOST_KEY.test(text)) return { kind: 'host_key', shown: shownKey(text) }
+  if (HOST_KEY.test(text)) return { kind: 'host_key', shown: shownKey(text), isChanged: text.includes('HOST IDENTIFICATION HAS CHANGED') }
   const refused = first(REFUSED)
   if (refused !== undefined) return { kind: 'refused', why: refused }
   if (NO_REF.test(stderr)) return { kind: 'no_ref' }

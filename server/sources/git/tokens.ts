@@ -5,6 +5,7 @@ import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { WebFetcher } from '../address/guard.ts'
+import { unreachedText } from '../address/resolve.ts'
 import { isLoopback } from './url.ts'
 
 export interface GitTokens {
@@ -55,11 +56,19 @@ async function makeToken(document: string, gitHost: string, fetcher: WebFetcher,
   const init = { method: 'POST', headers, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
   const answer = await fetcher(url, init).catch((error: unknown) => {
     if (error instanceof AppError) throw error
-    throw new AppError('git_unreachable', { detail: `${host}, which gives the GitHub App its tokens, cannot be reached` }, { cause: error })
+    throw new AppError(
+      'git_unreachable',
+      { detail: `${host}, which gives the GitHub App its tokens, ${unreachedText(error)}` },
+      { cause: error },
+    )
   })
   if (answer.status === 401 || answer.status === 403 || answer.status === 404) {
     await answer.body?.cancel()
-    throw missing(`${host} gave App ${appId} no token for installation ${installationId}: HTTP ${answer.status}`)
+    throw new AppError('credential_refused', {
+      detail: `${host} gave App ${appId} no token for installation ${installationId}: HTTP ${answer.status}`,
+      remedy:
+        'Look whether the App is still installed there and its private key valid, and correct githubApp in the Config that spec.git.auth.secretRef names.',
+    })
   }
   const parsed = answerSchema.safeParse(answer.status === 201 || answer.status === 200 ? parseJson(await startOf(answer)) : null)
   if (!parsed.success)

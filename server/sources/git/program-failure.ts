@@ -1,0 +1,56 @@
+// An error of ours of a git program that failed: where, what it said as far as that is safe to repeat, and what to do.
+import { AppError } from '../../../shared/protocol/error.ts'
+import { scanLine } from './private.ts'
+import type { GitDone } from './process.ts'
+import { type GitProblem, readProblem } from './program-errors.ts'
+import type { SshPlace } from './url.ts'
+
+export interface Failed {
+  doing: string
+  place: string
+  host: string
+  ssh: SshPlace | null
+  /** For messages: the credential that was shown. */
+  tried(): Promise<string>
+}
+
+export async function programFailure({ stderr, exitCode, stopped }: GitDone, failed: Failed): Promise<AppError> {
+  const { doing, place, host } = failed
+  if (stopped?.why === 'limit') return new AppError('git_failed', { detail: `${doing}: ${place} ${stopped.message}` })
+  if (stopped !== null) return new AppError('git_unreachable', { detail: `the Git server ${host} ${doing}: ${stopped.message}` })
+  const problem = readProblem(stderr)
+  switch (problem.kind) {
+    case 'unreachable':
+      return new AppError('git_unreachable', { detail: `the Git server ${host} ${problem.why}` })
+    case 'host_key':
+      return hostKeyFailure(problem, failed)
+    case 'refused':
+      return new AppError('credential_refused', {
+        detail: `${host}: ${problem.why}; tried: ${await failed.tried()}`,
+        remedy: 'Write a key or credential that this host takes for the repository into the Config that spec.git.auth.secretRef names.',
+      })
+    case 'redirected':
+      return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
+    case 'disk_full':
+      return new AppError('disk_full', { doing: `${doing}: ${place}` })
+    default: {
+      const why = problem.kind === 'failed' && problem.why !== '' ? problem.why : `git ended with exit code ${exitCode}`
+      return new AppError('git_failed', { detail: `${doing}: ${place}: ${why}` })
+    }
+  }
+}
+
+function hostKeyFailure({ shown, isChanged }: GitProblem & { kind: 'host_key' }, { host, ssh }: Failed): AppError {
+  const key = shown === null ? '' : `: ${shown}`
+  const lines = ssh === null ? 'its lines' : `the output of \`${scanLine(ssh)}\``
+  const compare = 'Compare it with the fingerprints that the host publishes.'
+  return isChanged
+    ? new AppError('credential_refused', {
+        detail: `${host} shows another host key than the one in knownHosts${key}`,
+        remedy: `${compare} If it is one of them, put ${lines} into knownHosts in place of the old lines; if not, something on the way is impersonating the host.`,
+      })
+    : new AppError('credential_refused', {
+        detail: `${host} shows a host key, and knownHosts has none of this type for it${key}`,
+        remedy: `${compare} If it is one of them, add ${lines} to knownHosts; if not, something on the way is impersonating the host.`,
+      })
+}
