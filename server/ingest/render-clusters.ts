@@ -111,7 +111,11 @@ class ClusterRenders {
 
   async of(clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
     await this.answer({ clusters, point: this.paths.start, trail: null })
-    return { clusters: this.outcomes, renders: this.renders }
+    const inOrder = clusters.flatMap((cluster): Array<[Wanted, ClusterOutcome]> => {
+      const outcome = this.outcomes.get(cluster)
+      return outcome === undefined ? [] : [[cluster, outcome]]
+    })
+    return { clusters: new Map(inOrder), renders: this.renders }
   }
 
   private async answer(all: Group): Promise<void> {

@@ -199,18 +199,19 @@ describe('renders', () => {
     expect((await cacheOf(open()).paths('spec')).size).toBe(2)
   })
 
-  test('IC9 what is looked at next is forgotten beyond the bound, the longest unpassed first', () => {
-    const paths = new LookPaths('spec', testMac, 3)
-    const points = ['a', 'b', 'c', 'd'].map((name) => testMac(name))
-    const [a = '', b = '', c = '', d = ''] = points
-    for (const point of [a, b, c]) paths.add(point, ['cluster', 'name'])
+  test('IC9 what is looked at next is forgotten beyond the bound, first what was not passed lately; what cannot be read is nothing', () => {
+    const paths = new LookPaths('spec', testMac, 4)
+    const points = ['a', 'b', 'c', 'd', 'e'].map((name) => testMac(name))
+    const [a = '', b = '', c = '', d = '', e = ''] = points
+    for (const point of [a, b, c, d]) paths.add(point, ['cluster', 'name'])
     paths.stepAt(a)
-    paths.add(d, ['cluster', 'name'])
-    const again = new LookPaths('spec', testMac, 3)
+    paths.add(e, ['cluster', 'name'])
+    expect(paths.size).toBe(4)
+    const again = new LookPaths('spec', testMac)
     again.fill(paths.toBytes())
-    for (const one of [paths, again]) expect(points.map((point) => one.stepAt(point) !== undefined)).toEqual([true, false, true, true])
+    expect(points.map((point) => again.stepAt(point) !== undefined)).toEqual([true, false, true, true, true])
     again.fill(new TextEncoder().encode('no such thing'))
-    expect(again.size).toBe(3)
+    expect(again.size).toBe(4)
   })
 
   test('IC9 rows beyond the bound leave the memory, the longest unused first, and come back from the disk', async () => {

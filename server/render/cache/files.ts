@@ -87,9 +87,10 @@ class FolderCache implements CacheFiles {
     await writeFile(staged, file, { mode: 0o600 })
     await rename(staged, this.path(key))
     this.enter(key, { bytes: file.byteLength, usedMs: this.options.clock.nowMs() })
+    if (this.bytes <= this.options.bytesMax) return
     for (const [oldest] of this.kept) {
-      if (this.bytes <= this.options.bytesMax) return
       await this.remove(oldest)
+      if (this.bytes <= this.options.bytesMax) return
     }
   }
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Look } from '../inputs.ts'
 
-/** IC3: of one service; beyond it those that were not passed for the longest time are forgotten, and what they led to is rendered again. */
+/** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered again. */
 export const STEPS_MAX = 500_000
 
 export interface Step {
@@ -18,22 +18,24 @@ export const lookText = (look: Look): string => canonicalJson('path' in look ? [
 export class LookPaths {
   /** Where all renders of the service begin. */
   readonly start: string
-  private readonly mac: (text: string) => string
+  private readonly key: string
   private readonly max: number
-  /** Those passed last are last. */
-  private readonly steps = new Map<number, Step>()
+  /** Two generations: who is passed comes into the younger one, and when that one is half of all, the elder one goes. */
+  private young = new Map<number, Step>()
+  private old = new Map<number, Step>()
   /** Ten thousand clusters look at few places: each is held once. */
   private readonly byText = new Map<string, Step>()
   private unsaved = 0
 
+  /** `mac`: 32 hex digits under a key of the server. */
   constructor(spec: string, mac: (text: string) => string, max: number = STEPS_MAX) {
-    this.mac = mac
+    this.key = mac(canonicalJson(['paths', spec]))
     this.max = max
-    this.start = mac(canonicalJson(['paths', spec]))
+    this.start = this.macOf('')
   }
 
   get size(): number {
-    return this.steps.size
+    return this.young.size + this.old.size
   }
 
   /** Written each time that there is half as much again, it is written about three times over, however it grows. */
@@ -44,9 +46,11 @@ export class LookPaths {
   /** What is looked at there; undefined: nothing more, as far as is known. */
   stepAt(point: string): Step | undefined {
     const key = keyOf(point)
-    const step = this.steps.get(key)
-    if (step !== undefined) this.enter(key, step)
-    return step
+    const step = this.young.get(key)
+    if (step !== undefined) return step
+    const elder = this.old.get(key)
+    if (elder !== undefined) this.enter(key, elder)
+    return elder
   }
 
   add(point: string, look: Look): Step {
@@ -57,13 +61,13 @@ export class LookPaths {
   }
 
   next(point: string, { text }: Step, value: string): string {
-    return this.mac(`${point}${text}\n${value}`)
+    return this.macOf(`${point}${text}\n${value}`)
   }
 
   toBytes(): Uint8Array {
     const places = new Map<string, number>()
     const steps: number[] = []
-    for (const [key, { text }] of this.steps) {
+    for (const [key, { text }] of new Map([...this.old, ...this.young])) {
       const place = places.get(text) ?? places.size
       places.set(text, place)
       steps.push(key, place)
@@ -84,12 +88,16 @@ export class LookPaths {
   }
 
   private enter(key: number, step: Step): void {
-    this.steps.delete(key)
-    this.steps.set(key, step)
-    for (const [oldest] of this.steps) {
-      if (this.steps.size <= this.max) return
-      this.steps.delete(oldest)
+    if (this.young.size >= this.max / 2) {
+      this.old = this.young
+      this.young = new Map()
     }
+    this.young.set(key, step)
+  }
+
+  /** An HMAC as that of the server, made here for its speed: a pass makes one for each cluster and look. */
+  private macOf(text: string): string {
+    return new Bun.CryptoHasher('sha256', this.key).update(text).digest('hex').slice(0, POINT_DIGITS)
   }
 
   private stepOf(look: Look, text: string): Step {
@@ -100,6 +108,7 @@ export class LookPaths {
   }
 }
 
+const POINT_DIGITS = 32
 /** Its first 48 bits are enough here: a point that is taken for another one is asked for a look that says nothing of it, and the whole MAC names the render. */
 const KEY_DIGITS = 12
 const keyOf = (point: string): number => Number.parseInt(point.slice(0, KEY_DIGITS), 16)

@@ -182,6 +182,7 @@ class Weighed<Value> {
     this.weight += weight - (this.held.get(key)?.weight ?? 0)
     this.held.delete(key)
     this.held.set(key, { value, weight })
+    if (this.weight <= this.max) return // a look at the first one passes over all that went before it
     for (const [oldest, entry] of this.held) {
       if (this.weight <= this.max || oldest === key) return
       this.held.delete(oldest)
