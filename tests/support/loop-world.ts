@@ -28,6 +28,8 @@ export function loopWorld({
     text: (commit: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { commit: ${commit} }\n`,
     clusters: [] as ClusterRecord[],
     services: new Set(names),
+    /** Repositories that were deleted. */
+    gone: new Set<string>(),
     /** Thrown once by the store's method of that name. */
     failOnce: new Set<string>(),
     ask: async (_name: string): Promise<void> => {},
@@ -37,6 +39,7 @@ export function loopWorld({
   const passes: Array<{ name: string; atMs: number }> = []
   const renders: Array<{ name: string; atMs: number }> = []
   const warnings: string[] = []
+  const forgotten: string[] = []
   const source = (name: string) => {
     const ask = async () => {
       polls.push({ name, atMs: now() })
@@ -77,7 +80,7 @@ export function loopWorld({
       next: null,
     }),
     getResource: async ({ kind, name }: { kind: string; name: string }) => {
-      if (kind === 'Repository') return repository(name)
+      if (kind === 'Repository') return world.gone.has(name) ? null : repository(name)
       passes.push({ name, atMs: now() })
       return world.services.has(name) ? service(name) : null
     },
@@ -109,7 +112,7 @@ export function loopWorld({
   }
   const sources = {
     open: ({ uid }: { uid: string }) => source(uid),
-    forget: async () => {},
+    forget: async (uid: string) => void forgotten.push(uid),
     removeOthers: async () => {},
     removeUnknown: async () => {},
   }
@@ -125,5 +128,5 @@ export function loopWorld({
   }
   const cluster = (joinedMs: number) =>
     ({ clusterId: 'c-0000000000000001' as ClusterId, name: 'one', labels: {}, joinedMs }) as ClusterRecord
-  return { clock, startMs, world, polls, passes, renders, warnings, renderStates, ingest, cluster, end }
+  return { clock, startMs, world, polls, passes, renders, warnings, forgotten, renderStates, ingest, cluster, end }
 }

@@ -113,6 +113,21 @@ describe('IN7b a commit that was stored when the store failed', () => {
   })
 })
 
+test('IN8a IN7b a repository that was deleted before its first look is forgotten, and its services are told, also if the store fails meanwhile', async () => {
+  const { clock, world, polls, passes, forgotten, warnings, ingest, end } = loopWorld()
+  world.gone.add('apps')
+  world.failOnce.add('repositoryState') // the start is delayed, so that nothing was asked yet
+  await clock.advance(0)
+  await clock.advance(2 * SECOND)
+  const { length } = passes
+  world.failOnce.add('listResources')
+  await Promise.all([ingest.repositoryChanged('default', 'apps').catch(() => {}), clock.advance(0)])
+  expect(warnings).toContain('ingest pass failed')
+  await clock.advance(SECOND)
+  expect([new Set(forgotten), polls, passes.length > length]).toEqual([new Set(['apps']), [], true])
+  await end()
+})
+
 describe('IN9c Retry-After', () => {
   const busy = (retryAfterMs: number) => new AppError('source_unreachable', { detail: 'too many requests', retryAfterMs })
 
