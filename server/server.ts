@@ -197,7 +197,7 @@ async function startOn(
   const macOf = (text: string) => keys.mac('render', Buffer.from(text)).toString('hex')
   const files = createCacheFiles({ dir: at('renders'), seal: secrets, clock, bytesMax: CACHE_DISK_BYTES_MAX })
   const rendering = {
-    ...{ sandbox, mac: macOf, config: configs.read, renderers: createRenderers() },
+    ...{ sandbox, config: configs.read, renderers: createRenderers() },
     cache: createRenderCache({ mac: macOf, files }),
     build: `${VERSION} ${COMMIT}`,
   }

@@ -4,9 +4,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import type { FailingClusters, ReleaseNote, RenderState, StoredError } from '../store/records.ts'
-import { goodRenders, type Rendering, releaseDigest } from './rendering.ts'
-
-type RenderError = Omit<StoredError, 'sinceMs'>
+import { goodRenders, type RenderError, type Rendering, releaseDigest } from './rendering.ts'
 
 const sameError = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)
@@ -14,7 +12,7 @@ const sameError = (a: RenderError | null, b: RenderError): boolean =>
 const sameFailing = (before: StoredError | null, failing: FailingClusters[]): boolean =>
   canonicalJson(before?.failing ?? []) === canonicalJson(failing)
 
-/** RL1: how many clusters have it is no other fault, or each that joins or leaves would be told as one. */
+/** RL1: whether two errors are one fault. The number of clusters in the message does not count, or each cluster that joins or leaves would make an event. */
 export const sameFault = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && sameError({ ...a, message: withoutCount(a.message) }, { ...b, message: withoutCount(b.message) })
 const withoutCount = (message: string): string => message.replace(/^in \d+ of \d+ clusters \([^)]*\): /, '')
@@ -119,11 +117,11 @@ export function failingClusters(
 }
 
 /** `sinceMs` counts from the first failure of the same code. */
-const storedError = (
+export const storedError = (
   { code, message, problems, remedy }: RenderError,
   before: StoredError | null,
   nowMs: number,
-  failing: FailingClusters[],
+  failing: FailingClusters[] = [],
 ): StoredError => ({
   code,
   message,

@@ -6,8 +6,10 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { RepositoryState, StoredError, StoredResource } from '../store/records.ts'
+import type { RepositoryState, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { storedError } from './render-state.ts'
+import { renderErrorOf } from './rendering.ts'
 
 export interface RepositoryPassDeps {
   store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
@@ -80,17 +82,11 @@ async function record(
     ])
     return
   }
-  const error = storedError(outcome.error, before.error, nowMs)
+  const error = storedError(renderErrorOf(outcome.error), before.error, nowMs)
   if (before.error?.code === error.code && before.error.message === error.message) return
   await store.setRepositoryState(project, name, { ...before, error })
   log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
   await store.appendEvents([
     fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, { project }),
   ])
-}
-
-/** `sinceMs` counts from the first failure of the same code. */
-function storedError({ code, message, data }: AppError, before: StoredError | null, nowMs: number): StoredError {
-  const sinceMs = before?.code === code ? before.sinceMs : nowMs
-  return { code, message, problems: [...(data.problems ?? [])], sinceMs, ...(data.remedy === undefined ? {} : { remedy: data.remedy }) }
 }

@@ -34,7 +34,7 @@ function rendererOf(text: string) {
   const renders = { count: 0 }
   const raw = made.renderers.raw
   const deps = {
-    ...{ ...made, mac, cache: createRenderCache({ mac, files: null }), clock: systemClock, log: silentLogger },
+    ...{ ...made, cache: createRenderCache({ mac, files: null }), clock: systemClock, log: silentLogger },
     renderers: {
       ...made.renderers,
       raw: (job: Parameters<typeof raw>[0]) => {

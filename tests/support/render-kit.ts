@@ -21,7 +21,6 @@ export function memoryRendering(
     renderers: createRenderers(),
     sandbox,
     config: async () => null,
-    mac: testMac,
     build: 'test',
   }
 }

@@ -117,7 +117,7 @@ describe('what is different in a cluster', () => {
       reads += 1
       return Reflect.ownKeys(target)
     }
-    const counted = <T extends object>(value: T): T => new Proxy(value, { ownKeys })
+    const counted = (value: Record<string, number>) => new Proxy<Record<string, number>>(value, { ownKeys })
     const cluster = {
       labels: {},
       config: { all: counted({ x: 1 }) },

@@ -1,0 +1,145 @@
+// What is remembered of the last render of each service: where it looked, and what it rendered to. In memory only: after a start each service is rendered once.
+import { objectRowPrefix } from '../../shared/model/desired.ts'
+import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { RenderCache } from '../render/cache/renders.ts'
+import type { PipelineSource } from '../render/pipeline.ts'
+import type { Source } from '../sources/source.ts'
+import { pickOf } from './open-sources.ts'
+import type { ClusterOutcomes } from './render-clusters.ts'
+import type { NamingService } from './rendering.ts'
+
+interface LastLook {
+  /** All but what is of the clusters. */
+  spec: string
+  /** Where renders looked, with what was there. */
+  files: ReadonlyArray<{ source: number; path: string; id: string | null | undefined }>
+  /** By source, whether its version was looked at. */
+  versioned: ReadonlySet<number>
+  versions: readonly string[]
+  /** Keys of what it rendered to: of most clusters, and of the others. */
+  most: string | null
+  others: ReadonlyMap<ClusterId, string | null>
+  /** Something could not be had, perhaps of a Repository that is not one of theirs: a chart that theirs depends on. */
+  lacking: boolean
+}
+
+interface LookedService {
+  id: ServiceId
+  spec: ServiceSpec
+  /** Names all of it but what is of the clusters. */
+  specText: string
+}
+
+interface Last {
+  /** Null: there was none yet that came to its end. */
+  look: LastLook | null
+  /** A later one has begun, and did not come to its end: perhaps the content could not be read. */
+  unread: boolean
+}
+
+export class LastLooks {
+  private readonly peek: RenderCache['peek']
+  private readonly lasts = new Map<string, Last>()
+
+  constructor(peek: RenderCache['peek']) {
+    this.peek = peek
+  }
+
+  begin(id: ServiceId): void {
+    this.lasts.set(serviceKey(id), { look: this.lookOf(id), unread: true })
+  }
+
+  /** Null: it failed before it looked anywhere, for a reason that no commit changes. */
+  end(id: ServiceId, look: LastLook | null): void {
+    this.lasts.set(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
+  }
+
+  forget(id: ServiceId): void {
+    this.lasts.delete(serviceKey(id))
+  }
+
+  isLacking(id: ServiceId): boolean {
+    return this.lookOf(id)?.lacking ?? false
+  }
+
+  /** IC13: whether another revision of a repository changes what the service renders to, as far as that is known. */
+  async changedBy({ id, spec, specText }: LookedService, repository: string, source: Source, revision: string): Promise<boolean> {
+    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (look === null || unread || look.lacking || look.spec !== specText) return true
+    for (const [index, named] of sourcesOf(spec).entries()) {
+      if (named.repository !== repository) continue
+      const opened = await source.open(revision, pickOf(named)).catch(() => null)
+      if (opened === null || (look.versioned.has(index) && opened.version !== look.versions[index])) return true
+      // A folder that is the same is so with all that is in it: most of what a render looked at lies in the service's own.
+      const same: string[] = []
+      const files = look.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
+      for (const { path, id: held } of files) {
+        if (same.some((folder) => folder === '' || path.startsWith(`${folder}/`))) continue
+        if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
+        same.push(path)
+      }
+    }
+    return false
+  }
+
+  /** Services whose last render names one of these objects; of the renders that are kept in memory. */
+  rendersNaming(objects: ReadonlySet<string>): NamingService[] {
+    if (objects.size === 0) return []
+    const found: NamingService[] = []
+    for (const [key, { look }] of this.lasts) {
+      if (look === null) continue
+      const { most, others } = look
+      const id = parseServiceKey(key)
+      const prefix = objectRowPrefix(id)
+      const renders = [...new Set([most, ...others.values()])].map((one) => this.objectsOf(one))
+      // Whichever is less to look at.
+      const isNaming = (rows: ReadonlyMap<string, string>) =>
+        rows.size < objects.size
+          ? [...rows.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
+          : [...objects].some((object) => rows.has(prefix + object))
+      if (!renders.some((rows) => rows !== null && isNaming(rows))) continue
+      found.push({ id, objectsIn: (clusterId) => this.objectsOf(others.has(clusterId) ? (others.get(clusterId) ?? null) : most) })
+    }
+    return found
+  }
+
+  private lookOf(id: ServiceId): LastLook | null {
+    return this.lasts.get(serviceKey(id))?.look ?? null
+  }
+
+  private objectsOf(key: string | null): ReadonlyMap<string, string> | null {
+    const result = key === null ? null : this.peek(key)
+    return result?.kind === 'rendered' ? result.objects : null
+  }
+}
+
+/** Of a render that came to its end. */
+export async function lastLookOf(
+  spec: string,
+  sources: readonly PipelineSource[],
+  { clusters }: ClusterOutcomes,
+  fileId: (source: number, path: string) => Promise<string | null | undefined>,
+): Promise<LastLook> {
+  // Not where older renders looked, too: one that failed listed the whole repository, which every commit changes.
+  const shapes = [...new Set([...clusters.values()].map(({ shape }) => shape))]
+  const files = new Map<string, LastLook['files'][number]>()
+  for (const { source, path } of shapes.flatMap((shape) => shape.files))
+    files.set(`${source}\0${path}`, { source, path, id: await fileId(source, path) })
+  const versioned = shapes.flatMap(({ inputs }) => inputs.flatMap(([first, index]) => (first === 'source' ? [Number(index)] : [])))
+  const counts = new Map<string | null, number>()
+  for (const { key } of clusters.values()) counts.set(key, (counts.get(key) ?? 0) + 1)
+  const [[most] = [null]] = [...counts].sort(([, a], [, b]) => b - a)
+  const others = new Map<ClusterId, string | null>()
+  for (const [cluster, { key }] of clusters) if (cluster !== null && key !== most) others.set(cluster.clusterId, key)
+  return {
+    spec,
+    files: [...files.values()],
+    versioned: new Set(versioned),
+    versions: sources.map(({ opened }) => opened.version),
+    most,
+    others,
+    lacking: [...clusters.values()].some(({ result }) => result instanceof AppError),
+  }
+}

@@ -1,0 +1,37 @@
+// The Configs that a service reads its variables and values from.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { ConfigLayer } from '../render/config-merge.ts'
+import { type RenderError, renderErrorOf } from './rendering.ts'
+
+/** Null: the project has none of that name. */
+export type ReadConfig = (
+  project: string,
+  name: string,
+) => Promise<{ data: Readonly<Record<string, unknown>>; secrets: Readonly<Record<string, string>> } | null>
+
+type ServiceConfigs =
+  /** By name: those of configFrom, and those of Helm's valuesFrom. */
+  { kind: 'read'; configs: ReadonlyMap<string, ConfigLayer> } | { kind: 'failed'; error: RenderError }
+
+export async function configsOfService(read: ReadConfig, { project }: ServiceId, spec: ServiceSpec): Promise<ServiceConfigs> {
+  const { configFrom = [] } = spec
+  const renders = [spec.render, ...sourcesOf(spec).map(({ render }) => render)]
+  const names = [...configFrom, ...renders.flatMap((render) => render?.helm?.valuesFrom ?? [])].map(({ name }) => name)
+  const configs = new Map<string, ConfigLayer>()
+  try {
+    for (const name of new Set(names)) {
+      const config = await read(project, name)
+      if (config === null) continue
+      configs.set(name, { values: { ...config.data, ...config.secrets }, secrets: new Set(Object.keys(config.secrets)) })
+    }
+  } catch (error) {
+    if (error instanceof AppError) return { kind: 'failed', error: renderErrorOf(error) }
+    throw error
+  }
+  const missing = configFrom.filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
+  if (missing.length === 0) return { kind: 'read', configs }
+  const message = `there is no Config ${missing.join(', ')} in project ${project}; write it, or mark it optional in spec.configFrom`
+  return { kind: 'failed', error: { code: 'not_found', message, problems: [] } }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'bun:test'
+import { LastLooks, lastLookOf } from '../../server/ingest/last-looks.ts'
+import type { ClusterOutcomes } from '../../server/ingest/render-clusters.ts'
+import type { Source } from '../../server/sources/source.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
+
+const ID = { project: 'default', service: 'shop' }
+const LOOKED = {
+  id: ID,
+  spec: serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: { selector: {} } }),
+  specText: 's',
+}
+/** A repository whose every path is `id`. */
+const source = (id: string) => ({ open: async () => ({ version: 'v', root: 'shop', tree: { id: async () => id } }) }) as unknown as Source
+
+const outcomes = (error: ErrorCode | null) => {
+  const result =
+    error === null ? { kind: 'failed', code: 'render_failed', message: '', problems: [] } : new AppError(error, { doing: 'render' })
+  const shape = { files: [{ source: 0, path: 'shop' }], inputs: [] }
+  return { clusters: new Map([[null, { key: null, shape, result }]]), renders: 1 } as unknown as ClusterOutcomes
+}
+async function lookedAt(error: ErrorCode | null) {
+  const looks = new LastLooks(() => null)
+  looks.begin(ID)
+  looks.end(ID, await lastLookOf('s', [], outcomes(error), async () => 'one'))
+  return looks
+}
+const changed = (looks: LastLooks, id: string) => looks.changedBy(LOOKED, 'apps', source(id), 'c2')
+
+describe('IC13 what a commit changes of a service', () => {
+  test('what it looked at', async () => {
+    const looks = await lookedAt(null)
+    expect([await changed(looks, 'one'), await changed(looks, 'two'), looks.isLacking(ID)]).toEqual([false, true, false])
+  })
+
+  test.each<[ErrorCode]>([['git_failed'], ['source_refused'], ['credential_missing'], ['sandbox_unavailable']])(
+    'all, where the last render could not have all that it asked for: %s',
+    async (code) => {
+      const looks = await lookedAt(code)
+      expect([await changed(looks, 'one'), looks.isLacking(ID)]).toEqual([true, true])
+    },
+  )
+
+  test('all, while nobody knows: no render yet, one that did not end, another spec', async () => {
+    const looks = await lookedAt(null)
+    expect(await new LastLooks(() => null).changedBy(LOOKED, 'apps', source('one'), 'c2')).toBe(true)
+    expect(await looks.changedBy({ ...LOOKED, specText: 't' }, 'apps', source('one'), 'c2')).toBe(true)
+    looks.begin(ID)
+    expect(await changed(looks, 'one')).toBe(true)
+    looks.end(ID, null)
+    expect(await changed(looks, 'one')).toBe(false)
+    looks.forget(ID)
+    expect(await changed(looks, 'one')).toBe(true)
+  })
+})
