@@ -100,6 +100,8 @@ class GitLibrary implements GitBackend {
 
   async keep(gitdir: string, commit: string): Promise<void> {
     await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
+    // Where history ends: each fetch adds its commit, all of them are told to the other side, and the last one is enough.
+    await fs.promises.writeFile(join(gitdir, 'shallow'), `${commit}\n`)
     await noteWhole(gitdir, commit)
   }
 
