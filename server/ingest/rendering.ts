@@ -79,7 +79,7 @@ export function goodRenders(rendering: Rendering): GoodRender[] {
   return [...found]
 }
 
-/** Of a release as a whole: with one render its own, so that what is known of services that are the same everywhere stays as it is. Null: there is none. */
+/** The digest of a release: that of its only render, or one of all its renders together, whatever their order. Null: nothing was rendered. */
 export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): string | null {
   const digests = [...new Set(renders.map(({ digest }) => digest))].sort()
   const [only] = digests

@@ -57,7 +57,7 @@ function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/** `kind: List` and typed lists such as `ConfigMapList` hold objects and are none. */
+/** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null: the value is no list. */
 function listItems(value: unknown): unknown[] | null {
   if (typeof value !== 'object' || value === null || !('kind' in value) || !('items' in value)) return null
   return typeof value.kind === 'string' && value.kind.endsWith('List') && Array.isArray(value.items) ? value.items : null

@@ -133,7 +133,7 @@ function mergeChange(patch: JsonMap): Change {
   }
 }
 
-/** With a target, the name that a patch has in it is none: it may be of many objects. */
+/** The patch without apiVersion, kind, name and namespace: with a target they choose nothing (PT6), and merged into the objects they would rename them. */
 function withoutName(patch: JsonMap): JsonMap {
   const { apiVersion: _, kind: __, ...rest } = patch
   const { metadata } = rest

@@ -8,7 +8,7 @@ import type { PlacedFiles } from './trees.ts'
 const TEMP_BYTES_MAX = 64 * 1024 * 1024
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 const OPEN_FILES_MAX = 256
-/** Processes and their threads; the kernel counts them by user namespace, so those of the server are none of them. It counts none of root's: see process-groups.ts. */
+/** The most processes and threads of a run. The kernel counts those of the run's own user namespace, not those of the server; it does not count those of root, for whom process-groups.ts sets the limit. */
 export const THREADS_MAX = 256
 /** What a Go program maps beside its heap. */
 const GO_DATA_BYTES = 160 * 1024 * 1024
