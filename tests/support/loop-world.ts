@@ -28,6 +28,8 @@ export function loopWorld({
     text: (commit: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { commit: ${commit} }\n`,
     clusters: [] as ClusterRecord[],
     services: new Set(names),
+    /** The content was read and is still there. */
+    isHere: true,
     /** Repositories that were deleted. */
     gone: new Set<string>(),
     /** Thrown once by the store's method of that name. */
@@ -49,7 +51,7 @@ export function loopWorld({
     return {
       head: ask,
       fetch: ask,
-      has: async () => true,
+      has: async () => world.isHere,
       open: async (revision: string) => {
         const found = { oid: revision, bytes: new TextEncoder().encode(world.text(revision)) }
         const path = `shop/${file}`

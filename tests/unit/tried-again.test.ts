@@ -53,7 +53,7 @@ describe('SO21 a service that fails for a reason that may pass', () => {
 
 test('IC14 what ran out of time is rendered again after one minute, two, four', async () => {
   const late = { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' } as const
-  const { clock, world, renders, end } = loopWorld({ sandbox: { run: async () => late, version: async () => 'helm 4.1.0' } })
+  const { clock, world, renders, passes, end } = loopWorld({ sandbox: { run: async () => late, version: async () => 'helm 4.1.0' } })
   world.raw = async ({ sandbox, source }) => {
     await source.tree.files('shop', () => true)
     await sandbox.run({ program: 'helm', args: [], files: new Map() })
@@ -61,6 +61,12 @@ test('IC14 what ran out of time is rendered again after one minute, two, four', 
   }
   await clock.advance(10 * MINUTE)
   expect(timesOf(renders)).toEqual([0, MINUTE, 3 * MINUTE, 7 * MINUTE])
+  // With nothing to render when it is due, it waits for what brings that back.
+  world.isHere = false
+  world.ask = async () => Promise.reject(new AppError('git_unreachable'))
+  const { length } = passes
+  await clock.advance(20 * MINUTE)
+  expect(passes.length - length).toBe(1)
   await end()
 })
 
