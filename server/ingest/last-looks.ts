@@ -73,12 +73,12 @@ export class LastLooks {
       const opened = await source.open(revision, pickOf(named)).catch(() => null)
       if (opened === null || (look.versioned.has(index) && opened.version !== look.versions[index])) return true
       // A folder that is the same is so with all that is in it: most of what a render looked at lies in the service's own.
-      const same: string[] = []
+      const same = new Set<string>()
       const files = look.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
       for (const { path, id: held } of files) {
-        if (same.some((folder) => folder === '' || path.startsWith(`${folder}/`))) continue
+        if (foldersOf(path).some((folder) => same.has(folder))) continue
         if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
-        same.push(path)
+        same.add(path)
       }
     }
     return false
@@ -114,6 +114,9 @@ export class LastLooks {
     return result?.kind === 'rendered' ? result.objects : null
   }
 }
+
+/** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
+const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]
 
 /** Of a render that came to its end. */
 export async function lastLookOf(

@@ -65,6 +65,7 @@ export interface ClusterRunDeps {
   pace: Pace
 }
 
+/** An outcome for each cluster, with as few renders as their looks allow (IC3). What fails is the outcome of the clusters that share it, and not thrown. */
 export async function renderClusters(deps: ClusterRunDeps, run: ClusterRun, clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
   const paths = await deps.cache.paths(run.spec)
   try {
@@ -198,7 +199,7 @@ class ClusterRenders {
       if (step === undefined) return { ...end, isWhole: true }
       left.delete(step.text)
       const value = await this.values.at(step, cluster)
-      if (value === undefined) return { ...end, isWhole: false }
+      if (value === undefined) return { point: end.point, trail: { step, before: end.trail }, isWhole: false }
       end = this.onward(end, step, value)
     }
   }

@@ -167,6 +167,7 @@ describe('what cannot be read again', () => {
     const failed = await pass(cache, run, fleet(3))
     expect([...failed.texts.values()]).toEqual(['git_failed', 'git_failed', 'git_failed'])
     expect(failed.renders).toBe(1)
+    for (const { shape } of failed.clusters.values()) expect(shape.files).toEqual([{ source: 0, path: 'shop' }]) // for who asks whether a commit changes it
     readable.now = true
     expect([...(await pass(cache, run, fleet(3))).texts]).toEqual(['c0', 'c1', 'c2'].map((name) => [name, name]))
   })
