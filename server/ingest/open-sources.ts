@@ -34,6 +34,7 @@ const COMMIT_LENGTH_MAX = 64
 export const pickOf = ({ path, chart, version }: Pick<NamedSource, 'path' | 'chart' | 'version'>): SourcePick =>
   chart === undefined ? { path: path ?? '.' } : { chart, version }
 
+/** All sources of a service at `at`, or at the last content of their repositories. `no_content`: one of them was never fetched; `failed`: a repository is not there, or a source cannot be opened. */
 export async function openSources(
   { store, sources }: OpenSourcesDeps,
   { project }: ServiceId,

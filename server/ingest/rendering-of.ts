@@ -21,6 +21,7 @@ export interface RenderedFor {
   path: string
 }
 
+/** What the outcomes of all clusters come to: a release with its renders, or one error when nothing could be rendered for anybody. Renders with equal digests become one. */
 export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor): Rendering {
   const { commit } = release
   const good = sharedRenders()

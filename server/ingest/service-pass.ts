@@ -55,6 +55,7 @@ export interface ServicePass {
   againAtMs: number | null
 }
 
+/** One look at a service: renders it for its clusters, publishes what is new, removes what is to go, and notes errors and questions in the store. Answers when it is to be looked at again. */
 export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePass> {
   const service = await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service })
   if (service === null) {

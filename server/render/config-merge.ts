@@ -27,6 +27,7 @@ export function mergeLayers(layers: readonly ConfigLayer[]): MergedConfig {
   return { values, secrets }
 }
 
+/** RFC 7386 of two maps, which stay as they are. */
 export function mergeMaps(base: Readonly<Record<string, unknown>>, over: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const merged = new Map(Object.entries(base))
   for (const [name, value] of Object.entries(over)) {

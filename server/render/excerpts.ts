@@ -14,6 +14,7 @@ export interface ExcerptSource {
   files: ReadonlyMap<string, Uint8Array>
 }
 
+/** RD7: the same problems, those in a file of a source with their line. */
 export async function withExcerpts(problems: readonly Problem[], sources: readonly ExcerptSource[]): Promise<Problem[]> {
   const texts = new Map<string, readonly string[] | null>()
   const told: Problem[] = []

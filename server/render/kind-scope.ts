@@ -42,6 +42,7 @@ const CLUSTER_KINDS: Record<string, readonly string[]> = {
 /** Scopes that the set's own CustomResourceDefinitions declare, by `group/kind`. */
 export type DeclaredScopes = ReadonlyMap<string, Scope>
 
+/** The scopes of the kinds that CustomResourceDefinitions among the objects define. */
 export function declaredScopes(objects: Iterable<K8sObject>): DeclaredScopes {
   const scopes = new Map<string, Scope>()
   for (const { kind, spec } of objects) {
@@ -52,6 +53,7 @@ export function declaredScopes(objects: Iterable<K8sObject>): DeclaredScopes {
   return scopes
 }
 
+/** Whether objects of a kind have a namespace: by what is built in, then by what is declared, else `unknown`. */
 export function scopeOf(group: string, kind: string, declared: DeclaredScopes): Scope {
   const known = Object.hasOwn(CLUSTER_KINDS, group) ? CLUSTER_KINDS[group] : undefined
   if (known !== undefined) return known.includes(kind) ? 'cluster' : 'namespaced'

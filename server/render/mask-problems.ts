@@ -16,6 +16,7 @@ export function secretTexts(config: MergedConfig, configs: Iterable<ConfigLayer>
   return [...new Set([...forms, ...lines])].filter(({ length }) => length >= LENGTH_MIN).sort((a, b) => b.length - a.length)
 }
 
+/** The same problems with … in the place of each of the texts. */
 export function maskProblems(problems: readonly Problem[], secrets: readonly string[]): Problem[] {
   const mask = (text: string) => secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text)
   return problems.map(({ path, message, excerpt }) => ({

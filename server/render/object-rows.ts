@@ -40,6 +40,7 @@ export interface RowsOf extends ServiceId {
   commit: string
 }
 
+/** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that are there twice or are too large. `no_manifests` if there is nothing at all. */
 export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Manifests): RenderResult {
   const problems = [...given]
   if (found.length === 0 && problems.length === 0) {
@@ -57,6 +58,7 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
 /** RN3. `version`: a commit id, or what a source says of itself. */
 export const noManifests = (path: string, version: string): string => `${path} holds no manifests at ${versionText(version)}`
 
+/** For messages: `commit 3f2c…` of a commit id, anything else as it is. */
 export const versionText = (version: string): string => (/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version)
 
 /** Each once, sorted by place, so that many renders of one service say it once. */
@@ -66,6 +68,7 @@ export function failedRender(given: readonly Problem[]): FailedRender {
   return { kind: 'failed', code: 'render_failed', message, problems: problems.slice(0, RENDER_PROBLEMS_MAX) }
 }
 
+/** Each problem once, by file, line and column. */
 export function sortedProblems(problems: readonly Problem[]): Problem[] {
   const each = new Map(problems.map((problem) => [`${problem.path}\0${problem.message}`, problem]))
   return [...each.values()]

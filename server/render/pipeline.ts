@@ -65,6 +65,8 @@ export interface PipelineOutcome {
   late: boolean
 }
 
+/** Renders one service for one cluster. What is wrong with its files or with this server is the outcome's result, never thrown; `reads` has every look until then, also of a render
+ *  that failed. Throws only what no part of it expects. */
 export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
   const recorder = createRecorder()
   try {

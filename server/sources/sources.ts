@@ -24,6 +24,7 @@ export interface SourceKey {
 }
 
 export interface Sources {
+  /** The source of that repository at that place: one for all who ask. Asks nothing of the other side. */
   open(key: SourceKey): Source
   /** Removes what belonged to another place of that repository. Only for who works on it alone: others may know an older place of it still. */
   removeOthers(key: SourceKey): Promise<void>
@@ -45,6 +46,7 @@ export interface SourceDeps {
   stopping: AbortSignal
 }
 
+/** The sources of a server, in folders below `root`; removes keys that a killed server left there. */
 export function createSources(deps: SourceDeps): Sources {
   const { root } = deps
   const git = gitDeps(deps)

@@ -40,6 +40,8 @@ export interface WebAnswer {
   bytes: Uint8Array
 }
 
+/** One request; its answer whatever the status is, with at most `bytesMax` of it. Throws `source_refused` when there is more, `source_unreachable` when the other side cannot be reached, is silent or breaks off, and what
+ *  the address guard throws. */
 export async function askWeb(request: WebRequest, deadlines: WebDeadlines = DEADLINES): Promise<WebAnswer> {
   const { fetcher, url, what, method = 'GET', headers = {}, ca, bytesMax } = request
   const pieces: Uint8Array[] = []

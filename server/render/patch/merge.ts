@@ -29,6 +29,7 @@ export function mergePatch(original: Json | undefined, patch: Json): Json {
   return merged
 }
 
+/** A strategic merge of a patch into an object of that type; both stay as they are. Throws PatchError with the path of what cannot be merged. */
 export const strategicMerge = (original: JsonMap, patch: JsonMap, type: PatchType): JsonMap => mergeMap(original, patch, type, '')
 
 function mergeMap(original: JsonMap, given: JsonMap, type: PatchType | null, path: string): JsonMap {

@@ -15,6 +15,7 @@ export interface Recorder {
   reads(): Reads
 }
 
+/** Collects the looks of one render, each place once. */
 export function createRecorder(): Recorder {
   const files = new Map<string, FileRead>()
   const inputs = newPlace()

@@ -2,6 +2,7 @@
 import { pathSegments, type SourceTree } from '../../sources/source.ts'
 import type { FileRead } from '../inputs.ts'
 
+/** The same tree; `note` gets what every call looked at, before it answers. Throws what the tree throws. */
 export function recordedTree(tree: SourceTree, source: number, note: (read: FileRead) => void): SourceTree {
   const look = async (path: string): Promise<string | null> => {
     const id = await tree.id(path)

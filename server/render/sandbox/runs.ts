@@ -38,6 +38,7 @@ export interface RunningSandbox extends Sandbox {
   close(): Promise<void>
 }
 
+/** The sandbox of a server, in `folder`, which it clears first. Runs answer how the program ended, or which limit stopped it; they throw AppError (`renderer_missing`, `sandbox_unavailable`, `source_refused`) for what never started. */
 export function createSandbox(options: SandboxOptions, clock: Clock): RunningSandbox {
   const { mode, ownBinary, folder, bunVersion } = options
   const programs = createPrograms(options.programs, ownBinary)

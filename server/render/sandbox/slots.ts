@@ -6,6 +6,7 @@ export interface Slots {
   run<T>(work: () => Promise<T>, signal?: AbortSignal, whose?: string): Promise<T>
 }
 
+/** At most `count` pieces of work at a time; of those that wait, each asker has one turn after the other. */
 export function createSlots(count: number): Slots {
   let free = Math.max(1, count)
   const lines = createLines<() => void>()

@@ -37,6 +37,7 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 const PRIVATE_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'private-token']
 const NOT_CONNECTED = ['ECONNREFUSED', 'ConnectionRefused', 'ENETUNREACH', 'EHOSTUNREACH', 'FailedToOpenSocket', 'EADDRNOTAVAIL']
 
+/** What every request of a source goes through. Its fetcher throws `source_address_refused` for an address that nobody allowed. */
 export function createAddressGuard(deps: AddressGuardDeps): AddressGuard {
   return {
     fetcher: (url, init) => follow(deps, url, init, false),

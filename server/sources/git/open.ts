@@ -39,8 +39,10 @@ export interface GitOpenOptions extends GitSpec {
   diskBytesMax?: number | undefined
 }
 
+/** Programs on PATH; null: it is not there. */
 export const findGitPrograms = (): GitDeps['programs'] => ({ git: Bun.which('git'), ssh: Bun.which('ssh') })
 
+/** A Git repository, kept in `options.dir`. Asks nothing yet: what the other side says comes with `head` and `fetch`. */
 export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
   return openAt(options, deps, { depth: 0, modules: new Modules(`${options.dir}.modules`, deps.clock), programs: new Map() })
 }

@@ -10,6 +10,7 @@ import type { SshPlace } from './url.ts'
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
 const WRAPPER = '#!/bin/sh\nexec "$SKERRY_SSH" -F "${0%/*}/config" "$@"\n'
 
+/** A folder of this user alone beside that path, for as long as `act` takes; it goes whatever comes of that. */
 export async function withPrivateFolder<T>(beside: string, act: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(dirname(beside), { recursive: true })
   const folder = await mkdtemp(`${beside}.private-`)

@@ -32,6 +32,7 @@ const STDERR_KEPT_MAX = 64 * 1024
 const STDOUT_MAX = 64 * 1024 * 1024
 const WATCH_MS = 500
 
+/** Runs the git program until it ends or a limit (time, disk, the server stops) ends it with all that it started; the outcome says which. A code other than 0 is an outcome, too. */
 export async function runGit(run: GitRun, { clock, stopping }: GitRunDeps): Promise<GitDone> {
   const child = start(run)
   const ended = new AbortController()

@@ -52,6 +52,7 @@ export type IndexCache = SizedCache<{ index: ChartIndex; length: number }>
 const INDEX_LENGTH_KEPT_MAX = 16 * 1024 * 1024
 export const createIndexCache = (): IndexCache => new SizedCache(INDEX_LENGTH_KEPT_MAX, ({ length }) => length)
 
+/** A Helm repository as a source: a revision is its index, what is opened of it is a chart. */
 export function createHelmSource(options: HelmSourceOptions): Source {
   return new HelmSource(options)
 }

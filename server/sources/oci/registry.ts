@@ -54,6 +54,7 @@ interface Ask {
   onPart?: (bytes: Uint8Array) => Promise<void>
 }
 
+/** One repository of a registry. Answers are held against digests where there are some; throws `credential_missing`, `credential_refused`, `source_unreachable` and `source_refused`. */
 export function createRegistry(options: RegistryOptions): Registry {
   return new HttpRegistry(options)
 }

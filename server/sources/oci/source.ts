@@ -30,6 +30,7 @@ const TAG_NOTES_MAX = 20
 const refused = (detail: string, remedy?: string): AppError =>
   new AppError('source_refused', { detail, ...(remedy === undefined ? {} : { remedy }) })
 
+/** An OCI repository as a source: a revision is the digest of a manifest. */
 export function createOciSource(options: OciSourceOptions): Source {
   return new OciSource(options)
 }

@@ -29,6 +29,7 @@ export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 /** All blobs of one source; beyond that those go that were not used for the longest time, and that nobody used since the server started. */
 const BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
+/** Files in a folder by name, and blobs by their SHA-256: one that was damaged reads as not there. */
 export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES_MAX): StoredFiles {
   const used = new Set<string>()
   const at = (name: string) => join(dir, name)
