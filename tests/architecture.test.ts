@@ -203,6 +203,8 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/sandbox/process.ts': 'starts a process, watches and ends it',
   'server/render/sandbox/trees.ts': 'writes the files of renders, and removes them',
   'server/render/sandbox/programs.ts': 'looks where programs are',
+  'server/render/sandbox/exec-version.ts': 'reads what a program is made of',
+  'server/render/program-answer.ts': 'asks for the answer of a program',
   'server/render/sandbox/elf.ts': 'reads of programs which libraries they need',
   'server/render/sandbox/process-groups.ts': 'makes and removes control groups',
   'server/render/sandbox/tree-size.ts': 'asks the kernel what a process takes',

@@ -3,6 +3,7 @@ import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import { decodeUtf8 } from './utf8.ts'
 
 /** Levels of Lists within Lists that are followed; deeper ones are refused. */
 const LIST_DEPTH_MAX = 4
@@ -46,14 +47,6 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
     if (items === null) readObject(value, (path) => (hasPlace ? parsed.placeOf(value, path) : place), manifests)
     else if (depth >= LIST_DEPTH_MAX) manifests.problems.push({ path: place, message: `a List more than ${LIST_DEPTH_MAX} levels deep` })
     else for (const [index, item] of items.entries()) expand(item, parsed.placeOf(value, ['items', index]), depth + 1)
-  }
-}
-
-function decodeUtf8(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return null
   }
 }
 

@@ -1,11 +1,12 @@
 // HM3 HM10: what helm gets of a tree, and the limits of a chart and of its values, at their edges.
 import { describe, expect, test } from 'bun:test'
 import { chartPath, readChart } from '../../server/render/helm/chart.ts'
-import { gatherValues, HELM_VALUES_BYTES_MAX, treePath } from '../../server/render/helm/layers.ts'
+import { gatherValues, HELM_VALUES_BYTES_MAX } from '../../server/render/helm/layers.ts'
 import { createHelmRenderer } from '../../server/render/helm/renderer.ts'
 import type { RenderInputs } from '../../server/render/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import type { SandboxOutcome } from '../../server/render/sandbox.ts'
+import { treePath } from '../../server/render/tree-path.ts'
 import { SOURCE_TREE_BYTES_MAX, type SourceTree } from '../../server/sources/source.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 
@@ -102,7 +103,7 @@ describe('HM3', () => {
     ['', '../x', null],
     ['apps', '../../x', null],
     ['apps', '/x', null],
-    ['apps', '..\\x', null],
+    ['apps', '..\\x', 'apps/..\\x'],
   ])('HM2 from %p, %s is %p', (root, path, expected) => expect(treePath(root, path)).toBe(expected))
 })
 

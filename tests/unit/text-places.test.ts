@@ -110,7 +110,7 @@ test('TS3 a script of 50,000 wrong imports is told at once, each with its place 
 })
 
 test('TS8 YAML that one of the scripts imports as text is left as it is: also beside others in one line', async () => {
-  const script = `import a from './a.yaml' with { type: 'json' }; import b from "./sub/b.yml" with { type: 'text' }\nconst c = await import('./c.yaml', {\n with: {} })\n`
+  const script = `import a from './a.yaml' with { type: 'json' }; import b from "./sub/b.yml" with { type: 'text' }\nconst c = await ${'import'}('./c.yaml', {\n with: {} })\n`
   const texts = { 'main.ts': script, 'a.yaml': 'x: yes\n', 'sub/b.yml': 'x: yes\n', 'c.yaml': 'x: yes\n' }
   const { files, asText } = await importClosure(memoryTree(texts), 'main.ts')
   expect([...asText].sort()).toEqual(['a.yaml', 'b.yml'])

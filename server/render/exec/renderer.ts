@@ -2,10 +2,10 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile } from '../../sources/source.ts'
-import { decodeUtf8 } from '../liquid/files.ts'
 import { askProgram, type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import type { Renderer, RenderJob } from '../renderer.ts'
 import type { SandboxOutcome } from '../sandbox.ts'
+import { decodeUtf8 } from '../utf8.ts'
 
 /** Of what it says on standard error, as people are told. */
 const TOLD_LINES = 10

@@ -6,8 +6,8 @@ import { readArchive } from '../../sources/archive/archive.ts'
 import { greatestVersion } from '../../sources/range.ts'
 import { pathSegments, SOURCE_TREE_BYTES_MAX, type SourceTree } from '../../sources/source.ts'
 import type { RenderJob } from '../renderer.ts'
+import { treePath } from '../tree-path.ts'
 import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from './ignore.ts'
-import { treePath } from './layers.ts'
 import { isValues } from './values.ts'
 
 /** Charts in charts in charts. */
@@ -224,7 +224,7 @@ class ChartReader {
     return this.files.get(path)?.origin ?? path
   }
 
-  /** Undefined: there is none. Null: it is none, which was told. */
+  /** A YAML file of the chart as a mapping. Undefined: there is no such file. Null: it is no mapping, and a problem says so. */
   private read(path: string): Readonly<Record<string, unknown>> | null | undefined {
     const file = this.files.get(path)
     if (file === undefined) return undefined

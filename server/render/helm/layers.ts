@@ -2,9 +2,11 @@
 // valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
 
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { pathSegments, SOURCE_PATH_LENGTH_MAX } from '../../sources/source.ts'
+import { SOURCE_PATH_LENGTH_MAX } from '../../sources/source.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
+import { treePath } from '../tree-path.ts'
+import { decodeUtf8 } from '../utf8.ts'
 import { isValues, mapTexts, mergeValues, type ReadValues, readValues, type Values, valueAt } from './values.ts'
 
 /** Of all values together, written as JSON; what aliases repeat counts each time. */
@@ -67,17 +69,6 @@ function bytesOf(values: Values): number {
   return bytes
 }
 
-/** `path` from `root`, where `..` is a step up. Null: it leads out of the tree. */
-export function treePath(root: string, path: string): string | null {
-  if (path.startsWith('/') || path.includes('\\')) return null
-  const names = pathSegments(root)
-  for (const name of pathSegments(path)) {
-    if (name !== '..') names.push(name)
-    else if (names.pop() === undefined) return null
-  }
-  return names.join('/')
-}
-
 /** What a template made of a name is again one line that names a file: no other source, and nothing that a message or a tree could take for something else. */
 function fileName(
   written: string,
@@ -114,21 +105,13 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
   const place = other === undefined ? path : `$${other}/${path}`
   if (file === null)
     return optional ? { kind: 'none' } : refused(place, `there is no such values file${asWritten(named.name, whole)}; ${MAY_BE_MISSING}`)
-  const text = decoded(file.bytes)
+  const text = decodeUtf8(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
   const rendered = renderText(text, { file: place }, job.inputs)
   return rendered.kind === 'failed'
     ? { kind: 'refused', problems: rendered.problems }
     : layerOf(place, withoutQuotes(readValues(rendered.text, place)))
-}
-
-function decoded(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return null
-  }
 }
 
 type ValuesFrom = NonNullable<NonNullable<RenderJob['spec']['helm']>['valuesFrom']>[number]

@@ -70,7 +70,7 @@ const KINDS: Readonly<Record<string, UseKind>> = {
   expandenv: 'missing',
 }
 
-/** What one template, defined by name or by its file, does itself. */
+/** What one template (a file, or a `define` of a file) does by itself, without those that it includes. */
 interface Found extends ChartScan {
   includes: Set<string>
   /** It includes what cannot be read. */

@@ -1,18 +1,5 @@
 // Paths and addresses as kustomizations write them.
-import { pathSegments } from '../../sources/source.ts'
-
 export const KUSTOMIZATION_NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'] as const
-
-/** From the tree's root; null: it leads out of the tree, or is absolute. */
-export function resolvePath(folder: string, path: string): string | null {
-  if (path.startsWith('/')) return null
-  const segments = pathSegments(folder)
-  for (const segment of pathSegments(path)) {
-    if (segment !== '..') segments.push(segment)
-    else if (segments.pop() === undefined) return null
-  }
-  return segments.join('/')
-}
 
 export const isBelow = (path: string, folder: string): boolean => folder === '' || path === folder || path.startsWith(`${folder}/`)
 

@@ -2,18 +2,18 @@
 import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
-import { decodeUtf8 } from '../liquid/files.ts'
 import { askProgram, ProgramStopped } from '../program-answer.ts'
 import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
+import { treePath } from '../tree-path.ts'
+import { decodeUtf8 } from '../utf8.ts'
 import { editKustomization, hasAdditions } from './edit.ts'
 import { type Built, byTemplates, kustomizationOf, missingFile, problemsOf, TREE_FOLDER, warningsOf } from './errors.ts'
-import { resolvePath } from './paths.ts'
 import { type KustomizeFiles, type ScanJob, scanKustomization } from './scan.ts'
 
 export const renderKustomize: Renderer = async (job) => {
   const { spec, source, inputs } = job
   const options = spec.kustomize ?? {}
-  const root = resolvePath('', source.root) ?? ''
+  const root = treePath('', source.root) ?? ''
   const scanJob: ScanJob = { inputs, source, templated: spec.templated === true, helmCharts: options.helmCharts === true }
   const scanned = await scanKustomization(scanJob, { folders: options.components ?? [] })
   const { templates } = scanned

@@ -3,9 +3,11 @@
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
-import { decodeUtf8, renderFile, type TemplateJob, templateName } from '../liquid/files.ts'
+import { renderFile, type TemplateJob, templateName } from '../liquid/files.ts'
+import { treePath } from '../tree-path.ts'
+import { decodeUtf8 } from '../utf8.ts'
 import { type Chart, type Named, type Need, namedBy, namedByPlugins } from './fields.ts'
-import { isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote, resolvePath } from './paths.ts'
+import { isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote } from './paths.ts'
 
 /** Folders with a kustomization that one render reads. */
 export const KUSTOMIZE_FOLDERS_MAX = 1_000
@@ -27,10 +29,10 @@ export interface ScanJob extends TemplateJob {
 
 export async function scanKustomization(job: ScanJob, more: { folders: readonly string[] }): Promise<KustomizeFiles> {
   const scan = new Scan(job)
-  const root = resolvePath('', job.source.root) ?? ''
+  const root = treePath('', job.source.root) ?? ''
   if (!(await scan.readFolder(root))) scan.problem(root === '' ? '.' : root, `has no ${KUSTOMIZATION_NAMES.join(', ')}`)
   for (const folder of more.folders) {
-    const path = resolvePath(root, folder) ?? ''
+    const path = treePath(root, folder) ?? ''
     if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is no folder with a kustomization`)
   }
   await scan.finish()
@@ -136,7 +138,7 @@ class Scan {
     const at = `${place.file}:${need.line}`
     if (need.kind === 'chart') return this.readChart(need, place)
     if (isAddress(need.path)) return this.problem(at, remoteMessage(need))
-    const path = resolvePath(place.folder, need.path)
+    const path = treePath(place.folder, need.path)
     if (path === null) return this.problem(at, `${need.field}: ${need.path} leads out of the repository`)
     if (need.kind === 'folder') {
       if (!(await this.readFolder(path))) this.problem(at, await this.missingFolder(need, path))
@@ -171,7 +173,7 @@ class Scan {
   private async readChart(need: Need, place: Place): Promise<void> {
     const at = `${place.file}:${need.line}`
     for (const written of need.path.split('\n')) {
-      const folder = resolvePath(place.folder, written)
+      const folder = treePath(place.folder, written)
       if (folder === null) return this.problem(at, `helmCharts: ${written} leads out of the repository`)
       if ((await this.job.source.tree.file(inFolder(folder, 'Chart.yaml'))) === null) continue
       for (const [path, { bytes }] of await this.job.source.tree.files(folder, () => true)) this.keep(path, bytes)

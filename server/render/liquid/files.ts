@@ -1,6 +1,7 @@
 // Which files of a source are templates, and what they become. Partials are read from the service's folder through the recorded tree.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
+import { decodeUtf8 } from '../utf8.ts'
 import { type Partials, partialsOf, renderText } from './engine.ts'
 
 const TEMPLATE_END = '.liquid'
@@ -58,12 +59,4 @@ function partialPath(root: string, name: string): string | null {
   const segments = name.split('/')
   if (name === '' || name.includes('\\') || segments.some((segment) => ['', '.', '..'].includes(segment))) return null
   return [...root.split('/').filter((segment) => segment !== '' && segment !== '.'), ...segments].join('/') + TEMPLATE_END
-}
-
-export function decodeUtf8(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return null
-  }
 }

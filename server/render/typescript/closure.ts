@@ -3,8 +3,9 @@ import { isBuiltin } from 'node:module'
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile, type SourceTree } from '../../sources/source.ts'
-import { decodeUtf8 } from '../liquid/files.ts'
 import { TextPlaces } from '../text-places.ts'
+import { treePath } from '../tree-path.ts'
+import { decodeUtf8 } from '../utf8.ts'
 
 const SCRIPT = /\.(ts|mts|cts|tsx|js|mjs|cjs|jsx)$/
 const DATA = /\.(json|yaml|yml|txt|toml)$/
@@ -106,7 +107,7 @@ type Resolved = string | { wrong: string } | null
 /** Null: it is a package, whose files are in already. */
 async function resolveImport(tree: SourceTree, from: string, specifier: string, packages: Set<string>, found: Closure): Promise<Resolved> {
   if (/^\.\.?(\/|$)/.test(specifier)) {
-    const target = joined(from, specifier)
+    const target = treePath(folderOf(from), specifier)
     if (target === null) return { wrong: `imports ${specifier}, which leads out of the source` }
     for (const candidate of candidatesOf(target)) if ((await tree.file(candidate)) !== null) return candidate
     return { wrong: `imports ${specifier}, which is not there` }
@@ -121,13 +122,15 @@ async function resolveImport(tree: SourceTree, from: string, specifier: string, 
     : null
 }
 
+const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
+
 const packageName = (specifier: string): string =>
   specifier
     .split('/')
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** The package that is nearest to `from`, with those that it depends on. True: there is none. */
+/** Adds the package of the nearest node_modules folder above `from`, with the packages that it depends on. Answers true if no such folder has it. */
 async function addPackage(tree: SourceTree, from: string, name: string, packages: Set<string>, found: Closure): Promise<boolean> {
   const above = pathSegments(from).slice(0, -1)
   for (let depth = above.length; depth >= 0; depth -= 1) {
@@ -151,15 +154,6 @@ function dependenciesOf(manifest: SourceFile | undefined): string[] {
   } catch {
     return []
   }
-}
-
-function joined(from: string, specifier: string): string | null {
-  const segments = pathSegments(from).slice(0, -1)
-  for (const segment of pathSegments(specifier)) {
-    if (segment !== '..') segments.push(segment)
-    else if (segments.pop() === undefined) return null
-  }
-  return segments.join('/')
 }
 
 function candidatesOf(target: string): string[] {
