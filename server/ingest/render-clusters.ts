@@ -28,7 +28,7 @@ export interface ClusterRun extends LookedAt {
 }
 
 /** Where a render looked. */
-export interface Places {
+interface Places {
   files: ReadonlyArray<Exclude<Look, InputRead>>
   inputs: readonly InputRead[]
 }

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Look } from '../inputs.ts'
 
 /** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered again. */
-export const STEPS_MAX = 500_000
+const STEPS_MAX = 500_000
 
 export interface Step {
   look: Look
@@ -38,7 +38,7 @@ export class LookPaths {
     return this.young.size + this.old.size
   }
 
-  /** Written each time that there is half as much again, it is written about three times over, however it grows. */
+  /** More than that part of it is not written down yet. Written whenever a third is new, it is written three times over at most, however it grows. */
   isDue(part = 1 / 3): boolean {
     return this.unsaved > this.size * part
   }
