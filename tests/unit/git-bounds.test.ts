@@ -14,6 +14,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const COMMIT = 'a'.repeat(40)
+const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('submodules', () => {
   const BOUNDS = { count: 3, bytes: 1_000, ms: 60_000 }
@@ -94,7 +95,7 @@ describe('submodules', () => {
       has: async () => false,
       fetch: async () => {
         most = Math.max(most, ++now)
-        await new Promise((resolve) => setImmediate(resolve))
+        await settled()
         now--
         return COMMIT
       },
@@ -111,10 +112,10 @@ test('SO39 large answers have their turn one at a time, also after one that ende
   void two.take().then(() => came.push('two'))
   void three.take().then(() => came.push('three'))
   two.end()
-  await Bun.sleep(0)
+  await settled()
   expect(came).toEqual([])
   one.end()
-  await Bun.sleep(0)
+  await settled()
   expect(came.sort()).toEqual(['three', 'two'])
   three.end()
   await new LargeTurn().take()

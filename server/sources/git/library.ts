@@ -44,6 +44,10 @@ export function createGitLibrary(options: GitLibraryOptions): GitBackend {
   return new GitLibrary(options)
 }
 
+/** Those whose packs are in memory, the ones that read least lately first: memory is the process's, however many repositories there are. */
+const HOLDERS = new Set<{ release(): void }>()
+const HOLDERS_MAX = 8
+
 class GitLibrary implements GitBackend {
   private readonly options: GitLibraryOptions
   private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
@@ -61,6 +65,17 @@ class GitLibrary implements GitBackend {
 
   release(): void {
     this.packs = {}
+    HOLDERS.delete(this)
+  }
+
+  private heldPacks(): object {
+    HOLDERS.delete(this)
+    HOLDERS.add(this)
+    for (const oldest of HOLDERS) {
+      if (HOLDERS.size <= HOLDERS_MAX) break
+      oldest.release()
+    }
+    return this.packs
   }
 
   async fetch(gitdir: string, want: GitWant): Promise<string | null> {
@@ -129,7 +144,7 @@ class GitLibrary implements GitBackend {
   }
 
   private async text(gitdir: string, oid: string): Promise<GitText | null> {
-    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache: this.packs }).catch((error: unknown) => {
+    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache: this.heldPacks() }).catch((error: unknown) => {
       if (errorCode(error) === 'NotFoundError') return null
       throw error
     })
@@ -141,7 +156,7 @@ class GitLibrary implements GitBackend {
   private async folder(gitdir: string, oid: string): Promise<GitFolder> {
     const held = this.trees.get(oid)
     if (held !== undefined) return held
-    const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.packs })
+    const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.heldPacks() })
     const folder = new Map(
       tree.map(({ path, mode, oid: id }): [string, GitEntry] => [path, { name: path, kind: kindOfMode(mode), oid: id }]),
     )
@@ -154,7 +169,7 @@ class GitLibrary implements GitBackend {
     const found = new Map<string, Uint8Array>()
     for (const { oid } of wanted) {
       if (found.has(oid)) continue
-      const blob = this.kept.get(oid) ?? (await git.readBlob({ fs, gitdir, oid, cache: this.packs })).blob
+      const blob = this.kept.get(oid) ?? (await git.readBlob({ fs, gitdir, oid, cache: this.heldPacks() })).blob
       budget.count(oid, blob.byteLength)
       this.kept.set(oid, blob)
       found.set(oid, blob)

@@ -130,6 +130,8 @@ export class GitSource implements Source {
       } catch (error) {
         if (!(error instanceof GitTooLarge) || larger === null) throw error
         return this.fetchLarge(want, larger(), error)
+      } finally {
+        this.backend.release()
       }
     })
   }
