@@ -76,7 +76,7 @@ async function makeToken(document: string, gitHost: string, fetcher: WebFetcher,
   return { token: parsed.data.token, untilMs: Date.parse(parsed.data.expires_at) - MADE_ANEW_BEFORE_MS }
 }
 
-/** As much as any true answer has; the rest is not waited for. */
+/** The beginning of an answer, longer than any token that a forge gives. What comes after it is not read. */
 async function startOf({ body }: Response): Promise<string> {
   const pieces: Uint8Array[] = []
   let held = 0
