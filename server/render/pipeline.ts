@@ -8,6 +8,7 @@ import type { OpenedSource } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
+import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, secretTexts } from './mask-problems.ts'
 import { noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
@@ -173,6 +174,7 @@ function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineI
         throw error
       }),
     inputs: recordedInputs(plainInputs, note),
+    meter: new Meter(),
     recordInput: note,
     get values() {
       recorder.input(['values'])

@@ -5,10 +5,10 @@ import { isManifestPath, otherRenderer } from './manifest-path.ts'
 import type { RendererResult, RenderJob } from './renderer.ts'
 
 /** Every manifest below the folder, templates rendered; all that is wrong at once. Throws AppError if the tree cannot be read or refuses a file. */
-export async function renderRaw({ source, spec, inputs }: RenderJob): Promise<RendererResult> {
+export async function renderRaw({ source, spec, inputs, meter }: RenderJob): Promise<RendererResult> {
   const { tree, root } = source
   const below = root === '' ? 0 : root.length + 1
-  const job = { inputs, source, templated: spec.templated === true }
+  const job = { inputs, meter, source, templated: spec.templated === true }
   const files = new Map<string, Uint8Array>()
   const problems: Problem[] = []
   for (const [path, { bytes }] of await tree.files(root, (path) => isManifestPath(path.slice(below)))) {

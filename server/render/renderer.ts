@@ -5,6 +5,7 @@ import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { SourceTree } from '../sources/source.ts'
 import type { InputRead, RenderInputs } from './inputs.ts'
+import type { Meter } from './liquid/limits.ts'
 import type { Sandbox } from './sandbox.ts'
 
 /** Every look into its tree is recorded. */
@@ -31,6 +32,8 @@ export interface RenderJob {
   named: ReadonlyMap<string, JobSource>
   /** Every look is recorded: take no more of it than is needed, and never the whole. */
   inputs: RenderInputs
+  /** What all templates of the source may cost together. Absent: each has one of its own. */
+  meter?: Meter | undefined
   /** For looks in another process, which cannot be seen here: every place of `inputs` that it looked at, also of what was not there. */
   recordInput(path: InputRead): void
   /** The same without recording, only to be handed to such a process. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { InputRead, RenderInputs } from '../../server/render/inputs.ts'
 import { evaluate, type Partials, renderText } from '../../server/render/liquid/engine.ts'
+import { Meter } from '../../server/render/liquid/limits.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 
 const FACTS = { kubernetesVersion: 'v1.29.3-eks-a5565ad', apiVersions: { 'apps/v1': true, 'apps/v1/Deployment': true } as const }
@@ -286,10 +287,34 @@ describe('LQ4 limits, at their edges', () => {
   })
   test('steps', () => {
     // A turn of an empty loop is a step; so is what is around it.
-    expect(render('{% for i in (1..499990) %}{% endfor %}')).toBe('')
-    expect(problems('{% for i in (1..500001) %}{% endfor %}').join()).toContain('takes more than 500000 steps')
+    expect(render('{% for i in (1..299990) %}{% endfor %}')).toBe('')
+    expect(problems('{% for i in (1..300001) %}{% endfor %}').join()).toContain('takes more than 300000 steps')
     expect(problems('{% for i in (1..100000000) %}{% endfor %}').join()).toContain('makes more than 16 Mi')
     expect(problems('{% for i in (1..3000) %}{% for j in (1..3000) %}{{ j }}{% endfor %}{% endfor %}').join()).toContain('steps')
+  }, 30_000)
+  test('steps of what a mapping has', () => {
+    const big = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`k${n}`, n]))
+    const inputs = recordedInputs({ ...INPUTS, config: { big, list: Object.keys(big) } }, () => {})
+    const loop = (inner: string, turns: number) => `{% for i in (1..${turns}) %}${inner}{% endfor %}`
+    for (const inner of [
+      ...['keys', 'values', 'toYaml', 'toJson', 'json'].map((name) => `{% assign k = config.big | ${name} %}`),
+      '{% assign k = config.big.size %}',
+      '{% for k in config.big limit: 1 %}{% endfor %}',
+      '{% if config.list == config.list %}{% endif %}',
+      '{% case config.list %}{% when config.list %}{% endcase %}',
+    ]) {
+      expect([inner, problems(loop(inner, 1), inputs)]).toEqual([inner, []])
+      expect([inner, problems(loop(inner, 40), inputs).join()]).toEqual([inner, expect.stringContaining('more than 300000 steps')])
+    }
+    const twofold = '{% assign l = "a,b" | split: "," %}{% for i in (1..40) %}{% assign l = l | push: l | push: l %}{% endfor %}'
+    expect(problems(`${twofold}{{ l | toJson }}`).join()).toContain('more than 300000 steps')
+  }, 30_000)
+  test('steps of a render are those of all its texts', () => {
+    const meter = new Meter()
+    const text = '{% for i in (1..100000) %}{% endfor %}'
+    const kinds = [1, 2, 3].map(() => renderText(text, PLACE, INPUTS, undefined, meter).kind)
+    expect([...kinds, evaluate('{{ config.text }}', PLACE, INPUTS, meter).kind]).toEqual(['rendered', 'rendered', 'failed', 'failed'])
+    expect(renderText(text, PLACE, INPUTS).kind).toBe('rendered')
   }, 30_000)
   test('steps of a value', () => {
     const heavy = '{{ config.list | concat: config.list | where: "a", 1 }}'
@@ -299,7 +324,8 @@ describe('LQ4 limits, at their edges', () => {
   test('memory', () => {
     const doubling = '{% assign s = "0123456789" %}{% for i in (1..N) %}{% assign s = s | append: s %}{% endfor %}{{ s | size }}'
     expect(render(doubling.replace('N', '17'))).toBe(String(10 * 2 ** 17))
-    expect(problems(doubling.replace('N', '30')).join()).toContain('makes more than 16 Mi')
+    expect(problems(doubling.replace('N', '30')).join()).toContain('steps')
+    expect(problems('{% assign r = (1..16777217) %}').join()).toContain('makes more than 16 Mi')
   })
   test('output', () => {
     const kilobyte = 'x'.repeat(1024)

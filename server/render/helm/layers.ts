@@ -73,10 +73,10 @@ function bytesOf(values: Values): number {
 function fileName(
   written: string,
   from: string,
-  { inputs }: RenderJob,
+  { inputs, meter }: RenderJob,
 ): { kind: 'name'; name: string } | { kind: 'refused'; problems: Problem[] } {
   if (!IS_TEMPLATE.test(written)) return { kind: 'name', name: written }
-  const rendered = renderText(written, { file: from, line: null }, inputs)
+  const rendered = renderText(written, { file: from, line: null }, inputs, undefined, meter)
   if (rendered.kind === 'failed') return { kind: 'refused', problems: rendered.problems }
   const name = rendered.text
   const wrong =
@@ -108,7 +108,7 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
   const text = decodeUtf8(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
-  const rendered = renderText(text, { file: place }, job.inputs)
+  const rendered = renderText(text, { file: place }, job.inputs, undefined, job.meter)
   return rendered.kind === 'failed'
     ? { kind: 'refused', problems: rendered.problems }
     : layerOf(place, withoutQuotes(readValues(rendered.text, place)))
@@ -141,7 +141,7 @@ function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult 
   const problems: Problem[] = []
   const mapped = mapTexts(values, (text, place) => {
     if (!IS_TEMPLATE.test(text)) return text
-    const evaluated = evaluate(text, { file: `${from}.${place}`, line: null }, job.inputs)
+    const evaluated = evaluate(text, { file: `${from}.${place}`, line: null }, job.inputs, job.meter)
     if (evaluated.kind === 'value') return evaluated.value
     problems.push(...evaluated.problems.map((problem) => ({ ...problem, message: `${problem.message}${goHint(text)}` })))
     return null

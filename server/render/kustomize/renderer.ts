@@ -11,10 +11,10 @@ import { type Built, byTemplates, kustomizationOf, missingFile, problemsOf, TREE
 import { type KustomizeFiles, type ScanJob, scanKustomization } from './scan.ts'
 
 export const renderKustomize: Renderer = async (job) => {
-  const { spec, source, inputs } = job
+  const { spec, source, inputs, meter } = job
   const options = spec.kustomize ?? {}
   const root = treePath('', source.root) ?? ''
-  const scanJob: ScanJob = { inputs, source, templated: spec.templated === true, helmCharts: options.helmCharts === true }
+  const scanJob: ScanJob = { inputs, meter, source, templated: spec.templated === true, helmCharts: options.helmCharts === true }
   const scanned = await scanKustomization(scanJob, { folders: options.components ?? [] })
   const { templates } = scanned
   if (scanned.problems.length > 0) return { kind: 'failed', problems: byTemplates(scanned.problems, templates) }

@@ -1,10 +1,13 @@
 // The importer of liquidjs: templates are untrusted, so what they may do is a list, and what they may cost is counted. Text in, text or problems out; never throws on input.
 import {
+  CaseTag,
   Context,
   Drop,
   defaultOperators,
   type Emitter,
+  evalToken,
   type FilterImplOptions,
+  ForTag,
   Liquid,
   LiquidError,
   filters as libraryFilters,
@@ -24,7 +27,7 @@ import {
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { RenderInputs } from '../inputs.ts'
-import { LIQUID_FILTERS, OWN_FILTERS, ownMember, SEARCHING_FILTERS } from './filters.ts'
+import { LIQUID_FILTERS, OWN_FILTERS, ownMember, SEARCHING_FILTERS, WHOLE_FILTERS } from './filters.ts'
 import {
   Meter,
   sizeOf,
@@ -62,7 +65,7 @@ const parsed = new SizedCache<Parsed>(4 * 1024 * 1024, ({ text }) => 200 + text.
 
 /** One render of one template. */
 class Run {
-  readonly meter = new Meter()
+  readonly meter: Meter
   readonly found = new Map<string, TextFault>()
   /** Of the template itself; what they lie in says nothing new when it is rendered. */
   findings: readonly Finding[] = []
@@ -73,7 +76,9 @@ class Run {
   readonly inputs: RenderInputs
   readonly partials: Partials
 
-  constructor(place: TemplatePlace, text: string, inputs: RenderInputs, partials: Partials) {
+  constructor(place: TemplatePlace, text: string, inputs: RenderInputs, partials: Partials, meter: Meter) {
+    this.meter = meter
+    meter.begin()
     this.place = place
     this.text = text
     this.inputs = inputs
@@ -150,7 +155,9 @@ class Scope extends Context {
     if (object instanceof Drop && !LOOP_MEMBERS.has(String(key))) return undefined
     if (!isPlain(object)) return super.readProperty(object, key)
     const value = ownMember(object, String(key))
-    return value === undefined && key === 'size' && object !== EMPTY ? Object.keys(object).length : value
+    if (value !== undefined || key !== 'size' || object === EMPTY) return value
+    this.run.meter.chargeMembers(object)
+    return Object.keys(object).length
   }
 }
 
@@ -247,7 +254,7 @@ class Engine extends Liquid {
       lenientIf: true,
       catchAllErrors: true,
       globals: {},
-      operators: { ...defaultOperators, contains: countedContains },
+      operators: { ...defaultOperators, '==': countedEquals('=='), '!=': countedEquals('!='), contains: countedContains },
       memoryLimit: TEMPLATE_MEMORY_MAX,
       parseLimit: TEMPLATE_BYTES_MAX,
       timezoneOffset: 0,
@@ -259,6 +266,8 @@ class Engine extends Liquid {
       if (LIQUID_FILTERS.has(name)) this.registerFilter(name, counted(name, filter))
     for (const [name, filter] of Object.entries({ ...OWN_FILTERS, semverCompare })) this.registerFilter(name, counted(name, filter))
     this.registerFilter('required', required)
+    this.registerTag('for', CountedFor)
+    this.registerTag('case', CountedCase)
   }
 
   // biome-ignore lint/correctness/useYield: the library expects a generator
@@ -325,9 +334,39 @@ function counted(name: string, filter: FilterImplOptions): FilterImplOptions {
     meter.chargeFor(value, SEARCHING_FILTERS.has(name) ? sizeOf(first) : 0)
     if (name.startsWith('sort')) meter.charge(sizeOf(value) / 4)
     for (const arg of args) meter.chargeFor(arg)
+    if (name === 'keys' || name === 'values') meter.chargeMembers(value)
+    if (name === 'semverCompare') meter.charge(40 + sizeOf(first))
+    const whole = Object.hasOwn(WHOLE_FILTERS, name) ? WHOLE_FILTERS[name] : undefined
+    if (Array.isArray(value) && (SEARCHING_FILTERS.has(name) || name === 'uniq' || name === 'group_by')) meter.charge(value.length / 16)
+    if (whole !== undefined) meter.chargeWhole(value, whole)
     const result: unknown = handler.call(this, value, ...args)
+    meter.charge(sizeOf(result) / 64)
     if (typeof result === 'string') this.context.memoryLimit.use(result.length)
     return result
+  }
+}
+
+/** The library lists all of a mapping before the first turn. */
+class CountedFor extends ForTag {
+  override *render(context: Context, emitter: Emitter): ReturnType<ForTag['render']> {
+    if (!TypeGuards.isRangeToken(this.collection))
+      scopeOf(context).run.meter.chargeMembers(toValueSync(evalToken(this.collection, context)))
+    return yield* super.render(context, emitter)
+  }
+}
+
+/** Lists are held against each other member by member, and the lists in them. */
+const countedEquals = (name: '==' | '!=') => (left: unknown, right: unknown, context: Context) => {
+  if (Array.isArray(left) && Array.isArray(right)) scopeOf(context).run.meter.chargeWhole(left, 1)
+  return defaultOperators[name]?.(left, right, context) ?? false
+}
+
+class CountedCase extends CaseTag {
+  override *render(context: Context, emitter: Emitter): ReturnType<CaseTag['render']> {
+    const value = toValueSync(this.value.value(context, true))
+    if (Array.isArray(value))
+      for (const { values } of this.branches) for (const _ of values) scopeOf(context).run.meter.chargeWhole(value, 1)
+    return yield* super.render(context, emitter)
   }
 }
 
@@ -383,15 +422,22 @@ function syntaxFindings(error: unknown): Finding[] {
 /** Names of the partials that a template renders; those of a text with errors are none. */
 export const partialsOf = (text: string, file: string, partial: boolean): readonly string[] => parse(text, file, partial).partials
 
-export function renderText(text: string, place: TemplatePlace, inputs: RenderInputs, partials: Partials = NO_PARTIALS): RenderedText {
-  const run = new Run(place, text, inputs, partials)
+/** `meter`: of the render that the text is part of. Past the limits of limits.ts, and for everything that is wrong, it is `failed`; nothing is thrown. */
+export function renderText(
+  text: string,
+  place: TemplatePlace,
+  inputs: RenderInputs,
+  partials: Partials = NO_PARTIALS,
+  meter = new Meter(),
+): RenderedText {
+  const run = new Run(place, text, inputs, partials, meter)
   const result = carryOut(run, (templates, scope) => engine.renderer.renderTemplates(templates, scope))
   return result.kind === 'failed' ? result : { kind: 'rendered', text: String(result.value) }
 }
 
 /** A text that is exactly one `{{ … }}` is what is in it, with its type; anything else is text. */
-export function evaluate(text: string, place: TemplatePlace, inputs: RenderInputs): EvaluatedValue {
-  const run = new Run(place, text, inputs, NO_PARTIALS)
+export function evaluate(text: string, place: TemplatePlace, inputs: RenderInputs, meter = new Meter()): EvaluatedValue {
+  const run = new Run(place, text, inputs, NO_PARTIALS, meter)
   return carryOut(run, (templates, scope) => {
     const [only, ...others] = templates.filter((template) => template instanceof Output || template.token.getText().trim() !== '')
     if (!(only instanceof Output) || others.length > 0) return engine.renderer.renderTemplates(templates, scope)

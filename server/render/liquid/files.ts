@@ -1,4 +1,5 @@
 // Which files of a source are templates, and what they become. Partials are read from the service's folder through the recorded tree.
+import { setImmediate } from 'node:timers/promises'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
 import { decodeUtf8 } from '../utf8.ts'
@@ -9,7 +10,7 @@ const TEMPLATE_END = '.liquid'
 const PARTIALS_MAX = 100
 const MANIFEST = /\.(ya?ml|json)$/i
 
-export type TemplateJob = Pick<RenderJob, 'inputs'> & { templated: boolean; source: JobSource }
+export type TemplateJob = Pick<RenderJob, 'inputs' | 'meter'> & { templated: boolean; source: JobSource }
 
 /** LQ1: what a file is called when it is rendered. */
 export const renderedName = (path: string): string => (path.endsWith(TEMPLATE_END) ? path.slice(0, -TEMPLATE_END.length) : path)
@@ -20,13 +21,14 @@ export const isTemplate = (path: string, templated: boolean): boolean =>
 
 export type RenderedFile = { kind: 'rendered'; bytes: Uint8Array } | { kind: 'failed'; problems: Problem[] }
 
-/** Of a file that is no template: its own bytes. */
+/** Of a file that is no template: its own bytes. Templates are worked on in this thread: other work has its turn before each. */
 export async function renderFile(path: string, bytes: Uint8Array, job: TemplateJob): Promise<RenderedFile> {
   if (!isTemplate(path, job.templated)) return { kind: 'rendered', bytes }
+  await setImmediate()
   const text = decodeUtf8(bytes)
   if (text === null) return { kind: 'failed', problems: [{ path, message: 'is a template, and not UTF-8 text' }] }
   const { partials, problems } = await partialsFor(text, path, job.source)
-  const rendered = renderText(text, { file: path }, job.inputs, partials)
+  const rendered = renderText(text, { file: path }, job.inputs, partials, job.meter)
   if (rendered.kind === 'failed') return { kind: 'failed', problems: [...rendered.problems, ...problems] }
   return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'rendered', bytes: new TextEncoder().encode(rendered.text) }
 }

@@ -25,6 +25,8 @@ export const SEARCHING_FILTERS: ReadonlySet<string> = new Set([
   'find',
   'find_index',
 ])
+/** Those that take a value with all that is in it: steps for each member or 16 characters. */
+export const WHOLE_FILTERS: Readonly<Record<string, number>> = { toYaml: 6, toJson: 2, json: 4, fromYaml: 6, fromJson: 6 }
 export const DROPPED_FILTERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'].map((name) => [

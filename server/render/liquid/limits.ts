@@ -5,7 +5,7 @@ export const TEMPLATE_BYTES_MAX = 1024 * 1024
 export const TEMPLATE_CODE_MAX = 256 * 1024
 export const TEMPLATE_OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 /** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter gets. */
-export const TEMPLATE_WORK_MAX = 500_000
+export const TEMPLATE_WORK_MAX = 300_000
 /** Characters and members of lists that a render makes, all together. */
 export const TEMPLATE_MEMORY_MAX = 16 * 1024 * 1024
 /** Blocks within blocks, through partials too. */
@@ -19,21 +19,61 @@ export class TemplateRefusal extends Error {}
 /** Nothing of the template is rendered any further. */
 export class TemplateStop extends TemplateRefusal {}
 
+/** Of all templates of one render. */
 export class Meter {
   private work = 0
   private output = 0
   private depth = 0
+  /** Members of mappings, and of all that is in a value: counted once. */
+  private readonly members = new WeakMap<object, number>()
+  private readonly weights = new WeakMap<object, number>()
 
+  /** Of another text: output and depth are counted anew. */
+  begin(): void {
+    this.output = 0
+    this.depth = 0
+  }
+
+  /** Throws `TemplateStop` past 300,000. */
   charge(work: number): void {
     this.work += work
     if (this.work > TEMPLATE_WORK_MAX)
-      throw new TemplateStop(`takes more than ${TEMPLATE_WORK_MAX} steps; a loop is too long, or repeats too much`)
+      throw new TemplateStop(
+        `takes more than ${TEMPLATE_WORK_MAX} steps, with the templates before it; a loop is too long, or repeats too much`,
+      )
   }
 
   /** `other`: of what it is held against, for work that grows with both. */
   chargeFor(value: unknown, other = 0): void {
     const size = sizeOf(value)
     this.charge(1 + size / 64 + (size * other) / 2_048)
+  }
+
+  /** For whoever lists the names of a mapping; of anything else nothing. It is a look at all of them. */
+  chargeMembers(value: unknown): void {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return
+    const count = this.members.get(value) ?? Object.keys(value).length
+    this.members.set(value, count)
+    this.charge(count)
+  }
+
+  /** For whoever takes a value with all that is in it, `each` time a member or 16 characters. It is a look at all of it. */
+  chargeWhole(value: unknown, each: number): void {
+    this.charge(this.weightOf(value, 0) * each)
+  }
+
+  private weightOf(value: unknown, depth: number): number {
+    if (typeof value === 'string') return 1 + value.length / 16
+    if (typeof value !== 'object' || value === null) return 1
+    const held = this.weights.get(value)
+    if (held !== undefined) return held
+    if (depth > TEMPLATE_DEPTH_MAX) throw new TemplateRefusal(`is more than ${TEMPLATE_DEPTH_MAX} levels deep`)
+    let weight = 1
+    for (const [name, member] of Object.entries(value)) weight += name.length / 16 + this.weightOf(member, depth + 1)
+    this.weights.set(value, weight)
+    // What was counted is work, too.
+    this.charge(1)
+    return weight
   }
 
   write(text: string): void {
