@@ -197,6 +197,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/liquid/files.ts': 'reads partials through the tree',
   'server/render/kustomize/scan.ts': 'reads what a kustomization names through the tree',
   'server/render/kustomize/renderer.ts': 'runs kustomize through the port',
+  'server/render/liquid/run.ts': 'counts and looks up: named only because it has a library',
   'server/render/liquid/syntax.ts': 'looks at parsed templates: named only because it has a library',
   'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
   'server/render/sandbox/runs.ts': 'runs programs: places their files, starts them, cleans up',

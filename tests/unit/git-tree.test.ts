@@ -35,12 +35,15 @@ const chain = (hops: number) => numbered(hops, (n) => [`c${n}`, n === hops - 1 ?
 test('SO22 SO41 thousands of links over 38 others at depth 400 are followed once each, and others have their turn', async () => {
   const tree = treeOf(400, { ...chain(38), ...numbered(2_000, (n) => [`l${n}`, 'c0']) })
   let turns = 0
-  const timer = setInterval(() => {
+  let waiting = true
+  const turn = () => {
     turns += 1
-  }, 1)
+    if (waiting) setImmediate(turn)
+  }
+  setImmediate(turn)
   const startMs = performance.now()
   const files = await tree.files('.', () => true)
-  clearInterval(timer)
+  waiting = false
   expect(files.size).toBe(2_039)
   // Two minutes when each hop walked the whole way from the root; generous, as the machine may be busy.
   expect(performance.now() - startMs).toBeLessThan(8_000)

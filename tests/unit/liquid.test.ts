@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { InputRead, RenderInputs } from '../../server/render/inputs.ts'
-import { evaluate, type Partials, renderText } from '../../server/render/liquid/engine.ts'
+import { evaluate, renderText } from '../../server/render/liquid/engine.ts'
 import { Meter } from '../../server/render/liquid/limits.ts'
+import type { Partials } from '../../server/render/liquid/run.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 
 const FACTS = { kubernetesVersion: 'v1.29.3-eks-a5565ad', apiVersions: { 'apps/v1': true, 'apps/v1/Deployment': true } as const }

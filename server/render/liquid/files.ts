@@ -3,7 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
 import { decodeUtf8 } from '../utf8.ts'
-import { type Partials, partialsOf, renderText } from './engine.ts'
+import { partialsOf, renderText } from './engine.ts'
+import type { Partials } from './run.ts'
 
 const TEMPLATE_END = '.liquid'
 /** Partials of one template, with those that they render. */
