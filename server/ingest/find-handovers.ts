@@ -8,7 +8,7 @@ import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import type { ServiceRenderer } from './service-render.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
 
 export interface HandoverDeps {
   store: Pick<Store, 'desiredOfService' | 'getResource'>

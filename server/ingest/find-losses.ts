@@ -4,7 +4,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { PlanInput } from '../fleet/plan-service.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../store/records.ts'
-import type { GoodRender } from './rendering.ts'
+import type { GoodRender } from './render/rendering.ts'
 
 /** RL5 */
 export async function findLosses(

@@ -17,9 +17,9 @@ import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
+import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePassDeps } from './service-pass.ts'
-import { ServiceRenderer, type ServiceRendererDeps } from './service-render.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {

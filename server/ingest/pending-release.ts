@@ -9,8 +9,8 @@ import { type PlannedConfirmation, releaseSubject } from '../fleet/plan-service.
 import type { TargetCluster } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Confirmation, DesiredService, RenderState } from '../store/records.ts'
-import type { Rendering } from './rendering.ts'
-import type { ServiceRenderer } from './service-render.ts'
+import type { Rendering } from './render/rendering.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
 
 export interface PendingReleaseDeps {
   content: Pick<ContentStore, 'get'>

@@ -7,8 +7,8 @@ import { renderedFor, type TargetCluster } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
-import { goodRenders } from './rendering.ts'
-import type { ServiceRenderer } from './service-render.ts'
+import { goodRenders } from './render/rendering.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
 
 /** Lower goes first; equal ones may go together. */
 export type PublishRank = 0 | 1 | 2

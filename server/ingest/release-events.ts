@@ -7,8 +7,8 @@ import type { PlannedPublish } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { keptText } from '../fleet/unrendered.ts'
 import type { RenderState } from '../store/records.ts'
+import { type GoodRender, type Rendering, releaseDigest, renderOf } from './render/rendering.ts'
 import { sameFault } from './render-state.ts'
-import { type GoodRender, type Rendering, releaseDigest, renderOf } from './rendering.ts'
 
 const WARNINGS_TOLD_MAX = 10
 const COMMIT_LENGTH = 12

@@ -4,7 +4,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import type { FailingClusters, ReleaseNote, RenderState, StoredError } from '../store/records.ts'
-import { goodRenders, type RenderError, type Rendering, releaseDigest } from './rendering.ts'
+import { goodRenders, type RenderError, type Rendering, releaseDigest } from './render/rendering.ts'
 
 const sameError = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && a.code === b.code && a.message === b.message && canonicalJson(a.problems) === canonicalJson(b.problems)

@@ -8,8 +8,8 @@ import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { RepositoryState, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { renderErrorOf } from './render/rendering.ts'
 import { storedError } from './render-state.ts'
-import { renderErrorOf } from './rendering.ts'
 
 export interface RepositoryPassDeps {
   store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>

@@ -21,9 +21,9 @@ import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
 import { judgeRelease } from './pending-release.ts'
 import { publishEvents, renderEvents } from './release-events.ts'
+import { failuresOf, mayPass, type Rendering, renderOf, variantsOf } from './render/rendering.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
 import { failingClusters, nextRenderState, waitingState } from './render-state.ts'
-import { failuresOf, mayPass, type Rendering, renderOf, variantsOf } from './rendering.ts'
-import type { ServiceRenderer } from './service-render.ts'
 import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters } from './young-clusters.ts'
 
 export interface ServicePassDeps {

@@ -1,7 +1,7 @@
 // FA6: what is made for a cluster of which nothing is known would be changed by its first word, and what that drops would wait for a person.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { ClusterRecord, DesiredService } from '../store/records.ts'
-import { type Rendering, renderOf } from './rendering.ts'
+import { type Rendering, renderOf } from './render/rendering.ts'
 
 /** A cluster that just joined says what it serves within seconds. */
 const FACTS_AWAITED_MS = 60_000

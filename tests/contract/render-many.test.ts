@@ -1,7 +1,7 @@
 // A service with very many clusters: what a pass costs, and that others have their turn meanwhile.
 import { expect, test } from 'bun:test'
-import type { RenderCluster } from '../../server/ingest/look-values.ts'
-import { ServiceRenderer, type ServiceRendererDeps } from '../../server/ingest/service-render.ts'
+import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
+import { ServiceRenderer, type ServiceRendererDeps } from '../../server/ingest/render/service-render.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'

@@ -1,8 +1,8 @@
 // How many renders a service costs its clusters, whatever its renders look at: as many as there are differences, also where each cluster has a file of its own.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { RenderCluster } from '../../server/ingest/look-values.ts'
-import { type ClusterRun, renderClusters } from '../../server/ingest/render-clusters.ts'
+import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
+import { type ClusterRun, renderClusters } from '../../server/ingest/render/render-clusters.ts'
 import type { CacheFiles } from '../../server/render/cache/files.ts'
 import { LookPaths } from '../../server/render/cache/paths.ts'
 import { createRenderCache, type RenderCache } from '../../server/render/cache/renders.ts'

@@ -1,6 +1,6 @@
 // What renders in a test: the real renderers, a cache in memory, and no programs unless a sandbox is given.
 
-import type { ServiceRendererDeps } from '../../server/ingest/service-render.ts'
+import type { ServiceRendererDeps } from '../../server/ingest/render/service-render.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'

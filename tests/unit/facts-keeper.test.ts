@@ -12,7 +12,13 @@ const job = { group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namesp
 
 function setup(version = 'v1.36.3') {
   const clock = createVirtualClock()
-  const world = { version: 'v1.36.3', discovery: { resources: [pod, job], staleGroups: [] } as Discovery, failing: false, away: false, diskFull: false }
+  const world = {
+    version: 'v1.36.3',
+    discovery: { resources: [pod, job], staleGroups: [] } as Discovery,
+    failing: false,
+    away: false,
+    diskFull: false,
+  }
   const looks: number[] = []
   const asked: number[] = []
   const said: FactsStatus[] = []

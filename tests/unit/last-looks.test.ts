@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { LastLooks, lastLookOf } from '../../server/ingest/last-looks.ts'
-import type { ClusterOutcomes } from '../../server/ingest/render-clusters.ts'
+import { LastLooks, lastLookOf } from '../../server/ingest/render/last-looks.ts'
+import type { ClusterOutcomes } from '../../server/ingest/render/render-clusters.ts'
 import type { Source } from '../../server/sources/source.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'

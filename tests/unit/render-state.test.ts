@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { ClusterRender, GoodRender, Rendering } from '../../server/ingest/render/rendering.ts'
 import { nextRenderState } from '../../server/ingest/render-state.ts'
-import type { ClusterRender, GoodRender, Rendering } from '../../server/ingest/rendering.ts'
 import type { RenderState } from '../../server/store/records.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 

@@ -1,8 +1,8 @@
 // The Configs that a service reads its variables and values from.
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
-import type { ConfigLayer } from '../render/config-merge.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { ConfigLayer } from '../../render/config-merge.ts'
 import { type RenderError, renderErrorOf } from './rendering.ts'
 
 /** Null: the project has none of that name. */

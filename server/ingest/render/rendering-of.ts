@@ -1,6 +1,6 @@
 // What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
-import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { ClusterId } from '../../../shared/model/ids.ts'
+import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import {
   failedRender,
   noManifests,
@@ -8,7 +8,7 @@ import {
   type RenderedObjects,
   type RenderResult,
   sortedProblems,
-} from '../render/object-rows.ts'
+} from '../../render/object-rows.ts'
 import type { Wanted } from './look-values.ts'
 import type { ClusterOutcome } from './render-clusters.ts'
 import { type ClusterRender, type GoodRender, mayPass, type Release, type RenderError, type Rendering, renderErrorOf } from './rendering.ts'

@@ -1,14 +1,14 @@
 // One service for all of its clusters with as few renders as there are differences. Clusters go together from look to look; where what is there differs, they part. Those that end
 // together get one render: one that was made before, or one that is made now and shows where to look next.
-import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { AppError } from '../../shared/protocol/error.ts'
-import type { Pace } from '../../shared/runtime/pace.ts'
-import { type LookPaths, lookText, type Step } from '../render/cache/paths.ts'
-import type { RenderCache } from '../render/cache/renders.ts'
-import type { ClusterFacts, InputRead, Look, Reads } from '../render/inputs.ts'
-import type { RenderResult } from '../render/object-rows.ts'
-import type { RenderSettings } from '../render/overrides-of.ts'
-import type { PipelineOutcome } from '../render/pipeline.ts'
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Pace } from '../../../shared/runtime/pace.ts'
+import { type LookPaths, lookText, type Step } from '../../render/cache/paths.ts'
+import type { RenderCache } from '../../render/cache/renders.ts'
+import type { ClusterFacts, InputRead, Look, Reads } from '../../render/inputs.ts'
+import type { RenderResult } from '../../render/object-rows.ts'
+import type { RenderSettings } from '../../render/overrides-of.ts'
+import type { PipelineOutcome } from '../../render/pipeline.ts'
 import type { InForce } from './in-force.ts'
 import { isFile, type LookedAt, LookValues, type Wanted } from './look-values.ts'
 

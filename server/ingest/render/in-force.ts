@@ -1,13 +1,13 @@
 // RL6: what is published of a service, by all that its render looked at. A program that draws values by chance (randAlphaNum, genCA, a clock) would make something else each
 // time that it runs again, for a lost cache or another build of the server: then what was made first stays.
-import { setDigest } from '../../shared/kube/canonical.ts'
-import { k8sObjectSchema } from '../../shared/kube/object.ts'
-import { orderOf } from '../../shared/kube/waves.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import type { RenderedObjects } from '../render/object-rows.ts'
-import type { ContentStore } from '../store/content/content-store.ts'
-import type { Store } from '../store/store.ts'
+import { setDigest } from '../../../shared/kube/canonical.ts'
+import { k8sObjectSchema } from '../../../shared/kube/object.ts'
+import { orderOf } from '../../../shared/kube/waves.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import { decodeRenderedSet } from '../../desired/rendered-set.ts'
+import type { RenderedObjects } from '../../render/object-rows.ts'
+import type { ContentStore } from '../../store/content/content-store.ts'
+import type { Store } from '../../store/store.ts'
 
 export type SetInForce = Pick<RenderedObjects, 'objects' | 'digest' | 'count' | 'hooks'>
 

@@ -1,13 +1,13 @@
 // What is there now where renders look, for each of the clusters of a service; what clusters have in common is looked up once.
-import { sha256Hex } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import type { Pace } from '../../shared/runtime/pace.ts'
-import type { TargetCluster } from '../fleet/targeting.ts'
-import { lookText, type Step } from '../render/cache/paths.ts'
-import type { ConfigLayer } from '../render/config-merge.ts'
-import type { ClusterFacts, InputRead, Look } from '../render/inputs.ts'
-import type { ClusterSettings, RenderSettings, SettingsOf } from '../render/overrides-of.ts'
-import { valueAt } from '../render/record/reads.ts'
+import { sha256Hex } from '../../../shared/kube/canonical.ts'
+import type { ClusterId } from '../../../shared/model/ids.ts'
+import type { Pace } from '../../../shared/runtime/pace.ts'
+import type { TargetCluster } from '../../fleet/targeting.ts'
+import { lookText, type Step } from '../../render/cache/paths.ts'
+import type { ConfigLayer } from '../../render/config-merge.ts'
+import type { ClusterFacts, InputRead, Look } from '../../render/inputs.ts'
+import type { ClusterSettings, RenderSettings, SettingsOf } from '../../render/overrides-of.ts'
+import { valueAt } from '../../render/record/reads.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
 /** Null: for nobody. */
