@@ -15,7 +15,7 @@ afterEach(() => admin.store.close())
 const cli = (argv: string) => runTestCli(admin, argv.split(' ').filter(Boolean))
 
 const web = { project: 'default', service: 'web' }
-const render = (n: number) =>
+const render = (n: number, revisions: Record<string, string> = {}) =>
   admin.store.setRenderState(web, {
     commit: `c0ffee00${n}`,
     generation: 1,
@@ -23,6 +23,7 @@ const render = (n: number) =>
     objectCount: n,
     renderedMs: 9_000_000 + n * 60_000,
     error: null,
+    release: { variants: 1, revisions, tools: {}, warnings: [] },
   })
 
 async function report(health: string, nowMs: number, rev: number, reason = ''): Promise<void> {
@@ -53,9 +54,24 @@ test('HI3 the revisions of a service, newest first', async () => {
   expect((await cli('history service web -o name')).out).toBe('revision/3\nrevision/2\nrevision/1\n')
   expect(JSON.parse((await cli('history service web --limit 1 -o json')).out)).toEqual({
     items: [
-      { number: 3, commit: 'c0ffee003', digest: 'd3', generation: 1, objectCount: 3, renderedMs: 9_180_000, clusters: 0, variants: 1 },
+      {
+        number: 3,
+        commit: 'c0ffee003',
+        digest: 'd3',
+        generation: 1,
+        objectCount: 3,
+        renderedMs: 9_180_000,
+        clusters: 0,
+        variants: 1,
+        revisions: {},
+      },
     ],
   })
+})
+
+test('HI3 a revision of several sources names what was read of each', async () => {
+  await render(1, { values: 'c0ffee0011', charts: '0123456789' })
+  expect((await cli('history service web --no-headers')).out).toBe('1   charts@01234567, values@c0ffee00   15m   1   0\n')
 })
 
 test('HI3 how it was in a cluster, newest first', async () => {
