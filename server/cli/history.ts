@@ -38,10 +38,10 @@ export async function history(context: Context, kindText: string, nameText: stri
 
 const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 
-/** `3f2c9a1b`, of several repositories `charts@6.5.2, values@3f2c9a1b`. */
+/** `3f2c9a1b`, of several repositories `charts@6.5.2,values@3f2c9a1b`. */
 const commitsText = ({ commit, revisions }: RevisionView): string | null => {
   const named = Object.entries(revisions).sort(([a], [b]) => (a < b ? -1 : 1))
-  return named.length < 2 ? short(commit) : named.map(([name, revision]) => `${name}@${shortRevision(revision)}`).join(', ')
+  return named.length < 2 ? short(commit) : named.map(([name, revision]) => `${name}@${shortRevision(revision)}`).join(',')
 }
 
 const revisionColumns = (nowMs: number): Column<RevisionView>[] => [

@@ -71,7 +71,7 @@ test('HI3 the revisions of a service, newest first', async () => {
 
 test('HI3 a revision of several sources names what was read of each', async () => {
   await render(1, { values: 'c0ffee0011', charts: '0123456789' })
-  expect((await cli('history service web --no-headers')).out).toBe('1   charts@01234567, values@c0ffee00   15m   1   0\n')
+  expect((await cli('history service web --no-headers')).out).toBe('1   charts@01234567,values@c0ffee00   15m   1   0\n')
 })
 
 test('HI3 how it was in a cluster, newest first', async () => {
