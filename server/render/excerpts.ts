@@ -1,10 +1,15 @@
-// The line that a problem is about, as the repository has it, for problems that do not have theirs yet. Never of what was rendered: that may hold values of secrets.
+// The line that a problem is about, as the repository has it, for problems that do not have theirs yet. Never of what was rendered, and none that may hold a secret.
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { JobSource } from './renderer.ts'
 
 const EXCERPT_MAX = 200
 /** A file that may hold a Secret, or is about to be one: its lines are values. */
-const SECRET = /\bkind\b[\s\S]{0,40}?\bSecret(List)?\b|\bstringData\b/i
+const SECRET = /\bkind\b[\s\S]{0,40}?\bSecret(List)?\b|\bstringData\b|\bsecretGenerator\b/i
+const SECRET_WORD = /passw|passphrase|pwd|secret|token|credential|:\/\/[^\s/@:]*:[^\s/@]*@/i
+/** Of more than one word as API_KEY, tls.key and privateKeys are; `keyboard` is none. */
+const KEY_WORD = /([kK]ey|KEY)s?(?![a-z])/
+/** Further up nobody looks for what a line belongs to. */
+const LINES_ABOVE_MAX = 10_000
 
 export interface ExcerptSource {
   /** What paths of this source begin with in messages. */
@@ -16,25 +21,26 @@ export interface ExcerptSource {
 
 /** RD7: the same problems, those in a file of a source with their line. */
 export async function withExcerpts(problems: readonly Problem[], sources: readonly ExcerptSource[]): Promise<Problem[]> {
-  const texts = new Map<string, readonly string[] | null>()
+  const texts = new Map<string, Excerpts | null>()
   const told: Problem[] = []
   for (const problem of problems) {
+    const { excerpt: brought, ...bare } = problem
     const [, file, line, column] = /^(.+?):(\d+)(?::(\d+))?$/.exec(problem.path) ?? []
-    if (problem.excerpt !== undefined || file === undefined) {
-      told.push(problem)
+    if (brought !== undefined || file === undefined) {
+      told.push(brought === undefined || speaksOfSecrets(brought) ? bare : problem)
       continue
     }
     const known = texts.get(file)
-    const lines = known === undefined ? await linesOf(file, sources) : known
-    texts.set(file, lines)
-    const excerpt = excerptOf(lines?.[Number(line) - 1] ?? '', Number(column ?? 1))
+    const excerpts = known === undefined ? await excerptsIn(file, sources) : known
+    texts.set(file, excerpts)
+    const excerpt = excerpts?.(Number(line), Number(column ?? 1)) ?? ''
     told.push(excerpt === '' ? problem : { ...problem, excerpt })
   }
   return told
 }
 
 /** Null: there is none to show. */
-async function linesOf(path: string, sources: readonly ExcerptSource[]): Promise<string[] | null> {
+async function excerptsIn(path: string, sources: readonly ExcerptSource[]): Promise<Excerpts | null> {
   const found = sources.find(({ prefix }) => path.startsWith(prefix))
   if (found === undefined) return null
   const name = path.slice(found.prefix.length)
@@ -42,16 +48,49 @@ async function linesOf(path: string, sources: readonly ExcerptSource[]): Promise
     const file = await found.source.tree.file(name)
     const rendered = found.files.get(name)
     if (file === null || (rendered !== undefined && Buffer.compare(rendered, file.bytes) !== 0)) return null
-    const text = new TextDecoder().decode(file.bytes)
-    return SECRET.test(text) ? null : text.split('\n')
+    return excerptsOf(new TextDecoder().decode(file.bytes))
   } catch (error) {
     if (error instanceof AppError) return null
     throw error
   }
 }
 
+/** Of a line and a column, both from 1. Empty: the line is empty or may hold a secret. */
+export type Excerpts = (line: number, column: number) => string
+
+/** RD7: what of a text may be shown beside an error; whoever shows a line asks here. */
+export function excerptsOf(text: string): Excerpts {
+  if (SECRET.test(text)) return () => ''
+  const lines = text.split('\n')
+  return (line, column) => (mayShow(lines, line - 1) ? excerptOf(lines[line - 1] ?? '', column) : '')
+}
+
+/** Whether a line, or the name of a place, is about what nobody may read. */
+export const speaksOfSecrets = (text: string): boolean => SECRET_WORD.test(text) || KEY_WORD.test(text)
+
+/** Not if the line, the one before it (`name: PASSWORD`, `value: …`) or what it is part of by its indentation speaks of secrets. */
+function mayShow(lines: readonly string[], index: number): boolean {
+  const line = lines[index] ?? ''
+  if (speaksOfSecrets(line) || speaksOfSecrets(lines[index - 1] ?? '')) return false
+  let [indent, isItem] = [indentOf(line), isListItem(line)]
+  for (let above = index - 1; above >= 0 && (indent > 0 || isItem); above--) {
+    if (index - above > LINES_ABOVE_MAX) return false
+    const text = lines[above] ?? ''
+    if (text.trim() === '') continue
+    const depth = indentOf(text)
+    if (depth > indent || (depth === indent && !(isItem && !isListItem(text)))) continue
+    if (speaksOfSecrets(text)) return false
+    indent = depth
+    isItem = isListItem(text)
+  }
+  return true
+}
+
+const indentOf = (line: string): number => line.length - line.trimStart().length
+const isListItem = (line: string): boolean => /^\s*-(\s|$)/.test(line)
+
 /** The line with what stands before it, so that a caret below its column is right; of a long one, what is around the column (from 1). */
-export function excerptOf(line: string, column: number): string {
+function excerptOf(line: string, column: number): string {
   const whole = line.trimEnd()
   const from = whole.length > EXCERPT_MAX ? Math.max(0, Math.min(column - EXCERPT_MAX / 2, whole.length - EXCERPT_MAX)) : 0
   return from === 0 ? whole.slice(0, EXCERPT_MAX) : `…${whole.slice(from, from + EXCERPT_MAX)}`

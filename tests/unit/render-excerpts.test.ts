@@ -120,6 +120,35 @@ describe('RD7 what is no line of the source', () => {
     expect(JSON.stringify(problems)).not.toContain('hunter2')
     expect(problems.some(({ path, excerpt }) => path.startsWith('app/b.yaml') && excerpt === 'kind: Web')).toBe(true)
   })
+  test.each([
+    ['a template of a Secret', { 'app/s.yaml.liquid': 'kind: Secret\nx: hunter2-{{ cluster.nope }}\n' }],
+    ['a generator of Secrets', { 'app/s.yaml': 'secretGenerator:\n- literals:\n  - "hunter2\n' }],
+    ['a line that says so', { 'app/s.yaml': 'adminPassword: "hunter2\n' }],
+    ['a template of one', { 'app/s.yaml.liquid': 'x:\n  DB_PASSWD: hunter2-{{ nope }}\n' }],
+    ['a line below one that says so', { 'app/s.yaml.liquid': 'tls.key: |\n  a\n\n  hunter2 {{ nope }}\n' }],
+    ['an item below one that says so', { 'app/s.yaml.liquid': 'tokens:\n- a\n- b: c\n  d: hunter2 {{ nope }}\n' }],
+    ['the value of such a name', { 'app/s.yaml.liquid': 'env:\n- name: API_KEY\n  value: hunter2 {{ nope }}\n' }],
+    ['a URL with a password', { 'app/s.yaml.liquid': 'db: postgres://web:hunter2@{{ nope }}\n' }],
+  ])('is not shown: %s', async (_, files) => {
+    const problems = await told([files])
+    expect(problems.length).toBeGreaterThan(0)
+    expect(JSON.stringify(problems)).not.toContain('hunter2')
+  })
+  test('is not shown: what a renderer brought of a line that says so', async () => {
+    const brought = (excerpt: string, line: number) => ({ path: `app/main.ts:${line}:1`, message: 'no', excerpt })
+    const refused = async () => ({
+      kind: 'failed' as const,
+      problems: [brought('const apiKey = "hunter2"', 1), brought('const keyboard = 1', 2)],
+    })
+    expect(await told([{ 'app/Chart.yaml': 'name: c\n' }], refused)).toEqual([
+      { path: 'app/main.ts:1:1', message: 'no' },
+      brought('const keyboard = 1', 2),
+    ])
+  })
+  test('is shown beside them: a line that says nothing of the kind', async () => {
+    const text = 'password: x\nother: 1\nenv:\n- name: PORT\n  value: {{ nope }}\n'
+    expect((await told([{ 'app/s.yaml.liquid': text }]))[0]).toHaveProperty('excerpt', '  value: {{ nope }}')
+  })
   test('is not shown: one of a file that is refused', async () => {
     const refused = async () => ({
       kind: 'failed' as const,

@@ -2,12 +2,12 @@
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
+import { excerptsOf } from '../excerpts.ts'
 import { askProgram } from '../program-answer.ts'
 import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
 import { apiVersionArguments, capabilitiesOf, withoutServed } from './capabilities.ts'
 import { type Chart, type ChartNode, readChart } from './chart.ts'
 import { gatherValues, type ValuesLayer } from './layers.ts'
-import { lineText } from './lexer.ts'
 import { splitHelmOutput } from './output.ts'
 import { type HelmCall, originOf, runHelm, textOfFile } from './run.ts'
 import { type ChartScan, type ScannedFile, scanChart } from './scan.ts'
@@ -107,7 +107,7 @@ function nodeOf(node: ChartNode, name: string, path: readonly string[]): [ChartN
 function chartWarnings(job: RenderJob, chart: Chart, scan: ChartScan): Problem[] {
   const warnings = useWarnings(scan, (file) => ({
     path: originOf(chart, file),
-    lineText: (line) => (chart.files.has(file) ? lineText(textOfFile(chart, file), line) : ''),
+    lineText: (line) => (chart.files.has(file) ? excerptsOf(textOfFile(chart, file))(line, 1).trim() : ''),
   }))
   if (job.namespace !== undefined || scan.releaseNamespace === null) return warnings
   const { file, line, column } = scan.releaseNamespace

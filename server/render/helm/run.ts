@@ -1,7 +1,7 @@
 // One run of `helm template` in the sandbox, and if it fails further ones without the template that failed, so that all errors are told at once.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { excerptOf } from '../excerpts.ts'
+import { excerptsOf } from '../excerpts.ts'
 import { type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import type { RenderJob } from '../renderer.ts'
 import type { SandboxLimits } from '../sandbox.ts'
@@ -94,10 +94,11 @@ function pathOf(chart: Chart, named: string | null): string | null {
 }
 
 function at(chart: Chart, path: string, line: number | null, column: number | null, message: string): Problem {
-  const text = line === null ? '' : (textOfFile(chart, path).split('\n')[line - 1] ?? '')
+  const whole = line === null ? '' : textOfFile(chart, path)
+  const text = line === null ? '' : (whole.split('\n')[line - 1] ?? '')
   // helm counts bytes, from 0.
   const characters = column === null ? null : Buffer.from(text).subarray(0, column).toString().length + 1
-  const excerpt = excerptOf(text, characters ?? 1)
+  const excerpt = line === null ? '' : excerptsOf(whole)(line, characters ?? 1)
   const place = [originOf(chart, path), line, characters].filter((part) => part !== null).join(':')
   return { path: place, message, ...(excerpt === '' ? {} : { excerpt }) }
 }

@@ -1,7 +1,7 @@
 // What is wrong with a template, for its author: where, the line as written, and the name that was probably meant. Never a value of an input.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
-import { excerptOf } from '../excerpts.ts'
+import { type Excerpts, excerptsOf, speaksOfSecrets } from '../excerpts.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
@@ -32,10 +32,13 @@ export function problemsAt(faults: Iterable<TextFault>, place: TemplatePlace, ma
   const sorted = [...faults].sort((a, b) => (a.file === b.file ? a.at - b.at : a.file < b.file ? -1 : 1)).slice(0, max)
   // Each is counted on from the one before: texts can be a million lines.
   let before = { text: '', at: 0, line: 1 }
+  const excerpts = new Map<string, Excerpts>()
   return sorted.map((fault) => {
     if (before.text !== fault.text) before = { text: fault.text, at: 0, line: 1 }
     before = { ...before, at: fault.at, line: before.line + linesIn(fault.text, before.at, fault.at) }
-    return problemAt(fault.file === place.file ? place : { file: fault.file }, fault, before.line)
+    const excerptAt = excerpts.get(fault.text) ?? excerptsOf(fault.text)
+    excerpts.set(fault.text, excerptAt)
+    return problemAt(fault.file === place.file ? place : { file: fault.file }, fault, before.line, excerptAt)
   })
 }
 
@@ -45,11 +48,10 @@ function linesIn(text: string, from: number, to: number): number {
   return lines
 }
 
-function problemAt(place: TemplatePlace, { text, at, message }: TextFault, line: number): Problem {
+function problemAt(place: TemplatePlace, { text, at, message }: TextFault, line: number, excerptAt: Excerpts): Problem {
   const start = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
-  const end = text.indexOf('\n', at)
-  const whole = text.slice(start, end < 0 ? text.length : end)
-  const excerpt = excerptOf(whole, at - start + 1)
+  // Of a value in a resource the name is all that tells what it is.
+  const excerpt = place.line === null && speaksOfSecrets(place.file) ? '' : excerptAt(line, at - start + 1)
   const path = place.line === null ? place.file : `${place.file}:${line + (place.line ?? 1) - 1}:${at - start + 1}`
   return { path, message, ...(excerpt === '' ? {} : { excerpt }) }
 }
