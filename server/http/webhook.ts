@@ -4,6 +4,7 @@ import { createHmac } from 'node:crypto'
 import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
+import { parseIp } from '../sources/address/range.ts'
 import type { Store } from '../store/store.ts'
 import { type BodyBudget, createBodyBudget, readBody } from './body.ts'
 import { problemResponse } from './problem.ts'
@@ -12,7 +13,7 @@ export const WEBHOOKS = '/webhooks/v1'
 export const WEBHOOK_BODY_BYTES_MAX = 1024 * 1024
 /** AR2: anybody can send them. */
 const BODIES_BYTES_MAX = 16 * 1024 * 1024
-/** Else one stranger would hold the room of all forges. */
+/** Else one stranger would hold the room of all forges. Of IPv6, one network. */
 const BODIES_OF_ONE_ADDRESS_BYTES_MAX = 4 * 1024 * 1024
 /** Forges give up on an answer after ten seconds as well. */
 const BODY_MS = 10_000
@@ -42,7 +43,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const budget = budgets(deps.addressOf?.(request) ?? '')
+      const budget = budgets(networkOf(deps.addressOf?.(request) ?? ''))
       const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget, signal: AbortSignal.timeout(bodyMs) })
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
@@ -57,6 +58,15 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
     }
   }
 }
+
+const HOST_BITS = 64n
+/** Whoever has an IPv6 address has all of its first 64 bits. Anything else is itself, an IPv4 address that is written as IPv6 too. */
+function networkOf(address: string): string {
+  const ip = parseIp(address)
+  if (ip === null || ip.family === 4 || ip.value >> 32n === MAPPED_V4) return address
+  return `${(ip.value >> HOST_BITS).toString(16)}/64`
+}
+const MAPPED_V4 = 0xffffn
 
 /** Of all together, and of one address. */
 function createAddressBudgets(bytesMax: number, ofOneMax: number): (address: string) => BodyBudget {

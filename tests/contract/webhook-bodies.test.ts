@@ -62,6 +62,13 @@ test('IN12 slow bodies of one address leave room for those of others', async () 
   expect([await post(), await post('another')]).toEqual([202, 202])
 })
 
+test('IN12 slow bodies of one IPv6 network share its room, from whichever of its addresses they come', async () => {
+  start()
+  const answers = Array.from({ length: 8 }, (_, n) => sendSlowly(`2001:db8:0:1::${n + 1}`))
+  expect(await Promise.race(answers)).toBe('HTTP/1.1 503 Service Unavailable')
+  expect([await post('2001:db8:0:2::1'), await post('::ffff:192.0.2.1')]).toEqual([202, 202])
+})
+
 test('IN12 a body that does not come to its end in time is cut off', async () => {
   bodyMs = 200
   start()
