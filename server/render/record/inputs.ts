@@ -18,7 +18,8 @@ function recorded(value: object, path: InputRead, note: (path: InputRead) => voi
     const here = [...path, name]
     const member = Object.hasOwn(own, name) ? own[name] : undefined
     if (typeof member !== 'object' || member === null) {
-      note(here)
+      // Of null its kind is all there is: whoever has an object there goes on to what was looked at in it, and not by the whole of it.
+      note(member === null ? [...here, KIND_ONLY] : here)
       return member
     }
     if (!children.has(name))
