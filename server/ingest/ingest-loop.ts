@@ -117,7 +117,17 @@ class IngestLoop implements Ingest {
   async repositoryChanged(project: string, name: string): Promise<void> {
     const key: RepositoryKey = `repository/${project}/${name}`
     this.expectChange.add(key)
+    await this.findHost(key, project, name)
     await this.repositories.run(key)
+  }
+
+  /** IN9a: before it waits for a hand, so that a new one waits among those of its host, and one that is gone or moved among them no more. */
+  private async findHost(key: RepositoryKey, project: string, name: string): Promise<void> {
+    try {
+      const repository = await this.deps.store.getResource({ kind: 'Repository', project, name })
+      if (repository === null) this.hosts.delete(key)
+      else this.hosts.set(key, hostOf(placeTexts(repositorySpecSchema.parse(JSON.parse(repository.spec))).url))
+    } catch {} // the look itself meets that as well, tells of it and is tried again
   }
 
   serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void> {
@@ -154,7 +164,7 @@ class IngestLoop implements Ingest {
     for (let attempt = 0; !stopping.aborted; attempt++) {
       try {
         const found = await this.list(kind)
-        if (kind === 'Repository') await this.deps.sources.removeUnknown(new Set(found.map(({ uid }) => uid)))
+        if (kind === 'Repository') await this.removeUnknown(found)
         for (const [index, one] of found.entries()) {
           if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
           else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one, index, found.length)))
@@ -166,6 +176,14 @@ class IngestLoop implements Ingest {
         await clock.sleep(retryInMs, stopping)
       }
     }
+  }
+
+  /** What stays there hurts nobody: the next start finds it again. */
+  private async removeUnknown(known: readonly StoredResource[]): Promise<void> {
+    const { sources, log } = this.deps
+    await sources.removeUnknown(new Set(known.map(({ uid }) => uid))).catch((error: unknown) => {
+      log.warn('what is left of repositories that are gone cannot be removed', { error: describeError(error) })
+    })
   }
 
   /** IN9a */

@@ -3,6 +3,7 @@ import { placeOf, placeTexts, repositorySpecSchema } from '../../shared/model/re
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
@@ -45,7 +46,14 @@ export async function passRepository(
   const before = await store.repositoryState(project, name)
   try {
     const place = { uid, project, place: placeOf(spec) }
-    await sources.removeOthers(place)
+    // What stays there hurts nobody, and a later pass finds it again.
+    await sources.removeOthers(place).catch((error: unknown) => {
+      deps.log.warn('what is left of another place of a repository cannot be removed', {
+        project,
+        repository: name,
+        error: describeError(error),
+      })
+    })
     const source = sources.open(place)
     const held = before.commit !== null && (await source.has(before.commit))
     const asked = expectChange || !held ? null : await source.head()

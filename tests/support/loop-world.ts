@@ -35,6 +35,8 @@ export function loopWorld({
     /** Thrown once by the store's method of that name. */
     failOnce: new Set<string>(),
     ask: async (_name: string): Promise<void> => {},
+    /** What sources do when something left over is to be removed. */
+    cleanUp: async (): Promise<void> => {},
     raw: (async (job) => made.renderers.raw(job)) as Raw,
   }
   const polls: Array<{ name: string; atMs: number }> = []
@@ -115,8 +117,8 @@ export function loopWorld({
   const sources = {
     open: ({ uid }: { uid: string }) => source(uid),
     forget: async (uid: string) => void forgotten.push(uid),
-    removeOthers: async () => {},
-    removeUnknown: async () => {},
+    removeOthers: async () => world.cleanUp(),
+    removeUnknown: async () => world.cleanUp(),
   }
   const content = { get: async () => null }
   const ingest = createIngest({

@@ -1,5 +1,7 @@
 // What comes back by itself, and when: the real loop on a virtual clock.
 import { describe, expect, test } from 'bun:test'
+import type { ClusterId } from '../../shared/model/ids.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { AppError, ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
 import { loopWorld } from '../support/loop-world.ts'
 
@@ -67,6 +69,78 @@ test('IC14 what ran out of time is rendered again after one minute, two, four', 
   const { length } = passes
   await clock.advance(20 * MINUTE)
   expect(passes.length - length).toBe(1)
+  await end()
+})
+
+test('IC14 a cluster that joins and is late as well takes no time from one that waits for its own', async () => {
+  const late = { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' } as const
+  const { clock, startMs, world, ingest, cluster, end } = loopWorld({
+    sandbox: { run: async () => late, version: async () => 'helm 4.1.0' },
+  })
+  const tried: Array<[name: string, atMs: number]> = []
+  world.raw = async ({ sandbox, source, inputs }) => {
+    await source.tree.files('shop', () => true)
+    tried.push([inputs.cluster?.name ?? '', clock.nowMs() - startMs])
+    await sandbox.run({ program: 'helm', args: [], files: new Map() })
+    return { kind: 'failed', problems: [{ path: 'a.yaml', message: 'took longer than 30 s' }] }
+  }
+  const one = cluster(startMs)
+  world.clusters = [one]
+  await clock.advance(10 * SECOND)
+  world.clusters = [one, { ...one, clusterId: 'c-0000000000000002' as ClusterId, name: 'two' }]
+  await Promise.all([ingest.clustersChanged(), clock.advance(0)])
+  await clock.advance(8 * MINUTE - 10 * SECOND)
+  const timesFor = (name: string) => tried.flatMap(([of, atMs]) => (of === name ? [atMs] : []))
+  expect([timesFor('one'), timesFor('two')]).toEqual([
+    [0, MINUTE, 3 * MINUTE, 7 * MINUTE],
+    [10 * SECOND, MINUTE + 10 * SECOND, 3 * MINUTE + 10 * SECOND, 7 * MINUTE + 10 * SECOND],
+  ])
+  await end()
+})
+
+test('IC14 a render on demand leaves the times alone, and one of another revision leaves no failure to a later pass', async () => {
+  const late = { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' } as const
+  const { clock, world, renders, ingest, end } = loopWorld({ sandbox: { run: async () => late, version: async () => 'helm 4.1.0' } })
+  const { raw } = world
+  const slow: typeof raw = async ({ sandbox, source }) => {
+    await source.tree.files('shop', () => true)
+    await sandbox.run({ program: 'helm', args: [], files: new Map() })
+    return { kind: 'failed', problems: [{ path: 'a.yaml', message: 'took longer than 30 s' }] }
+  }
+  const spec = serviceSpecSchema.parse({ source: { repository: 'apps', path: 'shop' }, targets: { selector: {} }, namespace: 'shop' })
+  const onDemand = (at: Record<string, string>) => ingest.render({ project: 'default', service: 'apps' }, spec, [], at)
+  world.raw = slow
+  await clock.advance(30 * SECOND)
+  await onDemand({ apps: 'c2' })
+  await clock.advance(9.5 * MINUTE)
+  expect(timesOf(renders)).toEqual([0, 30 * SECOND, MINUTE, 3 * MINUTE, 7 * MINUTE])
+  world.raw = raw
+  expect((await onDemand({ apps: 'c2' })).kind).toBe('good')
+  await end()
+})
+
+test('FA6 a cluster that just joined waits for nothing where its labels are all that is looked at, also after a render for nobody', async () => {
+  const { clock, startMs, world, renders, passes, ingest, cluster, end } = loopWorld({ file: 'a.yaml.liquid' })
+  world.text = () => 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { v: "{{ cluster.labels.site }}" }\n'
+  await clock.advance(SECOND)
+  const one = { ...cluster(startMs), labels: { site: 'oslo' } }
+  world.clusters = [one, { ...one, clusterId: 'c-0000000000000002' as typeof one.clusterId, name: 'two' }]
+  const { length } = renders
+  await ingest.clustersChanged()
+  expect(renders.length - length).toBe(1)
+  world.clusters = []
+  const looked = passes.length
+  await clock.advance(2 * MINUTE)
+  expect(passes.slice(looked).filter(({ atMs }) => atMs >= 30 * SECOND)).toEqual([])
+  await end()
+})
+
+test('IN8a what cannot be removed keeps no repository from being read: it is told, and that is all', async () => {
+  const { clock, world, polls, renders, warnings, end } = loopWorld()
+  world.cleanUp = async () => Promise.reject(Object.assign(new Error('permission denied'), { code: 'EACCES' }))
+  await clock.advance(SECOND)
+  expect([polls.length, renders.length]).toEqual([1, 1])
+  expect(warnings.filter((text) => text.includes('cannot be removed'))).toHaveLength(2)
   await end()
 })
 
