@@ -43,7 +43,8 @@ export class FactsKeeper {
   noteDiscovery(discovery: Discovery): void {
     const { state, clock, log } = this.#deps
     if (this.#version === '') {
-      this.#lookAgainAt(clock.nowMs() + (this.#kept === null ? 0 : SOON_MS))
+      // Not put off: a cluster may be asked what is served more often than that.
+      this.#lookAgainAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.nowMs() + (this.#kept === null ? 0 : SOON_MS)))
       this.#kept = discovery
       return
     }

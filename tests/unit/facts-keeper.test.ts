@@ -110,6 +110,17 @@ test('FA4 a version that stays unknown is asked for once a minute', async () => 
   await end()
 })
 
+test('FA4 that a version is asked for is not put off by those who ask meanwhile what is served', async () => {
+  const { clock, world, asked, said, keeper, end } = setup('')
+  world.away = true
+  for (let half = 0; half < 6; half++) {
+    keeper.noteDiscovery(world.discovery)
+    await clock.advance(MINUTE / 2)
+  }
+  expect([asked.length, said]).toEqual([4, []])
+  await end()
+})
+
 test('FA1 without a version nothing is said; what a full disk kept is said later', async () => {
   const { clock, world, said, keeper, end } = setup('')
   world.diskFull = true
