@@ -2,7 +2,7 @@
 // resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen. Groups say how many hands they get.
 
 interface Lane {
-  /** As of when it was enqueued. */
+  /** Of the run that has a hand: as of when it got it. */
   group: string | null
   running: boolean
   /** Its run has one of the hands. */
@@ -22,7 +22,7 @@ type Act<K extends string> = (key: K, release: () => void) => Promise<void>
 
 export class KeyedQueue<K extends string> {
   private readonly lanes = new Map<K, Lane>()
-  private readonly ready: Array<{ lane: Lane; start: () => void }> = []
+  private readonly ready: Array<{ key: K; lane: Lane; start: () => void }> = []
   private readonly inGroups = new Map<string, number>()
   private readonly idleWaiters: Array<() => void> = []
   private free: number
@@ -55,29 +55,32 @@ export class KeyedQueue<K extends string> {
 
   private enqueue(key: K, lane: Lane): void {
     lane.running = true
-    lane.group = this.groups?.of(key) ?? null
     const start = () => {
       const { waiting } = lane
       lane.waiting = null
       waiting?.start()
     }
-    this.ready.push({ lane, start })
+    this.ready.push({ key, lane, start })
     this.startNext()
   }
 
   private startNext(): void {
     while (this.free > 0) {
-      const index = this.ready.findIndex(
-        ({ lane: { group } }) => group === null || this.groups === null || this.groups.mayStart(group, this.inGroups),
-      )
+      const index = this.ready.findIndex(({ key }) => this.mayStart(key))
       const [next] = index < 0 ? [] : this.ready.splice(index, 1)
       if (next === undefined) return
       this.free -= 1
       next.lane.handed = true
-      const { group } = next.lane
+      const group = this.groups?.of(next.key) ?? null // now: while it waited it may have become known, or another one
+      next.lane.group = group
       if (group !== null) this.inGroups.set(group, (this.inGroups.get(group) ?? 0) + 1)
       next.start()
     }
+  }
+
+  private mayStart(key: K): boolean {
+    const group = this.groups?.of(key) ?? null
+    return group === null || this.groups === null || this.groups.mayStart(group, this.inGroups)
   }
 
   private release(lane: Lane): void {

@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'bun:test'
 import { Agenda } from '../../server/ingest/agenda.ts'
-import { KeyedQueue } from '../../server/ingest/keyed-queue.ts'
+import { KeyedQueue, type QueueGroups } from '../../server/ingest/keyed-queue.ts'
 import { publishRank } from '../../server/ingest/publish-order.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** A queue whose runs end by hand. */
-function byHand(concurrency: number) {
+function byHand(concurrency: number, groups: QueueGroups<string> | null = null) {
   const running: Array<{ key: string; end: (error?: Error) => void }> = []
   const begun: string[] = []
-  const queue = new KeyedQueue<string>(concurrency, (key) => {
+  const act = (key: string) => {
     begun.push(key)
-    return new Promise((resolve, reject) => running.push({ key, end: (error) => (error === undefined ? resolve() : reject(error)) }))
-  })
+    return new Promise<void>((resolve, reject) => running.push({ key, end: (error) => (error === undefined ? resolve() : reject(error)) }))
+  }
+  const queue = new KeyedQueue<string>(concurrency, act, groups)
   const end = async (key: string, error?: Error) => {
     const index = running.findIndex((run) => run.key === key)
     running.splice(index, 1)[0]?.end(error)
@@ -64,6 +65,22 @@ describe('keyed queue', () => {
     await end('a', new Error('no'))
     expect(await failing).toBe('no')
     expect(begun).toEqual(['a', 'b'])
+  })
+  test('IN9a whose group became known while it waited counts there, and gives back what it took', async () => {
+    const groups = new Map([['a', 'host']])
+    const { queue, begun, end } = byHand(2, { of: (key) => groups.get(key) ?? null, mayStart: (group, running) => !running.has(group) })
+    for (const key of ['a', 'x', 'b', 'c']) queue.run(key)
+    await turns()
+    groups.set('b', 'host').set('c', 'other')
+    await end('x')
+    expect(begun).toEqual(['a', 'x', 'c'])
+    groups.delete('c')
+    await end('c')
+    groups.set('a', 'other')
+    await end('a')
+    expect(begun).toEqual(['a', 'x', 'c', 'b'])
+    await end('b')
+    await queue.idle()
   })
 })
 

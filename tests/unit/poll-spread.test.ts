@@ -19,9 +19,11 @@ interface Options {
   isDown?: (name: string) => boolean
   hostOf?: (name: string) => string
   askMs?: (name: string) => number
+  /** There is none at the start. */
+  areNew?: boolean
 }
 
-function world({ hasContent, isDown = () => false, hostOf = () => 'git.example', askMs = () => 50 }: Options) {
+function world({ hasContent, isDown = () => false, hostOf = () => 'git.example', askMs = () => 50, areNew = false }: Options) {
   const clock = createVirtualClock()
   const startMs = clock.nowMs()
   const names = Array.from({ length: REPOSITORIES }, (_, n) => `r-${String(n).padStart(3, '0')}`)
@@ -55,7 +57,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
   const store = {
     listResources: async (kind: string, { after }: { after?: string }) => {
       const from = after === undefined ? 0 : Number(after)
-      const items = kind === 'Repository' ? names.slice(from, from + 500).map(resource) : []
+      const items = kind === 'Repository' && !areNew ? names.slice(from, from + 500).map(resource) : []
       return { items, next: from + items.length < names.length && items.length > 0 ? String(from + items.length) : null }
     },
     getResource: async ({ name }: { name: string }) => resource(name),
@@ -131,6 +133,29 @@ test.each([1, 3, 12])('IN9a hosts that answer nothing keep nobody waiting for lo
   expect(later.filter(({ name }) => isDead(name)).length).toBeLessThanOrEqual(8)
   expect(new Set(later.filter(({ name }) => !isDead(name)).map(({ name }) => name)).size).toBeGreaterThan(240)
   expect(most()).toBeLessThanOrEqual(8)
+  await end()
+})
+
+test('IN9a a hundred new repositories of a host that does not answer take one hand, and one that moves away from it waits no longer', async () => {
+  let isMoved = false
+  const isDead = (name: string) => name < 'r-100' && !(isMoved && name === 'r-050')
+  const { clock, looks, ingest, end } = world({
+    ...{ hasContent: false, areNew: true, isDown: isDead },
+    hostOf: (name) => (isDead(name) ? 'dead.example' : 'git.example'),
+    askMs: (name) => (isDead(name) ? 60 * SECOND : 50),
+  })
+  await clock.advance(0)
+  const tell = (from: number, to: number) => {
+    for (let n = from; n < to; n++) ingest.repositoryChanged('default', `r-${String(n).padStart(3, '0')}`).catch(() => {})
+  }
+  tell(0, 101)
+  await clock.advance(SECOND)
+  expect(looks.map(({ name }) => name).sort()).toEqual(['r-000', 'r-100'])
+  isMoved = true
+  tell(50, 51)
+  tell(100, 101) // somebody whose look ends, after which the next one begins
+  await clock.advance(SECOND)
+  expect(looks.map(({ name }) => name).sort()).toEqual(['r-000', 'r-050', 'r-100', 'r-100'])
   await end()
 })
 
