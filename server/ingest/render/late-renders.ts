@@ -1,34 +1,42 @@
-// Services of which a program ran out of time (IC14): what failed so is tried again by itself, less and less often. Nothing else is.
+// Renders in which a program ran out of time (IC14): what failed so is tried again by itself, less and less often. Nothing else is.
 import type { BackoffLimits } from '../../../shared/runtime/backoff.ts'
 
 const LATE: BackoffLimits = { baseMs: 60_000, capMs: 3_600_000 }
 
 interface Late {
-  /** Of the renders that failed. */
-  keys: ReadonlySet<string>
   attempt: number
   againMs: number
 }
 
 export class LateRenders {
-  private readonly lates = new Map<string, Late>()
+  /** Of each service by the key of the render: each has its own time, whatever else of the service is late. */
+  private readonly lates = new Map<string, Map<string, Late>>()
 
-  /** When it is due; null: never. */
+  /** When the next one is due; null: never. */
   againMs(service: string): number | null {
-    return this.lates.get(service)?.againMs ?? null
+    let next: number | null = null
+    for (const { againMs } of this.lates.get(service)?.values() ?? []) next = Math.min(next ?? againMs, againMs)
+    return next
   }
 
-  /** What is to be tried again now; null: nothing is due. */
-  due(service: string, nowMs: number): ReadonlySet<string> | null {
-    const late = this.lates.get(service)
-    return late === undefined || late.againMs > nowMs ? null : late.keys
+  /** What is to be tried again now. */
+  due(service: string, nowMs: number): ReadonlySet<string> {
+    return new Set([...(this.lates.get(service) ?? [])].flatMap(([key, { againMs }]) => (againMs <= nowMs ? [key] : [])))
   }
 
-  /** `isRetry`: it was due. */
-  note(service: string, keys: ReadonlySet<string>, isRetry: boolean, nowMs: number): void {
-    const attempt = isRetry ? (this.lates.get(service)?.attempt ?? -1) + 1 : 0
-    if (keys.size > 0) this.lates.set(service, { keys, attempt, againMs: nowMs + Math.min(LATE.capMs, LATE.baseMs * 2 ** attempt) })
-    else if (isRetry) this.lates.delete(service)
+  /** `keys`: of what was late just now; `retried`: what was due. */
+  note(service: string, keys: ReadonlySet<string>, retried: ReadonlySet<string>, nowMs: number): void {
+    const lates = this.lates.get(service) ?? new Map<string, Late>()
+    // By when it is ended a program has looked here or there, so that what is late once more may have another key.
+    let attempt = 0
+    for (const key of retried) {
+      attempt = Math.max(attempt, (lates.get(key)?.attempt ?? -1) + 1)
+      lates.delete(key)
+    }
+    const againMs = nowMs + Math.min(LATE.capMs, LATE.baseMs * 2 ** attempt)
+    for (const key of keys) if (!lates.has(key)) lates.set(key, { attempt, againMs })
+    if (lates.size > 0) this.lates.set(service, lates)
+    else this.lates.delete(service)
   }
 
   forget(service: string): void {

@@ -119,7 +119,10 @@ export class ServiceRenderer {
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
     const fileId = fileIds(sources)
-    const outcomes = await this.renderAll({ id, spec, sources, configs: found.configs, factsOf, fileId }, clusters)
+    const outcomes = await this.renderAll(
+      { id, spec, sources, configs: found.configs, factsOf, fileId, isRemembered: at === undefined },
+      clusters,
+    )
     if (outcomes.renders > 0)
       this.deps.log.info('service rendered', {
         service: serviceKey(id),
@@ -137,10 +140,10 @@ export class ServiceRenderer {
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {
     const { cache, clock, signal } = this.deps
-    const { id, spec, sources, configs, factsOf, fileId } = run
+    const { id, spec, sources, configs, factsOf, fileId, isRemembered } = run
     const key = serviceKey(id)
-    const due = this.lates.due(key, clock.nowMs())
-    for (const late of due ?? []) cache.drop(late)
+    const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()
+    for (const late of due) cache.drop(late)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
     const outcomes = await renderClusters(
       { cache, slots: (work) => this.slots.run(work, signal, key), pace: createPace(clock) },
@@ -157,7 +160,8 @@ export class ServiceRenderer {
       clusters.length === 0 ? [null] : clusters,
     )
     const late = [...outcomes.clusters.values()].flatMap((one) => (one.late && one.key !== null ? [one.key] : []))
-    this.lates.note(key, new Set(late), due !== null, clock.nowMs())
+    if (isRemembered) this.lates.note(key, new Set(late), due, clock.nowMs())
+    else for (const one of late) cache.drop(one) // else a pass that comes to the same would find it failed, and not try it again
     return outcomes
   }
 
@@ -190,6 +194,7 @@ interface ServiceRun {
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds
+  isRemembered: boolean
 }
 
 /** IC3: what is the same for all clusters of the service, by whatever build. Variables and overrides are not in it: they count by what is looked at. */
