@@ -87,6 +87,20 @@ test('EX3 another argument, file, interpreter or folder is another version; the 
   expect(seen.add(await version()).size).toBe(5)
 })
 
+test('EX3 what cannot be looked at of a folder is renderer_missing, with the reason', async () => {
+  const folder = join(dir, 'deep')
+  mkdirSync(folder)
+  const deep = Array.from({ length: 20 }, () => 'd'.repeat(250)).join('/')
+  expect(Bun.spawnSync(['mkdir', '-p', deep], { cwd: folder }).exitCode).toBe(0)
+  const entry = { command: '/usr/bin/cat', args: [], readOnly: [folder], memory: undefined, timeout: undefined }
+  const version = realSandbox({ renderers: new Map([['deep', entry]]) }).version({ exec: 'deep' })
+  try {
+    await expect(version).rejects.toMatchObject({ code: 'renderer_missing', message: expect.stringMatching(/deep.*ENAMETOOLONG/) })
+  } finally {
+    Bun.spawnSync(['rm', '-rf', folder])
+  }
+})
+
 test('EX2 an end with another code than 0 is an error with the first 10 lines that it said', async () => {
   const { result } = await run({ command: 'fails', args: [], inputs: [] })
   const lines = Array.from({ length: 10 }, (_, index) => `line ${index + 1}`)

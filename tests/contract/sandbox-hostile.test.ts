@@ -56,7 +56,9 @@ const renderers = new Map<string, ExecEntry>([
   ['chatty', script('chatty', 'yes error >&2')],
   ['environment', script('environment', 'env | sed "s/^/# /"; env >&2; exit 1')],
   ['killed', script('killed', 'kill -9 $$')],
+  ['oomed', script('oomed', "set -e\nsh -c 'kill -9 $$'\necho 'a: 1'")],
   ['terminated', script('terminated', 'kill -15 $$')],
+  ['git-usage', script('git-usage', 'exit 129')],
   ['limits', script('limits', 'for of in c t f n; do ulimit -H -$of; done; ulimit -S -n; ulimit -H -p')],
 ])
 const sandbox = realSandbox({ folder, renderers, slots: 2 })
@@ -339,10 +341,16 @@ test('SB4 an exec renderer sees no environment of the server', async () => {
 })
 
 test('SB17 a program that was ended from outside is told as that, and nothing of it is kept', async () => {
-  for (const name of ['killed', 'terminated']) {
+  for (const name of ['killed', 'oomed']) {
     const outcome = await sandbox.run({ program: { exec: name }, args: [], files: new Map() })
     expect(outcome).toMatchObject({ kind: 'stopped', why: 'ended', message: expect.stringContaining(`${name} was ended from outside`) })
   }
+})
+
+test('SB17 IC14 a program that ends with the code of another signal has refused: git ends so by itself', async () => {
+  const ends = { 'git-usage': 129, terminated: 143 }
+  for (const [name, exitCode] of Object.entries(ends))
+    expect(await sandbox.run({ program: { exec: name }, args: [], files: new Map() })).toMatchObject({ kind: 'done', exitCode })
 })
 
 test('SB6 what a program leaves behind ends with it', async () => {

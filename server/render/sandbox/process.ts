@@ -126,20 +126,23 @@ const memoryStop = (name: string, { memoryBytes }: SandboxLimits): Stop => ({
 
 /** The kernel's own limits end a process by a signal, or by an answer that Go takes for its end. */
 function limitMet(child: Child, stderr: string, name: string, limits: SandboxLimits): Stop | null {
-  const status = child.signalCode ?? child.exitCode
-  if (status === 'SIGXCPU' || status === 128 + 24) return { why: 'time', message: `${name} took too much processor time and was stopped` }
+  const { signalCode, exitCode } = child
+  if (signalCode === 'SIGXCPU' || exitCode === 128 + 24)
+    return { why: 'time', message: `${name} took too much processor time and was stopped` }
   if (
     /^(fatal error: |runtime: |panic: )?.*(out of memory|cannot allocate memory)/m.test(stderr) &&
     /^(fatal error|runtime):/m.test(stderr)
   )
     return memoryStop(name, limits)
-  if (BY_OTHERS.some(([signal, number]) => status === signal || status === 128 + number))
+  if (BY_OTHERS.includes(signalCode) || exitCode === KILLED)
     return { why: 'ended', message: `${name} was ended from outside, most likely because this server has no memory left` }
   return null
 }
 
 /** What a program does not do to itself: the kernel that needs memory, or a person. */
-const BY_OTHERS = [['SIGKILL', 9], ['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1]] as const // biome-ignore format: a table
+const BY_OTHERS: ReadonlyArray<Child['signalCode']> = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
+/** As bubblewrap and shells tell it of the program that they started. Of other signals not: programs end with such codes by themselves, git with 129. */
+const KILLED = 128 + 9
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`
 

@@ -157,7 +157,12 @@ const VERSION_ARGS = {
 
 async function askVersion(sandbox: Sandbox, program: SandboxProgram, placed: PlacedProgram, bunVersion: string): Promise<string> {
   if (program === 'bun') return `bun ${bunVersion}`
-  if (typeof program === 'object') return `${program.exec} sha256:${await execVersion(placed)}`
+  if (typeof program === 'object') {
+    const version = await execVersion(placed).catch((error: unknown) => {
+      throw new AppError('renderer_missing', { doing: `look at what ${program.exec} is made of`, detail: describeError(error) })
+    })
+    return `${program.exec} sha256:${version}`
+  }
   const outcome = await sandbox.run({ program, args: VERSION_ARGS[program], files: new Map() })
   const said = outcome.kind === 'done' && outcome.exitCode === 0 ? new TextDecoder().decode(outcome.stdout).trim() : ''
   const version = /^v?(\d+\.\d+\.\d+\S*)$/.exec(said)?.[1]
