@@ -71,7 +71,7 @@ export async function describe(
       )
     }
     case 'services': {
-      const view = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
+      const view = withoutSelf(await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema))
       const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
       const dependencies = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
       const objects = await client.list('/objects', objectViewSchema, { project, service: name })
@@ -122,6 +122,13 @@ function facts(list: readonly Fact[]): string {
 
 const problems = (list: readonly Problem[]): string =>
   list.length === 0 ? '' : `Problems:\n${list.map((problem) => shownProblem(problem).replaceAll(/^(?=.)/gm, '  ')).join('')}`
+
+/** Who reads it here is told nothing by the advice to read it. */
+function withoutSelf(view: ServiceView): ServiceView {
+  const { project, name } = view.metadata
+  const next = view.status.next.replace(`\`skerry describe service ${name} -p ${project}\` shows each cluster.`, '').trim()
+  return { ...view, status: { ...view.status, next } }
+}
 
 function stateFacts(
   status: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null },

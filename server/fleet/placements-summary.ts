@@ -6,8 +6,8 @@ import type { PlacementView, State } from '../../shared/model/views.ts'
 
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>
-  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. */
-  worst: { place: string; state: State } | null
+  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. `alike`: how many are as it is, for the same reason; absent: as many as have its words. */
+  worst: { place: string; state: State; alike?: number } | null
   /** Not online. `places`: at least the first of them. */
   away: { count: number; places: readonly string[] }
   /** Since when the youngest is as it is; null: not known. */
@@ -15,6 +15,8 @@ export interface PlacementsSummary {
 }
 
 export const isFine = (state: PlacementWords): boolean => state.sync === 'Synced' && state.health === 'Healthy'
+const isAlike = (one: State, other: State): boolean => hasWords(one, other) && one.reason === other.reason
+const hasWords = (one: PlacementWords, { sync, health }: PlacementWords): boolean => one.sync === sync && one.health === health
 /** The worst has the least. */
 export const severity = (state: PlacementWords): number =>
   HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
@@ -33,7 +35,8 @@ export function summarise(placements: readonly PlacementView[], placeOf: (placem
   const away = placements.filter((placement) => placement.liveness.word !== 'Online')
   return {
     counts: placements.map(({ sync, health }) => ({ sync, health, count: 1 })),
-    worst: worst === undefined ? null : { place: placeOf(worst), state: worst },
+    worst:
+      worst === undefined ? null : { place: placeOf(worst), state: worst, alike: placements.filter((one) => isAlike(one, worst)).length },
     away: { count: away.length, places: away.map(placeOf) },
     sinceMs: placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null),
   }
@@ -57,9 +60,14 @@ export function foldSummary({ counts, worst, away, sinceMs }: PlacementsSummary)
     return { ...words, reason: away.count === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
   }
   const all = sum(counts)
-  const rest = all === 1 ? '' : `${bad} of ${all}: `
-  if (worst === null) return { ...words, reason: 'Changing', message: `${rest}changing just now`, next: 'Ask again.', sinceMs: null }
+  if (worst === null) {
+    const message = `${all === 1 ? '' : `${bad} of ${all}: `}changing just now`
+    return { ...words, reason: 'Changing', message, next: 'Ask again.', sinceMs: null }
+  }
   const { reason, message, next, sinceMs: since } = worst.state
+  const alike = worst.alike ?? sum(counts.filter((some) => hasWords(some, worst.state)))
+  const what = reason === 'RenderFailed' ? ' cannot be rendered' : ''
+  const rest = all === 1 ? '' : alike > 1 ? `${alike} of ${all}${what}, first ` : `${alike} of ${all}: `
   return { ...words, reason, message: `${rest}${worst.place}: ${message}`, next, sinceMs: since }
 }
 

@@ -150,6 +150,8 @@ export interface ServiceInput {
   placements: PlacementsSummary
   /** Clusters that still have a service which is being deleted. */
   remaining: readonly string[]
+  /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what they serve (FA6). Absent: there are none. */
+  waiting?: { young: readonly string[]; others: readonly string[] }
   /** Open questions of this service. */
   confirmations: readonly Confirmation[]
 }
@@ -217,7 +219,7 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       ...folded,
       sync: 'OutOfSync',
       reason: 'RepositoryNotFound',
-      message: `there is no repository ${repository.name} in project ${project}; ${keptText(render.digest, render.error)}`,
+      message: `${missingRepository(input)}; ${keptText(render.digest, render.error)}`,
       next: 'Create it with `skerry apply -f`, or correct spec.source.repository.',
     }
   }
@@ -226,22 +228,42 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
   }
   if (repository.state.error !== null && render.commit === null)
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
-  if (render.generation < input.generation || render.commit === null) {
-    return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: 'Nothing yet: it is being rendered.' }
+  const isPlaced = placements.counts.length > 0
+  if (render.generation < input.generation || (render.commit === null && isPlaced)) {
+    return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: RENDERING }
   }
-  if (placements.counts.length === 0) {
-    return {
-      ...folded,
-      sync: 'Synced',
-      health: 'Healthy',
-      reason: 'NoTargets',
-      message: 'spec.targets matches no cluster',
-      next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
-    }
-  }
+  if (!isPlaced) return { ...folded, ...placedNowhere(input) }
   if (repository.state.error !== null && isFine(folded))
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
   return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
+}
+
+const RENDERING = 'Nothing yet: it is being rendered.'
+
+/** As the render found it, with the name that was probably meant. */
+function missingRepository({ id, repository, render }: ServiceInput): string {
+  const { code, message = '' } = render.error ?? {}
+  const plain = `there is no repository ${repository.name} in project ${id.project}`
+  return code === 'not_found' && message.startsWith('there is no repository ') ? message : plain
+}
+
+function placedNowhere({ render, waiting }: ServiceInput): Omit<State, 'sinceMs'> {
+  const { young = [], others = [] } = waiting ?? {}
+  if (young.length > 0) {
+    const many = young.length > 1
+    const who = `${many ? 'clusters' : 'cluster'} ${nameList(young)} joined just now and ${many ? 'have' : 'has'} not said what ${many ? 'they serve' : 'it serves'}`
+    const message = `${who}; it is rendered for ${many ? 'them when they have' : 'it when it has'}, within 60 s`
+    return { sync: 'OutOfSync', health: 'Unknown', reason: 'WaitingForFacts', message, next: 'Nothing yet: it goes on by itself.' }
+  }
+  if (others.length > 0) {
+    const message = `not rendered for ${nameList(others)} yet`
+    return { sync: 'OutOfSync', health: 'Unknown', reason: 'Rendering', message, next: RENDERING }
+  }
+  return {
+    ...{ sync: 'Synced', health: 'Healthy', reason: 'NoTargets' },
+    message: `spec.targets matches no cluster${render.commit === null ? ', and without one it cannot be rendered' : ''}`,
+    next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
+  }
 }
 
 /** Of several repositories, the name says which. */

@@ -108,7 +108,7 @@ export function withUnrenderedIn(
   return {
     ...summary,
     counts: [...summary.counts, { sync: 'OutOfSync', health: 'Missing', count: missing.length }],
-    worst: isWorse ? { place: `${first.project}/${first.service}`, state: first } : summary.worst,
+    worst: isWorse ? { place: `${first.project}/${first.service}`, state: first, alike: missing.length } : summary.worst,
   }
 }
 

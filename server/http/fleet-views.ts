@@ -29,7 +29,9 @@ import {
   type ServiceInput,
   serviceStatusView,
 } from '../fleet/status-view.ts'
+import { isTarget } from '../fleet/targeting.ts'
 import { keepingPlacement, unrenderedPlacement, withUnrendered } from '../fleet/unrendered.ts'
+import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type {
   ClusterRecord,
@@ -73,6 +75,8 @@ interface KnownCounts {
   away: AwayOfService | undefined
 }
 
+/** Clusters that wait for their facts, as far as they are looked for. */
+const YOUNG_MAX = 20
 /** Services of a list, after which others have a turn. */
 const LISTED_A_TURN = 8
 
@@ -172,19 +176,33 @@ class FleetReading {
     const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
     const placements = known === undefined ? await this.placementsOfService(id, resource.deletingMs === null ? render.error : null) : []
+    const summary =
+      known === undefined ? summarise(placements, ({ cluster }) => cluster) : withUnrendered(await this.summary(id, known), render.error)
     const status = serviceStatusView({
       id,
       generation: resource.generation,
       deletingMs: resource.deletingMs,
       repository: await this.worstRepository(project, spec),
       render,
-      placements:
-        known === undefined ? summarise(placements, ({ cluster }) => cluster) : withUnrendered(await this.summary(id, known), render.error),
+      placements: summary,
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
+      ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec) }),
     })
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status }
   }
+
+  /** Targets of a service that is placed nowhere. */
+  private async waiting({ targets }: ServiceSpec): Promise<NonNullable<ServiceInput['waiting']>> {
+    const clusters = [...(await this.clusters()).values()].filter(({ labels }) => isTarget(labels, targets))
+    const young: string[] = []
+    for (const { clusterId, name, joinedMs } of clusters.sort((a, b) => order(a.name, b.name)))
+      if (young.length < YOUNG_MAX && joinedMs > this.nowMs - FACTS_AWAITED_MS && !(await this.hasFacts(clusterId))) young.push(name)
+    return { young, others: clusters.map(({ name }) => name) }
+  }
+
+  private readonly hasFacts = (clusterId: ClusterRecord['clusterId']) =>
+    this.once(`facts ${clusterId}`, async () => (await this.store.listStatus({ clusterId, kind: 'facts' })).length > 0)
 
   /** Of several, what hinders the service most: one that is not there, then one that cannot be read, then one that was not read yet. */
   private async worstRepository(project: string, spec: ServiceSpec): Promise<ServiceInput['repository']> {

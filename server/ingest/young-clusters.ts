@@ -4,7 +4,7 @@ import type { ClusterRecord, DesiredService } from '../store/records.ts'
 import { type Rendering, renderOf } from './render/rendering.ts'
 
 /** A cluster that just joined says what it serves within seconds. */
-const FACTS_AWAITED_MS = 60_000
+export const FACTS_AWAITED_MS = 60_000
 
 export interface YoungClusters {
   clusters: ReadonlySet<ClusterId>

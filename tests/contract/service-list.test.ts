@@ -105,7 +105,9 @@ describe.each(STORES)('the list of services on $name', (kind) => {
     const views = createFleetViews(counted, clock, { pendingSinceMs: async () => null })
     const listed = (await views.listed(services)).filter((view) => view.kind === 'Service')
     const read = (name: string) => calls.filter((call) => call === name).length
-    expect([read('desiredOfService'), read('listClusters'), read('listStatus')]).toEqual([0, 0, 3])
+    // Clusters once, for those that are placed nowhere: which of them are meant to have it.
+    expect([read('desiredOfService'), read('listClusters'), read('listStatus')]).toEqual([0, 1, 3])
+    expect(listed.find((view) => view.metadata.name === 'nowhere')?.status.reason).toBe('Rendering')
     expect<string[]>(listed.map((view) => view.metadata.name)).toEqual([...SERVICES].sort())
     const words = listed.map(({ metadata, status }) => `${metadata.name} ${status.reason}: ${status.message}`)
     expect(words[0]).toBe('away LastKnown: last known of site-200, site-201, site-202, site-203, site-204 and 25 more, not online now')

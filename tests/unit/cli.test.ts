@@ -151,6 +151,7 @@ describe('what is printed', () => {
     expect(out).toContain('State:       Synced, Degraded\n')
     expect(out).toContain('Message:     1 of 2: cluster-b: Deployment web/web: 0 of 2 ready; cluster cluster-b is offline')
     expect(out).toContain('Next:        Nothing, if it is expected to be away')
+    expect(out).not.toContain('skerry describe service web')
     expect(out).toContain('Clusters:\nCLUSTER ')
     expect(out).toContain('Objects that are not Synced and Healthy:\n')
     expect(out).toContain('Events:\n')

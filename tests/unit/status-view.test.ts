@@ -233,6 +233,16 @@ describe('a service', () => {
     ],
     ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'Nothing yet'],
     ['AP11 no cluster matches', service({ placements: inClusters() }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
+    [
+      'AP11 FA6 its only cluster has not said what it serves',
+      service({ placements: inClusters(), waiting: { young: ['oslo'], others: ['bergen', 'oslo'] } }),
+      ...(['OutOfSync', 'Unknown', 'WaitingForFacts', 'Nothing yet'] as const),
+    ],
+    [
+      'AP11 its clusters are about to get it',
+      service({ placements: inClusters(), waiting: { young: [], others: ['oslo'] } }),
+      ...(['OutOfSync', 'Unknown', 'Rendering', 'Nothing yet'] as const),
+    ],
     ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'Nothing: it is gone when'],
     [
       'AP11 its deletion waits for a person',
@@ -265,7 +275,7 @@ describe('a service', () => {
     expect(view.problems).toHaveLength(2)
   })
 
-  test('AP11 the worst cluster speaks, with how many are not well; the order of clusters changes nothing', () => {
+  test('AP11 the worst cluster speaks, with how many are as it is; the order of clusters changes nothing', () => {
     const bad = placement('b', { status: reported({ health: 'Degraded', reason: 'CrashLoop', message: 'Deployment web/web: exit 1' }) })
     const slow = placement('c', { status: reported({ health: 'Progressing', reason: 'RollingOut', message: '1 of 2' }) })
     const view = serviceStatusView(service({ placements: inClusters(placement('a'), slow, bad) }))
@@ -273,11 +283,60 @@ describe('a service', () => {
       sync: 'Synced',
       health: 'Degraded',
       reason: 'CrashLoop',
-      message: '2 of 3: b: Deployment web/web: exit 1',
+      message: '1 of 3: b: Deployment web/web: exit 1',
     })
     expect(view.clusters).toEqual({ total: 3, synced: 3, healthy: 1, offline: 0 })
     expect(serviceStatusView(service({ placements: inClusters(bad, placement('a'), slow) }))).toEqual(view)
   })
+})
+
+test('AP11 FA6 who waits for the facts of a cluster reads for which, and how long at most', () => {
+  const waiting = (...young: string[]) =>
+    serviceStatusView(service({ placements: inClusters(), waiting: { young, others: young } })).message
+  expect(waiting('oslo')).toBe(
+    'cluster oslo joined just now and has not said what it serves; it is rendered for it when it has, within 60 s',
+  )
+  expect(waiting('oslo', 'bergen')).toStartWith(
+    'clusters bergen, oslo joined just now and have not said what they serve; it is rendered for them',
+  )
+})
+
+test('AP11 what was rendered for nobody and has no cluster has no commit, and says why', () => {
+  const view = serviceStatusView(
+    service({ placements: inClusters(), render: { ...rendered, commit: null, digest: null, renderedMs: null } }),
+  )
+  expect([view.reason, view.message, view.commit]).toEqual([
+    'NoTargets',
+    'spec.targets matches no cluster, and without one it cannot be rendered',
+    null,
+  ])
+})
+
+test('AP11 the count before a message is of those that are so, for that reason', () => {
+  const failing = (name: string) => ({ ...placement(name), ...BAD })
+  const BAD = { sync: 'OutOfSync', health: 'Missing', reason: 'RenderFailed', message: 'no region' } as const
+  const waiting = { ...placement('d'), sync: 'OutOfSync', health: 'Missing', reason: 'NotApplied', message: 'x' } as const
+  const messageOf = (...some: PlacementView[]) => serviceStatusView(service({ placements: inClusters(...some) })).message
+  expect(messageOf(failing('a'), failing('b'), waiting)).toBe('2 of 3 cannot be rendered, first a: no region')
+  expect(messageOf(failing('a'), waiting, placement('b'))).toBe('1 of 3: a: no region')
+  const counted = {
+    ...inClusters(failing('a')),
+    counts: [{ ...BAD, count: 13 }, { sync: 'Unknown', health: 'Unknown', count: 13 } as const],
+  }
+  const { alike: _, ...worst } = counted.worst ?? { place: '', state: failing('a') }
+  expect(serviceStatusView(service({ placements: { ...counted, worst } })).message).toBe('13 of 26 cannot be rendered, first a: no region')
+})
+
+test('AP11 a repository that is none is told with the name that was probably meant', () => {
+  const message = 'there is no repository aps in project p; did you mean apps?'
+  const error = { code: 'not_found', message, problems: [], sinceMs: 1 }
+  const repository = { name: 'aps', state: null }
+  const first = { ...rendered, commit: null, digest: null, error }
+  expect(serviceStatusView(service({ repository, render: first })).message).toBe(`${message}; nothing is published yet`)
+  const config = { ...error, message: 'there is no Config x in project p' }
+  expect(serviceStatusView(service({ repository, render: { ...first, error: config } })).message).toStartWith(
+    'there is no repository aps in',
+  )
 })
 
 describe('a cluster and a repository', () => {
