@@ -157,6 +157,45 @@ test('IC9 beyond what is remembered of a service it is rendered again, and right
   }
 })
 
+test('IC3 IC8 IC9 clusters with many variables of their own cost an entry and an eighth of one for each further look, and are not rendered again, also after a restart', async () => {
+  const clusters = fleet(500)
+  const keys = Array.from({ length: 55 }, (_, index) => `v${index}`)
+  const looks = keys.map((key): Look => ['config', key])
+  const own = new Map(clusters.map(({ name }) => [name, Object.fromEntries(keys.map((key) => [key, `${key} of ${name}`]))]))
+  const settings = new Map(clusters.map(({ name }) => [name, { ...SETTINGS, config: { ...SETTINGS.config, values: own.get(name) ?? {} } }]))
+  const settingsOf: ClusterRun['settingsOf'] = (cluster) => settings.get((cluster as RenderCluster).name) ?? SETTINGS
+  const run = runOf(({ name }) => ({ looks, text: name }), { settingsOf })
+  const held = { paths: new LookPaths('spec', testMac, 5_000) }
+  const cache = Object.assign(cacheOf(), { paths: async () => held.paths })
+  const renders: number[] = []
+  for (const _ of [1, 2, 3]) renders.push((await pass(cache, run, clusters)).renders)
+  expect(held.paths.size).toBeLessThan(500 * (1 + 55 / 8) + 1)
+  const saved = held.paths.toBytes()
+  held.paths = new LookPaths('spec', testMac, 5_000)
+  held.paths.fill(saved)
+  const last = await pass(cache, run, [...clusters].reverse())
+  expect([...renders, last.renders]).toEqual([500, 0, 0, 0])
+  expect(last.texts.get('c7')).toBe('c7')
+})
+
+test('IC3 whoever was rendered alone makes others look at nothing that their own renders do not look at', async () => {
+  const run = runOf(({ name, labels }) => ({
+    looks: [file('chart'), ['cluster', 'labels', 'env'], ...(labels['env'] === 'own' ? [['cluster', 'name']] : []), ['values']],
+    text: labels['env'] === 'own' ? name : 'same',
+  }))
+  const cache = cacheOf()
+  const clusters = fleet(50, (index) => ({ env: index === 0 ? 'own' : 'shared' }))
+  const renders = [(await pass(cache, run, clusters.slice(0, 1))).renders, (await pass(cache, run, clusters)).renders]
+  expect([...renders, (await pass(cache, run, clusters)).renders]).toEqual([1, 1, 0])
+})
+
+test('IC8 a long name of a file or a variable costs nobody what is remembered', async () => {
+  const files = memoryFiles()
+  const run = runOf(({ name }) => ({ looks: [['cluster', 'name'], file('x'.repeat(5_000)), ['config', 'y'.repeat(70_000)]], text: name }))
+  const renders = [(await pass(cacheOf(files), run, fleet(20))).renders, (await pass(cacheOf(files), run, fleet(20))).renders]
+  expect(renders).toEqual([20, 0])
+})
+
 describe('what cannot be read again', () => {
   test('IC15 a good render whose places cannot be read again is nobody else’s: it fails, and is tried again', async () => {
     const readable = { now: false }

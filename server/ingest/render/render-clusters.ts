@@ -3,7 +3,7 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
-import { type LookPaths, lookText, type Step } from '../../render/cache/paths.ts'
+import { type LookPaths, lookText, type Spot, type Step } from '../../render/cache/paths.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { ClusterFacts, InputRead, Look, Reads } from '../../render/inputs.ts'
 import type { RenderResult } from '../../render/object-rows.ts'
@@ -80,8 +80,7 @@ interface Group extends End {
   clusters: readonly Wanted[]
 }
 
-interface End {
-  point: string
+interface End extends Spot {
   trail: Trail | null
 }
 
@@ -111,7 +110,7 @@ class ClusterRenders {
   }
 
   async of(clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
-    await this.answer({ clusters, point: this.paths.start, trail: null })
+    await this.answer({ ...this.paths.start, clusters, trail: null })
     const inOrder = clusters.flatMap((cluster): Array<[Wanted, ClusterOutcome]> => {
       const outcome = this.outcomes.get(cluster)
       return outcome === undefined ? [] : [[cluster, outcome]]
@@ -124,12 +123,12 @@ class ClusterRenders {
     const open = [all]
     for (let group = open.pop(); group !== undefined; group = open.pop()) {
       await this.deps.pace()
-      const step = this.paths.stepAt(group.point)
+      const step = this.paths.stepAt(group)
       const parts = step === undefined ? null : await this.values.split(step, group.clusters)
       if (step !== undefined && parts !== null)
-        for (const [value, clusters] of parts) open.push({ clusters, ...this.onward(group, step, value) })
+        for (const [value, clusters] of parts) open.push({ ...this.onward(group, step, value), clusters })
       else {
-        const known = this.byPoint.get(group.point) ?? (step === undefined ? await this.keptAt(group) : null)
+        const known = this.byPoint.get(this.paths.pointOf(group)) ?? (step === undefined ? await this.keptAt(group) : null)
         if (known === null) unknown.push(group)
         else for (const cluster of group.clusters) this.outcomes.set(cluster, known)
       }
@@ -137,15 +136,16 @@ class ClusterRenders {
     await Promise.all(unknown.map((group) => this.renderGroup(group)))
   }
 
-  private onward({ point, trail }: End, step: Step, value: string): End {
-    return { point: this.paths.next(point, step, value), trail: { step, before: trail } }
+  private onward(from: End, step: Step, value: string): End {
+    return { ...this.paths.next(from, step, value), trail: { step, before: from.trail } }
   }
 
   private async keptAt(end: End): Promise<ClusterOutcome | null> {
-    const kept = await this.deps.cache.get(end.point, this.rows)
+    const key = this.paths.pointOf(end)
+    const kept = await this.deps.cache.get(key, this.rows)
     if (kept === null) return null
     this.hold(kept.result)
-    return this.enter(end, { key: end.point, late: false, ...kept })
+    return this.enter(end, { key, late: false, ...kept })
   }
 
   private hold(result: RenderResult): void {
@@ -156,7 +156,7 @@ class ClusterRenders {
     const { shape, tools } = placesOf(end.trail, this.values.tools)
     const ofCluster = shape.inputs.some(([first]) => first === 'cluster')
     const outcome = { ...made, shape, tools, ofCluster, ofFacts: shape.inputs.some(isOfFacts) }
-    this.byPoint.set(end.point, outcome)
+    this.byPoint.set(this.paths.pointOf(end), outcome)
     return outcome
   }
 
@@ -178,12 +178,13 @@ class ClusterRenders {
     const made = isWhole || rendered instanceof AppError ? rendered : new AppError('git_failed', { detail: UNREADABLE })
     const renderedFrom = await this.renderedFrom(made, cluster, reads)
     const result = await this.orInForce(made, renderedFrom)
+    const key = this.paths.pointOf(end)
     const isKept = !(result instanceof AppError)
     const isLate = isKept && result.kind === 'failed' && late
-    this.outcomes.set(cluster, this.enter(end, { key: isKept ? end.point : null, late: isLate, result, renderedFrom }))
+    this.outcomes.set(cluster, this.enter(end, { key: isKept ? key : null, late: isLate, result, renderedFrom }))
     if (!isKept) return
     this.hold(result)
-    await cache.put(end.point, { result, renderedFrom }, reads.secret)
+    await cache.put(key, { result, renderedFrom }, reads.secret)
     if (this.paths.isDue()) await cache.savePaths(this.run.spec, this.paths)
   }
 
@@ -193,13 +194,17 @@ class ClusterRenders {
     const left = new Map(looks.map((look) => [lookText(look), look]))
     for (let trail = from.trail; trail !== null; trail = trail.before) left.delete(trail.step.text)
     let end = from
+    let isKnown = true
     for (;;) {
       const [next] = left.values()
-      const step = this.paths.stepAt(end.point) ?? (next === undefined ? undefined : this.paths.add(end.point, next))
+      // Beyond what is known all its looks come together, as one run.
+      const known: Step | undefined = isKnown || next === undefined ? this.paths.stepAt(end) : undefined
+      isKnown = known !== undefined
+      const step = known ?? (next === undefined ? undefined : this.paths.add(end, next))
       if (step === undefined) return { ...end, isWhole: true }
       left.delete(step.text)
       const value = await this.values.at(step, cluster)
-      if (value === undefined) return { point: end.point, trail: { step, before: end.trail }, isWhole: false }
+      if (value === undefined) return { ...end, trail: { step, before: end.trail }, isWhole: false }
       end = this.onward(end, step, value)
     }
   }

@@ -1,103 +1,184 @@
 // How a render of one service is found again: a tree of decisions. At each point it looks at one place, and what is there leads to the next point, until there is nothing more to
 // look at; the last point names the render. A point is a MAC over everything that was seen on the way to it: so the tree needs no branches, only what is looked at next at each
-// point, equal points mean equal values at all places so far, and nobody can guess a value from it.
+// point, equal points mean equal values at all places so far, and nobody can guess a value from it. Looks that one render added one after the other are held together, as a run:
+// a cluster with a thousand variables of its own costs the thousand looks, and not a thousand entries.
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Look } from '../inputs.ts'
 
 /** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered again. */
 const STEPS_MAX = 500_000
+/** IC9: what each further look of a run counts: it takes a reference and four digits. */
+const FURTHER_LOOK = 1 / 8
 
 export interface Step {
   look: Look
   text: string
 }
 
+/** Looks from one point on, with what tells the way of the render that made them from all others. */
+interface Run {
+  readonly key: number
+  readonly steps: Step[]
+  /** Of the value at each step a few digits; at the last one perhaps not yet. Equal ones of another value do no harm: then it is looked at more than was needed. */
+  marks: string
+}
+
+/** Where somebody is who goes from look to look. */
+export interface Spot {
+  /** The last point that was named: where he came upon the run. */
+  from: string
+  /** What he saw since. */
+  seen: string
+  /** He goes along it, and stands before its step `index`. */
+  run: Run | null
+  index: number
+}
+
 export const lookText = (look: Look): string => canonicalJson('path' in look ? [look.source, look.path] : look)
 
 export class LookPaths {
   /** Where all renders of the service begin. */
-  readonly start: string
+  readonly start: Spot
   private readonly key: string
   private readonly max: number
-  /** Two generations: who is passed comes into the younger one, and when that one is half of all, the elder one goes. */
-  private young = new Map<number, Step>()
-  private old = new Map<number, Step>()
+  /** Two generations: who is passed comes into the younger one. Beyond the bound the elder ones go, one by one; when none is left, the younger ones are the elder ones. */
+  private young = new Map<number, Run>()
+  private old = new Map<number, Run>()
+  private eldest = this.old.keys()
+  private weight = 0
   /** Ten thousand clusters look at few places: each is held once. */
   private readonly byText = new Map<string, Step>()
   private unsaved = 0
+  private readonly seed: number
 
   /** `mac`: 32 hex digits under a key of the server. */
   constructor(spec: string, mac: (text: string) => string, max: number = STEPS_MAX) {
     this.key = mac(canonicalJson(['paths', spec]))
     this.max = max
-    this.start = this.macOf('')
+    this.seed = Number.parseInt(this.key.slice(0, 8), 16)
+    this.start = spotAt(this.macOf(''))
   }
 
+  /** In steps: a run is one, and an eighth of one for each look but the first. */
   get size(): number {
-    return this.young.size + this.old.size
+    return this.weight
   }
 
   /** More than that part of it is not written down yet. Written whenever a third is new, it is written three times over at most, however it grows. */
   isDue(part = 1 / 3): boolean {
-    return this.unsaved > this.size * part
+    return this.unsaved > this.weight * part
+  }
+
+  /** A MAC for each way there is takes longer than all else: one is made where somebody leaves a run. */
+  pointOf({ from, seen }: Spot): string {
+    return seen === '' ? from : this.macOf(from + seen)
   }
 
   /** What is looked at there; undefined: nothing more, as far as is known. */
-  stepAt(point: string): Step | undefined {
-    const key = keyOf(point)
-    const step = this.young.get(key)
-    if (step !== undefined) return step
-    const elder = this.old.get(key)
-    if (elder !== undefined) this.enter(key, elder)
-    return elder
+  stepAt(spot: Spot): Step | undefined {
+    const { run, index } = this.along(spot)
+    return run?.steps[index]
   }
 
-  add(point: string, look: Look): Step {
+  /** Where nothing was known. */
+  add(spot: Spot, look: Look): Step {
+    const { run, index } = spot
     const step = this.stepOf(look, lookText(look))
-    this.enter(keyOf(point), step)
-    this.unsaved += 1
+    // The end of a run goes on with it: so the looks of one render come together.
+    const isEnd = run !== null && index === run.steps.length && this.held(run.key) === run
+    if (isEnd) run.steps.push(step)
+    else this.enter({ key: keyOf(this.pointOf(spot)), steps: [step], marks: '' })
+    this.unsaved += isEnd ? FURTHER_LOOK : 1
+    if (isEnd) this.weigh(FURTHER_LOOK)
     return step
   }
 
-  next(point: string, { text }: Step, value: string): string {
-    return this.macOf(`${point}${text}\n${value}`)
+  next(spot: Spot, { text }: Step, value: string): Spot {
+    const { from, seen, run, index } = this.along(spot)
+    const all = `${seen}${text}\n${value.length} ${value}\n`
+    const mark = this.markOf(value)
+    const at = index * MARK_DIGITS
+    if (run?.marks.length === at) run.marks += mark
+    return run?.marks.startsWith(mark, at) ? { from, seen: all, run, index: index + 1 } : spotAt(this.macOf(from + all))
   }
 
   toBytes(): Uint8Array {
     const places = new Map<string, number>()
-    const steps: number[] = []
-    for (const [key, { text }] of new Map([...this.old, ...this.young])) {
-      const place = places.get(text) ?? places.size
-      places.set(text, place)
-      steps.push(key, place)
+    const runs: string[] = []
+    for (const { key, steps, marks } of [...this.old.values(), ...this.young.values()]) {
+      const looks = steps.map(({ text }) => {
+        const place = places.get(text) ?? places.size
+        places.set(text, place)
+        return place
+      })
+      runs.push(`[${key},"${marks}",[${looks.join(',')}]]`)
     }
     this.unsaved = 0
-    return Bun.zstdCompressSync(`{"looks":[${[...places.keys()].join(',')}],"steps":[${steps.join(',')}]}`, { level: 1 })
+    return Bun.zstdCompressSync(`{"looks":[${[...places.keys()].join(',')}],"runs":[${runs.join(',')}]}`, { level: 1 })
   }
 
   /** Nothing, of bytes that are none of these. */
   fill(bytes: Uint8Array): void {
-    const { looks, steps } = savedOf(bytes)
+    const { looks, runs } = savedOf(bytes)
     const known = looks.map((look) => this.stepOf(look, lookText(look)))
-    for (let index = 0; index < steps.length; index += 2) {
-      const [key = 0, place = -1] = [steps[index], steps[index + 1]]
-      const step = known[place]
-      if (step !== undefined) this.enter(key, step)
+    for (const [key, marks, places] of runs) {
+      const steps = places.flatMap((place) => known[place] ?? [])
+      const isWhole = steps.length === places.length && marks.length % MARK_DIGITS === 0
+      const open = steps.length - marks.length / MARK_DIGITS
+      if (isWhole && steps.length > 0 && (open === 0 || open === 1)) this.enter({ key, steps, marks })
     }
   }
 
-  private enter(key: number, step: Step): void {
-    if (this.young.size >= this.max / 2) {
-      this.old = this.young
-      this.young = new Map()
-    }
-    this.young.set(key, step)
+  /** With the run he goes on with: that along which he came, or one that begins here. */
+  private along(spot: Spot): Spot {
+    if (spot.run !== null && spot.index < spot.run.steps.length) return spot
+    const from = this.pointOf(spot)
+    return { ...spotAt(from), run: this.held(keyOf(from)) ?? null }
   }
 
-  /** An HMAC as that of the server, made here for its speed: a pass makes one for each cluster and look. */
+  private held(key: number): Run | undefined {
+    const run = this.young.get(key)
+    if (run !== undefined) return run
+    const elder = this.old.get(key)
+    if (elder === undefined) return undefined
+    this.old.delete(key)
+    this.young.set(key, elder)
+    return elder
+  }
+
+  private enter(run: Run): void {
+    const before = this.held(run.key)
+    this.young.set(run.key, run)
+    this.weigh(weightOf(run) - (before === undefined ? 0 : weightOf(before)))
+  }
+
+  private weigh(more: number): void {
+    this.weight += more
+    if (this.old.size === 0 && this.weight >= this.max / 2) this.growOld()
+    while (this.weight > this.max) {
+      const { value: key } = this.eldest.next()
+      if (key === undefined) this.growOld()
+      else {
+        this.weight -= weightOf(this.old.get(key))
+        this.old.delete(key)
+      }
+    }
+  }
+
+  private growOld(): void {
+    this.old = this.young
+    this.young = new Map()
+    this.eldest = this.old.keys()
+  }
+
+  /** An HMAC as that of the server, made here for its speed: a pass makes some for each cluster. */
   private macOf(text: string): string {
     return new Bun.CryptoHasher('sha256', this.key).update(text).digest('hex').slice(0, POINT_DIGITS)
+  }
+
+  private markOf(value: string): string {
+    return (Bun.hash.xxHash32(value, this.seed) % 16 ** MARK_DIGITS).toString(16).padStart(MARK_DIGITS, '0')
   }
 
   private stepOf(look: Look, text: string): Step {
@@ -113,14 +194,22 @@ const POINT_DIGITS = 32
 const KEY_DIGITS = 12
 const keyOf = (point: string): number => Number.parseInt(point.slice(0, KEY_DIGITS), 16)
 
-const name = z.string().max(4_096)
+const MARK_DIGITS = 4
+const spotAt = (point: string): Spot => ({ from: point, seen: '', run: null, index: 0 })
+const weightOf = (run: Run | undefined): number => (run === undefined ? 0 : 1 + (run.steps.length - 1) * FURTHER_LOOK)
+
+// Names as long as renders looked at: the file is sealed and our own.
+const name = z.string()
 const lookSchema = z.union([z.tuple([z.number().int(), name]).transform(([source, path]) => ({ source, path })), z.array(name)])
-const savedSchema = z.strictObject({ looks: z.array(lookSchema), steps: z.array(z.number().int()) })
+const savedSchema = z.strictObject({
+  looks: z.array(lookSchema),
+  runs: z.array(z.tuple([z.number().int(), z.string().regex(/^[0-9a-f]*$/), z.array(z.number().int())])),
+})
 
 function savedOf(bytes: Uint8Array): z.infer<typeof savedSchema> {
   try {
     return savedSchema.parse(JSON.parse(new TextDecoder().decode(Bun.zstdDecompressSync(bytes))))
   } catch {
-    return { looks: [], steps: [] }
+    return { looks: [], runs: [] }
   }
 }
