@@ -73,10 +73,12 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
         const placeOf = (path: string) => `${name}:${lineOfField(document, pathSegments(path), first, lines, parsed.lineOf)}`
         if (checked.success) read.push({ resource: checked.data, document: input, placeOf })
         else {
-          const found = explainIssues(applicableSchema, input, checked.error).map(({ path, segments, message }) => {
-            const at = lineOfField(document, segments, first, lines, parsed.lineOf)
-            return { at, path: `${name}:${at}`, message: path === '' ? message : `${path}: ${message}` }
-          })
+          const found = explainIssues(applicableSchema, input, checked.error, (path) => parsed.wordAt(document, path)).map(
+            ({ path, segments, message }) => {
+              const at = lineOfField(document, segments, first, lines, parsed.lineOf)
+              return { at, path: `${name}:${at}`, message: path === '' ? message : `${path}: ${message}` }
+            },
+          )
           problems.push(...found.sort((a, b) => a.at - b.at).map(({ path, message }) => ({ path, message })))
         }
       }

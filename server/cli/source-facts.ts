@@ -75,7 +75,7 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
   return [
     ['Kind', place.kind],
     ['URL', url],
-    [place.kind === 'helm' ? 'Content' : 'Ref', ref],
+    [place.kind === 'helm' ? 'Content' : 'semver' in place.spec && place.spec.semver !== undefined ? 'Semver' : 'Ref', ref],
     ['Options', options.filter((option) => option !== '').join(', ')],
     ['Verified', verified],
     ['Auth', secretRef === undefined ? null : `config/${secretRef}`],

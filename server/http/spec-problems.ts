@@ -1,6 +1,7 @@
 // What no schema can see and nobody should meet at night: found when a resource is written.
 import type { Patch, RenderSpec } from '../../shared/model/render.ts'
 import { type Applicable, sourcesOf } from '../../shared/model/resources.ts'
+import { NO_RANGE } from '../../shared/model/sources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { patchProblems } from '../render/patch/patches.ts'
 import { contradictions } from '../render/renderer-of.ts'
@@ -13,8 +14,6 @@ export const specProblems = async (resource: Applicable): Promise<Problem[]> => 
   ...rangesOf(resource).flatMap(({ range, path }) => (range === undefined || isRange(range) ? [] : [{ path, message: NO_RANGE }])),
   ...rendersOf(resource).flatMap(({ render, from }) => contradictions(render, from)),
 ]
-
-const NO_RANGE = 'expected a range of versions, such as ^1.4, ~1.2.3 or >=1.2.0 <2.0.0'
 
 function rangesOf({ kind, spec }: Applicable): Array<{ range: string | undefined; path: string }> {
   if (kind === 'Repository') {

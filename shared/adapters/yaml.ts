@@ -37,6 +37,8 @@ export interface ParsedYaml {
   lineOf(node: unknown): number
   /** `file:line:column` of what is at this path below a mapping or sequence of these documents: of its key, or of the nearest thing around it that has a place. */
   placeOf(node: unknown, path?: readonly PropertyKey[]): string
+  /** A boolean as it was written: `no`. Null: there is none at this path, or it is an item of a list. */
+  wordAt(node: unknown, path: readonly PropertyKey[]): string | null
 }
 
 type Scalar = string | number | boolean | null
@@ -69,14 +71,38 @@ export function parseYamlDocuments(text: string, options: { file: string }): Par
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     // The documents before the error are not trusted either: a missing `---` or quote may have moved the borders.
-    return { ...reader.result(), documents: [], problems: [syntaxProblem(error, options.file)] }
+    return { ...reader.result(), documents: [], problems: [reader.syntaxProblem(error)] }
   }
   return reader.result()
 }
 
-function syntaxProblem(error: YAMLException, file: string): Problem {
-  const { line, column } = error.mark ?? { line: 0, column: 0 }
-  return { path: `${file}:${line + 1}:${column + 1}`, message: error.reason }
+const UNCLOSED =
+  /^unexpected end of the (stream|document) within a (flow collection|(single|double) quoted scalar)$|^deficient indentation$/
+/** Characters that are read again, all in all, to find what is not closed. */
+const OPENER_READ_MAX = 4_000_000
+
+/** Where the outermost `[`, `{` or quote is that is open at the end of a text; null: not found. Only the parser knows what opens anything, so it is asked
+ *  for the last of them before which everything is in order. */
+function openerIn(text: string): number | null {
+  const failure = (length: number): string | null => {
+    try {
+      parseEvents(text.slice(0, length), { maxDepth: YAML_DEPTH_MAX })
+      return null
+    } catch (error) {
+      if (error instanceof YAMLException) return error.reason
+      throw error
+    }
+  }
+  let readable = OPENER_READ_MAX
+  for (let at = text.length - 1; at >= 0; at--) {
+    const sign = text.charAt(at)
+    // The second of two quotes opens nothing.
+    if (!'[{"\''.includes(sign) || (sign === "'" && text.charAt(at - 1) === sign)) continue
+    readable -= at
+    if (readable < 0) return null
+    if (failure(at) === null) return UNCLOSED.test(failure(at + 1) ?? '') ? at : null
+  }
+  return null
 }
 
 class Reader {
@@ -103,7 +129,8 @@ class Reader {
   result(): ParsedYaml {
     const lineOf = (node: unknown): number => (typeof node === 'object' && node !== null ? this.line(this.starts.get(node) ?? 0) : 1)
     const placeOf = (node: unknown, path: readonly PropertyKey[] = []): string => this.place(this.startOf(node, path))
-    return { documents: this.documents, warnings: this.warnings, problems: this.problems, lineOf, placeOf }
+    const wordAt = (node: unknown, path: readonly PropertyKey[]): string | null => this.wordAt(node, path)
+    return { documents: this.documents, warnings: this.warnings, problems: this.problems, lineOf, placeOf, wordAt }
   }
 
   private startOf(node: unknown, path: readonly PropertyKey[]): number {
@@ -113,7 +140,7 @@ class Reader {
     for (const segment of path) {
       const member: unknown = Object.hasOwn(current, segment) ? Reflect.get(current, segment) : undefined
       const isMap = typeof member === 'object' && member !== null
-      if (!Array.isArray(current)) at = this.keyStart(current, String(segment)) ?? at
+      if (!Array.isArray(current)) at = this.keyOf(current, String(segment))?.start ?? at
       else if (isMap) at = this.starts.get(member) ?? at
       if (!isMap) break
       current = member
@@ -121,8 +148,18 @@ class Reader {
     return at
   }
 
-  /** Undefined: the mapping has no such key itself, but by `<<` or not at all. */
-  private keyStart(mapping: object, name: string): number | undefined {
+  private wordAt(node: unknown, path: readonly PropertyKey[]): string | null {
+    let parent: unknown = node
+    for (const segment of path.slice(0, -1)) parent = typeof parent === 'object' && parent !== null ? Reflect.get(parent, segment) : null
+    const name = path.at(-1)
+    if (typeof parent !== 'object' || parent === null || Array.isArray(parent) || name === undefined) return null
+    if (typeof Reflect.get(parent, name) !== 'boolean') return null
+    const event = this.events[(this.keyOf(parent, String(name))?.index ?? Number.NaN) + 1]
+    return event?.type === EVENT_ID.SCALAR ? getScalarValue(this.source, event) : null
+  }
+
+  /** Where a key stands, and its event, which that of its value follows. Undefined: the mapping has no such key itself, but by `<<` or not at all. */
+  private keyOf(mapping: object, name: string): { start: number; index: number } | undefined {
     this.mappings ??= new Map(this.events.flatMap((event, index) => (event.type === EVENT_ID.MAPPING ? [[event.start, index]] : [])))
     const first = this.mappings.get(this.starts.get(mapping) ?? -1)
     if (first === undefined) return undefined
@@ -130,7 +167,8 @@ class Reader {
     for (let index = first + 1; depth >= 0; index++) {
       const event = this.events[index]
       if (event === undefined) return undefined
-      if (depth === 0 && isKey && event.type === EVENT_ID.SCALAR && getScalarValue(this.source, event) === name) return event.valueStart
+      if (depth === 0 && isKey && event.type === EVENT_ID.SCALAR && getScalarValue(this.source, event) === name)
+        return { start: event.valueStart, index }
       if (event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING) depth += 1
       else if (event.type === EVENT_ID.POP) depth -= 1
       if (depth === 0) isKey = !isKey
@@ -140,6 +178,21 @@ class Reader {
 
   problem(at: number, message: string): void {
     this.problems.push({ path: this.place(at), message })
+  }
+
+  /** Of what the library cannot read. It is never told of a line after the last one with text: nobody can look there. */
+  syntaxProblem({ mark, reason }: YAMLException): Problem {
+    const end = this.source.trimEnd().length
+    const at = mark?.position ?? 0
+    const opener = UNCLOSED.test(reason) ? openerIn(this.source.slice(0, at)) : null
+    const place = this.place(Math.min(at, end))
+    if (opener === null) return { path: place, message: reason }
+    const sign = this.source.charAt(opener)
+    if (at >= end) return { path: this.place(opener), message: `this ${sign} is never closed` }
+    return {
+      path: place,
+      message: `the ${sign} of line ${this.line(opener)} is not closed before this line; close it, or indent this line`,
+    }
   }
 
   build(events: Event[]): void {

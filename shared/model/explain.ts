@@ -9,8 +9,11 @@ export interface LocatedProblem extends Problem {
   segments: PropertyKey[]
 }
 
+/** A boolean as somebody wrote it in YAML: `no`. Null: not known. */
+type WordAt = (path: readonly PropertyKey[]) => string | null
+
 /** All of them at once, in the order of the schema. */
-export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodError): LocatedProblem[] {
+export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodError, wordAt: WordAt = () => null): LocatedProblem[] {
   return error.issues.flatMap((issue): LocatedProblem[] => {
     const path = [...issue.path]
     const words = issue.code === 'invalid_union' ? discriminatorWords(schema, path) : []
@@ -25,9 +28,12 @@ export function explainIssues(schema: z.ZodType, input: unknown, error: z.ZodErr
     const branch = issue.code === 'invalid_union' ? branchOf(issue, valueAt(input, path)) : null
     if (branch !== null) {
       const inPath = branch.map((one) => ({ ...one, path: [...path, ...one.path] }))
-      return explainIssues(schema, input, new z.ZodError(inPath))
+      return explainIssues(schema, input, new z.ZodError(inPath), wordAt)
     }
-    if (issue.code !== 'unrecognized_keys') return [{ path: pathText(path), segments: path, message: messageOf(issue, input, schema) }]
+    if (issue.code !== 'unrecognized_keys') {
+      const message = unquoted(issue, valueAt(input, path), () => wordAt(path)) ?? messageOf(issue, input, schema)
+      return [{ path: pathText(path), segments: path, message }]
+    }
     const known = keysAt(schema, path, input)
     return issue.keys.map((key) => {
       const near = nearest(key, known)
@@ -53,6 +59,17 @@ export const pathSegments = (text: string): PropertyKey[] =>
   [...text.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([^.[\]]+)/g)].map(([, index, quoted, word]) =>
     index !== undefined ? Number(index) : quoted !== undefined ? String(JSON.parse(`"${quoted}"`)) : (word ?? ''),
   )
+
+/** Text that YAML takes for something else. A number is not repeated: it may be a secret. */
+function unquoted(issue: z.core.$ZodIssue, given: unknown, word: () => string | null): string | null {
+  if (issue.code !== 'invalid_type' || issue.expected !== 'string') return null
+  // Some schemas have words of their own.
+  if (typeof given === 'number')
+    return issue.message.startsWith('Invalid input') ? 'expected string, received number; put it in quotes' : null
+  if (typeof given !== 'boolean') return null
+  const written = word()
+  return written === null ? 'expected string, received boolean; put it in quotes' : `${written} is a boolean in YAML: write "${written}"`
+}
 
 type UnionIssue = Extract<z.core.$ZodIssue, { code: 'invalid_union' }>
 const typesOf = ({ errors }: UnionIssue): Array<{ issues: z.core.$ZodIssue[]; expected: string | null }> =>

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
-import { treePathSchema } from './sources.ts'
+import { isMapping, treePathSchema } from './sources.ts'
 
 export const RENDERERS = ['raw', 'helm', 'kustomize', 'typescript', 'exec'] as const
 export type RendererName = (typeof RENDERERS)[number]
@@ -165,7 +165,10 @@ const overrideShape = {
         .optional()
         .describe('Files of values after those of the service: over them, and below valuesFrom and values.'),
     })
-    .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, 'expected values or valuesFiles')
+    .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, {
+      message: 'expected values or valuesFiles',
+      when: isMapping,
+    })
     .optional()
     .describe('Other values for a Helm chart.'),
   patches: z.array(patchSchema).max(100).optional().describe('Patches after those of the service.'),

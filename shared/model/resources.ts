@@ -7,6 +7,7 @@ import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSche
 import {
   type GitSpec,
   type HelmRepositorySpec,
+  isMapping,
   type OciSpec,
   PICKS_ONE,
   pickShape,
@@ -22,7 +23,9 @@ export const DEFAULT_PROJECT = 'default'
 const DURATION = /^([1-9][0-9]*)(ms|s|m|h|d)$/
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 /** `90s`, `10m`, `2h`, `7d`: a whole number and a unit. */
-export const durationSchema = z.string().regex(DURATION, 'expected a whole number with ms, s, m, h or d, such as 60s')
+export const durationSchema = z
+  .string('expected a whole number with ms, s, m, h or d, such as 60s')
+  .regex(DURATION, { error: 'expected a whole number with ms, s, m, h or d, such as 60s', abort: true })
 export function durationMs(text: string): number {
   const match = DURATION.exec(text)
   return match ? Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? 0) : Number.NaN
@@ -46,13 +49,16 @@ export const repositorySpecSchema = z
       .refine((text) => durationMs(text) >= 1_000, 'at least 1s')
       .describe('How often it is asked for news: a whole number with ms, s, m, h or d, at least 1s.'),
   })
-  .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, 'expected one of git, helm and oci')
+  .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, {
+    message: 'expected one of git, helm and oci',
+    when: isMapping,
+  })
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
 
 /** Which of the three it is. */
 export type RepositoryPlace = { kind: 'git'; spec: GitSpec } | { kind: 'helm'; spec: HelmRepositorySpec } | { kind: 'oci'; spec: OciSpec }
 export function placeOf({ git, helm, oci }: RepositorySpec): RepositoryPlace {
-  if (git !== undefined) return { kind: 'git', spec: git }
+  if (git !== undefined) return { kind: 'git', spec: { ...git, ref: git.ref ?? 'main' } }
   if (helm !== undefined) return { kind: 'helm', spec: helm }
   if (oci !== undefined) return { kind: 'oci', spec: oci }
   throw new Error('a repository without a source passed its schema')
@@ -143,7 +149,10 @@ export const ignoreRuleSchema = z
       .optional()
       .describe('Field managers: whatever one of them owns is theirs.'),
   })
-  .refine(({ jsonPointers, managers }) => jsonPointers !== undefined || managers !== undefined, 'expected jsonPointers or managers')
+  .refine(({ jsonPointers, managers }) => jsonPointers !== undefined || managers !== undefined, {
+    message: 'expected jsonPointers or managers',
+    when: isMapping,
+  })
 export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
 
 /** Health of a kind in CEL over the object's members (`status.phase == 'Ready'`), as in Flux's healthCheckExprs. The first that is true counts, in the order failed,
@@ -165,7 +174,10 @@ export const dependencySchema = z.strictObject({
 })
 export type Dependency = z.infer<typeof dependencySchema>
 
-export const sourceSchema = z.strictObject(pickShape).refine(picksOne, PICKS_ONE).refine(versionsChart, VERSIONS_CHART)
+export const sourceSchema = z
+  .strictObject(pickShape)
+  .refine(picksOne, { message: PICKS_ONE, when: isMapping })
+  .refine(versionsChart, { message: VERSIONS_CHART, when: isMapping })
 export type ServiceSource = z.infer<typeof sourceSchema>
 const namedSourceSchema = z
   .strictObject({
@@ -174,8 +186,8 @@ const namedSourceSchema = z
     render: renderSchema.optional().describe("Default: the service's render."),
     filesOnly: z.boolean().optional().describe('Nothing is rendered of it: others take files from it. Default false.'),
   })
-  .refine(picksOne, PICKS_ONE)
-  .refine(versionsChart, VERSIONS_CHART)
+  .refine(picksOne, { message: PICKS_ONE, when: isMapping })
+  .refine(versionsChart, { message: VERSIONS_CHART, when: isMapping })
 export type NamedSource = z.infer<typeof namedSourceSchema>
 
 const serviceShape = z.strictObject({
@@ -219,14 +231,17 @@ const serviceShape = z.strictObject({
   dependsOn: z.array(dependencySchema).max(50).optional().describe('Services of the same clusters that must be Healthy first.'),
 })
 export const serviceSpecSchema = serviceShape
-  .refine(({ source, sources }) => (source === undefined) !== (sources === undefined), 'expected source or sources')
-  .refine(({ sources = [] }) => hasNoDouble(sources.flatMap(({ name }) => (name === undefined ? [] : [name]))), {
-    message: 'two sources have the same name',
-    path: ['sources'],
+  .refine(({ source, sources }) => (source === undefined) !== (sources === undefined), {
+    message: 'expected source or sources',
+    when: isMapping,
   })
+  .refine(({ sources }) => hasNoDouble(namesIn(sources)), { message: 'two sources have the same name', path: ['sources'], when: isMapping })
 export type ServiceSpec = z.infer<typeof serviceSpecSchema>
 
-const hasNoDouble = (names: readonly string[]): boolean => new Set(names).size === names.length
+/** Of a list that may be wrong still. */
+const namesIn = (sources: unknown): unknown[] =>
+  (Array.isArray(sources) ? sources : []).flatMap((one: { name?: unknown } | null | undefined) => one?.name ?? [])
+const hasNoDouble = (names: readonly unknown[]): boolean => new Set(names).size === names.length
 
 /** One list, whichever of the two forms was written. */
 export const sourcesOf = ({ source, sources }: Pick<ServiceSpec, 'source' | 'sources'>): readonly NamedSource[] =>

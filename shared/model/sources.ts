@@ -2,6 +2,13 @@
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 
+/** For refinements of mappings: they also hold where a field of the mapping is wrong, so that everything is told at once. What they look at may be anything then. */
+export const isMapping = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const NO_RANGE = 'expected a range of versions, such as ^1.4, ~1.2.3 or >=1.2.0 <2.0.0'
+/** What is none at first sight. Which it is in truth only the server knows, who has a parser of them. */
+const looksLikeRange = (text: string): boolean => text.split(/[\s,]+|\|\|/).every((part) => /^([!<>=^~]*v?(\d.*|[xX*].*)?|-)$/.test(part))
+
 /** The name of a Config of the same project; which of its secrets are read is said where it is used. */
 const secretRefSchema = nameSchema
 /** SO46. Over https: `username` and `password` (or `token` in its place), or `token` alone (bearer; to Git first as a password), a CA of its own as `caCert`; Git also `githubApp`, a JSON
@@ -42,12 +49,18 @@ const ociUrlSchema = z
   .regex(/^oci:\/\/[A-Za-z0-9][-A-Za-z0-9.]*(:[0-9]{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)+$/, 'expected oci://host/path, without a tag')
 
 /** As npm and Helm write them: `>=1.2.0 <2.0.0`, `^1.4`, `~1.2.3`, `1.x`. */
-const semverRangeSchema = z.string().min(1).max(200)
+const semverRangeSchema = z.string().min(1).max(200).refine(looksLikeRange, NO_RANGE)
 
 const gitSchema = z
   .strictObject({
     url: gitUrlSchema.describe('https://host/path, http://…, ssh://user@host/path or user@host:path; without user name and password.'),
-    ref: z.string().min(1).max(255).default('main').describe('Branch, tag, full name of a ref (refs/…), or full commit id.'),
+    // Without a default here: with semver there is none, and what was written could not be told from it.
+    ref: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe('Branch, tag, full name of a ref (refs/…), or full commit id. Default main, unless semver is given.'),
     semver: semverRangeSchema
       .optional()
       .describe('Instead of ref: the greatest tag in this range of versions, such as "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),
@@ -72,7 +85,11 @@ const gitSchema = z
       .optional()
       .describe('Nothing is rendered of a commit that none of these keys signed; what was verified before stays.'),
   })
-  .refine(({ ref, semver }) => semver === undefined || ref === 'main', { message: 'expected ref or semver, not both', path: ['semver'] })
+  .refine(({ ref, semver }) => semver === undefined || ref === undefined, {
+    message: 'ref and semver exclude each other',
+    path: ['semver'],
+    when: isMapping,
+  })
 
 const helmRepositorySchema = z.strictObject({
   url: webUrlSchema.describe('Where index.yaml is: https://charts.example.com; without user name and password.'),
@@ -95,10 +112,10 @@ const ociSchema = z
       .optional()
       .describe('Plain HTTP, to addresses of --source-addresses only: for the registry of a test. Default false.'),
   })
-  .refine(
-    ({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1,
-    'expected one of tag, semver and digest',
-  )
+  .refine(({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1, {
+    message: 'expected one of tag, semver and digest',
+    when: isMapping,
+  })
 
 /** Exactly one of the three is there. */
 export const repositorySourceShape = {
@@ -106,7 +123,7 @@ export const repositorySourceShape = {
   helm: helmRepositorySchema.optional().describe('A Helm repository: charts behind an index.yaml.'),
   oci: ociSchema.optional().describe('A chart or an artifact of manifests in an OCI registry.'),
 }
-export type GitSpec = z.infer<typeof gitSchema>
+export type GitSpec = z.infer<typeof gitSchema> & { ref: string }
 export type HelmRepositorySpec = z.infer<typeof helmRepositorySchema>
 export type OciSpec = z.infer<typeof ociSchema>
 

@@ -36,7 +36,7 @@ const shown = async (files: Files) => (await told([files])).map(problemText).joi
 
 describe('RH4 file, line, column and the line itself', () => {
   test.each([
-    ['a syntax error', 'a: b\nc: [d\n', ['app/a.yaml:3:1: '], ''],
+    ['a list that never ends', 'a: b\nc: [d\n', ['app/a.yaml:2:4: this [ is never closed\n    c: [d\n       ^\n'], ''],
     ['a syntax error in the middle', 'a:\n  b: c: d\n', ['app/a.yaml:2:', '      b: c: d\n'], '         ^'],
     ['a key that is there twice', 'a: 1\n"a": 2\n', ['app/a.yaml:2:2: the key "a"', '    "a": 2\n     ^\n'], ''],
     ['no object at all', '- a\n- b\n', ['app/a.yaml:1:1: expected an object', '    - a\n    ^\n'], ''],

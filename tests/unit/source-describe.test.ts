@@ -93,7 +93,7 @@ test.each([
     { commit: 'abc' },
     ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc'],
   ],
-  ['oci', { oci: { url: 'oci://reg.example/a', semver: '^1' } }, { commit: 'sha256:abc' }, ['Kind: oci', 'URL: oci://reg.example/a', 'Ref: ^1', 'Poll: 60s', 'Digest: sha256:abc']], // biome-ignore format: a line a case
+  ['oci', { oci: { url: 'oci://reg.example/a', semver: '^1' } }, { commit: 'sha256:abc' }, ['Kind: oci', 'URL: oci://reg.example/a', 'Semver: ^1', 'Poll: 60s', 'Digest: sha256:abc']], // biome-ignore format: a line a case
   ['one that is down', { helm: { url: 'https://charts.example' } }, { commit: 'abc', ready: false, fetchedMs: 0 }, ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc', 'Last content: that of 60m ago stays in use']], // biome-ignore format: a line a case
 ] as const)(
   'CL15 a repository of kind %s says what it is, whose credentials it uses (by name), and what is read of it',

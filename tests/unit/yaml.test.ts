@@ -26,6 +26,17 @@ describe('documents', () => {
 
 describe('refusals', () => {
   test.each([
+    ['a: 1\nkind: [', '2:7', 'this [ is never closed'],
+    ['a: 1\nkind: [\n\n', '2:7', 'this [ is never closed'],
+    ['a: {b: [1, {c: "]"}\n', '1:4', 'this { is never closed'],
+    ["a: x [y\nb: |\n  [\nc: 'it''s\n", '4:4', "this ' is never closed"],
+    ['a: [1]\nb: "x\nc: d\n', '3:1', 'the " of line 2 is not closed before this line; close it, or indent this line'],
+    ['a: [\n]\n', '2:1', 'the [ of line 1 is not closed before this line; close it, or indent this line'],
+    ['a: 1\nb\n\n', '2:2', 'can not read a block mapping entry; a multiline key may not be an implicit key'],
+  ])('YM7 what is not closed is told where it opens, nothing after the last line with text: %j', (text, place, message) => {
+    expect(parse(text).problems).toEqual([{ path: `a.yaml:${place}`, message }])
+  })
+  test.each([
     ['YM3 duplicate key', 'a: 1\nb: 2\na: 3\n', 'a.yaml:3:1', 'the key "a" appears twice in one mapping'],
     ['YM3 duplicate after conversion', '1: a\n"1": b\n', 'a.yaml:2:2', 'the key "1" appears twice in one mapping'],
     ['YM3 null key', 'x:\n  ~: 1\n', 'a.yaml:2:3', 'a key must not be null; quote it, or give it a name'],
