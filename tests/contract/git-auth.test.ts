@@ -115,8 +115,38 @@ describe('http', () => {
       expect(seen).toHaveLength(1)
     }
     expect((await failureOf(open({ sshKey: 'x' }).head()))[1]).toContain('the Config holds none of token, username and password')
+    const named = kit.open({ url: url(), auth: { secretRef: 'deploy' }, secrets: async () => ({ sshKey: 'x' }) })
+    expect((await failureOf(named.head()))[1]).toContain('the Config deploy holds none of token')
     expect((await failureOf(open({ token: 'a\nb' }).head()))[1]).toBe(`${host}: the token holds spaces or line ends`)
   })
+
+  test.each(['auto', 'cli'] as const)(
+    'SO25 IN14 what is not there or answers otherwise is told by its status, by client %s',
+    async (client) => {
+      const { host } = new URL(url())
+      const remedy = 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.'
+      const nothing = 'there is no such repository, or it may not be seen without a credential'
+      for (const [status, code, message] of [
+        [404, 'git_failed', `${url()}: ${nothing} (HTTP 404)`],
+        [403, 'credential_missing', `the Git server ${host} refuses with HTTP 403: ${nothing}`],
+      ] as const) {
+        allowed = () => status
+        for (const act of ['head', 'fetch'] as const)
+          await expect(open(null, client)[act]()).rejects.toMatchObject({ code, message, data: { remedy } })
+      }
+      allowed = () => 500
+      const failed = await open(null, client)
+        .fetch()
+        .catch((error: unknown) => error)
+      expect(failed).toMatchObject({ code: 'git_failed', message: `${url()}: the Git server ${host} answers with HTTP 500` })
+      expect(Bun.inspect(failed)).not.toContain('inside-secret')
+      const nobody = kit.open({ url: 'http://127.0.0.1:1/x.git', client })
+      expect(await failureOf(nobody.head())).toEqual([
+        'git_unreachable',
+        'the Git server 127.0.0.1:1 cannot be reached: connection refused',
+      ])
+    },
+  )
 
   test('SO26 a redirect to another host or port gets no credentials; one of the same host keeps them and the request', async () => {
     allowed = (header) => (header === null ? 401 : 200)
@@ -290,9 +320,14 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     const other = open({ knownHosts: `other.example.com ${stranger.publicKey}` }).head()
     await expect(other).rejects.toMatchObject({
       code: 'credential_refused',
-      message: `127.0.0.1 shows a host key, and knownHosts has none of this type for it: ED25519 ${shown}`,
+      message: `127.0.0.1 shows a host key, and knownHosts has no entry for [127.0.0.1]:${port}: ED25519 ${shown}`,
       data: { remedy: expect.stringContaining(`add the output of \`ssh-keyscan -p ${port} 127.0.0.1\` to knownHosts`) },
     })
+    expect((await failureOf(open({ knownHosts: 'garbage' }).head()))[1]).toBe(
+      `127.0.0.1 shows a host key, and no line of knownHosts can be read: ED25519 ${shown}`,
+    )
+    const rsa = `[127.0.0.1]:${port} ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7` // of another type
+    expect((await failureOf(open({ knownHosts: rsa }).head()))[1]).toContain('knownHosts has none of this type for it')
     const [code, message] = await failureOf(open({ sshKey: stranger.privateKey }).head())
     const fingerprint = fingerprintOf(stranger.publicKey)
     expect([code, message]).toEqual([
@@ -305,6 +340,18 @@ describe.skipIf(!sshIsThere)('ssh', () => {
       data: { remedy: expect.stringContaining(`ssh-keyscan -p ${port} 127.0.0.1`) },
     })
     expect((await failureOf(open({ sshKey: '' }).head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config holds no sshKey')
+    const named = kit.open({ auth: { secretRef: 'deploy' }, secrets: async () => ({ ...secrets(), sshKey: '' }) })
+    expect((await failureOf(named.head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config deploy holds no sshKey')
+    await expect(kit.open({ secrets: null }).head()).rejects.toMatchObject({
+      code: 'credential_missing',
+      message: '127.0.0.1 is reached by ssh, and spec.git.auth names no Config',
+      data: { remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.' },
+    })
+    await expect(kit.open({ url: `${kit.url}x` }).head()).rejects.toMatchObject({
+      code: 'git_failed',
+      message: expect.stringMatching(/: there is no such repository$/),
+      data: { remedy: 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.' },
+    })
     expect((await failureOf(open({ sshKey: 'not a key' }).head()))[1]).toContain('the sshKey is no private key that ssh can read')
     const locked = join(tempDir(), 'locked')
     Bun.spawnSync(['ssh-keygen', '-q', '-t', 'ed25519', '-N', 'secret', '-f', locked])

@@ -122,6 +122,39 @@ test('SO10 whether a commit is here is known without its packs, after a restart 
   expect(await again.has(commit)).toBe(false)
 })
 
+test.each(['gone', 'torn'] as const)(
+  'IN8 an older pack that is %s makes the folder be fetched afresh, whichever commit is asked for',
+  async (how) => {
+    const dir = kit.newDir()
+    const packs = () => readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack'))
+    const first = await open({ dir }).fetch()
+    const [older = ''] = packs()
+    writeFileSync(work('thin'), how)
+    const second = commitAll(`thin ${how}`)
+    await open({ dir }).fetch()
+    expect(packs()).toHaveLength(2)
+    if (how === 'gone') rmSync(join(dir, 'objects', 'pack', older))
+    else writeFileSync(join(dir, 'objects', 'pack', older), 'torn')
+    const again = open({ dir })
+    expect([await again.has(first), await again.has(second)]).toEqual([false, false])
+    expect(await again.fetch()).toBe(second)
+    expect([packs().length, await again.has(second)]).toEqual([1, true])
+    expect(Object.keys(await textsOf(again, second))).toEqual(kit.git('ls-files').split('\n'))
+  },
+)
+
+test('SO50 what ends history is replaced whole: a process that ended between two writes leaves one of the two', async () => {
+  const dir = kit.newDir()
+  const source = open({ dir })
+  const before = await source.fetch()
+  writeFileSync(work('ended'), 'x')
+  const commit = commitAll('ended')
+  writeFileSync(join(dir, 'shallow.new'), 'half-writ')
+  expect(await source.fetch()).toBe(commit)
+  expect(await Bun.file(join(dir, 'shallow')).text()).toBe(`${commit}\n${before}\n`)
+  expect(readdirSync(dir)).not.toContain('shallow.new')
+})
+
 test('SO51 an answer may take its time as long as bytes come; one that stops coming says how much came, and what to do', async () => {
   let paused: 'between' | 'for ever' = 'between'
   const slow: typeof fetcher = async (url, init) => {
@@ -171,6 +204,23 @@ test('SO39 what is too large for the library is read by the program, from then o
   expect(Object.keys(await textsOf(again, later))).toContain('later')
   const without = kit.open(small, { programs: { git: null, ssh: null } })
   for (const refusing of [without, open({ ...small, client: 'library' })]) await refuses(refusing)
+  // It is asked for once, and again when there is another commit.
+  for (const [programs, client] of [
+    [{ git: null, ssh: null }, 'auto'],
+    [gitDeps().programs, 'library'],
+  ] as const) {
+    const looking = kit.open({ ...small, client }, { programs, fetcher: counting })
+    const look = () =>
+      cost(async () => {
+        await looking.head()
+        expect(await failureOf(looking.fetch())).toEqual(['git_failed', expect.stringContaining('MiB in one answer')])
+      })
+    const costs = [await look(), await look(), await look()]
+    writeFileSync(work('another'), client)
+    commitAll('another')
+    costs.push(await look(), await look())
+    expect(costs.map((took) => took > 100_000)).toEqual([true, false, false, true, false])
+  }
 })
 
 async function refuses(small: Source) {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { LargeTurn, Patience } from '../../server/sources/git/answer.ts'
+import { collect, LargeTurn, Patience, partsOf } from '../../server/sources/git/answer.ts'
 import { Modules } from '../../server/sources/git/modules.ts'
 import { openGitSource } from '../../server/sources/git/open.ts'
 import { createGitTokens } from '../../server/sources/git/tokens.ts'
@@ -29,10 +29,12 @@ describe('submodules', () => {
   }
   let modules: Modules
   let fetched: string[] = []
+  let removed: string[] = []
   beforeEach(() => {
     root = join(tempDir(), 'top.modules')
     nowMs = 0
-    modules = new Modules(root, clock, BOUNDS)
+    removed = []
+    modules = new Modules(root, clock, (dir) => removed.push(dir), BOUNDS)
     fetched = []
   })
 
@@ -65,7 +67,7 @@ describe('submodules', () => {
       modules.newCommit()
       await use(`address ${at}`)
     }
-    expect(held()).toBe(3)
+    expect([held(), removed.length, new Set(removed).size]).toEqual([3, 17, 17])
     fetched = []
     await use('address 18')
     expect(fetched).toEqual([])
@@ -86,6 +88,39 @@ describe('submodules', () => {
     await clock.sleep(BOUNDS.ms)
     await use('b')
     expect(fetched).toEqual(['a', 'b'])
+  })
+
+  test('SO34 fetching now and then is never too much: time without any makes up for it; as much without a pause is', async () => {
+    for (let at = 0; at < 200; at++) {
+      modules.newCommit()
+      await use(`bump ${at}`, 10, 3_000)
+      await clock.sleep(5 * 60_000)
+    }
+    expect(fetched).toHaveLength(200)
+    for (let at = 0; at < 20; at++) {
+      modules.newCommit()
+      await use(`at once ${at}`, 10, BOUNDS.ms / 20)
+    }
+    modules.newCommit()
+    expect(await failureOf(use('one more'))).toEqual(['git_unreachable', expect.stringContaining('took more than 1 minutes')])
+    await clock.sleep(BOUNDS.ms - 1)
+    expect((await failureOf(use('one more')))[0]).toBe('git_unreachable')
+    await clock.sleep(1)
+    await use('one more')
+  })
+
+  test('SO34 a commit that is here does not wait while another one of its repository is fetched', async () => {
+    const { promise: fetching, resolve } = Promise.withResolvers<void>()
+    const slow = (dir: string): Source => ({
+      ...sourceIn('a', 1, 0)(dir),
+      has: async () => false,
+      fetch: () => fetching.then(() => COMMIT),
+    })
+    const here = (dir: string): Source => ({ ...sourceIn('a', 1, 0)(dir), has: async () => true })
+    const other = modules.source('a', 'other', slow)
+    await modules.source('a', 'here', here)
+    resolve()
+    await other
   })
 
   test('SO34 two commits of one address are fetched one after the other', async () => {
@@ -118,7 +153,69 @@ test('SO39 large answers have their turn one at a time, also after one that ende
   await settled()
   expect(came.sort()).toEqual(['three', 'two'])
   three.end()
-  await new LargeTurn().take()
+  const last = new LargeTurn()
+  await last.take()
+  last.end()
+})
+
+test('SO39 who waits for a large turn gives up after its time, and blocks nobody behind it', async () => {
+  const clock = createVirtualClock()
+  const [one, two, three] = [new LargeTurn(), new LargeTurn(), new LargeTurn()]
+  await one.take()
+  const given = two.takeWithin(clock, 60_000)
+  await clock.advance(60_000)
+  expect(await given).toBe(false)
+  const last = three.takeWithin(clock, 60_000)
+  two.end()
+  one.end()
+  expect(await last).toBe(true)
+  three.end()
+})
+
+describe('SO39 large answers', () => {
+  const MIB = 1024 * 1024
+  /** Only the wait for a turn comes to its end. */
+  const clock: Clock = { nowMs: () => 0, sleep: (ms) => (ms === 10 * 60_000 ? settled().then(() => {}) : new Promise(() => {})) }
+  const still: Clock = { nowMs: () => 0, sleep: () => new Promise(() => {}) }
+  const parts = (turn: LargeTurn, body: ReadableStream<Uint8Array>, dir: string, waits = still) => {
+    const patience = new Patience(still, new AbortController().signal)
+    return partsOf(new Response(body), { host: 'x', patience, turn, clock: waits, bytesMax: 32 * MIB, beside: join(dir, 'clone') })
+  }
+  const filled = (count: number) => Array.from({ length: count }, (_, at) => new Uint8Array(MIB).fill(at))
+
+  test('one that drips does not hold up another one; each comes whole and in order, and leaves no file', async () => {
+    const dir = tempDir()
+    const { promise: dripped, resolve: drip } = Promise.withResolvers<void>()
+    const { promise: waiting, resolve: waits } = Promise.withResolvers<void>()
+    const pieces = filled(10)
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      const piece = pieces.shift()
+      if (piece !== undefined) return controller.enqueue(piece)
+      waits()
+      await dripped
+      controller.enqueue(new Uint8Array([1, 2, 3]))
+      controller.close()
+    }
+    const [slow, quick] = [new LargeTurn(), new LargeTurn()]
+    const slowly = collect(parts(slow, new ReadableStream({ pull }, { highWaterMark: 0 }), dir))
+    await waiting
+    const whole = await collect(parts(quick, new Blob(filled(20)).stream(), dir))
+    expect(Buffer.compare(whole, Buffer.concat(filled(20)))).toBe(0)
+    quick.end()
+    drip()
+    expect(Buffer.compare(await slowly, Buffer.concat([...filled(10), new Uint8Array([1, 2, 3])]))).toBe(0)
+    slow.end()
+    expect(readdirSync(dir)).toEqual([])
+  })
+
+  test('a turn that does not come in 10 minutes is git_unreachable, with what to do', async () => {
+    const [holder, waiter] = [new LargeTurn(), new LargeTurn()]
+    await holder.take()
+    const failed = await failureOf(collect(parts(waiter, new Blob(filled(9)).stream(), tempDir(), clock)))
+    expect(failed).toEqual(['git_unreachable', expect.stringContaining('waited 10 minutes')])
+    waiter.end()
+    holder.end()
+  })
 })
 
 test('SO51 waiting counts up to 10 minutes in all, and the time between two waits does not', async () => {

@@ -16,6 +16,7 @@ test('SO21 .gitmodules that could not be read once is asked for again by the nex
     keep: async () => {},
     has: async () => true,
     isSound: async () => true,
+    isDamaged: async () => false,
     release: () => {},
     translate: (_, error) => (error instanceof Error ? error : new Error(String(error))),
     objects: () => ({

@@ -1,6 +1,8 @@
 // The deciding parts of Git sources, by tables: names of refs, answers of servers, addresses, .gitmodules, what the program says.
 import { describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { BatchReader } from '../../server/sources/git/cat-file.ts'
+import { knownState } from '../../server/sources/git/known-hosts.ts'
 import { askForRefs, readRefs } from '../../server/sources/git/ls-refs.ts'
 import { readProblem } from '../../server/sources/git/program-errors.ts'
 import { greatestTag, isRefName } from '../../server/sources/git/refs.ts'
@@ -131,12 +133,32 @@ test.each([
   ['Host key verification failed.\nfatal: Could not read from remote repository.', 'host_key'],
   ['git@x: Permission denied (publickey).', 'refused'],
   ["fatal: Authentication failed for 'https://x/'", 'refused'],
-  ["remote: Permission denied (publickey).\nfatal: 'x' does not appear to be a git repository", 'failed'],
+  ["remote: Permission denied (publickey).\nfatal: 'x' does not appear to be a git repository", 'no_repository'],
   ['remote: Host key verification failed\nfatal: early EOF', 'failed'],
   ['fatal: write error: No space left on device', 'disk_full'],
   ['fatal: unable to access: The requested URL returned error: 302', 'redirected'],
   ['something new', 'failed'],
 ] as const)('IN14 %j is %s', (stderr, kind) => expect(readProblem(stderr).kind).toBe(kind))
+
+const HOST_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample'
+const HASHED = '|1|c2FsdHNhbHRzYWx0c2FsdHM=|'
+const hashed = (name: string) =>
+  `${HASHED}${createHmac('sha1', Buffer.from('c2FsdHNhbHRzYWx0c2FsdHM=', 'base64')).update(name).digest('base64')}`
+test.each([
+  ['garbage', 22, 'unread'],
+  ['# only a comment\n\n', 22, 'unread'],
+  [`other.example ${HOST_KEY}`, 22, 'other'],
+  [`git.example ${HOST_KEY}`, 2222, 'other'],
+  [`garbage\n  Git.Example ${HOST_KEY} a comment`, 22, 'known'],
+  [`a,[git.example]:2222 ${HOST_KEY}`, 2222, 'known'],
+  [`@cert-authority *.example ${HOST_KEY}`, 22, 'known'],
+  [`*.example,!git.example ${HOST_KEY}`, 22, 'other'],
+  [`g?t.*ple ${HOST_KEY}`, 22, 'known'],
+  [`${hashed('git.example')} ${HOST_KEY}`, 22, 'known'],
+  [`${hashed('[git.example]:2222')} ${HOST_KEY}`, 22, 'other'],
+] as const)('SO29 of knownHosts %j for port %d: %s', (knownHosts, port, state) =>
+  expect(knownState(knownHosts, { user: 'git', host: 'git.example', port })).toBe(state),
+)
 
 describe('objects', () => {
   const stream = Buffer.from(`${A} blob 5\nhello\n${B} missing\n${B} tree 0\n\n${A} commit 1\nx\n`)

@@ -1,13 +1,16 @@
-// An answer of a Git server as it comes: it may take its time as long as bytes come, has a bound, and large ones wait for their turn. What is wrong is told by the host and
+// An answer of a Git server as it comes: it may take its time as long as bytes come, has a bound, and large ones wait for their turn once they are whole. What is wrong is told by the host and
 // never by what was answered (IN14).
+import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { unresolvedText } from '../address/resolve.ts'
 import { GitTooLarge, USE_PROGRAM } from './limits.ts'
+import { Spool } from './spool.ts'
 
 const STALL_MS = 60_000
 const ANSWER_MS = 10 * 60_000
 const LARGE_BYTES = 8 * 1024 * 1024
+const TURN_MS = 10 * 60_000
 const MIB = 1024 * 1024
 
 /** Counts the time that is spent waiting for the other side, and no other. */
@@ -60,7 +63,7 @@ export class Patience {
 /** The turn of the last one: memory is the process's, whoever fetches. */
 let lastTurn: Promise<void> = Promise.resolve()
 
-/** Of large answers one at a time is worked on, over all repositories. */
+/** Of large answers one at a time is worked on, over all repositories. Nobody holds it who waits for the other side. */
 export class LargeTurn {
   private turn: Promise<void> | null = null
   private leave: () => void = () => {}
@@ -75,8 +78,20 @@ export class LargeTurn {
     return this.turn
   }
 
+  /** False: it did not come in that time. */
+  async takeWithin(clock: Clock, ms: number): Promise<boolean> {
+    const done = new AbortController()
+    try {
+      return await Promise.race([this.take().then(() => true), clock.sleep(ms, done.signal).then(() => false)])
+    } finally {
+      done.abort()
+    }
+  }
+
+  /** The next `take` is for another one. */
   end(): void {
     this.leave()
+    this.turn = null
   }
 }
 
@@ -84,30 +99,48 @@ interface PartsOptions {
   host: string
   patience: Patience
   turn: LargeTurn
+  clock: Clock
   bytesMax: number
+  /** What is past 8 MiB waits in a file beside it. */
+  beside: string
 }
 
-/** While its turn has not come nothing more is read, and the other side waits. */
-export async function* partsOf(answer: Response, { host, patience, turn, bytesMax }: PartsOptions): AsyncIterableIterator<Uint8Array> {
+/** Of a large answer the rest is given when all of it is here and its turn has come. */
+export async function* partsOf(
+  answer: Response,
+  { host, patience, turn, clock, bytesMax, beside }: PartsOptions,
+): AsyncIterableIterator<Uint8Array> {
   if (answer.body === null) return
   const reader = answer.body.getReader()
-  let size = 0
+  const read = () => patience.wait(() => reader.read()).catch((error: unknown) => Promise.reject(unreachable(host, patience, error)))
+  let [size, spool]: [number, Spool | null] = [0, null]
   try {
     for (;;) {
-      const { done, value } = await patience.wait(() => reader.read())
-      if (done) return
+      const { done, value } = await read()
+      if (done) break
       patience.came(value.byteLength)
       size += value.byteLength
       if (size > bytesMax) throw new GitTooLarge(`the Git server ${host} sends more than ${bytesMax / MIB} MiB in one answer`)
-      if (size > LARGE_BYTES) await turn.take()
-      yield value
+      if (size > LARGE_BYTES && spool === null) spool = await Spool.beside(beside)
+      if (spool === null) yield value
+      else await spool.add(value)
     }
+    if (spool === null) return
+    if (!(await turn.takeWithin(clock, TURN_MS))) throw busy(host)
+    yield* spool.all()
   } catch (error) {
-    throw unreachable(host, patience, error)
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: `fetch: ${host}` }, { cause: error }) : error
   } finally {
+    await spool?.close()
     await reader.cancel().catch(() => {})
   }
 }
+
+const busy = (host: string): AppError =>
+  new AppError('git_unreachable', {
+    detail: `a large answer of the Git server ${host} waited ${TURN_MS / 60_000} minutes for those of other repositories to be worked on`,
+    remedy: `It is tried again. To need less of this server: ${USE_PROGRAM}`,
+  })
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
 
@@ -124,6 +157,7 @@ export function unreachable(host: string, patience: Patience, error: unknown): A
 
 function whyNot(code: string): string {
   if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
+  if (code === 'ECONNREFUSED' || code === 'ConnectionRefused') return 'cannot be reached: connection refused'
   return unresolvedText(code) ?? 'cannot be reached'
 }
 

@@ -28,13 +28,14 @@ const TOKEN_USERS: ReadonlyArray<[host: RegExp, user: string]> = [
 ]
 const TOKEN_USER = 'x-access-token'
 
-export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): WebAccess {
+/** `config`: its name, for messages. */
+export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens, config?: string): WebAccess {
   const { hostname, host, protocol } = new URL(url)
   const tries = triesOf(hostname, host, secrets, tokens)
   const ca = secrets['caCert'] ?? null
   if (tries.length === 0 && ca === null)
     throw new AppError('credential_missing', {
-      detail: `${host}: the Config holds none of token, username and password, githubApp, and caCert`,
+      detail: `${host}: ${configText(config)} holds none of token, username and password, githubApp, and caCert`,
       remedy: 'Write one of them into the secrets of the Config that spec.git.auth.secretRef names.',
     })
   if (tries.length > 0 && protocol === 'http:' && !isLoopback(hostname))
@@ -44,6 +45,8 @@ export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens): 
     })
   return { ca, tries }
 }
+
+export const configText = (name: string | undefined): string => (name === undefined ? 'the Config' : `the Config ${name}`)
 
 function triesOf(hostname: string, host: string, secrets: GitSecrets, tokens: GitTokens): WebTry[] {
   const githubApp = secrets['githubApp']

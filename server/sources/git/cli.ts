@@ -38,7 +38,10 @@ export interface GitCliOptions {
   dir: string
   /** Null: it is reached by ssh. */
   web: GitWeb | null
+  /** Of ssh alone. */
   secrets(): Promise<GitSecrets>
+  /** The name of the Config, for messages. */
+  config?: string | undefined
   /** To connect to instead of the host; throws when nobody may connect there. */
   allowedAddress(host: string): Promise<string>
   /** Of http; null: connect directly. */
@@ -150,6 +153,11 @@ class GitCli implements GitBackend {
   async has(gitdir: string, commit: string): Promise<boolean> {
     if (!existsSync(join(gitdir, 'HEAD'))) return false
     return (await this.text(gitdir, commit).catch(() => null)) !== null
+  }
+
+  /** Seen by what fails. */
+  async isDamaged(): Promise<boolean> {
+    return false
   }
 
   async isSound(gitdir: string): Promise<boolean> {
@@ -290,7 +298,7 @@ class GitCli implements GitBackend {
       if (programs.ssh === null)
         throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
       const address = await this.address(this.ssh.host, allowedAddress)
-      const use = { place: this.ssh, secrets: await secrets(), address, program: programs.ssh, logLevel }
+      const use = { place: this.ssh, secrets: await secrets(), config: this.options.config, address, program: programs.ssh, logLevel }
       const files = await writeSshFiles(folder, use)
       return { env: { ...files, GIT_ALLOW_PROTOCOL: 'ssh' }, config: {} }
     }
@@ -326,7 +334,8 @@ class GitCli implements GitBackend {
   private async failure(doing: string, done: GitDone): Promise<AppError> {
     const { place, url } = this.options
     const host = this.ssh?.host ?? new URL(url).host
-    return programFailure(done, { doing, place, host, ssh: this.ssh, tried: () => this.tried() })
+    const knownHosts = async () => (await this.options.secrets())['knownHosts'] ?? ''
+    return programFailure(done, { doing, place, host, ssh: this.ssh, tried: () => this.tried(), knownHosts })
   }
 
   private async tried(): Promise<string> {

@@ -11,7 +11,10 @@ import type { RemoteRef } from './objects.ts'
 
 /** The library takes about five times as much memory while it works on one. */
 export const GIT_ANSWER_BYTES_MAX = 96 * 1024 * 1024
+/** What to do where the other side says that there is nothing: forges say so too of what may not be seen. */
+export const NO_REPOSITORY = 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.'
 const REDIRECTS_MAX = 5
+const NOTHING_SEEN = 'there is no such repository, or it may not be seen without a credential'
 const REDIRECTS = [301, 302, 303, 307, 308]
 
 export interface GitWebOptions {
@@ -20,6 +23,8 @@ export interface GitWebOptions {
   /** Read anew for each request, so that a secret that was changed is used at once. Null: no credentials. */
   access: (() => Promise<WebAccess>) | null
   clock: Clock
+  /** The source's folder: what is large waits beside it. */
+  dir: string
   /** Without a byte. */
   stallMs?: number | undefined
   answerBytesMax?: number | undefined
@@ -102,6 +107,7 @@ class Web implements GitWeb {
   private async request({ url, method = 'GET', headers = {}, body }: GitHttpRequest, use: Use): Promise<GitHttpResponse> {
     const sent = body === undefined ? null : await collect(body)
     const { status, statusText, parts, answer, at } = await this.exchange(url, { method, headers, body: sent }, use)
+    if (status !== 200) throw await this.unfit(answer)
     return {
       url: at,
       method,
@@ -112,9 +118,19 @@ class Web implements GitWeb {
     }
   }
 
+  private async unfit({ status, body }: Response): Promise<AppError> {
+    const { url } = this.options
+    await body?.cancel().catch(() => {})
+    return status === 404 || status === 410
+      ? new AppError('git_failed', { detail: `${url}: ${NOTHING_SEEN} (HTTP ${status})`, remedy: NO_REPOSITORY })
+      : new AppError('git_failed', { detail: `${url}: the Git server ${new URL(url).host} answers with HTTP ${status}` })
+  }
+
   /** IN14: what is wrong is told by host and status, never by what was answered. */
   private async exchange(url: string, sent: Sent, { turn, ended }: Use) {
-    const { clock, stallMs, answerBytesMax: bytesMax = GIT_ANSWER_BYTES_MAX } = this.options
+    const { clock, dir, stallMs, answerBytesMax: bytesMax = GIT_ANSWER_BYTES_MAX } = this.options
+    // What an answer before this one was large for is done: nobody waits for another side while others wait for the turn.
+    turn.end()
     const patience = new Patience(clock, ended, stallMs)
     const { host } = new URL(url)
     try {
@@ -122,7 +138,7 @@ class Web implements GitWeb {
       return {
         status: answer.status,
         statusText: answer.statusText,
-        parts: partsOf(answer, { host, patience, turn, bytesMax }),
+        parts: partsOf(answer, { host, patience, turn, clock, bytesMax, beside: dir }),
         answer,
         at,
       }
@@ -201,13 +217,17 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
     other !== null
       ? `the Git server ${host} redirects to ${other}, which refuses with HTTP ${status}; credentials of one host are not sent to another`
       : tried.length === 0
-        ? `the Git server ${host} wants credentials (HTTP ${status}), and spec.git.auth names none`
+        ? status === 403
+          ? `the Git server ${host} refuses with HTTP 403: ${NOTHING_SEEN}`
+          : `the Git server ${host} wants credentials (HTTP ${status}), and spec.git.auth names none`
         : `the Git server ${host} refused with HTTP ${status}; tried: ${tried.join(', ')}`
   const remedy =
     other !== null
       ? 'Name the URL that it redirects to in spec.git.url.'
       : tried.length === 0
-        ? 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
+        ? status === 403
+          ? NO_REPOSITORY
+          : 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
         : 'Write a credential that is valid and may read this repository into the Config that spec.git.auth.secretRef names.'
   return new AppError(other === null && tried.length > 0 ? 'credential_refused' : 'credential_missing', { detail, remedy })
 }

@@ -11,7 +11,7 @@ import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, 
 import { checkPack } from './pack-check.ts'
 import { kindOfMode } from './text.ts'
 import { askForThinPacks } from './thin-pack.ts'
-import { isNotedWhole, noteWhole } from './whole.ts'
+import { noteWhole, readWhole, writeWhole } from './whole.ts'
 
 export interface GitLibraryOptions {
   url: string
@@ -27,7 +27,7 @@ const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-/** A pack is written before it is looked into. */
+/** A pack is written before it is looked into, and what ends history in place. */
 const CHECKED_FS = {
   ...fs,
   promises: {
@@ -35,6 +35,8 @@ const CHECKED_FS = {
     async writeFile(...args: Parameters<typeof fs.promises.writeFile>): Promise<void> {
       const [path, data] = args
       if (typeof path === 'string' && path.endsWith('.pack') && Buffer.isBuffer(data)) await checkPack(data, nextTurn)
+      if (typeof path === 'string' && path.endsWith('/shallow') && (typeof data === 'string' || data instanceof Uint8Array))
+        return writeWhole(path, data)
       return fs.promises.writeFile(...args)
     },
   },
@@ -114,19 +116,32 @@ class GitLibrary implements GitBackend {
   }
 
   async keep(gitdir: string, commit: string): Promise<void> {
-    await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
-    // Where history ends: each fetch adds its commit, all of them are told to the other side, and the last one is enough.
-    await fs.promises.writeFile(join(gitdir, 'shallow'), `${commit}\n`)
+    const before = await this.lastKept(gitdir)
+    // Where history ends: each fetch adds its commit, all of them are told to the other side, and the last one is enough; until the ref is written the one before it is the last one.
+    await writeWhole(join(gitdir, 'shallow'), [...new Set([commit, before ?? commit])].map((oid) => `${oid}\n`).join(''))
     await noteWhole(gitdir, commit)
+    await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
+  }
+
+  /** What the other side is told that we have. */
+  private lastKept(gitdir: string): Promise<string | null> {
+    return git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
   }
 
   /** Asked at each poll, of all repositories at the start: without the note a pack is read for it, and let go of at once. */
   async has(gitdir: string, commit: string): Promise<boolean> {
-    if (await isNotedWhole(gitdir, commit)) return true
+    const note = await readWhole(gitdir, commit)
+    if (note !== 'none') return note === 'whole'
     return git.readCommit({ fs, gitdir, oid: commit, cache: {} }).then(
       () => true,
       () => false,
     )
+  }
+
+  /** The last commit needs the packs of those before it. */
+  async isDamaged(gitdir: string): Promise<boolean> {
+    const kept = await this.lastKept(gitdir)
+    return kept !== null && (await readWhole(gitdir, kept)) === 'broken'
   }
 
   /** A folder that cannot be read shows itself by errors that are not ours. */

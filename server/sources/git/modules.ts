@@ -13,7 +13,7 @@ export interface ModuleBounds {
   count: number
   /** On the disk. */
   bytes: number
-  /** Of fetching, before there is a rest as long. */
+  /** Of fetching, before there is a rest as long; time without any makes up for as much. */
   ms: number
 }
 export const MODULE_BOUNDS: ModuleBounds = { count: 50, bytes: 4 * 1024 * 1024 * 1024, ms: 10 * 60_000 }
@@ -23,13 +23,17 @@ export class Modules {
   private readonly dir: string
   private readonly clock: Clock
   private readonly bounds: ModuleBounds
+  private readonly onRemove: (dir: string) => void
   private readonly opened = new SizedCache<Source>(SOURCES_OPEN_MAX, () => 1)
   /** Folders that the commit needs which was fetched last. The others stay as long as there is room. */
   private readonly used = new Set<string>()
   private readonly turns = new Map<string, Promise<unknown>>()
-  private spent = { ms: 0, untilMs: 0 }
+  private spent = { ms: 0, atMs: 0, restUntilMs: 0 }
+  /** After each of them sources are opened anew: what they know is of a folder that is gone. */
+  private removals = 0
 
-  constructor(dir: string, clock: Clock, bounds: ModuleBounds = MODULE_BOUNDS) {
+  constructor(dir: string, clock: Clock, onRemove: (dir: string) => void, bounds: ModuleBounds = MODULE_BOUNDS) {
+    this.onRemove = onRemove
     this.dir = dir
     this.clock = clock
     this.bounds = bounds
@@ -42,13 +46,16 @@ export class Modules {
   /** `address` names the folder; `open` is asked for a source of that commit in it. */
   async source(address: string, commit: string, open: (dir: string) => Source): Promise<Source> {
     const name = sha256Hex(address).slice(0, 16)
-    const key = `${name} ${commit}`
+    const key = `${name} ${commit} ${this.removals}`
     const source = this.opened.get(key) ?? open(join(this.dir, name))
     this.opened.set(key, source)
+    const isNew = !this.used.has(name)
+    this.used.add(name)
+    // What is here waits for nobody.
+    if (await source.has(commit)) return source
     await this.inTurn(name, async () => {
-      const isNew = !this.used.has(name)
-      this.used.add(name)
       if (await source.has(commit)) return
+      this.used.add(name)
       try {
         await this.makeRoom(name)
       } catch (error) {
@@ -68,6 +75,7 @@ export class Modules {
     let left = folders.length + (folders.some((folder) => folder.name === name) ? 0 : 1)
     for (const folder of folders.filter((one) => !this.used.has(one.name))) {
       if (held < bytes && left <= count) return
+      if (this.used.has(folder.name)) continue // since the look at the disk
       await this.remove(folder.name)
       held -= folder.bytes
       left--
@@ -89,25 +97,31 @@ export class Modules {
 
   private async remove(name: string): Promise<void> {
     const all = (await readdir(this.dir)).filter((one) => one === name || one.startsWith(`${name}.`))
+    this.removals++
+    this.onRemove(join(this.dir, name))
     for (const one of all) await rm(join(this.dir, one), { recursive: true, force: true })
   }
 
   private async timed<T>(act: () => Promise<T>): Promise<T> {
     const { ms } = this.bounds
     const startMs = this.clock.nowMs()
-    if (this.spent.ms >= ms) {
-      if (startMs < this.spent.untilMs)
-        throw new AppError('git_unreachable', {
-          detail: `its submodules took more than ${ms / 60_000} minutes; they are fetched on after a rest as long`,
-        })
-      this.spent = { ms: 0, untilMs: 0 }
-    }
+    if (startMs < this.spent.restUntilMs)
+      throw new AppError('git_unreachable', {
+        detail: `its submodules took more than ${ms / 60_000} minutes; they are fetched on after a rest as long`,
+      })
+    this.rested(startMs)
     try {
       return await act()
     } finally {
       const nowMs = this.clock.nowMs()
-      this.spent = { ms: this.spent.ms + nowMs - startMs, untilMs: nowMs + ms }
+      const spentMs = this.spent.ms + nowMs - startMs
+      this.spent = { ms: spentMs, atMs: nowMs, restUntilMs: spentMs < ms ? 0 : nowMs + ms }
     }
+  }
+
+  private rested(nowMs: number): void {
+    const ms = this.spent.restUntilMs > 0 ? 0 : Math.max(0, this.spent.ms - Math.max(0, nowMs - this.spent.atMs))
+    this.spent = { ms, atMs: Math.max(nowMs, this.spent.atMs), restUntilMs: 0 }
   }
 
   private inTurn<T>(name: string, act: () => Promise<T>): Promise<T> {

@@ -51,6 +51,8 @@ export interface GitBackend {
   /** From now on the other side is told that this is here. */
   keep(gitdir: string, commit: string): Promise<void>
   has(gitdir: string, commit: string): Promise<boolean>
+  /** Asked before a fetch, at little cost: whether what it would tell the other side that is here is known to be not. */
+  isDamaged(gitdir: string): Promise<boolean>
   /** Asked after a fetch that failed: whether the folder can be read at all. False after a crash or a full disk. */
   isSound(gitdir: string): Promise<boolean>
   objects(gitdir: string): GitObjects

@@ -44,7 +44,9 @@ export const findGitPrograms = (): GitDeps['programs'] => ({ git: Bun.which('git
 
 /** A Git repository, kept in `options.dir`. Asks nothing yet: what the other side says comes with `head` and `fetch`. */
 export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
-  return openAt(options, deps, { depth: 0, modules: new Modules(`${options.dir}.modules`, deps.clock), programs: new Map() })
+  const programs: Family['programs'] = new Map()
+  const modules = new Modules(`${options.dir}.modules`, deps.clock, (dir) => programs.delete(dir))
+  return openAt(options, deps, { depth: 0, modules, programs })
 }
 
 /** Of the repository that a resource names and all submodules below it. */
@@ -81,10 +83,10 @@ function backendsOf(
   const { url, ref, semver, client = 'auto', secrets, stallMs, answerBytesMax } = options
   const { fetcher, tokens, clock } = deps
   const place = depth === 0 ? `${semver ?? ref} of ${url}` : `the submodule ${url}`
-  const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens)
-  const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, clock, stallMs, answerBytesMax }) : null
+  const access = secrets === null ? null : async () => webAccess(url, await secrets(), tokens, options.auth?.secretRef)
+  const web = isWebUrl(url) ? createGitWeb({ url, fetcher, access, clock, dir: options.dir, stallMs, answerBytesMax }) : null
   const program = () => {
-    const made = programs.get(options.dir) ?? programOf(options, deps, web, place)
+    const made = programs.get(options.dir) ?? programOf(options, deps, web, { depth, place })
     programs.set(options.dir, made)
     return made
   }
@@ -99,14 +101,38 @@ function backendsOf(
 }
 
 function programOf(
-  { url, secrets, dir, fetchMs, diskBytesMax }: GitOpenOptions,
+  { url, secrets, auth, dir, fetchMs, diskBytesMax }: GitOpenOptions,
   deps: GitDeps,
   web: GitWeb | null,
-  place: string,
+  { depth, place }: { depth: number; place: string },
 ): GitBackend {
   const { allowedAddress, proxyOf, clock, stopping, programs } = deps
-  const kept = { url, place, dir, web, secrets: secrets ?? (async () => ({})), fetchMs, diskBytesMax }
+  const kept = {
+    url,
+    place,
+    dir,
+    web,
+    secrets: secrets ?? (() => Promise.reject(noConfig(url, depth))),
+    config: auth?.secretRef,
+    fetchMs,
+    diskBytesMax,
+  }
   return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, programs })
+}
+
+/** Over ssh nobody gets in without a key. */
+function noConfig(url: string, depth: number): AppError {
+  const host = sshPlace(url)?.host ?? url
+  return depth === 0
+    ? new AppError('credential_missing', {
+        detail: `${host} is reached by ssh, and spec.git.auth names no Config`,
+        remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.',
+      })
+    : new AppError('credential_missing', {
+        detail: `the submodule ${url} is reached by ssh, and there are no credentials for ${host}`,
+        remedy:
+          'Let .gitmodules name it on the host of its repository, whose spec.git.auth.secretRef names a Config with sshKey and knownHosts.',
+      })
 }
 
 function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Submodules {

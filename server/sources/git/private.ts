@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
-import type { GitSecrets } from './auth.ts'
+import { configText, type GitSecrets } from './auth.ts'
+import { knownName } from './known-hosts.ts'
 import type { SshPlace } from './url.ts'
 
 /** `git` starts it with the arguments for ssh; its own folder says which options come before them. */
@@ -47,6 +48,8 @@ export async function writeWebFiles(
 export interface SshUse {
   place: SshPlace
   secrets: GitSecrets
+  /** Its name, for messages. */
+  config: string | undefined
   /** To connect to, instead of the name. */
   address: string
   /** Path of the ssh program. */
@@ -56,8 +59,8 @@ export interface SshUse {
 
 /** Environment of git for a server that is reached by ssh. */
 export async function writeSshFiles(folder: string, use: SshUse): Promise<Record<string, string>> {
-  const { place, secrets, address, program, logLevel } = use
-  const { key, knownHosts } = sshSecrets(place, secrets)
+  const { place, secrets, config: name, address, program, logLevel } = use
+  const { key, knownHosts } = sshSecrets(place, secrets, name)
   const path = (name: string) => join(folder, name)
   await writeFile(path('key'), `${key.trimEnd()}\n`, { mode: 0o600 })
   await writeFile(path('known_hosts'), `${knownHosts.trimEnd()}\n`, { mode: 0o600 })
@@ -67,13 +70,13 @@ export async function writeSshFiles(folder: string, use: SshUse): Promise<Record
   return { GIT_SSH: path('ssh'), GIT_SSH_VARIANT: 'ssh', SKERRY_SSH: program, GIT_CONFIG_GLOBAL: '/dev/null' }
 }
 
-export function sshSecrets(place: SshPlace, secrets: GitSecrets): { key: string; knownHosts: string } {
+function sshSecrets(place: SshPlace, secrets: GitSecrets, config: string | undefined): { key: string; knownHosts: string } {
   const { sshKey: key, knownHosts } = { sshKey: secrets['sshKey'], knownHosts: secrets['knownHosts'] }
   const { host } = place
-  if (key === undefined || key.trim() === '') throw missing(`${host} is reached by ssh, and the Config holds no sshKey`)
+  if (key === undefined || key.trim() === '') throw missing(`${host} is reached by ssh, and ${configText(config)} holds no sshKey`)
   if (knownHosts === undefined || knownHosts.trim() === '')
     throw missing(
-      `${host}: the Config holds no knownHosts, so nobody could tell the server from an impostor`,
+      `${host}: ${configText(config)} holds no knownHosts, so nobody could tell the server from an impostor`,
       `Run \`${scanLine(place)}\` where you trust the network, compare its fingerprints with those that the host publishes, and put its output there as knownHosts.`,
     )
   if (isEncrypted(key))
@@ -86,14 +89,13 @@ export const scanLine = ({ host, port }: SshPlace): string =>
 
 /** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are for stays the one of the URL. */
 function sshConfig(
-  { host, port }: SshPlace,
+  { host, port }: Pick<SshPlace, 'host' | 'port'>,
   address: string,
   files: { key: string; knownHosts: string; logLevel: SshUse['logLevel'] },
 ): string {
-  const name = host.replace(/^\[|\]$/g, '')
   const options: Record<string, string> = {
     HostName: address,
-    HostKeyAlias: port === 22 ? name : `[${name}]:${port}`,
+    HostKeyAlias: knownName({ host, port }),
     IdentityFile: quoted(files.key),
     IdentitiesOnly: 'yes',
     IdentityAgent: 'none',

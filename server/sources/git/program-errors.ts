@@ -7,6 +7,7 @@ export type GitProblem =
   | { kind: 'host_key'; shown: string | null; isChanged: boolean }
   | { kind: 'refused'; why: string }
   | { kind: 'redirected' }
+  | { kind: 'no_repository' }
   | { kind: 'disk_full' }
   | { kind: 'failed'; why: string }
 
@@ -32,11 +33,8 @@ const REFUSED: ReadonlyArray<[RegExp, string]> = [
     'the credentials were refused',
   ],
 ]
+const NO_REPOSITORY = /does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/
 const FAILED: ReadonlyArray<[RegExp, string]> = [
-  [
-    /does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/,
-    'there is no such repository',
-  ],
   [/transport '\w+' not allowed/, 'that way of transport is not allowed'],
   [
     /bad object|loose object .* is corrupt|packfile .* (cannot be accessed|invalid)|unable to read tree|missing blob/,
@@ -66,5 +64,6 @@ export function readProblem(stderr: string): GitProblem {
   const unreachable = first(UNREACHABLE)
   if (unreachable !== undefined) return { kind: 'unreachable', why: unreachable }
   if (/unable to update url base from redirection|The requested URL returned error: 30\d/.test(text)) return { kind: 'redirected' }
+  if (NO_REPOSITORY.test(text)) return { kind: 'no_repository' }
   return { kind: 'failed', why: first(FAILED) ?? '' }
 }

@@ -1,5 +1,7 @@
 // An error of ours of a git program that failed: where, what it said as far as that is safe to repeat, and what to do.
 import { AppError } from '../../../shared/protocol/error.ts'
+import { NO_REPOSITORY } from './http.ts'
+import { knownName, knownState } from './known-hosts.ts'
 import { scanLine } from './private.ts'
 import type { GitDone } from './process.ts'
 import { type GitProblem, readProblem } from './program-errors.ts'
@@ -12,6 +14,7 @@ export interface Failed {
   ssh: SshPlace | null
   /** For messages: the credential that was shown. */
   tried(): Promise<string>
+  knownHosts(): Promise<string>
 }
 
 export async function programFailure({ stderr, exitCode, stopped }: GitDone, failed: Failed): Promise<AppError> {
@@ -23,7 +26,7 @@ export async function programFailure({ stderr, exitCode, stopped }: GitDone, fai
     case 'unreachable':
       return new AppError('git_unreachable', { detail: `the Git server ${host} ${problem.why}` })
     case 'host_key':
-      return hostKeyFailure(problem, failed)
+      return hostKeyFailure(problem, failed, failed.ssh === null ? 'known' : knownState(await failed.knownHosts(), failed.ssh))
     case 'refused':
       return new AppError('credential_refused', {
         detail: `${host}: ${problem.why}; tried: ${await failed.tried()}`,
@@ -31,6 +34,8 @@ export async function programFailure({ stderr, exitCode, stopped }: GitDone, fai
       })
     case 'redirected':
       return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
+    case 'no_repository':
+      return new AppError('git_failed', { detail: `${doing}: ${place}: there is no such repository`, remedy: NO_REPOSITORY })
     case 'disk_full':
       return new AppError('disk_full', { doing: `${doing}: ${place}` })
     default: {
@@ -40,9 +45,18 @@ export async function programFailure({ stderr, exitCode, stopped }: GitDone, fai
   }
 }
 
-function hostKeyFailure({ shown, isChanged }: GitProblem & { kind: 'host_key' }, { host, ssh }: Failed): AppError {
+function hostKeyFailure(
+  { shown, isChanged }: GitProblem & { kind: 'host_key' },
+  { host, ssh }: Failed,
+  state: ReturnType<typeof knownState>,
+): AppError {
   const key = shown === null ? '' : `: ${shown}`
   const lines = ssh === null ? 'its lines' : `the output of \`${scanLine(ssh)}\``
+  const lacks = {
+    unread: 'no line of knownHosts can be read',
+    other: `knownHosts has no entry for ${ssh === null ? host : knownName(ssh)}`,
+    known: 'knownHosts has none of this type for it',
+  }[state]
   const compare = 'Compare it with the fingerprints that the host publishes.'
   return isChanged
     ? new AppError('credential_refused', {
@@ -50,7 +64,7 @@ function hostKeyFailure({ shown, isChanged }: GitProblem & { kind: 'host_key' },
         remedy: `${compare} If it is one of them, put ${lines} into knownHosts in place of the old lines; if not, something on the way is impersonating the host.`,
       })
     : new AppError('credential_refused', {
-        detail: `${host} shows a host key, and knownHosts has none of this type for it${key}`,
+        detail: `${host} shows a host key, and ${lacks}${key}`,
         remedy: `${compare} If it is one of them, add ${lines} to knownHosts; if not, something on the way is impersonating the host.`,
       })
 }

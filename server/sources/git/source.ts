@@ -58,6 +58,10 @@ export class GitSource implements Source {
   private backend: GitBackend
   /** Said by the last fetch: the next one does not try again. */
   private tooLarge: GitTooLarge | null = null
+  /** What a ref named when it was looked up last. */
+  private looked: string | null = null
+  /** Too large for the library, and there is nobody else: nothing of it is asked for again while the ref names it. */
+  private unreadable: { oid: string; error: GitTooLarge } | null = null
   private readonly links = createLinkCache()
   private keys: Keys | null = null
   /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
@@ -86,7 +90,7 @@ export class GitSource implements Source {
     this.backend.release()
     if (semver === undefined && COMMIT_ID.test(ref)) return ref
     return this.guarded('look up', async () => {
-      const { oid, commit } = await this.choose()
+      const { oid, commit } = await this.lookUp()
       const refused = this.refused.get(oid)
       if (refused !== undefined) throw refused
       return commit
@@ -95,6 +99,12 @@ export class GitSource implements Source {
 
   tagOf(commit: string): string | null {
     return this.chosen?.commit === commit ? this.chosen.tag : null
+  }
+
+  private async lookUp(): Promise<RemoteRef> {
+    const found = await this.choose()
+    this.looked = found.oid
+    return found
   }
 
   private async choose(): Promise<RemoteRef> {
@@ -123,13 +133,18 @@ export class GitSource implements Source {
     return this.guarded('fetch', async () => {
       const isPinned = semver === undefined && COMMIT_ID.test(ref)
       if (isPinned && (await this.has(ref))) return ref
-      const want: GitWant = isPinned ? { commit: ref } : { refs: semver === undefined ? this.names() : [(await this.choose()).name] }
+      const found = !isPinned && (semver !== undefined || this.unreadable !== null) ? await this.lookUp() : null
+      const oid = isPinned ? ref : (found?.oid ?? this.looked)
+      if (this.unreadable !== null && this.unreadable.oid === oid) throw this.unreadable.error
+      const want: GitWant = isPinned ? { commit: ref } : { refs: semver === undefined || found === null ? this.names() : [found.name] }
       try {
         if (this.tooLarge !== null) throw this.tooLarge
         return await this.fetchWant(want)
       } catch (error) {
-        if (!(error instanceof GitTooLarge) || larger === null) throw error
-        return this.fetchLarge(want, larger(), error)
+        if (!(error instanceof GitTooLarge)) throw error
+        if (larger !== null) return await this.fetchLarge(want, larger(), error, oid)
+        this.unreadable = oid === null ? null : { oid, error }
+        throw error
       } finally {
         this.backend.release()
       }
@@ -139,26 +154,28 @@ export class GitSource implements Source {
   private async fetchWant(want: GitWant): Promise<string> {
     const { dir, packsMax = PACKS_MAX } = this.options
     const { backend } = this
-    if ((await countPacks(dir)) >= packsMax) return this.fetchAfresh(want, backend)
+    if ((await countPacks(dir)) >= packsMax || (await backend.isDamaged(dir))) return this.fetchAfresh(want, backend)
     try {
       return await this.fetchInto(dir, want, backend)
     } catch (error) {
       // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
-      const isOurs =
-        error instanceof AppError ? error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)) : !isHttpError(error)
+      const isOurs = !(error instanceof AppError) || (error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)))
       if (!isOurs) throw error
       return this.fetchAfresh(want, backend)
     }
   }
 
   /** What one of the two keeps is not what the other reads. */
-  private async fetchLarge(want: GitWant, backend: GitBackend, tooLarge: GitTooLarge): Promise<string> {
+  private async fetchLarge(want: GitWant, backend: GitBackend, tooLarge: GitTooLarge, oid: string | null): Promise<string> {
     try {
       const commit = await this.fetchAfresh(want, backend)
       this.tooLarge = null
       return commit
     } catch (error) {
-      if (error instanceof AppError && error.code === 'git_program_missing') throw tooLarge
+      if (error instanceof AppError && error.code === 'git_program_missing') {
+        this.unreadable = oid === null ? null : { oid, error: tooLarge }
+        throw tooLarge
+      }
       this.tooLarge = tooLarge
       throw backend.translate('fetch', error)
     }
@@ -351,9 +368,6 @@ function isNamed(tag: Uint8Array, want: GitWant): boolean {
   const name = /^tag (.+)$/m.exec(new TextDecoder().decode(tag.subarray(0, 1_024)))?.[1]
   return 'refs' in want && want.refs.includes(`refs/tags/${name}`)
 }
-
-/** isomorphic-git's, of an answer that is no success. */
-const isHttpError = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'HttpError'
 
 async function countPacks(gitdir: string): Promise<number> {
   const names = await readdir(join(gitdir, 'objects', 'pack')).catch(() => [])

@@ -1,6 +1,9 @@
-// Which commits are whole in a folder, noted beside them with the packs that were there: a look at it costs no pack. A pack that is gone or torn makes the note worthless.
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+// Which commits are whole in a folder, noted beside them with the packs that were there: a look at it costs no pack. A pack that is gone or torn makes the folder worthless.
+import { mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+
+/** `broken`: it was whole, and a pack of that time is not. */
+export type WholeNote = 'whole' | 'broken' | 'none'
 
 const noteOf = (gitdir: string, commit: string): string => join(gitdir, 'skerry-whole', commit)
 const packsOf = (gitdir: string): string => join(gitdir, 'objects', 'pack')
@@ -12,13 +15,25 @@ export async function noteWhole(gitdir: string, commit: string): Promise<void> {
   await writeFile(noteOf(gitdir, commit), lines.join(''))
 }
 
-export async function isNotedWhole(gitdir: string, commit: string): Promise<boolean> {
+export async function readWhole(gitdir: string, commit: string): Promise<WholeNote> {
   const note = await readFile(noteOf(gitdir, commit), 'utf8').catch(() => null)
-  if (note === null || note === '') return false
+  if (note === null || note === '') return 'none'
   for (const line of note.trimEnd().split('\n')) {
     const [size = '', name = ''] = line.split(' ')
     const found = await stat(join(packsOf(gitdir), name)).catch(() => null)
-    if (found?.size !== Number(size)) return false
+    if (found?.size !== Number(size)) return 'broken'
   }
-  return true
+  return 'whole'
+}
+
+/** Whatever ends the process or the machine, there are the bytes of before or these. */
+export async function writeWhole(path: string, data: string | Uint8Array): Promise<void> {
+  const file = await open(`${path}.new`, 'w')
+  try {
+    await file.writeFile(data)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
 }
