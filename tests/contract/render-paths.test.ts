@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
 import { type ClusterRun, renderClusters } from '../../server/ingest/render/render-clusters.ts'
+import { ToolVersions } from '../../server/ingest/render/tool-versions.ts'
 import type { CacheFiles } from '../../server/render/cache/files.ts'
 import { LookPaths } from '../../server/render/cache/paths.ts'
 import { createRenderCache, type RenderCache } from '../../server/render/cache/renders.ts'
@@ -31,6 +32,9 @@ const resultOf = (text: string): RenderResult => {
   return { kind: 'rendered', objects, digest: setDigest(objects), count: 1, hooks: 0, warnings: [] }
 }
 
+const toolsOf = (version: () => string | null) =>
+  new ToolVersions({ version: async () => version(), run: () => Promise.reject(new Error('nothing runs')) })
+
 function runOf(make: (cluster: RenderCluster) => Made | Promise<Made>, change: Partial<ClusterRun> = {}): ClusterRun {
   return {
     ...{
@@ -41,7 +45,7 @@ function runOf(make: (cluster: RenderCluster) => Made | Promise<Made>, change: P
       configs: new Map(),
       versions: ['v1'],
     },
-    ...{ fileId: async () => 'id', toolVersion: async () => null, factsOf: () => ({ kubernetesVersion: '', apiVersions: {} }) },
+    ...{ fileId: async () => 'id', tools: toolsOf(() => null), factsOf: () => ({ kubernetesVersion: '', apiVersions: {} }) },
     render: async ({ cluster }) => {
       const { looks, text } = await make(cluster ?? { clusterId: '' as ClusterId, name: '', labels: {} })
       const files = looks.flatMap((look) => ('path' in look ? [{ ...look, id: 'id' }] : []))
@@ -246,7 +250,7 @@ describe('what cannot be read again', () => {
 test('RL6 what a render was made of has one name, in whatever order it looked and whoever was rendered first', async () => {
   const looks: Look[] = [['tools', 'helm'], file('chart'), ['cluster', 'name'], file('other')]
   const names = async (order: readonly Look[], clusters: readonly RenderCluster[]) => {
-    const run = runOf(({ name }) => ({ looks: order, text: name }), { toolVersion: async () => '4.1.0' })
+    const run = runOf(({ name }) => ({ looks: order, text: name }), { tools: toolsOf(() => '4.1.0') })
     const { clusters: found } = await pass(cacheOf(), run, clusters)
     return new Map([...found].map(([cluster, { renderedFrom, tools }]) => [cluster?.name, [renderedFrom, tools]]))
   }
@@ -256,6 +260,50 @@ test('RL6 what a render was made of has one name, in whatever order it looked an
   expect(new Set([...first.values()].map(([renderedFrom]) => renderedFrom)).size).toBe(3)
 })
 
+test('RL3 a program that is replaced in the midst of a pass: what came since is not kept, nothing more is rendered, and the next pass goes by the new one', async () => {
+  const program = { version: 'helm 4.1.0', minor: 1, pending: -1 }
+  const cache = cacheOf()
+  const renders: number[] = []
+  const texts: string[][] = []
+  // During the render of the third; when the pass itself has asked already, or only the renderer before it ran the program.
+  for (const [index, at] of [3, 0].entries()) {
+    const clusters = fleet(6).map((cluster) => ({ ...cluster, name: `${cluster.name}-${index}` }))
+    const passOf = async () => {
+      const tools = toolsOf(() => program.version)
+      let run = 0
+      const made = runOf(
+        async ({ name }) => {
+          await tools.sandbox.version('helm')
+          if (run++ === at && index === program.pending) program.version = `helm 4.${++program.minor}.0`
+          return {
+            looks: [
+              ['cluster', 'name'],
+              ['tools', 'helm'],
+            ],
+            text: `${name} ${program.version}`,
+          }
+        },
+        { tools },
+      )
+      return pass(cache, made, clusters, createSlots(1))
+    }
+    program.pending = index
+    const first = await passOf()
+    program.pending = -1
+    const second = await passOf()
+    renders.push(first.renders, second.renders)
+    texts.push([...first.texts.values()].map((text) => text.replace(/^.* /, '')).sort(), [
+      ...new Set([...second.texts.values()].map((text) => text.replace(/^.* /, ''))),
+    ])
+  }
+  expect(renders).toEqual([4, 6, 1, 6])
+  expect(texts).toEqual([
+    [...Array(3).fill('4.1.0'), ...Array(3).fill('renderer_missing')],
+    ['4.2.0'],
+    Array(6).fill('renderer_missing'),
+    ['4.3.0'],
+  ])
+})
 /** What is looked at next, by the value that was there; a text is the end. */
 type Program = string | { look: string; on: readonly [Program, Program] }
 const VALUES = ['0', '1']

@@ -8,6 +8,7 @@ import type { ConfigLayer } from '../../render/config-merge.ts'
 import type { ClusterFacts, InputRead, Look } from '../../render/inputs.ts'
 import type { ClusterSettings, RenderSettings, SettingsOf } from '../../render/overrides-of.ts'
 import { valueAt } from '../../render/record/reads.ts'
+import type { ToolVersions } from './tool-versions.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
 /** Null: for nobody. */
@@ -20,7 +21,8 @@ export interface LookedAt {
   versions: readonly string[]
   /** Content id; undefined: it cannot be read. */
   fileId(source: number, path: string): Promise<string | null | undefined>
-  toolVersion(tool: string): Promise<string | null>
+  /** Null: it is not there. */
+  tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
 }
 
@@ -79,6 +81,13 @@ export class LookValues {
     return found.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
   }
 
+  /** RL3: of those that were looked at one that is not any more what it was at the first look of the pass; null: none. */
+  async changedTool(looks: readonly InputRead[]): Promise<string | null> {
+    const { tools } = this.from
+    for (const [first, tool = ''] of looks) if (first === 'tools' && (await tools.now(tool)) !== (await tools.held(tool))) return tool
+    return null
+  }
+
   settingsOf(cluster: Wanted): RenderSettings {
     return this.from.settingsOf(cluster ?? NOBODY)
   }
@@ -88,14 +97,14 @@ export class LookValues {
   }
 
   private async commonAt(look: Look): Promise<string | undefined> {
-    const { versions, configs, fileId, toolVersion } = this.from
+    const { versions, configs, fileId, tools } = this.from
     if (isFile(look)) {
       const id = await fileId(look.source, look.path)
       return id === null ? 'none' : id
     }
     const [first, second = ''] = look
     if (first === 'tools') {
-      const version = await toolVersion(second)
+      const version = await tools.held(second)
       if (version !== null) this.tools.set(second, version)
       return version ?? 'none'
     }

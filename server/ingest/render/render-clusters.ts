@@ -101,6 +101,8 @@ class ClusterRenders {
   /** Rows of the renders so far: what is equal is held once. */
   private readonly rows = new Map<string, string>()
   private renders = 0
+  /** A program is another one since this pass began: nothing more is rendered in it. */
+  private changed: AppError | null = null
 
   constructor(deps: ClusterRunDeps, run: ClusterRun, paths: LookPaths) {
     this.deps = deps
@@ -163,8 +165,14 @@ class ClusterRenders {
   /** One of them goes ahead and shows where to look next; the others follow as far as they see the same. */
   private async renderGroup({ clusters: [first, ...others], ...from }: Group): Promise<void> {
     if (first === undefined) return
-    await this.deps.slots(() => this.renderFor(first, from))
+    await this.deps.slots(async () => this.stopped(first, from) || (await this.renderFor(first, from)))
     if (others.length > 0) await this.answer({ clusters: others, ...from })
+  }
+
+  private stopped(cluster: Wanted, end: End): boolean {
+    if (this.changed === null) return false
+    this.outcomes.set(cluster, this.enter(end, { key: null, late: false, result: this.changed, renderedFrom: null }))
+    return true
   }
 
   private async renderFor(cluster: Wanted, from: End): Promise<void> {
@@ -174,6 +182,10 @@ class ClusterRenders {
     this.renders += 1
     await pace()
     const { isWhole, ...end } = await this.place(cluster, from, reads.looks)
+    const tool = await this.values.changedTool(reads.inputs)
+    if (tool !== null) this.changed ??= new AppError('renderer_missing', { detail: `${tool} was replaced during a render`, remedy: AGAIN })
+    // It may be of the other one, though the point names the first.
+    if (tool !== null && this.stopped(cluster, end)) return
     // What it looked at cannot be read again, so nothing tells for whom else this is: nobody gets it.
     const made = isWhole || rendered instanceof AppError ? rendered : new AppError('git_failed', { detail: UNREADABLE })
     const renderedFrom = await this.renderedFrom(made, cluster, reads)
@@ -222,6 +234,7 @@ class ClusterRenders {
   }
 }
 
+const AGAIN = 'Nothing is to be done: it is rendered again with the one that is there now.'
 const UNREADABLE = 'files that were read for a render cannot be read again'
 
 function placesOf(trail: Trail | null, versions: ReadonlyMap<string, string>): { shape: Places; tools: Record<string, string> } {

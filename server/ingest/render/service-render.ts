@@ -3,7 +3,6 @@ import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { RendererName } from '../../../shared/model/render.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
@@ -12,7 +11,6 @@ import type { ConfigLayer } from '../../render/config-merge.ts'
 import type { ClusterFacts } from '../../render/inputs.ts'
 import { settingsFor } from '../../render/overrides-of.ts'
 import { type PipelineSource, runPipeline } from '../../render/pipeline.ts'
-import { programOf } from '../../render/record/sandbox.ts'
 import type { Renderer, RenderJob } from '../../render/renderer.ts'
 import { createSlots } from '../../render/sandbox/slots.ts'
 import type { Sandbox } from '../../render/sandbox.ts'
@@ -29,6 +27,7 @@ import { type ClusterOutcomes, renderClusters, type Subject } from './render-clu
 import type { NamingService, Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 import { configsOfService, type ReadConfig } from './service-configs.ts'
+import { ToolVersions } from './tool-versions.ts'
 
 export interface ServiceRendererDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources' | 'desiredOfService'>
@@ -49,6 +48,9 @@ export interface ServiceRendererDeps {
 
 /** Of all services together; how many programs run at once is the sandbox's own limit. */
 const RENDERS_AT_ONCE = 4
+
+/** For the name that was meant. */
+const CONFIGS_LOOKED_MAX = 1_000
 
 export class ServiceRenderer {
   private readonly deps: ServiceRendererDeps
@@ -111,7 +113,9 @@ export class ServiceRenderer {
     const opening = await openSources(this.deps, id, spec, at)
     if (opening.kind !== 'opened') return opening
     const { sources, release } = opening
-    const found = await configsOfService(this.deps.config, id, spec)
+    const names = async (project: string) =>
+      (await this.deps.store.listResources('Config', { limit: CONFIGS_LOOKED_MAX, project })).items.map(({ name }) => name)
+    const found = await configsOfService(this.deps.config, names, id, spec)
     if (found.kind === 'failed') {
       if (at === undefined) this.looks.end(id, null)
       return { kind: 'failed', commit: release.commit, error: found.error }
@@ -144,6 +148,7 @@ export class ServiceRenderer {
     const key = serviceKey(id)
     const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()
     for (const late of due) cache.drop(late)
+    const tools = new ToolVersions(this.deps.sandbox)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
     const outcomes = await renderClusters(
       { cache, slots: (work) => this.slots.run(work, signal, key), pace: createPace(clock) },
@@ -153,8 +158,8 @@ export class ServiceRenderer {
         inForce: inForceOf(this.deps, id),
         versions: sources.map(({ opened }) => opened.version),
         settingsOf: settingsFor(id, spec, layers),
-        toolVersion: toolVersions(this.deps.sandbox),
-        render: (subject) => this.runOne(run, subject),
+        tools,
+        render: (subject) => this.runOne(run, subject, tools.sandbox),
         ...{ configs, fileId, factsOf },
       },
       clusters.length === 0 ? [null] : clusters,
@@ -165,8 +170,8 @@ export class ServiceRenderer {
     return outcomes
   }
 
-  private runOne({ id, spec, sources, configs }: ServiceRun, { cluster, settings, facts }: Subject) {
-    const { cache, renderers, sandbox, signal, charts } = this.deps
+  private runOne({ id, spec, sources, configs }: ServiceRun, { cluster, settings, facts }: Subject, sandbox: Sandbox) {
+    const { cache, renderers, signal, charts } = this.deps
     return runPipeline(
       {
         ...{ renderers, sandbox, signal },
@@ -212,21 +217,6 @@ function factsKeyOf(facts: ClusterFacts): string {
   const known = factsKeys.get(facts) ?? sha256Hex(canonicalJson(facts)).slice(0, 32)
   factsKeys.set(facts, known)
   return known
-}
-
-/** Each asked for once. A program that must not run here has no version either: who needs it hears why from its run. */
-function toolVersions(sandbox: Sandbox): (tool: string) => Promise<string | null> {
-  const versions = new Map<string, Promise<string | null>>()
-  const read = (tool: string) =>
-    sandbox.version(programOf(tool)).catch((error: unknown) => {
-      if (error instanceof AppError) return null
-      throw error
-    })
-  return (tool) => {
-    const version = versions.get(tool) ?? read(tool)
-    versions.set(tool, version)
-    return version
-  }
 }
 
 /** Content ids, each read once; undefined: it cannot be read. */
