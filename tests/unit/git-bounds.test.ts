@@ -94,7 +94,7 @@ describe('submodules', () => {
     for (let at = 0; at < 200; at++) {
       modules.newCommit()
       await use(`bump ${at}`, 10, 3_000)
-      await clock.sleep(5 * 60_000)
+      await clock.sleep(BOUNDS.ms / 2) // less than a rest
     }
     expect(fetched).toHaveLength(200)
     for (let at = 0; at < 20; at++) {
