@@ -6,7 +6,7 @@ import type { PlacementView, State } from '../../shared/model/views.ts'
 
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>
-  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. `alike`: how many are as it is, for the same reason; absent: as many as have its words. */
+  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. `alike`: how many are as it is; absent: as many as have its words. */
   worst: { place: string; state: State; alike?: number } | null
   /** Not online. `places`: at least the first of them. */
   away: { count: number; places: readonly string[] }
@@ -15,7 +15,9 @@ export interface PlacementsSummary {
 }
 
 export const isFine = (state: PlacementWords): boolean => state.sync === 'Synced' && state.health === 'Healthy'
-const isAlike = (one: State, other: State): boolean => hasWords(one, other) && one.reason === other.reason
+/** Of what cannot be rendered it is known; of all else the words say enough, so that lists and single views say the same. */
+const alikeOf = ({ reason }: State, placements: readonly PlacementView[]): { alike?: number } =>
+  reason === 'RenderFailed' ? { alike: placements.filter((one) => !isFine(one) && one.reason === reason).length } : {}
 const hasWords = (one: PlacementWords, { sync, health }: PlacementWords): boolean => one.sync === sync && one.health === health
 /** The worst has the least. */
 export const severity = (state: PlacementWords): number =>
@@ -35,8 +37,7 @@ export function summarise(placements: readonly PlacementView[], placeOf: (placem
   const away = placements.filter((placement) => placement.liveness.word !== 'Online')
   return {
     counts: placements.map(({ sync, health }) => ({ sync, health, count: 1 })),
-    worst:
-      worst === undefined ? null : { place: placeOf(worst), state: worst, alike: placements.filter((one) => isAlike(one, worst)).length },
+    worst: worst === undefined ? null : { place: placeOf(worst), state: worst, ...alikeOf(worst, placements) },
     away: { count: away.length, places: away.map(placeOf) },
     sinceMs: placements.reduce<number | null>((max, { sinceMs }) => (sinceMs !== null && sinceMs > (max ?? 0) ? sinceMs : max), null),
   }

@@ -41,6 +41,9 @@ export function nextRenderState(
     }
     case 'good': {
       const renders = goodRenders(rendering)
+      // Without a cluster it cannot be rendered, and there is none: nothing was made of that commit.
+      if (renders.length === 0)
+        return before.generation === generation && before.error === null ? before : { ...before, generation, error: null }
       const digest = releaseDigest(renders) ?? before.digest
       const { commit } = rendering.release
       const error = failingError(rendering, nameOf)

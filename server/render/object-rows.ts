@@ -9,6 +9,7 @@ import type { Problem } from '../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type DeclaredScopes, declaredScopes, scopeOf } from './kind-scope.ts'
 import type { Manifest, Manifests } from './manifests.ts'
+import { errorsText } from './spec-problems.ts'
 
 /** Objects of one service. */
 export const RENDER_OBJECTS_MAX = 10_000
@@ -64,8 +65,7 @@ export const versionText = (version: string): string => (/^[0-9a-f]{12,64}$/.tes
 /** Each once, sorted by place, so that many renders of one service say it once. */
 export function failedRender(given: readonly Problem[]): FailedRender {
   const problems = sortedProblems(given)
-  const message = problems.length === 1 ? '1 error in the manifests' : `${problems.length} errors in the manifests`
-  return { kind: 'failed', code: 'render_failed', message, problems: problems.slice(0, RENDER_PROBLEMS_MAX) }
+  return { kind: 'failed', code: 'render_failed', message: errorsText(problems), problems: problems.slice(0, RENDER_PROBLEMS_MAX) }
 }
 
 /** Each problem once, by file, line and column. */

@@ -1,6 +1,7 @@
 // What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { FOR_NO_CLUSTER } from '../../render/liquid/problems.ts'
 import {
   failedRender,
   noManifests,
@@ -9,6 +10,7 @@ import {
   type RenderResult,
   sortedProblems,
 } from '../../render/object-rows.ts'
+import { specRemedy } from '../../render/spec-problems.ts'
 import type { Wanted } from './look-values.ts'
 import type { ClusterOutcome } from './render-clusters.ts'
 import { type ClusterRender, type GoodRender, mayPass, type Release, type RenderError, type Rendering, renderErrorOf } from './rendering.ts'
@@ -44,6 +46,11 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
   // Without a cluster it could not even be tried: whoever joins will tell.
   const needsCluster = nobody !== undefined && forNobody === null && nobody.ofCluster
   if (failed.length === results.size && !needsCluster) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
+  const anyway = needsCluster ? wrongAnyway(nobody) : []
+  if (anyway.length > 0) {
+    const { code, message, problems } = failedRender(anyway)
+    return { kind: 'failed', commit, error: withRemedy({ code, message, problems }) }
+  }
   const warnings = [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
   return {
     kind: 'good',
@@ -52,6 +59,12 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
     forNobody,
     warnings: sortedProblems(warnings).slice(0, RENDER_PROBLEMS_MAX),
   }
+}
+
+/** What is wrong for whomever it is rendered. What a program says without a cluster may be for want of one. */
+function wrongAnyway({ result, shape }: ClusterOutcome): Problem[] {
+  if (result instanceof AppError || result.kind !== 'failed' || shape.inputs.some(([first]) => first === 'tools')) return []
+  return result.problems.filter(({ message }) => !message.includes(FOR_NO_CLUSTER))
 }
 
 /** `helm 4.3.1` of helm is 4.3.1. */
@@ -91,7 +104,7 @@ function errorOf(result: RenderResult | AppError, path: string, version: string)
   if (result.kind === 'rendered') return { code: 'render_failed', message: '', problems: [] }
   const { code, message, problems } = result
   // Known from another commit, perhaps, which held no manifests either.
-  return { code, message: code === 'no_manifests' ? noManifests(path, version) : message, problems }
+  return withRemedy({ code, message: code === 'no_manifests' ? noManifests(path, version) : message, problems })
 }
 
 /** All that is wrong anywhere, at once. What may pass by itself gives it its code, or nobody would look again. */
@@ -102,5 +115,10 @@ function joined(errors: readonly RenderError[]): RenderError {
   const problems: Problem[] = errors.flatMap((error) => error.problems)
   if (errors.length === 1 || problems.length === 0 || passing !== undefined) return { ...first, problems }
   const { code, message, problems: sorted } = failedRender(problems)
-  return { code, message, problems: sorted }
+  return withRemedy({ code, message, problems: sorted })
+}
+
+function withRemedy(error: RenderError): RenderError {
+  const remedy = error.code === 'render_failed' ? specRemedy(error.problems) : null
+  return remedy === null ? error : { ...error, remedy }
 }

@@ -1,4 +1,5 @@
 // The Configs that a service reads its variables and values from.
+import { nearest } from '../../../shared/model/explain.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -15,7 +16,13 @@ type ServiceConfigs =
   /** By name: those of configFrom, and those of Helm's valuesFrom. */
   { kind: 'read'; configs: ReadonlyMap<string, ConfigLayer> } | { kind: 'failed'; error: RenderError }
 
-export async function configsOfService(read: ReadConfig, { project }: ServiceId, spec: ServiceSpec): Promise<ServiceConfigs> {
+/** `known`: names of all Configs of the project, for the one that was meant. */
+export async function configsOfService(
+  read: ReadConfig,
+  known: (project: string) => Promise<readonly string[]>,
+  { project }: ServiceId,
+  spec: ServiceSpec,
+): Promise<ServiceConfigs> {
   const { configFrom = [] } = spec
   const renders = [spec.render, ...sourcesOf(spec).map(({ render }) => render)]
   const names = [...configFrom, ...renders.flatMap((render) => render?.helm?.valuesFrom ?? [])].map(({ name }) => name)
@@ -32,6 +39,8 @@ export async function configsOfService(read: ReadConfig, { project }: ServiceId,
   }
   const missing = configFrom.filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
   if (missing.length === 0) return { kind: 'read', configs }
-  const message = `there is no Config ${missing.join(', ')} in project ${project}; write it, or mark it optional in spec.configFrom`
-  return { kind: 'failed', error: { code: 'not_found', message, problems: [] } }
+  const near = missing.length === 1 ? nearest(missing[0] ?? '', await known(project)) : null
+  const message = `there is no Config ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
+  const remedy = `Correct spec.configFrom, mark it optional there, or write it: \`skerry get configs -p ${project}\` lists what there is.`
+  return { kind: 'failed', error: { code: 'not_found', message, problems: [], remedy } }
 }

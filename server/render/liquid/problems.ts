@@ -10,6 +10,8 @@ export interface TemplatePlace {
   line?: number | null
 }
 
+/** In every message about a cluster that is not there, and in no other. */
+export const FOR_NO_CLUSTER = 'rendered for no cluster'
 /** Names that are held against a wrong one. */
 const NAMES_MAX = 500
 const NAME_DEPTH_MAX = 4
@@ -118,7 +120,7 @@ export function misspelledMessage(text: string, names: readonly string[]): strin
 export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): string {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
   const shown = shownName(text)
-  if (root === 'cluster' && inputs.cluster === null) return `${shown}: this is rendered for no cluster, so there is none to ask`
+  if (root === 'cluster' && inputs.cluster === null) return `${shown}: this is ${FOR_NO_CLUSTER}, so there is none to ask`
   const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return misspelled
   if (!['cluster', 'config', 'service', 'source'].includes(root))

@@ -1,0 +1,68 @@
+// What a person is told to mend: the Service resource, the files, or both; and what is told of a service that has no cluster.
+import { expect, test } from 'bun:test'
+import { configsOfService } from '../../server/ingest/render/service-configs.ts'
+import { failedRender } from '../../server/render/object-rows.ts'
+import { specRemedy } from '../../server/render/spec-problems.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { loopWorld } from '../support/loop-world.ts'
+
+const file = { path: 'web/a.yaml:3:1', message: 'bad indentation' }
+const patch = { path: 'render.patches[0]', message: 'meets no object: correct its target, or take it out' }
+const source = { path: '$envs/x.yaml', message: 'there is no source of the name envs; sources[].name gives one' }
+const chart = { path: 'web/Chart.yaml', message: 'there is no Chart.yaml: it is no chart' }
+const IN_SPEC = 'in the spec of the service'
+
+test.each([
+  ['files alone', [file], '1 error in the manifests', null],
+  ['a file in a folder of that name', [{ ...file, path: 'render/a.yaml:1:1' }], '1 error in the manifests', null],
+  ['a patch', [patch], `1 error ${IN_SPEC}`, 'Correct spec.render.patches and `skerry apply` it.'],
+  [
+    'options',
+    [{ path: 'render.helm', message: 'web holds no Chart.yaml' }],
+    `1 error ${IN_SPEC}`,
+    'Correct spec.render.helm and `skerry apply` it.',
+  ],
+  [
+    'an override',
+    [{ ...patch, path: 'overrides[1].patches[0]' }],
+    `1 error ${IN_SPEC}`,
+    'Correct spec.overrides[1].patches and `skerry apply` it.',
+  ],
+  ['a source that has no such name', [source], `1 error ${IN_SPEC}`, 'Correct the valuesFiles in spec and `skerry apply` it.'],
+  ['a type that is not so', [chart], `1 error ${IN_SPEC}`, 'Correct the type or the path in spec and `skerry apply` it.'],
+  [
+    'both',
+    [patch, file],
+    `2 errors ${IN_SPEC} and in the manifests`,
+    'Correct spec.render.patches and `skerry apply` it; mend the manifests at the other places named and push again.',
+  ],
+] as const)('AP11 the headline and the next step of %s', (_, problems, message, remedy) => {
+  expect([failedRender(problems).message, specRemedy(problems)]).toEqual([message, remedy])
+})
+
+test('CF5 a Config that is not there is told with the name that was probably meant, and how to list them', async () => {
+  const given = { source: { repository: 'apps', path: '.' }, targets: { selector: {} }, configFrom: [{ name: 'bas' }] }
+  const found = await configsOfService(
+    async () => null,
+    async () => ['base', 'other'],
+    { project: 'p', service: 's' },
+    serviceSpecSchema.parse(given),
+  )
+  const error = found.kind === 'failed' ? found.error : null
+  expect(error?.message).toBe('there is no Config bas in project p; did you mean base?')
+  expect(error?.remedy).toContain('`skerry get configs -p p`')
+})
+
+test('AP11 what is wrong for any cluster is told without one; what only lacks a cluster is no error, and neither was rendered', async () => {
+  const { clock, world, renderStates, ingest, end } = loopWorld({ file: 'a.yaml.liquid' })
+  const wanting = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { v: "{{ cluster.labels.site }}" }\n'
+  world.text = (commit) => (commit === 'c1' ? wanting : `${wanting}# {{ service.nam }}\n`)
+  await clock.advance(1_000)
+  expect(renderStates.get('apps')).toMatchObject({ commit: null, renderedMs: null, digest: null, error: null, generation: 1 })
+  world.commit = 'c2'
+  await Promise.all([ingest.repositoryChanged('default', 'apps'), clock.advance(0)])
+  const { commit, error } = renderStates.get('apps') ?? {}
+  expect([commit, error?.code, error?.problems.length]).toEqual([null, 'render_failed', 1])
+  expect(error?.problems[0]?.message).toContain('service.nam')
+  await end()
+})
