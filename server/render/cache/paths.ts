@@ -70,7 +70,7 @@ export class LookPaths {
     return this.unsaved > this.weight * part
   }
 
-  /** A MAC for each way there is takes longer than all else: one is made where somebody leaves a run. */
+  /** Made only where somebody leaves a run: a MAC for each look would take longer than all else. */
   pointOf({ from, seen }: Spot): string {
     return seen === '' ? from : this.macOf(from + seen)
   }
