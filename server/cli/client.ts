@@ -11,6 +11,21 @@ const TIMEOUT_MS = 60_000
 /** A stream says something every 15 s. */
 export const SILENCE_MS = 60_000
 
+const SERVER_REMEDY = 'Check --server (SKERRY_SERVER), and that the server runs.'
+/** Of an answer that is not in the form of this server: no proxy before one says these. */
+const NOT_OURS: readonly number[] = [400, 404, 405, 501]
+
+/** Why nothing came, in words that do not depend on who made the request. */
+function silenceText(base: string, cause: unknown): string {
+  const { code, message } =
+    cause instanceof Error ? { code: undefined, ...cause, message: cause.message } : { code: undefined, message: String(cause) }
+  const said = `${String(code ?? '')} ${message}`
+  if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said))
+    return `nothing answers at ${base}: is the server running there? (connection refused)`
+  if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `there is no host ${new URL(base).hostname} (the name is not known here)`
+  return `${base} does not answer (${message})`
+}
+
 export type Query = Record<string, string | number | undefined>
 
 export interface Pages {
@@ -37,7 +52,13 @@ export const path = (parts: TemplateStringsArray, ...values: string[]): string =
 export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token }: { server: string; token: string | undefined }): Client {
   const base = server.replace(/\/+$/, '')
   if (!/^https?:\/\//.test(base) || !URL.canParse(base))
-    throw new AppError('bad_request', { doing: `use the server ${server}`, detail: 'expected an address such as https://skerry.example' })
+    throw new AppError('bad_request', {
+      doing: `use the server ${server}`,
+      detail: 'expected an address that begins with http:// or https://, such as https://skerry.example',
+      remedy: /^[^/:]+(:\d+)?(\/|$)/.test(base)
+        ? `Write http://${base} or https://${base} in --server (SKERRY_SERVER).`
+        : 'Correct --server (SKERRY_SERVER).',
+    })
 
   /** An answer that is no success is thrown. */
   async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
@@ -46,13 +67,18 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const headers = { authorization: `Bearer ${token}`, ...init.headers }
     const response = await io.fetch(url.href, { ...init, method, headers }).catch((cause: unknown) => {
-      const detail = `${base} does not answer (${cause instanceof Error ? cause.message : String(cause)})`
-      throw new AppError('server_unreachable', { detail, remedy: 'Check --server (SKERRY_SERVER), and that the server runs.' }, { cause })
+      throw new AppError('server_unreachable', { detail: silenceText(base, cause), remedy: SERVER_REMEDY }, { cause })
     })
     if (response.ok) return response
     const body = parseJson(await response.text())
+    const ours = problemBodySchema.safeParse(body).success
+    if (!ours && NOT_OURS.includes(response.status))
+      throw new AppError('bad_page', {
+        detail: `what answers at ${base} is no Skerry server (HTTP ${response.status})`,
+        remedy: SERVER_REMEDY,
+      })
     // The server's own words say what they are about; what stands between us and it may say nothing.
-    throw errorFromProblem(response.status, body, problemBodySchema.safeParse(body).success ? '' : `${method} ${url.href}`)
+    throw errorFromProblem(response.status, body, ours ? '' : `${method} ${url.href}`)
   }
 
   async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {

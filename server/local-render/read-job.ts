@@ -23,8 +23,8 @@ export function chooseService(resources: readonly Applicable[], wanted: string):
   const [service, ...others] = found
   if (service !== undefined && others.length === 0) return service
   const names = services.map(({ metadata }) => metadata.name).join(', ')
-  const detail = service === undefined ? `there is no Service ${wanted} in the files` : `which one? The files hold ${names}`
-  throw new AppError('bad_options', { doing: 'render', detail, remedy: 'Name the service: skerry render NAME -f FILE --dir PATH' })
+  const detail = service === undefined ? `there is no Service ${wanted} in the files` : `which service? The files hold ${names}`
+  throw new AppError('bad_options', { detail, remedy: 'Name the service: skerry render NAME -f FILE --dir PATH' })
 }
 
 export interface ClusterFlags {

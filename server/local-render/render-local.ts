@@ -44,7 +44,6 @@ export async function renderLocally(deps: LocalRenderDeps, job: LocalRender): Pr
   const missing = (spec.configFrom ?? []).filter(({ name, optional }) => optional !== true && !configs.has(name))
   if (missing.length > 0)
     throw new AppError('bad_options', {
-      doing: 'render',
       detail: `there is no Config ${missing.map(({ name }) => name).join(', ')} of project ${id.project} in the files`,
       remedy: 'Add it with -f or --config, or mark it optional in spec.configFrom.',
     })
@@ -75,7 +74,6 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
   const folder = folderOf(dirs, repository)
   if (folder === null)
     throw new AppError('bad_options', {
-      doing: 'render',
       detail: `--dir does not say where the content of repository ${repository} is`,
       remedy: `Add ${repository}=PATH to --dir.`,
     })

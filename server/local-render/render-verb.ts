@@ -9,6 +9,7 @@ import type { OptionTable } from '../../shared/runtime/options.ts'
 import type { ResourceFile } from '../cli/resource-files.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
+import { FOR_NO_CLUSTER } from '../render/liquid/problems.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { readRenderPlace } from '../render-place.ts'
@@ -66,7 +67,11 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
       line.clear()
       for (const warning of view.warnings) io.err(`warning: ${problemText(warning)}`)
       io.out(renderText(view, output satisfies RenderOutput))
-      return view.error === null ? 0 : told(io, view.error, view.problems)
+      if (view.error === null) return 0
+      told(io, view.error, view.problems)
+      if (view.problems.some(({ message }) => message.includes(FOR_NO_CLUSTER)))
+        io.err('hint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')
+      return 1
     } finally {
       line.clear()
       await sandbox.close()

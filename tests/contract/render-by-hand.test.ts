@@ -180,6 +180,12 @@ test.skipIf(!hasPrograms)(
   },
 )
 
+test('RH3 who has to name a cluster, or the service, is told how', async () => {
+  const { code, err } = await here('liquid')
+  expect([code, err]).toEqual([1, expect.stringContaining('\nhint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')])
+  expect((await here('')).err).toStartWith('skerry render: which service? The files hold raw, ')
+})
+
 test.skipIf(!hasPrograms)('RH3 without a cluster it is for nobody, or for the first of its targets, and says so', async () => {
   expect(await onServer('kust')).toMatchObject({ code: 0, err: '' })
   const needs = await onServer('liquid')
@@ -206,7 +212,7 @@ test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, an
 })
 
 test.each([
-  ['two services, none named', '', {}, 'which one?'],
+  ['two services, none named', '', {}, 'which service?'],
   ['a service that is not there', 'none', {}, 'there is no Service none'],
   ['labels that are none', 'raw', { clusterLabels: 'a' }, 'expected key=value'],
   ['a repository without a folder', 'raw', { dir: 'other=/tmp' }, 'where the content of repository apps is'],

@@ -467,7 +467,17 @@ describe('what was typed wrong', () => {
     })
     const dead = await cli('get clusters', { fetch: () => Promise.reject(new Error('connection refused')) })
     expect(dead).toMatchObject({ code: 1 })
-    expect(dead.err).toContain('http://localhost does not answer (connection refused)')
+    expect(dead.err).toStartWith(
+      'error: nothing answers at http://localhost: is the server running there? (connection refused)\nhint: Check --server',
+    )
+    const slow = await cli('get clusters', { fetch: () => Promise.reject(new Error('timed out')) })
+    expect(slow.err).toContain('http://localhost does not answer (timed out)')
+    const other = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 404 }) })
+    expect(other.err).toStartWith('error: what answers at http://localhost is no Skerry server (HTTP 404)\nhint: Check --server')
+    const bare = await cli('get clusters', { env: { SKERRY_SERVER: '127.0.0.1:18777' } })
+    expect(bare.err).toBe(
+      'error: use the server 127.0.0.1:18777: expected an address that begins with http:// or https://, such as https://skerry.example\nhint: Write http://127.0.0.1:18777 or https://127.0.0.1:18777 in --server (SKERRY_SERVER).\n',
+    )
     const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
     expect(foreign.err).toContain('is no Skerry server')
     const proxy = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 502 }) })
@@ -495,6 +505,8 @@ test('CL10 the whole way: a socket, a store, the command line', async () => {
     expect((await cli('get services --no-headers', setup)).out).toContain('web')
     expect((await cli('get cluster none', setup)).code).toBe(1)
     expect((await cli('version', setup)).out).toContain('server 1.2.3 at http://127.0.0.1:')
+    await listener.stop(true)
+    expect((await cli('get services', setup)).err).toMatch(/^error: nothing answers at http:\/\/127\.0\.0\.1:\d+: is the server running/)
   } finally {
     await listener.stop(true)
   }

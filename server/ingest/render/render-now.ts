@@ -89,7 +89,7 @@ function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterR
   return (
     found ?? {
       kind: 'failed',
-      error: { code: 'render_failed', message: 'it cannot be rendered without a cluster: name one', problems: [] },
+      error: { code: 'render_failed', message: 'it cannot be rendered without a cluster: name one with --cluster', problems: [] },
     }
   )
 }
