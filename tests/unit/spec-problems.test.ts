@@ -40,7 +40,7 @@ test.each([
   expect([failedRender(problems).message, specRemedy(problems)]).toEqual([message, remedy])
 })
 
-test('CF5 a Config that is not there is told with the name that was probably meant, and how to list them', async () => {
+test('IC5 a Config that is not there is told with the name that was probably meant, and how to list them', async () => {
   const given = { source: { repository: 'apps', path: '.' }, targets: { selector: {} }, configFrom: [{ name: 'bas' }] }
   const found = await configsOfService(
     async () => null,
