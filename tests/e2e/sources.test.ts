@@ -99,6 +99,29 @@ test('SO29 CG2 a private repository over ssh: a deploy key and known hosts from 
   expect(await scenario.fleet.run(['get', 'config', 'deploy', '-o', 'yaml'])).not.toContain('PRIVATE KEY')
 })
 
+/** Public half of a key that signed nothing. */
+const OPENPGP_KEY = `-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEawJzwhYJKwYBBAHaRw8BAQdADgPgwwp+JKCbV0BmrEPyS490ypENyK76KvPD
+mSl55jm0EUEgPGFAZXhhbXBsZS5jb20+iJAEExYIADgWIQR2B4GtsqpSUKf5N3XF
+KciqU0KjQQUCawJzwgIbAwULCQgHAgYVCgkICwIEFgIDAQIeAQIXgAAKCRDFKciq
+U0KjQfhUAQDcyDkZaL3TIwFQfmkXYkIsei3jJ0M+8HJhQyjUv5+/ugD/dYuv5Z+g
+QryiTJ3pe6Od0sWwfjOkHT47YQmMVV5DwwE=
+=fsxL
+-----END PGP PUBLIC KEY BLOCK-----
+`
+const OPENPGP_FINGERPRINT = '760781ADB2AA5250A7F93775C529C8AA5342A341'
+
+test('SO30 the binary has OpenPGP in it, which it loads late: an unsigned commit is refused with the fingerprint of the key', async () => {
+  await private_.commit({ 'signed/map.yaml': configMapYaml('signed', { value: 'a' }) }, 'unsigned')
+  await apply(repository('signed', { git: { url: private_.url, verify: { keys: [OPENPGP_KEY] } } }))
+  await eventually('the refusal names the key', async () => {
+    const shown = await scenario.fleet.run(['get', 'repository', 'signed', '-o', 'json'])
+    if (shown.includes(OPENPGP_FINGERPRINT)) return true
+    throw new Error(shown)
+  })
+})
+
 test('HM1 HM2 SO6 a chart of a Helm repository, with a values file from Git and values of the service; a newer version in its range follows', async () => {
   charts.add({ name: 'web', version: '1.2.0' })
   await scenario.push({ 'envs/prod.yaml': 'value: from the file\n' })
