@@ -1,0 +1,129 @@
+// The command line when something was typed wrong, or somebody else answers: exit codes, and words to act on.
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
+import { type CliSetup, runTestCli } from '../support/cli-run.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+})
+afterEach(() => admin.store.close())
+const cli = (argv: string, setup?: CliSetup) => runTestCli(admin, argv.split(' ').filter(Boolean), setup)
+
+describe('what was typed wrong', () => {
+  const subcommands = [
+    'get',
+    'describe',
+    'apply',
+    'delete',
+    'confirm',
+    'events',
+    'count',
+    'version',
+    'server',
+    'join-token',
+    'join-token create',
+    'join-token list',
+    'join-token delete',
+    'doctor',
+    'backup create',
+    'backup verify',
+    'backup restore',
+  ]
+
+  test('CL8 verbs of the server’s own machine get their flags and their folder, and ask no server', async () => {
+    expect(await cli('doctor --data /d -o json')).toMatchObject({ code: 7, out: 'doctor {"data":"/d","output":"json"}\n' })
+    expect(await cli('backup create')).toMatchObject({ code: 7, out: 'create {}\n' })
+    expect(await cli('backup verify /b')).toMatchObject({ code: 7, out: 'verify /b {}\n' })
+    expect(await cli('backup restore /b --data /d')).toMatchObject({ code: 7, out: 'restore /b {"data":"/d"}\n' })
+    expect((await cli('backup verify')).code).toBe(2)
+    expect((await cli('backup')).code).toBe(2)
+    expect((await cli('backup --help')).out).toStartWith('Examples:\n  skerry backup create')
+    expect(admin.asked).toEqual([])
+  })
+
+  test.each(subcommands)('CL8 an unknown flag of %p is exit code 2, and nothing is asked', async (command) => {
+    const { code, err } = await cli(`${command} --no-such-flag`)
+    expect([code, admin.asked]).toEqual([2, []])
+    expect(err).toContain("unknown option '--no-such-flag'")
+  })
+
+  test.each(subcommands.filter((command) => command !== 'join-token'))('CL8 --help of %p', async (command) => {
+    const { code, out } = await cli(`${command} --help`)
+    expect(code).toBe(0)
+    if (!['version', 'server', 'join-token list', 'join-token delete'].includes(command)) expect(out).toStartWith('Examples:\n  ')
+  })
+
+  test.each([
+    ['gte clusters', 'Did you mean get?'],
+    ['get clusterz', 'did you mean "clusters"?'],
+    ['get services --outptu json', 'Did you mean --output?'],
+    ['get services -o xml', 'Allowed choices are json, yaml, wide, name'],
+    ['get svc/web web', 'give the name once'],
+    ['get svc/', 'a name is missing'],
+    ['get clusters --service web', '--cluster and --service do not apply to clusters'],
+    ['get events -l a=b', '-l does not apply to events'],
+    ['get services --search web', '--search does not apply to services'],
+    ['get placements --kind Deployment', '--kind does not apply to placements'],
+    ['get objects --sort-by newst', '--sort-by expects cluster, name, newest, oldest, health; did you mean "newest"?'],
+    [
+      'get objects --status-selector helth=Degraded',
+      '--status-selector of objects expects sync, health, reason, drift; did you mean "health"?',
+    ],
+    ['get objects --status-selector health=Degradd', 'did you mean "Degraded"?'],
+    ['get objects --status-selector health', '--status-selector expects health=Healthy'],
+    ['get clusters --status-selector a=b=c', '--status-selector expects liveness=WORD'],
+    ['get repositories --status-selector a=b', '--status-selector does not apply to repositories'],
+    ['get objects --limit 0', 'expected a whole number from 1 to 999999'],
+    ['get objects web', 'objects have no names'],
+    ['describe service', 'skerry get services'],
+    ['describe events', 'does not take events'],
+    ['events --limit 0', 'expected a whole number from 1 to 500'],
+    ['join-token create --label prod', 'expected --label key=value'],
+    ['', 'Usage: skerry'],
+  ])('CL8 %p', async (argv, message) => {
+    const { code, err } = await cli(argv)
+    expect(err).toContain(message)
+    expect(code).toBe(2)
+  })
+
+  test('CL9 the server’s own words reach the person: no token, wrong token, no such thing, no server', async () => {
+    expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toBe(
+      'error: no API token was given\nhint: Set SKERRY_TOKEN or --token to a valid API token.\n',
+    )
+    expect(await cli(`get clusters --token sk_${'x'.repeat(43)}`)).toMatchObject({ code: 1 })
+    expect(await cli('get svc/none')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: there is no service none in project default\nhint: `skerry get services -A` lists them.\n',
+    })
+    const dead = await cli('get clusters', { fetch: () => Promise.reject(new Error('connection refused')) })
+    expect(dead).toMatchObject({ code: 1 })
+    expect(dead.err).toStartWith(
+      'error: nothing answers at http://localhost: is the server running there? (connection refused)\nhint: Check --server',
+    )
+    const slow = await cli('get clusters', { fetch: () => Promise.reject(new Error('timed out')) })
+    expect(slow.err).toContain('http://localhost does not answer (timed out)')
+    const other = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 404 }) })
+    expect(other.err).toStartWith('error: what answers at http://localhost is no Skerry server (HTTP 404)\nhint: Check --server')
+    const bare = await cli('get clusters', { env: { SKERRY_SERVER: '127.0.0.1:18777' } })
+    expect(bare.err).toBe(
+      'error: use the server 127.0.0.1:18777: expected an address that begins with http:// or https://, such as https://skerry.example\nhint: Write http://127.0.0.1:18777 or https://127.0.0.1:18777 in --server (SKERRY_SERVER).\n',
+    )
+    const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
+    expect(foreign.err).toContain('is no Skerry server')
+    const proxy = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 502 }) })
+    expect(proxy.err).toStartWith('error: GET http://localhost/api/v1/clusters?limit=500: HTTP 502\n')
+  })
+
+  test('CL9 a name is one segment of an address, whatever is in it', async () => {
+    const urls: string[] = []
+    await runTestCli(admin, ['get', 'cluster', '../services?x=1'], {
+      fetch: (url, init) => {
+        urls.push(url)
+        return admin.app.fetch(new Request(url, init))
+      },
+    })
+    expect(urls).toEqual(['http://localhost/api/v1/clusters/..%2Fservices%3Fx%3D1'])
+  })
+})
