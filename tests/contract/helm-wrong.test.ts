@@ -121,7 +121,7 @@ const WRONG: readonly Wrong[] = [
   {
     name: 'the Chart.yaml is none',
     files: { 'Chart.yaml': 'apiVersion: v2\nname: [\n' },
-    expected: [{ path: 'charts/web/Chart.yaml:3:1', message: /./ }],
+    expected: [{ path: 'charts/web/Chart.yaml:2:7', message: /./ }],
   },
   {
     name: 'the chart has no version',
@@ -193,7 +193,7 @@ const WRONG: readonly Wrong[] = [
       { path: '$other/x.yaml', message: /no source of the name other/ },
       { path: '../../../out.yaml', message: /does not lead out/ },
       { path: '/etc/passwd', message: /does not lead out/ },
-      { path: 'broken.yaml:3:1', message: /./ },
+      { path: 'broken.yaml:2:4', message: /./ },
       { path: 'charts/web/none.yaml', message: /no such values file/ },
       { path: 'list.yaml:1', message: 'expected a mapping of names to values' },
       { path: 'twice.yaml:2:1', message: /appears twice/ },
@@ -220,7 +220,7 @@ const WRONG: readonly Wrong[] = [
       { path: 'Config shared, number', message: /expected a mapping/ },
       { path: 'Config shared, secret:1:6', message: 'the integer … is beyond 2^53 and would lose digits; quote it if it is text' },
       { path: 'Config shared, secret:3:1', message: 'the key … appears twice in one mapping' },
-      { path: 'Config shared, text:2:1', message: /./ },
+      { path: 'Config shared, text:1:4', message: /./ },
       { path: 'charts/web/Chart.yaml', message: /the dependency a \(alias:here\)/ },
       { path: 'render.helm.values.deep.0.x', message: /\{% raw %\}/ },
       { path: 'render.helm.values.host', message: /color/ },

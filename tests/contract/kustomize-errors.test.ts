@@ -80,7 +80,7 @@ const CASES: readonly Case[] = [
       'b/kustomization.yaml': 'resources: [cm.yaml, d.yaml, e.yaml]\n',
       ...{ 'b/cm.yaml': 'a: b: c\n', 'b/d.yaml': 'x: [\n', 'b/e.yaml': 'apiVersion: v1\nmetadata: {name: zz}\n' },
     },
-    problems: [['b/cm.yaml:1:5'], ['b/d.yaml:2:1'], ['b/e.yaml:1:1', 'kind is missing']],
+    problems: [['b/cm.yaml:1:5'], ['b/d.yaml:1:4'], ['b/e.yaml:1:1', 'kind is missing']],
   },
   {
     name: 'KU8 an unknown field of a base has its line',
