@@ -81,8 +81,8 @@ const UNCLOSED =
 /** Characters that are read again, all in all, to find what is not closed. */
 const OPENER_READ_MAX = 4_000_000
 
-/** Where the outermost `[`, `{` or quote is that is open at the end of a text; null: not found. Only the parser knows what opens anything, so it is asked
- *  for the last of them before which everything is in order. */
+/** Where the quote, else the outermost `[` or `{`, is that is open at the end of a text, which the parser refuses for that reason; null: not found. Only the parser knows what opens
+ *  anything, so it is asked for the last of them before which everything is in order, or wrong for another reason. */
 function openerIn(text: string): number | null {
   const failure = (length: number): string | null => {
     try {
@@ -93,6 +93,8 @@ function openerIn(text: string): number | null {
       throw error
     }
   }
+  const reason = failure(text.trimEnd().length) // without an end of line, for which indentation would be blamed
+  const isQuoted = reason?.endsWith('quoted scalar') ?? false
   let readable = OPENER_READ_MAX
   for (let at = text.length - 1; at >= 0; at--) {
     const sign = text.charAt(at)
@@ -100,7 +102,10 @@ function openerIn(text: string): number | null {
     if (!'[{"\''.includes(sign) || (sign === "'" && text.charAt(at - 1) === sign)) continue
     readable -= at
     if (readable < 0) return null
-    if (failure(at) === null) return UNCLOSED.test(failure(at + 1) ?? '') ? at : null
+    const before = failure(at)
+    // A quote may be opened within a list or mapping, which for that reason is not closed either.
+    if (isQuoted && before !== reason) return failure(at + 1) === reason ? at : null
+    if (before === null) return UNCLOSED.test(failure(at + 1) ?? '') ? at : null
   }
   return null
 }

@@ -142,7 +142,7 @@ test('SO38 of the tags that a moving revision had the newest 20 are kept', async
   expect(readdirSync(dir)).toContain(`tag-${last.replace('sha256:', '')}`)
 })
 
-test('SO45 a token server of another house is trusted as anybody is, one of the registry itself by its CA alone', async () => {
+test('SO45 the CA of a registry counts alone for its own token server, and beside the public ones for a token server elsewhere', async () => {
   for (const [realm, others] of [
     ['https://auth.example/token', getCACertificates('default').length],
     ['https://reg.example/token', 0],

@@ -3,22 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { createWebhook, WEBHOOK_BODY_BYTES_MAX, type WebhookDeps, webhookSecret } from '../../server/http/webhook.ts'
-import type { StoredResource } from '../../server/store/records.ts'
+import { storedRepository as repository } from '../support/stored-repository.ts'
 
 const keys = { mac: () => Buffer.from('k'.repeat(32)) }
-const repository: StoredResource = {
-  kind: 'Repository',
-  project: 'default',
-  name: 'apps',
-  uid: 'uid-1',
-  generation: 1,
-  version: 1,
-  labels: {},
-  spec: '{}',
-  createdMs: 0,
-  updatedMs: 0,
-  deletingMs: null,
-}
 let server: Bun.Server<undefined>
 const slow: Socket[] = []
 let bodyMs: number | undefined

@@ -74,14 +74,14 @@ describe('input that prunes nothing', () => {
     const since = mark()
     await scenario.push({ 'stable/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata: {value: "unclosed}\n' })
     await eventually('describe tells the place', async () =>
-      /^ {2}stable\/a\.yaml:5:7: /m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
+      /^ {2}stable\/a\.yaml:5:15: /m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
     )
     expect(await names()).toEqual(['configmap/a', 'configmap/b'])
     expect(agentWrites(site().cluster, since)).toEqual([])
     await scenario.push({ 'stable/a.yaml': configMapYaml('a', { value: 'never changes' }) })
     await eventually(
       'the error goes',
-      async () => !/^ {2}stable\/a\.yaml:5:7: /m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
+      async () => !/^ {2}stable\/a\.yaml:5:15: /m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
     )
   })
 

@@ -1,23 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { createWebhook, isSigned, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
-import type { StoredResource } from '../../server/store/records.ts'
+import { storedRepository as repository } from '../support/stored-repository.ts'
 
 const keys = {
   mac: (purpose: string, bytes: Uint8Array) => createHmac('sha256', 'server key').update(purpose).update(bytes).digest().subarray(0, 16),
-}
-const repository: StoredResource = {
-  kind: 'Repository',
-  project: 'default',
-  name: 'apps',
-  uid: 'uid-1',
-  generation: 1,
-  version: 1,
-  labels: {},
-  spec: '{}',
-  createdMs: 0,
-  updatedMs: 0,
-  deletingMs: null,
 }
 const told: string[] = []
 const webhook = createWebhook({

@@ -29,6 +29,8 @@ describe('refusals', () => {
     ['a: 1\nkind: [', '2:7', 'this [ is never closed'],
     ['a: 1\nkind: [\n\n', '2:7', 'this [ is never closed'],
     ['a: {b: [1, {c: "]"}\n', '1:4', 'this { is never closed'],
+    ['a: {b: "x}\n', '1:8', 'this " is never closed'],
+    ['a: ["y", \'x [ "z"\n', '1:10', "this ' is never closed"],
     ["a: x [y\nb: |\n  [\nc: 'it''s\n", '4:4', "this ' is never closed"],
     ['a: [1]\nb: "x\nc: d\n', '3:1', 'the " of line 2 is not closed before this line; close it, or indent this line'],
     ['a: [\n]\n', '2:1', 'the [ of line 1 is not closed before this line; close it, or indent this line'],
