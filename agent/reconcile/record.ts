@@ -124,7 +124,11 @@ export class Recorder {
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
     model.inventory.set(key, entry)
     if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) model.unrecorded.push(entry)
-    if (model.wanted.get(key)?.sent === (step.shaped?.of ?? doc)) {
+    const wanted = model.wanted.get(key)
+    if (wanted !== undefined && wanted.sent !== (step.shaped?.of ?? doc)) {
+      // DR6: healed to what is in force; what keeps the wanted one back is found again, or nothing would remember that it is still to come.
+      model.mark(key)
+    } else if (wanted !== undefined) {
       model.problems.delete(key)
       if (forgetRecreate(model, this.#deps.state, key)) {
         this.#emit('Normal', 'Recreated', `${refText(ref)} was deleted and made again, because a field of it cannot be changed`, key)

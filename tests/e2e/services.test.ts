@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, requestText, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 let scenario: Scenario
 const site = () => {
   const found = scenario.sites['harbour']

@@ -52,6 +52,7 @@ export const STEP_FAULTS = [
   'kube_failing',
   'kube_slow',
   'kube_watch_cut',
+  'kube_watch_lag',
   'drift',
 ] as const
 

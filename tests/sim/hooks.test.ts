@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { HOOK_RUN_ANNOTATION } from '../../shared/kube/waves.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { createFakeCluster } from '../support/fake-cluster.ts'
+import { createFakeCluster, lagWatches } from '../support/fake-cluster.ts'
 import { deployment, deploymentRef, fail, hook, jobRef, POLICY, ready, succeed, waved } from '../support/hook-fixtures.ts'
 import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
@@ -66,7 +66,10 @@ async function liveOnce(seed: number): Promise<{ problems: string[]; trace: stri
     ['control', () => control(false)],
     ['control', () => control(false)],
     ['cut', () => cluster.cutWatches({ forget: random() < 0.5 })],
+    ['lag', () => lagWatches(random, cluster)],
     ['edit', () => cluster.object(deploymentRef('web')) && cluster.patchAs('kubectl', deploymentRef('web'), { spec: { replicas: 1 } })],
+    // While `last` waits for its wave it is healed to what is applied.
+    ['edit last', () => cluster.object(configMapRef('last')) && cluster.patchAs('kubectl', configMapRef('last'), { data: { v: '0' } })],
     ['restart', () => kit.stop().then(() => kit.start())],
     ['wait', () => clock.advance(random() * 30_000)],
   ]

@@ -1,6 +1,7 @@
 // Lives of one site in which much is pruned: what may happen, how often, and how a history ends. `pruneHistory` plays one of them.
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { lagWatches } from '../support/fake-cluster.ts'
 import { PruneHistory, type PruneReport, pick } from './prune-history.ts'
 import { type Commit, keyOfName, NAMES, objectOf, refOfName, SERVICES } from './prune-world.ts'
 
@@ -149,6 +150,7 @@ const ACTS: ReadonlyArray<readonly [share: number, act: readonly [name: string, 
   ],
   [1, ['made anew by somebody', makeAnew]],
   [1, ['cut watches', (play) => play.cluster.cutWatches({ forget: play.random() < 0.5 })]],
+  [1, ['lag of watches', ({ random, cluster }) => lagWatches(random, cluster)]],
 ]
 
 async function restart(play: Play): Promise<void> {

@@ -5,7 +5,7 @@ import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
+import { createFakeCluster, type FakeCluster, lagWatches } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
 
@@ -23,6 +23,8 @@ interface Life {
   random: Random
   /** Service → name → value. */
   wanted: Map<string, Map<string, string>>
+  /** Services that are synced by hand, of which each revision waits for a yes. */
+  byHand: Set<string>
 }
 const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
 const live = (cluster: FakeCluster, name: string) =>
@@ -31,13 +33,28 @@ const live = (cluster: FakeCluster, name: string) =>
 const ACTS: ReadonlyArray<readonly [name: string, act: (life: Life) => void | Promise<void>]> = [
   [
     'revise',
-    ({ random, kit, wanted }) => {
+    ({ random, kit, wanted, byHand }) => {
       const id = pick(random, SERVICES)
       // Each service has its own half, and the middle is fought over.
       const pool = id === SERVICES[0] ? NAMES.slice(0, 8) : NAMES.slice(4)
       const values = new Map(pool.filter(() => random() < 0.6).map((name) => [name, String(Math.floor(random() * 5))]))
       wanted.set(id.service, values)
-      desire(kit, id, values)
+      desire(kit, id, values, byHand.has(id.service) ? 'waits' : 'auto')
+    },
+  ],
+  [
+    'by hand',
+    ({ random, byHand }) => {
+      const { service } = pick(random, SERVICES)
+      if (!byHand.delete(service)) byHand.add(service)
+    },
+  ],
+  [
+    'say yes',
+    ({ random, kit, wanted, byHand }) => {
+      const id = pick(random, SERVICES)
+      const values = wanted.get(id.service)
+      if (values !== undefined && byHand.has(id.service)) desire(kit, id, values, 'allowed')
     },
   ],
   [
@@ -64,6 +81,7 @@ const ACTS: ReadonlyArray<readonly [name: string, act: (life: Life) => void | Pr
     },
   ],
   ['cut', ({ random, cluster }) => cluster.cutWatches({ forget: random() < 0.5 })],
+  ['lag', ({ random, cluster }) => lagWatches(random, cluster)],
   [
     'restart',
     async ({ kit }) => {
@@ -77,18 +95,20 @@ const ACTS: ReadonlyArray<readonly [name: string, act: (life: Life) => void | Pr
 const without = (values: ReadonlyMap<string, string> | undefined, names: readonly string[]): Map<string, string> =>
   new Map([...(values ?? [])].filter(([name]) => !names.includes(name)))
 
-function desire(kit: ReconcileKit, id: (typeof SERVICES)[number], values: ReadonlyMap<string, string>): void {
+type Gate = 'auto' | 'waits' | 'allowed'
+function desire(kit: ReconcileKit, id: (typeof SERVICES)[number], values: ReadonlyMap<string, string>, gate: Gate): void {
   const objects = [...values].map(([name, v]) => configMap(name, { v }))
-  const sync = { maxPrunePercent: 100 }
-  kit.desire(objects, { sync, pruneConfirmed: kit.desire(objects, { sync }, id) }, id)
+  const sync = { maxPrunePercent: 100, mode: gate === 'auto' ? ('auto' as const) : ('manual' as const) }
+  const digest = kit.desire(objects, { sync }, id)
+  kit.desire(objects, { sync, pruneConfirmed: digest, ...(gate === 'allowed' ? { synced: digest } : {}) }, id)
 }
 
-async function liveOnce(seed: number): Promise<{ trace: string[]; problems: string[]; healed: number; pruned: number }> {
+async function liveOnce(seed: number, acts = ACTS): Promise<{ trace: string[]; problems: string[]; healed: number; pruned: number }> {
   const random = seededRandom(seed)
   const clock = createVirtualClock()
   const cluster = createFakeCluster({ clock })
   const kit = createReconcileKit({ cluster, clock })
-  const life: Life = { clock, cluster, kit, random, wanted: new Map() }
+  const life: Life = { clock, cluster, kit, random, wanted: new Map(), byHand: new Set() }
   const trace: string[] = []
   cluster.applyAs('kubectl', configMap('foreign', { theirs: 'x' }))
   const before = JSON.stringify(live(cluster, 'foreign'))
@@ -99,7 +119,7 @@ async function liveOnce(seed: number): Promise<{ trace: string[]; problems: stri
   })
   kit.start()
   for (let i = 0; i < 40; i += 1) {
-    const [name, act] = pick(random, ACTS)
+    const [name, act] = pick(random, acts)
     trace.push(name)
     await act(life)
     if (random() < 0.5) await clock.advance(random() * 500)
@@ -110,7 +130,8 @@ async function liveOnce(seed: number): Promise<{ trace: string[]; problems: stri
     const others = [...life.wanted].flatMap(([service, values]) => (service === id.service ? [] : [...values.keys()]))
     const mine = id === SERVICES[0] ? (life.wanted.get(id.service) ?? new Map()) : without(life.wanted.get(id.service), others)
     life.wanted.set(id.service, mine)
-    desire(kit, id, mine)
+    // As it was synced before: whose options change is looked at as a whole anyway.
+    desire(kit, id, mine, life.byHand.has(id.service) ? 'allowed' : 'auto')
   }
   // The longest wait of a retry or a fight is 5 minutes; two objects may wait for each other.
   await clock.advance(1_500_000)
@@ -129,7 +150,7 @@ async function liveOnce(seed: number): Promise<{ trace: string[]; problems: stri
   return { trace, problems, healed: count('DriftHealed'), pruned: count('Pruned') }
 }
 
-const SEEDS = Array.from({ length: 60 }, (_, i) => i + 1)
+const SEEDS = Array.from({ length: 80 }, (_, i) => i + 1)
 
 test('RC8, DR7, PR6 random lives end with the cluster equal to its rows', async () => {
   let healed = 0
@@ -146,13 +167,15 @@ test('RC8, DR7, PR6 random lives end with the cluster equal to its rows', async 
   expect(pruned).toBeGreaterThan(SEEDS.length)
 }, 120_000)
 
+/** A seed says the same for ever only with the acts of its time. */
+const FIRST_ACTS = ACTS.filter(([name]) => !['by hand', 'say yes', 'lag'].includes(name))
 test.each([
   [41, 'an object let go by one service was looked at by the other before it had its place in the inventory, and never again'],
   [129, 'a failed delete that another revision held back was due for ever, and its turns left no time to pass'],
 ] as const)(
   'RC8 seed %i: %s',
   async (seed) => {
-    expect((await liveOnce(seed)).problems).toEqual([])
+    expect((await liveOnce(seed, FIRST_ACTS)).problems).toEqual([])
   },
   20_000,
 )

@@ -7,7 +7,7 @@ import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
+import { createFakeCluster, type FakeCluster, lagWatches } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
 import type { World } from './history.ts'
 import type { Life } from './life.ts'
@@ -110,6 +110,11 @@ export class SimCluster {
   cutWatches(): void {
     this.#world.count('kube_watch_cut')
     this.fake.cutWatches({ forget: this.#world.chance(0.5) })
+  }
+
+  lagWatches(): void {
+    this.#world.count('kube_watch_lag')
+    lagWatches(this.#world.random, this.fake)
   }
 
   isOurs(name: string): boolean {

@@ -30,6 +30,7 @@ export const STEPS: ReadonlyArray<readonly [name: string, weight: number, step: 
   ['drift', 6, drift],
   ['kube', 3, kube],
   ['cut watches', 2, async (run) => run.world.pick(run.agents).cluster.cutWatches()],
+  ['lag watches', 1, async (run) => run.world.pick(run.agents).cluster.lagWatches()],
   ['poison desired', 1, poisonDesired],
   ['vanish', 0.7, vanish],
   ['publish large', 0, publishLarge],

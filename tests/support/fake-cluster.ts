@@ -19,6 +19,7 @@ import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
 import { notServed, Refusal } from './fake-kube-kinds.ts'
 import { FakeObjects } from './fake-objects.ts'
 import { FakeWatchLog, matcher, type Selectors, watchEventOf } from './fake-watch-log.ts'
@@ -44,6 +45,7 @@ export class FakeCluster implements Cluster {
   #decideFailure: (request: FakeRequest) => ApiFailure | null = () => null
   #mayAct: (user: string, request: FakeRequest) => boolean = () => false
   #watchEpoch = 0
+  #watchLagMs: () => number = () => 0
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
     this.#clock = clock
@@ -128,6 +130,8 @@ export class FakeCluster implements Cluster {
         for (const change of this.#log.after(position)) {
           position = change.revision
           const event = watchEventOf(change, matches)
+          const lagMs = this.#watchLagMs()
+          if (lagMs > 0) await this.#clock.sleep(lagMs, signal)
           if (event !== null && 'object' in event) yield { ...event, object: versioned(event.object, resource) }
           if (epoch !== this.#watchEpoch) break
         }
@@ -159,6 +163,11 @@ export class FakeCluster implements Cluster {
     if (forget) this.#log.forget(this.#objects.touch())
     this.#watchEpoch += 1
     this.#log.wake()
+  }
+
+  /** Each event comes this much later: after the answer to the write that it is of, as it often does in a real cluster. */
+  lagWatches(lagMs: () => number): void {
+    this.#watchLagMs = lagMs
   }
 
   // Others at work. These never fail by injection; a mistake in a test throws.
@@ -240,4 +249,10 @@ function versioned(object: K8sObject, { group, version }: ApiResource): K8sObjec
   const clone = structuredClone(object)
   if (groupOf(clone.apiVersion) === group) clone.apiVersion = group === '' ? version : `${group}/${version}`
   return clone
+}
+
+/** Half the time none, else up to two seconds, each event its own. */
+export function lagWatches(random: Random, cluster: FakeCluster): void {
+  const maxMs = random() < 0.5 ? 0 : random() * 2_000
+  cluster.lagWatches(() => (maxMs === 0 ? 0 : random() * maxMs))
 }

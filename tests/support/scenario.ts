@@ -81,7 +81,8 @@ export async function startScenario(options: {
         return commit
       },
       status,
-      settled: async (site, services, { commit, timeoutMs = 60_000 } = {}) => {
+      // Ends before the test does, so that it says what it waited for.
+      settled: async (site, services, { commit, timeoutMs = 45_000 } = {}) => {
         for (const service of services) {
           let last: PlacementView | undefined
           const check = async () => {

@@ -61,6 +61,25 @@ describe('a service that is synced by hand', () => {
     expect(kit.service()).toMatchObject({ reason: 'Synced', applied: { digest: next } })
   })
 
+  test('SM1 DR6 what was healed meanwhile is changed after the yes, also when the answer comes before its event', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const first = kit.desire([configMap('a'), configMap('old')])
+    await run()
+    cluster.lagWatches(() => 5)
+    const next = kit.desire([configMap('a', { a: '2' })], { ...MANUAL, synced: first })
+    await clock.settle()
+    cluster.editAs('kubectl', configMapRef('a'), (object) => void Object.assign(object, { data: { a: 'x' } }))
+    await clock.advance(50)
+    expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ a: '1' })
+    expect(kit.service()).toMatchObject({ reason: 'ManualSync', applied: { digest: first } })
+    expect(kit.object(configMapKey('a'))?.reason).toBe('ManualSync')
+    writes(cluster)
+    kit.desire([configMap('a', { a: '2' })], { ...MANUAL, synced: next })
+    await clock.advance(50)
+    expect(writes(cluster).sort()).toEqual(['apply ConfigMap a', 'delete ConfigMap old'])
+    expect(kit.service()).toMatchObject({ reason: 'Synced', applied: { digest: next } })
+  })
+
   test('SM1 a revision that only drops objects drops them after the yes', async () => {
     const { cluster, kit, run, clock } = setup()
     const first = kit.desire([configMap('a'), configMap('old')])
