@@ -139,6 +139,17 @@ describe('SSH', () => {
     ])
   })
 
+  test('SO31 a key that is not valid yet is one from its time on, and the commit is looked at again then', async () => {
+    const commit = commitWith(...sshOptions(join(dir, 'ed')))
+    const validMs = Date.UTC(2100, 0, 1)
+    let nowMs = validMs - 5_000
+    const source = verified([`valid-after="21000101Z" ${ed.publicKey}`], { clock: { ...systemClock, nowMs: () => nowMs } })
+    expect((await failureOf(source.fetch()))[1]).toContain('the key is not valid yet')
+    expect((await failureOf(source.head()))[1]).toContain('the key is not valid yet')
+    nowMs = validMs
+    expect([await source.head(), await source.fetch()]).toEqual([commit, commit])
+  })
+
   test('SO32 a signed tag is enough, under its own name', async () => {
     const commit = commitWith()
     gitIn(work, ...sshOptions(join(dir, 'ed')), 'tag', '-s', 'v1.0.0', '-m', 'release')
@@ -178,8 +189,8 @@ describe.skipIf(!gpgIsThere)('OpenPGP', () => {
     if (done.exitCode !== 0) throw new Error(done.stderr.toString())
     return done.stdout.toString()
   }
-  const newKey = (name: string, algorithm: string, expire: string) => {
-    gpg('--quick-gen-key', `${name} <${name}@example.com>`, algorithm, 'sign', expire)
+  const newKey = (name: string, algorithm: string, expire: string, made: readonly string[] = []) => {
+    gpg(...made, '--quick-gen-key', `${name} <${name}@example.com>`, algorithm, 'sign', expire)
     const list = gpg('--list-keys', '--with-colons', `${name}@example.com`)
     return { fingerprint: /^fpr:+([0-9A-F]{40}):/m.exec(list)?.[1] ?? '', armored: gpg('--armor', '--export', `${name}@example.com`) }
   }
@@ -231,6 +242,23 @@ describe.skipIf(!gpgIsThere)('OpenPGP', () => {
     gpg('--import', revocation)
     const armored = gpg('--armor', '--export', 'revoked@example.com')
     expect(await failureOf(verified([armored]).fetch())).toEqual(['commit_unverified', expect.stringContaining('the key is revoked')])
+  })
+
+  test('SO31 a signature of a clock that is ahead of ours is refused until its time, and looked at again then', async () => {
+    const key = newKey('ahead', 'ed25519', '0', ['--faked-system-time', '20240101T000000'])
+    const commit = commitWith(...options(key.fingerprint))
+    const madeMs = Number(kit.git('log', '-1', '--format=%ct')) * 1_000
+    for (const [behindMs, why] of [
+      [3_000, 'it was made at a time that is yet to come'],
+      [madeMs - Date.UTC(2023, 0), 'the key is not valid yet'],
+    ] as const) {
+      let nowMs = madeMs - behindMs
+      const source = verified([key.armored], { clock: { ...systemClock, nowMs: () => nowMs } })
+      expect(await failureOf(source.fetch())).toEqual(['commit_unverified', expect.stringContaining(why)])
+      expect((await failureOf(source.head()))[0]).toBe('commit_unverified')
+      nowMs = madeMs + 5_000
+      expect([await source.head(), await source.fetch()]).toEqual([commit, commit])
+    }
   })
 
   test('SO32 a tag signed by gpg', async () => {

@@ -7,7 +7,8 @@ export interface OpenPgpKey {
   fingerprint: string
 }
 
-export type OpenPgpCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; signer: string | null; why: string }
+/** `againMs`: from then on it may be good. */
+export type OpenPgpCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; signer: string | null; why: string; againMs?: number }
 
 /** Null: it is no armored public key, or holds a private one. */
 export async function readOpenPgpKeys(armored: string): Promise<OpenPgpKey[] | null> {
@@ -39,15 +40,25 @@ export async function checkOpenPgpSignature(
   const owner = keys.find(({ key }) => key.getKeys(id).length > 0)
   if (owner === undefined) return bad('it is of another key')
   const date = new Date(nowMs)
+  const madeMs = Math.max(...signature.packets.map(({ created }) => created?.getTime() ?? 0))
+  const coming = [madeMs, ...madeTimes(owner.key)].filter((ms) => ms > nowMs)
+  const mayPass = coming.length === 0 ? {} : { againMs: Math.min(...coming) }
   const why = await unusable(owner.key, id, date)
-  if (why !== null) return bad(why)
+  if (why !== null) return { ...bad(why), ...mayPass }
+  if (madeMs > nowMs)
+    return { ...bad('it was made at a time that is yet to come: the clock of its signer or of this server is wrong'), ...mayPass }
   const message = await createMessage({ binary: new Uint8Array(payload) })
   const { signatures } = await verify({ message, signature, verificationKeys: owner.key, date, format: 'binary' })
   const isGood = await (signatures[0]?.verified ?? Promise.resolve(false)).catch(() => false)
   return isGood ? { kind: 'good', fingerprint: owner.fingerprint } : bad('it does not fit the commit')
 }
 
+/** Of a key, its parts, and what it says of itself. */
+const madeTimes = (key: PublicKey): number[] =>
+  key.toPacketList().flatMap((packet) => ('created' in packet && packet.created instanceof Date ? [packet.created.getTime()] : []))
+
 async function unusable(key: PublicKey, id: Parameters<PublicKey['getKeys']>[0], date: Date): Promise<string | null> {
+  if (key.getKeys(id).some((one) => one.getCreationTime() > date)) return 'the key is not valid yet'
   if (await key.isRevoked(undefined, undefined, date)) return 'the key is revoked'
   const expires = await key.getExpirationTime().catch(() => null)
   if (expires instanceof Date && expires <= date) return 'the key has expired'

@@ -48,33 +48,53 @@ export interface Candidate extends Pick<GitText, 'type'> {
   text: Uint8Array
 }
 
-/** The tags on the way, then the commit; one good signature is enough. */
+/** `againMs`: from then on it may be good; null: never. */
+export class Unverified extends AppError {
+  readonly againMs: number | null
+
+  constructor(detail: string, againMs: number | null) {
+    super('commit_unverified', { detail })
+    this.againMs = againMs
+  }
+}
+
+/** The tags on the way, then the commit; one good signature is enough. Throws `Unverified`. */
 export async function verifyCommit(commit: string, candidates: readonly Candidate[], keys: Keys, nowMs: number): Promise<void> {
   const refusals: string[] = []
+  const againMs: number[] = []
   for (const { type, oid, text } of candidates) {
     const refusal = await refusalOf(type === 'tag' ? splitTag(text) : splitCommit(text), keys, nowMs)
     if (refusal === null) return
-    refusals.push(`${type} ${oid} ${refusal}`)
+    refusals.push(`${type} ${oid} ${refusal.why}`)
+    if (refusal.againMs !== undefined) againMs.push(refusal.againMs)
   }
   const accepted = [...keys.openPgp, ...keys.ssh].map(({ fingerprint }) => fingerprint)
-  throw new AppError('commit_unverified', {
-    detail: `commit ${commit} is not rendered: ${refusals.join('; ')}. Accepted: ${accepted.join(', ')}`,
-  })
+  const detail = `commit ${commit} is not rendered: ${refusals.join('; ')}. Accepted: ${accepted.join(', ')}`
+  throw new Unverified(detail, againMs.length === 0 ? null : Math.min(...againMs))
 }
 
-async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: number): Promise<string | null> {
-  if (signature === null) return 'is not signed'
+interface Refusal {
+  why: string
+  againMs?: number | undefined
+}
+
+async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: number): Promise<Refusal | null> {
+  if (signature === null) return { why: 'is not signed' }
   if (signature.startsWith('-----BEGIN SSH SIGNATURE-----')) {
     const check = checkSshSignature(signature, payload, keys.ssh, nowMs)
-    return check.kind === 'good'
-      ? null
-      : `carries an SSH signature${check.fingerprint === null ? '' : ` of ${check.fingerprint}`}: ${check.why}`
+    if (check.kind === 'good') return null
+    const of = check.fingerprint === null ? '' : ` of ${check.fingerprint}`
+    return { why: `carries an SSH signature${of}: ${check.why}`, againMs: check.againMs }
   }
   if (signature.startsWith('-----BEGIN PGP SIGNATURE-----') || signature.startsWith('-----BEGIN PGP MESSAGE-----')) {
     const check = await (await openPgp()).checkOpenPgpSignature(signature, payload, keys.openPgp, nowMs)
-    return check.kind === 'good' ? null : `carries an OpenPGP signature${check.signer === null ? '' : ` of ${check.signer}`}: ${check.why}`
+    if (check.kind === 'good') return null
+    return {
+      why: `carries an OpenPGP signature${check.signer === null ? '' : ` of ${check.signer}`}: ${check.why}`,
+      againMs: check.againMs,
+    }
   }
-  return 'carries a signature of a kind that is not checked (X.509?); OpenPGP and SSH are'
+  return { why: 'carries a signature of a kind that is not checked (X.509?); OpenPGP and SSH are' }
 }
 
 /** A `gpgsig` head with its continued lines is the signature of all the rest; `gpgsig-sha256` is of another format of repositories, and never signed. */

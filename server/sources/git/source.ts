@@ -10,7 +10,7 @@ import { GitTooLarge } from './limits.ts'
 import type { GitBackend, GitObjects, GitWant, RemoteRef } from './objects.ts'
 import type { OpenSubmodule } from './places.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
-import { type Candidate, type Keys, readKeys, verifyCommit } from './signature.ts'
+import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
 import { headId } from './text.ts'
 import { createLinkCache, GitTree } from './tree.ts'
 
@@ -64,8 +64,8 @@ export class GitSource implements Source {
   private unreadable: { oid: string; error: GitTooLarge } | null = null
   private readonly links = createLinkCache()
   private keys: Keys | null = null
-  /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once. */
-  private readonly refused = new Map<string, AppError>()
+  /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once, or again when its time has come. */
+  private readonly refused = new Map<string, Unverified>()
   /** By the range of tags, when it was looked up last. */
   private chosen: { commit: string; tag: string } | null = null
   /** Until the next fetch, which may take another folder. */
@@ -92,7 +92,7 @@ export class GitSource implements Source {
     return this.guarded('look up', async () => {
       const { oid, commit } = await this.lookUp()
       const refused = this.refused.get(oid)
-      if (refused !== undefined) throw refused
+      if (refused !== undefined && (refused.againMs === null || refused.againMs > this.options.nowMs())) throw refused
       return commit
     })
   }
@@ -234,7 +234,7 @@ export class GitSource implements Source {
       await verifyCommit(commit, candidates, this.keys, nowMs())
     } catch (error) {
       if (this.refused.size >= REFUSED_KEPT_MAX) this.refused.clear()
-      if (error instanceof AppError) this.refused.set(tip, error)
+      if (error instanceof Unverified) this.refused.set(tip, error)
       throw error
     }
     // An expiring key does not take back what was in force: that is said once, here.

@@ -10,7 +10,8 @@ export interface SshKey {
   fromMs: number | null
 }
 
-export type SshCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; fingerprint: string | null; why: string }
+/** `againMs`: from then on it may be good. */
+export type SshCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; fingerprint: string | null; why: string; againMs?: number }
 
 const TYPES = ['ssh-ed25519', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521']
 const CURVES: Readonly<Record<string, { name: string; hash: string; bytes: number }>> = {
@@ -54,12 +55,12 @@ export function checkSshSignature(armored: string, payload: Uint8Array, keys: re
   const parsed = readSignature(armored)
   if (typeof parsed === 'string') return { kind: 'bad', fingerprint: null, why: parsed }
   const fingerprint = fingerprintOf(parsed.key)
-  const bad = (why: string): SshCheck => ({ kind: 'bad', fingerprint, why })
+  const bad = (why: string) => ({ kind: 'bad' as const, fingerprint, why })
   if (parsed.namespace !== NAMESPACE) return bad('it was made for something else than git')
   const key = keys.find(({ blob }) => blob === parsed.key.toString('base64'))
   if (key === undefined) return bad('it is of another key')
   if (key.untilMs !== null && key.untilMs <= nowMs) return bad('the key has expired')
-  if (key.fromMs !== null && key.fromMs > nowMs) return bad('the key is not valid yet')
+  if (key.fromMs !== null && key.fromMs > nowMs) return { ...bad('the key is not valid yet'), againMs: key.fromMs }
   const digest = createHash(parsed.hash).update(payload).digest()
   const signed = Buffer.concat([Buffer.from('SSHSIG'), field(parsed.namespace), field(''), field(parsed.hash), field(digest)])
   return isSignedBy(parsed.key, parsed.signature, signed) ? { kind: 'good', fingerprint } : bad('it does not fit the commit')
