@@ -1,5 +1,5 @@
 // The process of `skerry`: arguments and environment in, exit code out.
-import { onReaderGone } from '../shared/adapters/closed-pipe.ts'
+import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
 import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import {
@@ -64,5 +64,9 @@ process.exitCode = await runCli({
     fetch,
     isTty: process.stdout.isTTY && process.stdin.isTTY,
     clock: systemClock,
+    // Asked for by what goes on without an end.
+    get signal() {
+      return readerGone(1)
+    },
   },
 })

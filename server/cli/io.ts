@@ -13,7 +13,7 @@ export interface CliIo {
   /** Whether a person sees stdout and answers on stdin: colour and questions. */
   isTty: boolean
   clock: Clock
-  /** Ends `events --follow`; without it, the end of the process does. */
+  /** Ends `get --watch` and `events --follow`; without it, the end of the process does. */
   signal?: AbortSignal
 }
 

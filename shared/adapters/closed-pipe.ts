@@ -1,4 +1,5 @@
 // `skerry get objects | head -3`: whoever reads has enough. That is no failure of the program, and no reason for a stack trace.
+import { constants, fstatSync, openSync } from 'node:fs'
 
 /** `onClosed` ends the process, or, of a program that works on without anybody who reads it, does nothing. */
 export function onReaderGone(streams: readonly NodeJS.WriteStream[], onClosed: () => void): void {
@@ -7,4 +8,26 @@ export function onReaderGone(streams: readonly NodeJS.WriteStream[], onClosed: (
       if (error.code !== 'EPIPE') throw error
       onClosed()
     })
+}
+
+/** Aborts when the last reader of a pipe goes, also while nothing is written to it: a stream of Bun says so with the next write only, the kernel to whoever waits
+ *  for events of the pipe. Never for what is no pipe, and where it cannot be opened once more (no /proc). */
+export function readerGone(fd: number): AbortSignal {
+  const gone = new AbortController()
+  const opened = openAgain(fd)
+  if (opened === null) return gone.signal
+  Bun.connect({ fd: opened, socket: { data: () => {}, close: () => gone.abort() } }).then(
+    (socket) => socket.unref(),
+    () => {}, // then the next output ends it
+  )
+  return gone.signal
+}
+
+/** An end of its own: what is set of it (that nothing waits) is not set of the one that is shared with other processes. */
+function openAgain(fd: number): number | null {
+  try {
+    return fstatSync(fd).isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : null
+  } catch {
+    return null
+  }
 }
