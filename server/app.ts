@@ -18,7 +18,7 @@ import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
-import { createFleetViews } from './http/fleet-views.ts'
+import { createFleetViews, type LookOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
@@ -39,6 +39,7 @@ export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'ren
   store: Store
   tokens: ApiTokens
   actions: FleetActions
+  lookOf: LookOf
   clock: Clock
   logger: Logger
   /** False while starting or stopping: /readyz says so. */
@@ -84,7 +85,8 @@ export function createApp(deps: AppDeps): App {
 
 function createElysia(deps: AppDeps) {
   const auth = createAuth(deps.tokens, deps.logger)
-  const admin: AdminDeps = { ...deps, views: createFleetViews(deps.store, deps.clock, deps.restore), principal: auth.principal }
+  const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf)
+  const admin: AdminDeps = { ...deps, views, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
     .derive(({ request }) => ({ principal: auth.principal(request) }))

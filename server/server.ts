@@ -234,6 +234,7 @@ async function startOn(
     store,
     tokens,
     actions,
+    lookOf: (project, name) => ingest.lookOf(project, name),
     clock,
     logger: log,
     serverKeys: keys,

@@ -93,6 +93,7 @@ export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<R
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'TAG', value: ({ status }) => status.tag, wide: true },
   { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },
+  { title: 'LOOKED', value: ({ status }) => ageText(status.lookedAtMs, nowMs), wide: true },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   { title: 'URL', value: ({ spec }) => placeTexts(spec).url, wide: true },
   { title: 'REF', value: ({ spec }) => placeTexts(spec).ref, wide: true },

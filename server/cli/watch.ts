@@ -87,6 +87,7 @@ function noneIfGone(error: unknown): null {
   throw error
 }
 
-/** That an agent was heard of again is no change. */
+/** That an agent was heard of again, or a repository looked at, is no change. */
+const PASSING = new Set(['lastSeenMs', 'lookedAtMs', 'nextLookAtMs'])
 const textOf = (item: unknown): string | undefined =>
-  JSON.stringify(item, (name, value: unknown) => (name === 'lastSeenMs' ? undefined : value))
+  JSON.stringify(item, (name, value: unknown) => (PASSING.has(name) ? undefined : value))

@@ -261,9 +261,16 @@ function placedNowhere({ render, waiting }: ServiceInput): Omit<State, 'sinceMs'
   }
   return {
     ...{ sync: 'Synced', health: 'Healthy', reason: 'NoTargets' },
-    message: `spec.targets matches no cluster${render.commit === null ? ', and without one it cannot be rendered' : ''}`,
+    message: `spec.targets matches no cluster${doubtsText(render)}`,
     next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
   }
+}
+
+/** RD10 */
+function doubtsText({ commit, release }: RenderState): string {
+  const doubts = (release?.warnings ?? []).filter(mayNeedCluster)
+  if (doubts.length > 0) return `, and without one it does not render${problemsText(doubts)}`
+  return commit === null ? ', and without one it cannot be rendered' : ''
 }
 
 /** Of several repositories, the name says which. */
@@ -272,11 +279,15 @@ function unreadable(name: string, error: StoredError, isOneOfMany = false): Retu
   return isOneOfMany ? { ...state, message: `repository ${name}: ${state.message}` } : state
 }
 
+function problemsText([first, ...more]: readonly Problem[]): string {
+  if (first === undefined) return ''
+  const place = first.path === '' ? '' : `${first.path}: `
+  return `: ${place}${first.message}${more.length === 0 ? '' : ` (and ${count(more.length, 'more problem')})`}`
+}
+
 /** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */
 function errorState(reason: string, error: StoredError, kept?: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
-  const [first, ...more] = error.problems
-  const where =
-    first === undefined ? '' : `: ${first.path}: ${first.message}${more.length === 0 ? '' : ` (and ${count(more.length, 'more problem')})`}`
+  const where = problemsText(error.problems)
   return {
     reason,
     message: `${error.message}${where}${kept === undefined ? '' : `; ${kept}`}`,
@@ -285,7 +296,10 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
   }
 }
 
-export function repositoryStatusView({ commit, tag, fetchedMs, error }: RepositoryState): RepositoryView['status'] {
+/** But for the looks at it, which the store does not hold. */
+type RepositoryStatus = Omit<RepositoryView['status'], 'lookedAtMs' | 'nextLookAtMs'>
+
+export function repositoryStatusView({ commit, tag, fetchedMs, error }: RepositoryState): RepositoryStatus {
   const base = { commit, tag, fetchedMs, problems: error?.problems ?? [] }
   if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error) }
   if (commit === null) {

@@ -31,6 +31,7 @@ import {
 } from '../fleet/status-view.ts'
 import { isTarget } from '../fleet/targeting.ts'
 import { keepingPlacement, unrenderedPlacement, withUnrendered } from '../fleet/unrendered.ts'
+import type { RepositoryLook } from '../ingest/look-times.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type {
@@ -55,8 +56,16 @@ export interface FleetViews {
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
 }
 
-export function createFleetViews(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>): FleetViews {
-  const reading = () => new FleetReading(store, clock, restore)
+/** When a repository was looked at; null: nobody knows. */
+export type LookOf = (project: string, name: string) => RepositoryLook | null
+
+export function createFleetViews(
+  store: Store,
+  clock: Clock,
+  restore: Pick<RestoreActions, 'pendingSinceMs'>,
+  lookOf: LookOf = () => null,
+): FleetViews {
+  const reading = () => new FleetReading(store, clock, restore, lookOf)
   return {
     async resources(resources) {
       const shared = reading()
@@ -84,12 +93,14 @@ const LISTED_A_TURN = 8
 class FleetReading {
   private readonly store: Store
   private readonly restore: Pick<RestoreActions, 'pendingSinceMs'>
+  private readonly lookOf: LookOf
   private readonly nowMs: number
   private readonly memo = new Map<string, Promise<unknown>>()
 
-  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>) {
+  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, lookOf: LookOf) {
     this.store = store
     this.restore = restore
+    this.lookOf = lookOf
     this.nowMs = clock.nowMs()
   }
 
@@ -115,7 +126,9 @@ class FleetReading {
     const spec: unknown = JSON.parse(resource.spec)
     switch (resource.kind) {
       case 'Repository': {
-        const status = repositoryStatusView(await this.store.repositoryState(resource.project, resource.name))
+        const { project, name } = resource
+        const { lookedAtMs, nextLookAtMs } = this.lookOf(project, name) ?? { lookedAtMs: null, nextLookAtMs: null }
+        const status = { ...repositoryStatusView(await this.store.repositoryState(project, name)), lookedAtMs, nextLookAtMs }
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':

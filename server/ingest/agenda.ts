@@ -10,12 +10,13 @@ export class Agenda<K extends string> {
     this.clock = clock
   }
 
-  /** An earlier time for the key stays. */
-  soonest(key: K, atMs: number): void {
+  /** An earlier time for the key stays. Returns the one that counts. */
+  soonest(key: K, atMs: number): number {
     const held = this.dueMs.get(key)
-    if (held !== undefined && held <= atMs) return
+    if (held !== undefined && held <= atMs) return held
     this.dueMs.set(key, atMs)
     this.bell.abort()
+    return atMs
   }
 
   set(key: K, atMs: number): void {

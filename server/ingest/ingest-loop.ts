@@ -15,6 +15,7 @@ import { Agenda } from './agenda.ts'
 import { createChartSupply } from './chart-supply.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
+import { LookTimes, type RepositoryLook } from './look-times.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
@@ -40,6 +41,8 @@ export interface Ingest {
   clustersChanged(): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
+  /** Null: there is no such repository, as far as is known. */
+  lookOf(project: string, name: string): RepositoryLook | null
   /** Without any consequence. */
   readonly render: ServiceRenderer['render']
 }
@@ -68,6 +71,7 @@ class IngestLoop implements Ingest {
   /** As far as their specs were read. */
   private readonly hosts = new Map<RepositoryKey, string>()
   private readonly heard = new Hosts()
+  private readonly looks = new LookTimes<RepositoryKey>()
   private readonly repositories = new KeyedQueue<RepositoryKey>(HANDS, (key, release) => this.readRepository(key, release), {
     of: (key) => this.hosts.get(key) ?? null,
     mayStart: (host, asked) => this.heard.mayAsk(host, asked),
@@ -117,6 +121,7 @@ class IngestLoop implements Ingest {
   async repositoryChanged(project: string, name: string): Promise<void> {
     const key: RepositoryKey = `repository/${project}/${name}`
     this.expectChange.add(key)
+    this.looks.due(key, this.deps.clock.nowMs())
     await this.findHost(key, project, name)
     await this.repositories.run(key)
   }
@@ -144,6 +149,10 @@ class IngestLoop implements Ingest {
     await settled(services.map((service) => this.services.run(serviceKeyText(service))))
   }
 
+  lookOf(project: string, name: string): RepositoryLook | null {
+    return this.looks.of(`repository/${project}/${name}`)
+  }
+
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
 
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void {
@@ -167,7 +176,7 @@ class IngestLoop implements Ingest {
         if (kind === 'Repository') await this.removeUnknown(found)
         for (const [index, one] of found.entries()) {
           if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
-          else this.agenda.soonest(repositoryKey(one), clock.nowMs() + (await this.firstLook(one, index, found.length)))
+          else this.enter(repositoryKey(one), await this.firstLook(one, index, found.length))
         }
         return
       } catch (error) {
@@ -176,6 +185,10 @@ class IngestLoop implements Ingest {
         await clock.sleep(retryInMs, stopping)
       }
     }
+  }
+
+  private enter(key: RepositoryKey, waitMs: number): void {
+    this.looks.due(key, this.agenda.soonest(key, this.deps.clock.nowMs() + waitMs))
   }
 
   /** What stays there hurts nobody: the next start finds it again. */
@@ -231,7 +244,9 @@ class IngestLoop implements Ingest {
       pass.kind === 'failed'
         ? backoffMs(this.countFailure(key), { baseMs: 2_000, capMs: pollMs }, random, bounded(pass.error.retryAfterMs))
         : nextLookMs(pollMs, random)
-    this.agenda.set(key, clock.nowMs() + waitMs)
+    const nowMs = clock.nowMs()
+    this.agenda.set(key, nowMs + waitMs)
+    this.looks.ended(key, nowMs, this.expectChange.has(key) ? nowMs : nowMs + waitMs)
     return pass
   }
 
@@ -272,7 +287,7 @@ class IngestLoop implements Ingest {
       const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
       if (sourcesOf(spec).some(({ repository }) => repository === name)) this.start(serviceKeyText(service))
     }
-    for (const held of [this.uids, this.hosts, this.attempts, this.unrevised]) held.delete(key)
+    for (const held of [this.uids, this.hosts, this.attempts, this.unrevised, this.looks]) held.delete(key)
   }
 
   /** A failure of our own: told once with its wait, and tried again. */
@@ -283,8 +298,10 @@ class IngestLoop implements Ingest {
       const attempt = this.countFailure(key)
       const retryInMs = backoffMs(attempt, RETRY, this.deps.random)
       this.deps.log.warn('ingest pass failed', { key, attempt, retryInMs, error: describeError(error) })
-      this.agenda.soonest(key, this.deps.clock.nowMs() + retryInMs)
-      if (isRepositoryKey(key)) this.unrevised.add(key)
+      if (isRepositoryKey(key)) {
+        this.enter(key, retryInMs)
+        this.unrevised.add(key)
+      } else this.agenda.soonest(key, this.deps.clock.nowMs() + retryInMs)
       throw error
     }
   }

@@ -74,6 +74,10 @@ export const repositoryViewSchema = z.object({
     /** That a semver range chose. */
     tag: z.string().nullable(),
     fetchedMs: ms.nullable(),
+    /** When the last look ended, well or not. Null: there was none since the server started. */
+    lookedAtMs: ms.nullable().default(null),
+    /** In the past: it is being looked at, or waits for its turn. */
+    nextLookAtMs: ms.nullable().default(null),
     reason: z.string(),
     message: z.string(),
     next: z.string(),

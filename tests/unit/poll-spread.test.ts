@@ -32,6 +32,8 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
   )
   const stop = new AbortController()
   const looks: Array<{ name: string; atMs: number }> = []
+  const written: string[] = []
+  const gone = new Set<string>()
   let [reading, most] = [0, 0]
   const ask = async (name: string) => {
     looks.push({ name, atMs: clock.nowMs() - startMs })
@@ -60,9 +62,12 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
       const items = kind === 'Repository' && !areNew ? names.slice(from, from + 500).map(resource) : []
       return { items, next: from + items.length < names.length && items.length > 0 ? String(from + items.length) : null }
     },
-    getResource: async ({ name }: { name: string }) => resource(name),
+    getResource: async ({ name }: { name: string }) => (gone.has(name) ? null : resource(name)),
     repositoryState: async (_: string, name: string) => states.get(name) ?? { commit: null, fetchedMs: null, tag: null, error: null },
-    setRepositoryState: async (_: string, name: string, state: RepositoryState) => void states.set(name, state),
+    setRepositoryState: async (_: string, name: string, state: RepositoryState) => {
+      written.push(name)
+      states.set(name, state)
+    },
     appendEvents: async () => {},
     listClusters: async () => [],
     listStatus: async () => [],
@@ -81,7 +86,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
     clock.jump(60 * 60 * SECOND)
     await running
   }
-  return { clock, looks, states, ingest, most: () => most, end }
+  return { clock, startMs, looks, states, written, gone, ingest, most: () => most, end }
 }
 
 function mostInASecond(looks: ReadonlyArray<{ atMs: number }>): number {
@@ -178,5 +183,37 @@ test('IN9b repositories that are down keep their content and are asked no more o
   expect(down).toBeLessThan(2.5 * (late.length - down)) // full jitter: half of the interval in the mean
   expect(mostInASecond(late)).toBeLessThanOrEqual(32)
   expect(states.get('r-000')).toMatchObject({ commit: 'c1', error: { code: 'git_unreachable' } })
+  await end()
+})
+
+test('SO52 when each was looked at last, also in vain, and when it will be next is known from the start on, and nothing is written for it', async () => {
+  const { clock, startMs, looks, written, gone, ingest, end } = world({ hasContent: true, isDown: (name) => name === 'r-001' })
+  const look = (name: string) => ingest.lookOf('default', name)
+  const lastOf = (name: string) => looks.findLast((one) => one.name === name)?.atMs ?? 0
+  await clock.advance(SECOND)
+  expect(look('r-499')).toEqual({ lookedAtMs: null, nextLookAtMs: startMs + 499 * 100 })
+  expect(look('other')).toBeNull()
+  await clock.advance(5 * 60 * SECOND)
+  for (const name of ['r-000', 'r-001', 'r-499']) {
+    const { lookedAtMs, nextLookAtMs = 0 } = look(name) ?? {}
+    expect([name, lookedAtMs]).toEqual([name, startMs + lastOf(name) + 50])
+    await clock.advance(nextLookAtMs + 1 - clock.nowMs())
+    expect(startMs + lastOf(name) - nextLookAtMs).toBeWithin(-1, 2)
+    expect(look(name)).toEqual({ lookedAtMs: lookedAtMs ?? 0, nextLookAtMs }) // it is on its way
+    await clock.advance(50)
+    expect(look(name)?.lookedAtMs).toBe(startMs + lastOf(name) + 50)
+    expect(Number.isInteger(look(name)?.nextLookAtMs)).toBe(true)
+  }
+  expect(written).toEqual(['r-001'])
+  const told = ingest.repositoryChanged('default', 'r-499')
+  expect(look('r-499')?.nextLookAtMs).toBe(clock.nowMs())
+  await clock.advance(200)
+  await told
+  expect(look('r-499')?.nextLookAtMs).toBeGreaterThan(clock.nowMs())
+  gone.add('r-499')
+  const removed = ingest.repositoryChanged('default', 'r-499')
+  await clock.advance(200)
+  await removed
+  expect(look('r-499')).toBeNull()
   await end()
 })

@@ -1,9 +1,10 @@
 // What people read of sources, renders and repositories: where they come from, with what, and what to be warned of.
 import { expect, test } from 'bun:test'
 import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from '../../server/cli/source-facts.ts'
+import type { RepositoryLook } from '../../server/ingest/look-times.ts'
 import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { type RepositoryView, repositoryViewSchema, type ServiceView, serviceViewSchema } from '../../shared/model/views.ts'
-import { createTestAdmin } from '../support/admin-app.ts'
+import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
 
 const metadata = (name: string) => ({
@@ -99,6 +100,38 @@ test.each([
   'CL15 a repository of kind %s says what it is, whose credentials it uses (by name), and what is read of it',
   (_, spec, status, expected) => expect<unknown>(lines(repositoryPlaceFacts(repository(spec, status), 3_600_000))).toEqual(expected),
 )
+
+test.each([
+  [{}, null],
+  [{ lookedAtMs: null, nextLookAtMs: 103_000 }, 'not since the server started; next in about 3s'],
+  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000 }, '12s ago; next in about 48s'],
+  [{ lookedAtMs: 88_000, nextLookAtMs: 100_000 }, '12s ago; next now'],
+  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000, ready: false }, '12s ago, in vain; next in about 48s'],
+  [{ lookedAtMs: null, nextLookAtMs: 99_000, ready: false }, 'not since the server started; next now'],
+])('SO52 of a repository with %j describe says when it was looked at: %s', (status, expected) => {
+  const facts = repositoryPlaceFacts(repository({ git: { url: 'https://git.example/a.git' } }, status), 100_000)
+  expect(facts.find(([name]) => name === 'Last looked')?.[1] ?? null).toBe(expected)
+})
+
+test('SO52 the API, describe and get -o wide show when a repository was looked at', async () => {
+  const looks: Record<string, RepositoryLook> = { apps: { lookedAtMs: 988_000, nextLookAtMs: 1_048_000 } }
+  const admin = await createTestAdmin({ lookOf: (project, name) => (project === 'default' ? (looks[name] ?? null) : null) })
+  for (const name of ['apps', 'new']) await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc(name)] })
+  const { body } = await admin.call('GET', '/api/v1/repositories?project=default')
+  const shown = (body as { items: RepositoryView[] }).items.map(({ status: { lookedAtMs, nextLookAtMs } }) => [lookedAtMs, nextLookAtMs])
+  expect(shown).toEqual([
+    [988_000, 1_048_000],
+    [null, null],
+  ])
+  const cli = async (...argv: string[]) => (await runTestCli(admin, argv)).out
+  expect(await cli('describe', 'repository', 'apps')).toMatch(/^Last looked: +12s ago, in vain; next in about 48s$/m)
+  expect(await cli('describe', 'repository', 'new')).not.toContain('Last looked')
+  const table = (await cli('get', 'repositories', '-o', 'wide')).trimEnd().split('\n').map((line) => line.split(/ {2,}/)) // biome-ignore format: one line
+  const at = table[0]?.indexOf('LOOKED') ?? -1
+  expect(table.map((cells) => cells[at])).toEqual(['LOOKED', '12s', '-'])
+  expect(await cli('get', 'repositories')).not.toContain('LOOKED')
+  await admin.store.close()
+})
 
 test('WH2 --show-secret says what to enter in each forge; without it nothing of the secret', async () => {
   const admin = await createTestAdmin()
