@@ -16,7 +16,9 @@ export function readerGone(fd: number): AbortSignal {
   const gone = new AbortController()
   const opened = openAgain(fd)
   if (opened === null) return gone.signal
-  Bun.connect({ fd: opened, socket: { data: () => {}, close: () => gone.abort() } }).then(
+  // It takes a file descriptor, too, which its types have forgotten (`FdSocketOptions` is there).
+  const connection = { fd: opened, socket: { data: () => {}, close: () => gone.abort() } } as unknown as Bun.UnixSocketOptions
+  Bun.connect(connection).then(
     (socket) => socket.unref(),
     () => {}, // then the next output ends it
   )
