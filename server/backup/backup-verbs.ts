@@ -17,7 +17,7 @@ export const BACKUP_CREATE_OPTIONS = {
   to: { type: 'text', placeholder: 'FOLDER', help: 'Folder to make; it must not exist.', required: true },
   withoutKeys: {
     type: 'flag',
-    help: 'Leaves the server’s private keys out. Keep them elsewhere: without them no agent knows the restored server, and every one has to join anew.',
+    help: 'Leaves the server’s private keys out. Keep them elsewhere: without them no agent knows the restored server, every one has to join anew, and every secret of a Config has to be written again.',
   },
   store: {
     ...SERVER_OPTIONS.store,
@@ -30,8 +30,11 @@ export const BACKUP_VERIFY_OPTIONS = {} as const satisfies OptionTable
 
 export const BACKUP_RESTORE_OPTIONS = {
   data: { type: 'text', placeholder: 'DIR', help: 'Data folder to make, or an empty one.', required: true },
-  keys: { type: 'text', placeholder: 'FOLDER', help: 'Where signing.json and mac.key are, for a backup without keys.' },
-  newKeys: { type: 'flag', help: 'Brings no keys: the server makes new ones, and every agent has to join anew.' },
+  keys: { type: 'text', placeholder: 'FOLDER', help: 'Where signing.json, mac.key and secrets.json are, for a backup without keys.' },
+  newKeys: {
+    type: 'flag',
+    help: 'Brings no keys: the server makes new ones, every agent has to join anew, and every secret of a Config has to be written again.',
+  },
 } as const satisfies OptionTable
 
 export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
@@ -45,7 +48,10 @@ export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
       io.err(
         `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in it; \`skerry doctor\` names them\n`,
       )
-    if (withoutKeys) io.err('warning: the keys are not in it; a server that is restored without them is a stranger to every agent\n')
+    if (withoutKeys)
+      io.err(
+        'warning: the keys are not in it; a server that is restored without them is a stranger to every agent, and can open no secret of a Config\n',
+      )
     if (postgres) io.err('the database is not in it: keep it with the dump (pg_dump --format=custom) that was made before it\n')
     return 0
   })

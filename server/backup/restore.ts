@@ -87,7 +87,7 @@ function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreO
     doing: 'restore',
     detail: 'the keys are not in this backup',
     remedy:
-      'Give --keys FOLDER, where signing.json and mac.key of the old server are; or --new-keys, after which every agent has to join anew.',
+      'Give --keys FOLDER, where signing.json, mac.key and secrets.json of the old server are; or --new-keys, after which every agent has to join anew and every secret of a Config has to be written again.',
   })
 }
 
@@ -101,7 +101,7 @@ function keysElsewhere(keysFrom: string): ReadonlyMap<string, KeySource> {
     throw new AppError('bad_options', {
       doing: 'restore',
       detail: missing === undefined ? `${signing} holds no key` : `${missing.from} is not there`,
-      remedy: 'Give the folder with signing.json and mac.key of the old server.',
+      remedy: 'Give the folder with signing.json, mac.key and secrets.json of the old server.',
     })
   return sources
 }

@@ -276,7 +276,10 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     )
     .action((options) => count(context, options))
 
-  const joinToken = program.command('join-token').description('tokens with which new clusters join')
+  const joinToken = program
+    .command('join-token')
+    .description('tokens with which new clusters join')
+    .addHelpText('before', examples('skerry join-token create --label env=prod', 'skerry join-token list'))
   joinToken
     .command('create')
     .description('make one; it is shown only now')
@@ -294,12 +297,14 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .description('those that are there, without their secrets')
     .addOption(output())
     .option('--no-headers', 'no line with titles')
+    .addHelpText('before', examples('skerry join-token list', 'skerry join-token list -o json'))
     .action((options) => get(context, 'join-tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
   joinToken
     .command('delete')
     .description('make one worthless; clusters that joined with it stay')
     .argument('<id>')
     .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry join-token delete k7f2qx'))
     .action((id, options) => remove(context, 'join-tokens', id, { ...options, project: DEFAULT_PROJECT }))
 
   const restore = program
@@ -312,9 +317,13 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .command('confirm')
     .description('show that plan and say yes to exactly it: agents are served again, nothing is deleted')
     .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry restore confirm'))
     .action((options) => confirmRestore(context, options))
 
-  const serverKey = program.command('server-key').description('the key that the server signs with, and every agent knows it by')
+  const serverKey = program
+    .command('server-key')
+    .description('the key that the server signs with, and every agent knows it by')
+    .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate'))
   serverKey
     .command('rotate')
     .description('sign with a new key from now on; agents follow by themselves, the old private key is destroyed')
@@ -326,6 +335,7 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .description('the key that signs, and those before it')
     .addOption(output())
     .option('--no-headers', 'no line with titles')
+    .addHelpText('before', examples('skerry server-key list', 'skerry server-key list -o json'))
     .action((options) => listServerKeys(context, options))
 
   program
@@ -333,6 +343,7 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .description('of this program, and of the server when one is known')
     .option('--client', 'only of this program')
     .addOption(output())
+    .addHelpText('before', examples('skerry version', 'skerry version --client -o json'))
     .action((options) => {
       const known = (program.opts().token ?? io.env['SKERRY_TOKEN'] ?? '') !== ''
       return version(context, ownVersion(), { ...options, known })

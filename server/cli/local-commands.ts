@@ -30,6 +30,14 @@ export function addLocalCommands(program: Command, { server, doctor, backup }: L
     program
       .command('server')
       .description('run the server')
+      .addHelpText(
+        'before',
+        examples(
+          'skerry server --data ./data',
+          'skerry server --listen 0.0.0.0:8080 --external-url https://skerry.example.com --source-addresses 10.0.0.0/8',
+          'skerry server --store postgres://skerry@db.example.com/skerry',
+        ),
+      )
       .action((flags) => run(server, flags)),
     server.table,
   )

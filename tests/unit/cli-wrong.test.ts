@@ -19,6 +19,15 @@ describe('what was typed wrong', () => {
     'confirm',
     'events',
     'count',
+    'explain',
+    'history',
+    'render',
+    'sync',
+    'restore',
+    'restore confirm',
+    'server-key',
+    'server-key list',
+    'server-key rotate',
     'version',
     'server',
     'join-token',
@@ -26,6 +35,7 @@ describe('what was typed wrong', () => {
     'join-token list',
     'join-token delete',
     'doctor',
+    'backup',
     'backup create',
     'backup verify',
     'backup restore',
@@ -48,10 +58,19 @@ describe('what was typed wrong', () => {
     expect(err).toContain("unknown option '--no-such-flag'")
   })
 
-  test.each(subcommands.filter((command) => command !== 'join-token'))('CL8 --help of %p', async (command) => {
+  test.each(subcommands)('CL8 --help of %p begins with examples', async (command) => {
     const { code, out } = await cli(`${command} --help`)
     expect(code).toBe(0)
-    if (!['version', 'server', 'join-token list', 'join-token delete'].includes(command)) expect(out).toStartWith('Examples:\n  ')
+    expect(out).toStartWith('Examples:\n  ')
+    expect(out.split('\n')[1]).toStartWith('  skerry ')
+  })
+
+  test('CL8 those are all the commands that there are', async () => {
+    const { out } = await cli('--help')
+    const listed = [...(out.split('Commands:\n')[1] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name)
+    expect([...new Set(subcommands.map((command) => command.split(' ')[0] ?? ''))].sort()).toEqual(
+      listed.filter((name) => name !== 'help').sort(),
+    )
   })
 
   test.each([
