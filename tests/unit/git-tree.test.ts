@@ -4,6 +4,7 @@ import type { GitEntry, GitFolder, GitObjects } from '../../server/sources/git/o
 import { LINK_HOPS_MAX, TREE_STEPS_MAX } from '../../server/sources/git/places.ts'
 import { createLinkCache, GitTree } from '../../server/sources/git/tree.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { residentGrowth } from '../support/resident-growth.ts'
 
 /** `depth` folders named d, and in the last of them these links and a file f. */
 function treeOf(depth: number, links: Readonly<Record<string, string>>): GitTree {
@@ -78,3 +79,32 @@ test('SO22 through links to folders, to files that are none, and to nothing', as
   for (const path of ['d/d/none', 'd/d/through', 'd/d/f/x', 'd/d/self/x', 'd/d/none/x', 'd/x']) expect(await tree.file(path)).toBeNull()
   expect(await tree.id('d/d/up')).toBe(await tree.id('d'))
 })
+
+test('SO41 what links lead to is kept within bounds, however many there are and however long their texts', async () => {
+  const [folderCount, linkCount] = [400, 100]
+  const names = (count: number, letter: string) => Array.from({ length: count }, (_, n) => `${letter}${n}`)
+  const folder = (oids: [string, GitEntry['kind'], string][]): GitFolder =>
+    new Map(oids.map(([name, kind, oid]) => [name, { name, kind, oid }]))
+  const objects: GitObjects = {
+    folders: async (oids) =>
+      oids.map((oid) =>
+        oid === 'root'
+          ? folder(names(folderCount, 'd').map((name) => [name, 'folder', name]))
+          : folder([
+              ['f', 'file', 'file'],
+              ...names(linkCount, 'l').map((name) => [name, 'link', `${oid}/${name}`] as [string, 'link', string]),
+            ]),
+      ),
+    blobs: async (wanted) =>
+      new Map(wanted.map(({ oid }) => [oid, new TextEncoder().encode(oid.endsWith('/l0') ? 'f' : `${oid}${'x'.repeat(10_000)}`)])),
+    bring: async () => {},
+    text: async () => null,
+  }
+  const tree = new GitTree({ root: 'root', objects, links: createLinkCache(), openSubmodule: async () => null })
+  const growth = residentGrowth()
+  const files = await tree.files('.', (path) => /(^|\/)d\d+\/(l0)?$/.test(path))
+  expect(files.size).toBe(folderCount)
+  expect(growth() / 1024 / 1024).toBeLessThan(100)
+  expect(await refusal(tree.file('d0/l1'))).toBe('d0/l1 is a link with a target of more than 1024 characters')
+  expect((await tree.file('d0/l0'))?.oid).toBe('file')
+}, 30_000)

@@ -14,6 +14,9 @@ const STEPS_A_TURN = 5_000
 const TARGET_BYTES_KEPT = 5 * 1024
 /** Characters of the paths of folders and links that are kept. */
 const KEPT_MAX = 4 * 1024 * 1024
+/** Characters of what links lead to, but for the folder that was looked into last. */
+const TARGETS_KEPT_MAX = 8 * 1024 * 1024
+const TOO_LONG = ' '.repeat(SOURCE_PATH_LENGTH_MAX + 1)
 
 /** Of a submodule at the commit that is named; null: they are not asked for. */
 export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
@@ -70,6 +73,7 @@ export class GitPlaces {
   private readonly options: GitPlacesOptions
   /** Of links, by the id of their content. */
   private readonly targets = new Map<string, string>()
+  private targetsKept = 0
   private root: Known
   private kept = 0
 
@@ -123,7 +127,7 @@ export class GitPlaces {
     if (before + (held?.hops ?? 1) > LINK_HOPS_MAX)
       throw refused(`${asked.path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
     if (held !== undefined) return held
-    const target = await this.target(asked.path, joined(here.path, entry.name), entry.oid, folder)
+    const target = await this.target(asked, joined(here.path, entry.name), entry.oid, folder)
     const { hops, ...found } = await this.follow(target, asked, before + 1)
     const result = { ...found, hops: hops + 1 }
     // Submodules are asked for each time: whoever opens them keeps them.
@@ -152,15 +156,13 @@ export class GitPlaces {
     return tree === null ? { kind: 'submodule', oid: commit, path } : { kind: 'module', tree, path, rest: rest.join('/') }
   }
 
-  private async target(asked: string, link: string, oid: string, folder: GitFolder): Promise<string[]> {
-    if (!this.targets.has(oid)) {
-      // All links beside it: one leads to the next.
-      const held = await this.options.objects.blobs(
-        linkIds(folder).map((id) => ({ path: id === oid ? link : `a link beside ${link}`, oid: id })),
-      )
-      for (const [id, bytes] of held) this.targets.set(id, new TextDecoder().decode(bytes.subarray(0, TARGET_BYTES_KEPT)))
-    }
-    const text = this.targets.get(oid) ?? ''
+  private async target(
+    { path: asked, pace }: { path: string; pace: Pace },
+    link: string,
+    oid: string,
+    folder: GitFolder,
+  ): Promise<string[]> {
+    const text = this.targets.get(oid) ?? (await this.readTarget(link, oid, folder, pace))
     const what = asked === link ? asked : `${asked}: ${link}`
     if (text.length > SOURCE_PATH_LENGTH_MAX)
       throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
@@ -168,6 +170,23 @@ export class GitPlaces {
     if (found === null)
       throw refused(`${what} is a link that leads out of the repository: only files of the repository itself are read; put a copy there`)
     return found
+  }
+
+  /** With those of all links beside it: one leads to the next. Each counts as a step, as what was let go of is read again. */
+  private async readTarget(link: string, oid: string, folder: GitFolder, pace: Pace): Promise<string> {
+    const ids = linkIds(folder)
+    for (const _ of ids) pace.step()
+    const held = await this.options.objects.blobs(ids.map((id) => ({ path: id === oid ? link : `a link beside ${link}`, oid: id })))
+    if (this.targetsKept > TARGETS_KEPT_MAX) {
+      this.targets.clear()
+      this.targetsKept = 0
+    }
+    for (const [id, bytes] of held) {
+      const text = new TextDecoder().decode(bytes.subarray(0, TARGET_BYTES_KEPT))
+      this.targets.set(id, text.length > SOURCE_PATH_LENGTH_MAX ? TOO_LONG : text)
+      this.targetsKept += Math.min(text.length, SOURCE_PATH_LENGTH_MAX) + 100
+    }
+    return this.targets.get(oid) ?? '' // others may let go of it as soon as this is awaited
   }
 }
 
