@@ -46,6 +46,7 @@ export class FakeCluster implements Cluster {
   #mayAct: (user: string, request: FakeRequest) => boolean = () => false
   #watchEpoch = 0
   #watchLagMs: () => number = () => 0
+  #answerLagMs: (request: FakeRequest) => number = () => 0
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
     this.#clock = clock
@@ -170,6 +171,11 @@ export class FakeCluster implements Cluster {
     this.#watchLagMs = lagMs
   }
 
+  /** Each answer to a read or write comes this much after it was carried out: also after events of that very write, and of later ones. */
+  lagAnswers(lagMs: (request: FakeRequest) => number): void {
+    this.#answerLagMs = lagMs
+  }
+
   // Others at work. These never fail by injection; a mistake in a test throws.
 
   /** An update by somebody else: what it changes leaves our entry and enters theirs. A new object where there is none yet. */
@@ -217,6 +223,13 @@ export class FakeCluster implements Cluster {
   async #answer<T>(request: FakeRequest, resource: ApiResource, work: () => T): Promise<T | { kind: 'failed'; failure: ApiFailure }> {
     const failure = (await this.#arrive(request)) ?? this.#forbidden(request, resource) ?? this.#notServed(resource)
     if (failure !== null) return { kind: 'failed', failure }
+    const answer = this.#carryOut(resource, work)
+    const lagMs = this.#answerLagMs(request)
+    if (lagMs > 0) await this.#clock.sleep(lagMs)
+    return answer
+  }
+
+  #carryOut<T>(resource: ApiResource, work: () => T): T | { kind: 'failed'; failure: ApiFailure } {
     try {
       return structuredClone(work())
     } catch (error) {
