@@ -41,9 +41,8 @@ export function nextRenderState(
     }
     case 'good': {
       const renders = goodRenders(rendering)
-      // Without a cluster it cannot be rendered, and there is none: nothing was made of that commit.
-      if (renders.length === 0)
-        return before.generation === generation && before.error === null ? before : { ...before, generation, error: null }
+      // RD10. It does not render for none, and there is none: nothing was made of that commit.
+      if (renders.length === 0) return doubtfulState(before, generation, rendering.warnings)
       const digest = releaseDigest(renders) ?? before.digest
       const { commit } = rendering.release
       const error = failingError(rendering, nameOf)
@@ -62,6 +61,13 @@ export function nextRenderState(
       }
     }
   }
+}
+
+function doubtfulState(before: RenderState, generation: number, doubts: readonly Problem[]): RenderState {
+  const warnings = fewest(doubts, WARNINGS_MAX)
+  const release = { variants: 1, revisions: {}, tools: {}, ...before.release, warnings }
+  const isSame = before.generation === generation && before.error === null && noteText(before.release) === noteText(release)
+  return isSame ? before : { ...before, generation, error: null, release }
 }
 
 /** RL3: it renders, and what is in force is what was there before. */

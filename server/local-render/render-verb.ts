@@ -9,7 +9,7 @@ import type { OptionTable } from '../../shared/runtime/options.ts'
 import type { ResourceFile } from '../cli/resource-files.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
-import { FOR_NO_CLUSTER } from '../render/liquid/problems.ts'
+import { mayNeedCluster } from '../render/for-nobody.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { readRenderPlace } from '../render-place.ts'
@@ -69,8 +69,7 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
       io.out(renderText(view, output satisfies RenderOutput))
       if (view.error === null) return 0
       told(io, view.error, view.problems)
-      if (view.problems.some(({ message }) => message.includes(FOR_NO_CLUSTER)))
-        io.err('hint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')
+      if (view.problems.some(mayNeedCluster)) io.err('hint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')
       return 1
     } finally {
       line.clear()

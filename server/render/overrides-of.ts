@@ -26,6 +26,8 @@ export interface RenderSettings {
   /** From the lowest to the highest. */
   helmValues: readonly HelmLayer[]
   patches: readonly PatchLayer[]
+  /** Some of the service's overrides are for other clusters. */
+  leavesOut?: boolean
 }
 
 export type SettingsOf = (cluster: { labels: Labels } & ClusterSettings) => RenderSettings
@@ -50,13 +52,18 @@ export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'o
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
     const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
     const all = [...chosen, ...last]
-    const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all))
+    const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all), meant.includes(false))
     ofPlace.set(configText, settings)
     return settings
   }
 }
 
-function settingsOf(layers: readonly ConfigLayer[], helmValues: readonly HelmLayer[], patches: readonly PatchLayer[]): RenderSettings {
+function settingsOf(
+  layers: readonly ConfigLayer[],
+  helmValues: readonly HelmLayer[],
+  patches: readonly PatchLayer[],
+  leavesOut: boolean,
+): RenderSettings {
   let merged: MergedConfig | null = null
   return {
     get config() {
@@ -65,6 +72,7 @@ function settingsOf(layers: readonly ConfigLayer[], helmValues: readonly HelmLay
     },
     helmValues,
     patches,
+    leavesOut,
   }
 }
 

@@ -7,6 +7,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { OpenedSource } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
+import { doubted, looksAtCluster } from './for-nobody.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
@@ -118,7 +119,9 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
     const spec = source.render ?? input.render
     const renderer = await chooseRenderer(spec, job)
     chosen.push({ source, index, renderer })
-    const part = partOf(source, sources, await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
+    const rendered = await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder }))
+    const isDoubtful = input.cluster === null && looksAtCluster(recorder.reads().inputs, input.settings.leavesOut === true)
+    const part = partOf(source, sources, rendered, { ofInputs: isDoubtful, ofTexts: isDoubtful && renderer.renderer !== 'raw' })
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
     if (missing !== null && sources.length === 1) return { kind: 'failed', code: 'no_manifests', message: missing, problems: [] }
     // RD6: of several sources one that lost its files would take its objects with it.
@@ -217,16 +220,30 @@ interface Part extends Manifests {
 
 const prefixOf = ({ label }: PipelineSource, all: readonly PipelineSource[]): string => (all.length > 1 ? `${label}/` : '')
 
-function partOf(source: PipelineSource, all: readonly PipelineSource[], result: RendererResult): Part {
+/** RD10: whether what is wrong may be so for want of a cluster, in a program's words and in what it wrote. */
+interface Doubts {
+  ofInputs: boolean
+  ofTexts: boolean
+}
+
+function partOf(source: PipelineSource, all: readonly PipelineSource[], result: RendererResult, doubts: Doubts): Part {
   const prefixed = (path: string) => prefixOf(source, all) + path
   /** A file of another source (`$NAME/…`) is that one's. */
   const placed = (path: string) =>
     all.some(({ name }) => name !== undefined && path.startsWith(`$${name}/`)) ? path.slice(1) : prefixed(path)
   const read = readManifests(result.files ?? new Map(), prefixed)
   const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: placed(problem.path) }))
-  const problems = result.kind === 'failed' ? [...own(result.problems), ...read.problems] : read.problems
+  const problems = [
+    ...own(result.kind === 'failed' ? toldFor(result, doubts.ofInputs) : []),
+    ...(doubts.ofTexts ? doubted(read.problems) : read.problems),
+  ]
   const warnings = [...(result.kind === 'rendered' ? own(result.warnings) : []), ...read.warnings]
   return { source, files: result.files ?? new Map(), found: read.found, problems, warnings }
+}
+
+function toldFor({ problems, ofInputs = [] }: Extract<RendererResult, { kind: 'failed' }>, isDoubtful: boolean): Problem[] {
+  const some = new Set(isDoubtful ? ofInputs : [])
+  return problems.flatMap((problem) => (some.has(problem) ? doubted([problem]) : [problem]))
 }
 
 /** With the render spec that its labels come from. */

@@ -54,8 +54,12 @@ export interface RenderJob {
 export type RendererResult =
   /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
   | { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] }
-  /** `files`: what could be rendered nevertheless, so that errors in it are told with the others. */
-  | { kind: 'failed'; problems: Problem[]; files?: ReadonlyMap<string, Uint8Array> }
+  /** `ofInputs`: those of them that may be right with other inputs, such as what a template refuses while it runs.
+   *  `files`: what could be rendered nevertheless, so that errors in it are told with the others. */
+  | { kind: 'failed'; problems: Problem[]; ofInputs?: readonly Problem[]; files?: ReadonlyMap<string, Uint8Array> }
+
+/** A failure of which every part may be right with other inputs. */
+export const allOfInputs = (problems: Problem[]): RendererResult => ({ kind: 'failed', problems, ofInputs: problems })
 
 /** Expected failures are values; throws AppError only for what is wrong with this server (`renderer_missing`, `sandbox_unavailable`). */
 export type Renderer = (job: RenderJob) => Promise<RendererResult>

@@ -21,9 +21,10 @@ interface Given {
   render?: RenderSpec
   settings?: Partial<PipelineInput['settings']>
   helm?: Parameters<typeof runPipeline>[0]['renderers']['helm']
+  cluster?: PipelineInput['cluster']
 }
 
-function run({ sources, render = {}, settings = {}, helm = renderers.helm }: Given) {
+function run({ sources, render = {}, settings = {}, helm = renderers.helm, cluster = null }: Given) {
   asked.length = 0
   const deps = {
     renderers: { ...renderers, helm },
@@ -42,7 +43,7 @@ function run({ sources, render = {}, settings = {}, helm = renderers.helm }: Giv
     namespace: 'web',
     render,
     sources: opened,
-    cluster: null,
+    cluster,
     configs: new Map(),
   }
   return runPipeline(deps, { ...given, settings: { ...none, ...settings } })
@@ -73,6 +74,45 @@ test('CG2 what a program says of a secret that it was given is in no problem and
   const files = new Map([['x.yaml', new TextEncoder().encode(configMap('x'))]])
   const warned = await run({ ...given, helm: async () => ({ kind: 'rendered' as const, files, warnings: [problem] }) })
   expect(warned.result).toMatchObject({ kind: 'rendered', warnings: expected })
+})
+
+describe('RD10 a render for nobody', () => {
+  const [always, perhaps] = [
+    { path: 'a', message: 'always' },
+    { path: 'b', message: 'perhaps' },
+  ]
+  const failing = (look: (job: RenderJob) => unknown, cluster: PipelineInput['cluster'], leavesOut: boolean) => {
+    const helm = async (job: RenderJob) => {
+      look(job)
+      const files = new Map([['x.yaml', new TextEncoder().encode('kind: ConfigMap')]])
+      return { kind: 'failed' as const, problems: [always, perhaps], ofInputs: [perhaps], files }
+    }
+    return problems({ sources: [{ files: { 'app/Chart.yaml': '' } }], helm, cluster, settings: { leavesOut } })
+  }
+  const DOUBT = '; this is rendered for no cluster: one may bring what is missing'
+  const plain = ['a: always', 'b: perhaps', 'x.yaml:1:1: ConfigMap has no metadata', 'x.yaml:1:1: apiVersion is missing']
+  const doubtful = plain.map((text, index) => (index === 0 ? text : `${text}${DOUBT}`))
+  const atCluster = ({ inputs }: RenderJob) => inputs.cluster?.name
+  const atValues = ({ values }: RenderJob) => values.length
+  const oslo = { name: 'oslo', labels: {}, facts: { kubernetesVersion: '', apiVersions: {} } }
+  test.each([
+    ['what looks at no cluster is wrong', () => {}, null, false, plain],
+    ['what looks at one may be right with one, but for what no input mends', atCluster, null, false, doubtful],
+    ['overrides for clusters may bring values', atValues, null, true, doubtful],
+    ['where there are none, values are what they are', atValues, null, false, plain],
+    ['for a cluster nothing is doubted', atCluster, oslo, true, plain],
+  ] as const)('RD10 %s', async (_, look, cluster, leavesOut, expected) => {
+    expect((await failing(look, cluster, leavesOut)).sort()).toEqual([...expected].sort())
+  })
+
+  test('RD10 a plain manifest beside a template that looks at a cluster is wrong', async () => {
+    const files = { 'app/a.yaml.liquid': configMap('{{ cluster.name }}'), 'app/b.yaml': 'kind: ConfigMap\n' }
+    expect(await problems({ sources: [{ files }] })).toEqual([
+      'app/a.yaml.liquid:3:22: cluster.name: this is rendered for no cluster, so there is none to ask',
+      'app/b.yaml:1:1: apiVersion is missing',
+      'app/b.yaml:1:1: ConfigMap has no metadata',
+    ])
+  })
 })
 
 describe('which renderer', () => {

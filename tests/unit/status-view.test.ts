@@ -12,6 +12,7 @@ import {
   type ServiceInput,
   serviceStatusView,
 } from '../../server/fleet/status-view.ts'
+import { FOR_NO_CLUSTER } from '../../server/render/for-nobody.ts'
 import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/records.ts'
 import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
@@ -309,6 +310,18 @@ test('AP11 what was rendered for nobody and has no cluster has no commit, and sa
     'NoTargets',
     'spec.targets matches no cluster, and without one it cannot be rendered',
     null,
+  ])
+})
+
+test('RD10 what does not render for nobody, and may for a cluster, says both', () => {
+  const warnings = ['a', 'b'].map((name) => ({ path: `${name}:1:2`, message: `<.x>: set host; ${FOR_NO_CLUSTER}: one may` }))
+  const release = { variants: 1, revisions: {}, tools: {}, warnings: [...warnings, { path: 'c', message: 'something else' }] }
+  const state = { ...rendered, commit: null, digest: null, renderedMs: null, release }
+  const view = serviceStatusView(service({ placements: inClusters(), render: state }))
+  expect([view.reason, view.message, view.warnings.length]).toEqual([
+    'NoTargets',
+    `spec.targets matches no cluster, and without one it does not render: a:1:2: <.x>: set host; ${FOR_NO_CLUSTER}: one may (and 1 more problem)`,
+    3,
   ])
 })
 

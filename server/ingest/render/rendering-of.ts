@@ -1,8 +1,9 @@
 // What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
-import { FOR_NO_CLUSTER } from '../../render/liquid/problems.ts'
+import { doubted, mayNeedCluster } from '../../render/for-nobody.ts'
 import {
+  type FailedRender,
   failedRender,
   noManifests,
   RENDER_PROBLEMS_MAX,
@@ -42,16 +43,11 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
     else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
   }
   const failed = [...results].filter((result) => result instanceof AppError || result.kind === 'failed')
-  const nobody = outcomes.get(null)
-  // Without a cluster it could not even be tried: whoever joins will tell.
-  const needsCluster = nobody !== undefined && forNobody === null && nobody.ofCluster
-  if (failed.length === results.size && !needsCluster) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
-  const anyway = needsCluster ? wrongAnyway(nobody) : []
-  if (anyway.length > 0) {
-    const { code, message, problems } = failedRender(anyway)
-    return { kind: 'failed', commit, error: withRemedy({ code, message, problems }) }
-  }
-  const warnings = [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
+  const doubts = doubtsOf(outcomes.get(null), (result) => errors(result).message)
+  if (failed.length === results.size && doubts === null) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
+  if (doubts?.kind === 'failed') return { kind: 'failed', commit, error: errors(doubts) }
+  const warnings =
+    doubts?.problems ?? [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
   return {
     kind: 'good',
     release: { ...release, tools },
@@ -61,10 +57,19 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
   }
 }
 
-/** What is wrong for whomever it is rendered. What a program says without a cluster may be for want of one. */
-function wrongAnyway({ result, shape }: ClusterOutcome): Problem[] {
-  if (result instanceof AppError || result.kind !== 'failed' || shape.inputs.some(([first]) => first === 'tools')) return []
-  return result.problems.filter(({ message }) => !message.includes(FOR_NO_CLUSTER))
+/** RD10, of the render for nobody: what is wrong for whomever it is rendered, or else what a cluster may bring. Null: it renders, or nothing of it may be for want of a cluster. */
+function doubtsOf(
+  nobody: ClusterOutcome | undefined,
+  messageOf: (result: RenderResult) => string,
+): FailedRender | { kind: 'doubts'; problems: Problem[] } | null {
+  if (nobody === undefined) return null
+  const { result, ofCluster } = nobody
+  if (result instanceof AppError || result.kind !== 'failed') return null
+  const { problems } = result
+  if (problems.length === 0) return ofCluster ? { kind: 'doubts', problems: doubted([{ path: '', message: messageOf(result) }]) } : null
+  const certain = problems.filter((problem) => !mayNeedCluster(problem))
+  if (certain.length === problems.length) return null
+  return certain.length > 0 ? failedRender(certain) : { kind: 'doubts', problems }
 }
 
 /** `helm 4.3.1` of helm is 4.3.1. */

@@ -37,7 +37,7 @@ export type Rendering =
       release: Release
       /** Every cluster that was asked for. At least one is `rendered`, or none was asked for. */
       clusters: ReadonlyMap<ClusterId, ClusterRender>
-      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it cannot be rendered without one. */
+      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it does not render without one, and perhaps with one; `warnings` say why (RD10). */
       forNobody: GoodRender | null
       warnings: Problem[]
     }

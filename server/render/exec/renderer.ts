@@ -3,7 +3,7 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile } from '../../sources/source.ts'
 import { askProgram, type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
-import type { Renderer, RenderJob } from '../renderer.ts'
+import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import type { SandboxOutcome } from '../sandbox.ts'
 import { decodeUtf8 } from '../utf8.ts'
 
@@ -27,8 +27,8 @@ export const renderExec: Renderer = async (job) => {
   const answer = await askProgram(job, parts, async () =>
     answerOf(name, await job.sandbox.run({ program, args: options.args, files, stdin }, job.signal)),
   )
-  if ('kind' in answer) return failed(`render.exec: ${name}`, `${answer.message}${tell(answer.stderr)}`)
-  if (answer.failed) return failed(`render.exec: ${name}`, answer.notes)
+  if ('kind' in answer) return refused(name, `${answer.message}${tell(answer.stderr)}`)
+  if (answer.failed) return refused(name, answer.notes)
   return { kind: 'rendered', files: new Map([[`${name}.yaml`, answer.output]]), warnings: [] }
 }
 
@@ -36,6 +36,8 @@ const failed = (path: string, message: string): { kind: 'failed'; problems: Prob
   kind: 'failed',
   problems: [{ path, message }],
 })
+
+const refused = (name: string, message: string): RendererResult => allOfInputs([{ path: `render.exec: ${name}`, message }])
 
 const fileParts = (files: ReadonlyMap<string, SourceFile>): string[] => [...files].flatMap(([path, { oid }]) => [path, oid])
 

@@ -4,12 +4,12 @@ import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import { excerptsOf } from '../excerpts.ts'
 import { askProgram } from '../program-answer.ts'
-import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
+import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { apiVersionArguments, capabilitiesOf, withoutServed } from './capabilities.ts'
 import { type Chart, type ChartNode, readChart } from './chart.ts'
 import { gatherValues, type ValuesLayer } from './layers.ts'
 import { splitHelmOutput } from './output.ts'
-import { type HelmCall, originOf, runHelm, textOfFile } from './run.ts'
+import { type HelmCall, type HelmNote, originOf, runHelm, textOfFile } from './run.ts'
 import { type ChartScan, type ScannedFile, scanChart } from './scan.ts'
 import { hasValueAt } from './values.ts'
 import { useWarnings } from './warnings.ts'
@@ -79,10 +79,16 @@ async function render(
     return { program, args, files, chart, valuePlace: (name, names) => valuePlace(chart, layers, name, names) }
   }
   const answer = await askProgram(job, parts, () => runHelm(job, call()))
-  if ('kind' in answer) return refused(origin('Chart.yaml'), answer.message)
-  if (answer.failed) return { kind: 'failed', problems: answer.notes }
+  if ('kind' in answer) return allOfInputs([{ path: origin('Chart.yaml'), message: answer.message }])
+  if (answer.failed) return failed(answer.notes)
   const warnings = [...answer.notes, ...capabilities.warnings, ...chartWarnings(job, chart, scan)]
   return { kind: 'rendered', files: splitHelmOutput(new TextDecoder().decode(answer.output)), warnings }
+}
+
+function failed(notes: readonly HelmNote[]): RendererResult {
+  const told = notes.map(({ parse, ...problem }) => ({ problem, parse }))
+  const ofInputs = told.flatMap(({ problem, parse }) => (parse === true ? [] : [problem]))
+  return { kind: 'failed', problems: told.map(({ problem }) => problem), ofInputs }
 }
 
 /** Where the value that a schema refuses was given: the highest place that names it. */

@@ -26,8 +26,13 @@ export interface HelmCall {
   valuePlace(chart: string, names: readonly string[]): string
 }
 
+/** Of a chart that fails, `parse` is said of what would fail with any values. */
+export interface HelmNote extends Problem {
+  parse?: true
+}
+
 /** With warnings, or what is wrong. Throws ProgramStopped. */
-export async function runHelm(job: RenderJob, call: HelmCall): Promise<ProgramAnswer<Problem[]>> {
+export async function runHelm(job: RenderJob, call: HelmCall): Promise<ProgramAnswer<HelmNote[]>> {
   const run = async (files: ReadonlyMap<string, Uint8Array>, more: readonly string[], limits: Partial<SandboxLimits>) => {
     const outcome = await job.sandbox.run(
       { program: call.program, args: [...call.args, ...more], files, env: ENVIRONMENT, limits },
@@ -41,7 +46,7 @@ export async function runHelm(job: RenderJob, call: HelmCall): Promise<ProgramAn
     const warnings = [...droppedHooks(first.stderr, call.chart), ...otherShapes(first.stderr, call)]
     return { failed: false, notes: warnings, output: first.stdout }
   }
-  const problems: Problem[] = []
+  const problems: HelmNote[] = []
   const files = new Map(call.files)
   let { stderr } = first
   let lostPartial = false
@@ -79,7 +84,12 @@ function unlessStopped(error: unknown): null {
 export const originOf = (chart: Chart, path: string): string => chart.files.get(path)?.origin ?? path
 export const textOfFile = (chart: Chart, path: string): string => new TextDecoder().decode(chart.files.get(path)?.bytes)
 
-function problemOf(error: HelmError, call: HelmCall): Problem {
+function problemOf(error: HelmError, call: HelmCall): HelmNote {
+  const problem = placedProblem(error, call)
+  return error.kind === 'parse' ? { ...problem, parse: true } : problem
+}
+
+function placedProblem(error: HelmError, call: HelmCall): Problem {
   const { chart } = call
   if (error.kind === 'schema' && error.values !== undefined)
     return { path: call.valuePlace(error.values.chart, error.values.at), message: error.message }

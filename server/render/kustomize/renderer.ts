@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { askProgram, ProgramStopped } from '../program-answer.ts'
-import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
+import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { editKustomization, hasAdditions } from './edit.ts'
@@ -28,7 +28,7 @@ export const renderKustomize: Renderer = async (job) => {
   if (again?.kind === 'built' && more !== null) return rendered(again, more)
   const last = again ?? outcome
   const problems = last.kind === 'refused' ? problemsOf(last.stderr, built) : [stopped(last, built)]
-  return { kind: 'failed', problems: byTemplates(problems, templates) }
+  return allOfInputs(byTemplates(problems, templates))
 }
 
 /** KU6 */

@@ -2,6 +2,7 @@
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
 import { type Excerpts, excerptsOf, speaksOfSecrets } from '../excerpts.ts'
+import { FOR_NO_CLUSTER } from '../for-nobody.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
@@ -10,8 +11,6 @@ export interface TemplatePlace {
   line?: number | null
 }
 
-/** In every message about a cluster that is not there, and in no other. */
-export const FOR_NO_CLUSTER = 'rendered for no cluster'
 /** Names that are held against a wrong one. */
 const NAMES_MAX = 500
 const NAME_DEPTH_MAX = 4
@@ -120,11 +119,14 @@ export function misspelledMessage(text: string, names: readonly string[]): strin
 export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): string {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
   const shown = shownName(text)
-  if (root === 'cluster' && inputs.cluster === null) return `${shown}: this is ${FOR_NO_CLUSTER}, so there is none to ask`
+  if (root === 'cluster' && inputs.cluster === null) return `${shown}: ${FOR_NO_CLUSTER}, so there is none to ask`
   const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return misspelled
   if (!['cluster', 'config', 'service', 'source'].includes(root))
     return `there is no ${shown}; templates know cluster, config, service and source`
-  const place = root === 'config' ? "set it in the service's config, or " : ''
+  // Clusters have variables of their own.
+  const isForNobody = root === 'config' && inputs.cluster === null
+  const whose = isForNobody ? `${FOR_NO_CLUSTER}, which may have it: set it in the config of clusters or of the service` : ''
+  const place = isForNobody ? `${whose}, or ` : root === 'config' ? "set it in the service's config, or " : ''
   return `there is no ${shown}; ${place}say what to take instead: {{ ${shown} | default: "…" }}`
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments } from '../../sources/source.ts'
-import type { Renderer, RendererResult, RenderJob } from '../renderer.ts'
+import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { bundledRunner } from './bundle.ts' with { type: 'macro' }
 import { importClosure, isScript } from './closure.ts'
 import { type RunnerAnswer, type RunnerFault, type RunnerTask, runnerAnswerSchema } from './protocol.ts'
@@ -36,9 +36,16 @@ async function run(job: RenderJob, entry: string, files: ReadonlyMap<string, Uin
   const answer = outcome.kind === 'done' ? readAnswer(outcome.stdout, frame) : null
   for (const path of answer?.reads ?? [[]]) job.recordInput(path) // who says nothing may have looked at anything
   if (answer?.objects !== undefined) return { kind: 'rendered', files: filesOf(entry, answer.objects), warnings }
-  if (answer?.faults !== undefined) return { kind: 'failed', problems: answer.faults.map((fault) => problemOf(fault, entry, files)) }
+  if (answer?.faults !== undefined) {
+    const told = answer.faults.map((fault) => ({ problem: problemOf(fault, entry, files), isRead: fault.position === undefined }))
+    return {
+      kind: 'failed',
+      problems: told.map(({ problem }) => problem),
+      ofInputs: told.flatMap(({ problem, isRead }) => (isRead ? [problem] : [])),
+    }
+  }
   const message = outcome.kind === 'stopped' ? stoppedText(outcome.message) : `ended with ${outcome.exitCode} before it said its objects`
-  return { kind: 'failed', problems: [{ path: entry, message: withStderr(message, outcome.stderr) }] }
+  return allOfInputs([{ path: entry, message: withStderr(message, outcome.stderr) }])
 }
 
 const stoppedText = (message: string): string => message.replace(/^bun /, 'the program ')

@@ -1,0 +1,17 @@
+// A render for nobody tells what is wrong before any cluster is there. What a cluster might have brought cannot be told from what is wrong: it is said as that. Pure.
+import type { Problem } from '../../shared/protocol/error.ts'
+import type { InputRead } from './inputs.ts'
+
+/** In every message about what a cluster may bring, and in no other: by these words it is known. */
+export const FOR_NO_CLUSTER = 'this is rendered for no cluster'
+
+/** RD10: of a render for nobody, whether it may render for a cluster all the same. */
+export const mayNeedCluster = ({ message }: Problem): boolean => message.includes(FOR_NO_CLUSTER)
+
+/** `leavesOut`: there are overrides for clusters, and none of them counts for nobody. */
+export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
+  looks.some(([first]) => first === 'cluster' || (leavesOut && (first === 'config' || first === 'values')))
+
+export const doubted = (problems: readonly Problem[]): Problem[] =>
+  problems.map((problem) => (mayNeedCluster(problem) ? problem : { ...problem, message: `${problem.message}${DOUBT}` }))
+const DOUBT = `; ${FOR_NO_CLUSTER}: one may bring what is missing`
