@@ -5,13 +5,16 @@ export class Agenda<K extends string> {
   private readonly dueMs = new Map<K, number>()
   private readonly clock: Clock
   private bell = new AbortController()
+  private lastMs: number
 
   constructor(clock: Clock) {
     this.clock = clock
+    this.lastMs = clock.nowMs()
   }
 
   /** An earlier time for the key stays. Returns the one that counts. */
   soonest(key: K, atMs: number): number {
+    this.look()
     const held = this.dueMs.get(key)
     if (held !== undefined && held <= atMs) return held
     this.dueMs.set(key, atMs)
@@ -20,6 +23,7 @@ export class Agenda<K extends string> {
   }
 
   set(key: K, atMs: number): void {
+    this.look()
     this.dueMs.set(key, atMs)
     this.bell.abort()
   }
@@ -30,7 +34,7 @@ export class Agenda<K extends string> {
 
   /** Takes what is due out of the agenda. */
   takeDue(): K[] {
-    const nowMs = this.clock.nowMs()
+    const nowMs = this.look()
     const due = [...this.dueMs].filter(([, atMs]) => atMs <= nowMs).map(([key]) => key)
     for (const key of due) this.dueMs.delete(key)
     return due
@@ -39,9 +43,18 @@ export class Agenda<K extends string> {
   /** Resolves when something is due, something new was entered, or on abort. */
   async wait(signal: AbortSignal): Promise<void> {
     this.bell = new AbortController()
+    this.look()
     const next = Math.min(...this.dueMs.values())
-    const waitMs = Number.isFinite(next) ? next - this.clock.nowMs() : LONGEST_WAIT_MS
+    const waitMs = Number.isFinite(next) ? next - this.lastMs : LONGEST_WAIT_MS
     if (waitMs > 0) await this.clock.sleep(Math.min(waitMs, LONGEST_WAIT_MS), AbortSignal.any([signal, this.bell.signal]))
+  }
+
+  /** What the clock says. Where it was set back, what waits is set back with it: else nothing would be due for as long. */
+  private look(): number {
+    const nowMs = this.clock.nowMs()
+    if (nowMs < this.lastMs) for (const [key, atMs] of this.dueMs) this.dueMs.set(key, atMs - (this.lastMs - nowMs))
+    this.lastMs = nowMs
+    return nowMs
   }
 }
 

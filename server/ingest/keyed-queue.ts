@@ -38,7 +38,11 @@ export class KeyedQueue<K extends string> {
   run(key: K): Promise<void> {
     const lane = this.lanes.get(key) ?? { group: null, running: false, handed: false, waiting: null }
     this.lanes.set(key, lane)
-    if (lane.waiting !== null) return lane.waiting.promise
+    if (lane.waiting !== null) {
+      const { promise } = lane.waiting
+      this.startNext() // of another group by now, it may have a hand at once
+      return promise
+    }
     const { promise: turn, resolve: start } = Promise.withResolvers<void>()
     const promise = turn.then(() => this.act(key, () => this.release(lane)))
     lane.waiting = { promise, start }

@@ -82,6 +82,21 @@ describe('keyed queue', () => {
     await end('b')
     await queue.idle()
   })
+  test('IN9a whose group changed while it waited begins when it is asked for again, if it may now', async () => {
+    const groups = new Map([
+      ['a', 'host'],
+      ['b', 'host'],
+    ])
+    const { queue, begun, end } = byHand(2, { of: (key) => groups.get(key) ?? null, mayStart: (group, running) => !running.has(group) })
+    for (const key of ['a', 'b']) queue.run(key)
+    await turns()
+    groups.set('b', 'other')
+    queue.run('b')
+    await turns()
+    expect(begun).toEqual(['a', 'b'])
+    for (const key of ['a', 'b']) await end(key)
+    await queue.idle()
+  })
 })
 
 describe('agenda', () => {
@@ -114,6 +129,35 @@ describe('agenda', () => {
     expect(time.slept).toEqual([500])
     agenda.soonest('b', 0)
     await waiting
+    expect(agenda.takeDue()).toEqual(['b'])
+  })
+  test('IN9 a clock that is set back delays what is waited for once more at most, however far that is', () => {
+    const time = clock()
+    const agenda = new Agenda<string>(time)
+    const year = 365 * 86_400_000
+    time.at = 10 * year
+    agenda.set('a', time.at + 500)
+    agenda.set('b', time.at + 900)
+    time.at -= 9 * year // in the midst of a sleep, which is not told
+    expect(agenda.takeDue()).toEqual([])
+    agenda.set('c', time.at + 100)
+    time.at += 500
+    expect(agenda.takeDue()).toEqual(['a', 'c'])
+    time.at += 400
+    expect(agenda.takeDue()).toEqual(['b'])
+  })
+  test('IN9 what is entered after the clock was set back, before anybody looked, is due at its time or sooner', () => {
+    const time = clock()
+    const agenda = new Agenda<string>(time)
+    time.at = 1_000_000
+    agenda.set('a', 1_000_500)
+    time.at = 1_000
+    expect(agenda.soonest('a', 1_200)).toBe(1_200)
+    agenda.set('b', 1_300)
+    expect(agenda.takeDue()).toEqual([])
+    time.at = 1_200
+    expect(agenda.takeDue()).toEqual(['a'])
+    time.at = 1_300
     expect(agenda.takeDue()).toEqual(['b'])
   })
 })
