@@ -128,7 +128,9 @@ export const renderSchema = z.strictObject({
   type: z
     .enum(['auto', ...RENDERERS])
     .optional()
-    .describe('Who renders the files. Default auto: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw.'),
+    .describe(
+      'Who renders the files. Default auto: the program that exec names, else by the folder: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw.',
+    ),
   templated: z
     .boolean()
     .optional()
@@ -163,7 +165,7 @@ const overrideShape = {
         .describe('Helm values over those of the service; mappings are merged, lists replaced, null removes.'),
       valuesFiles: valuesFilesSchema
         .optional()
-        .describe('Files of values after those of the service: over them, and below valuesFrom and values.'),
+        .describe('Files of values over all values of the service, and below values beside it; named as those of the service.'),
     })
     .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, {
       message: 'expected values or valuesFiles',

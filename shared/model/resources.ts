@@ -87,7 +87,12 @@ export const syncOptionsSchema = z.strictObject({
     .max(100)
     .default(50)
     .describe("More than this part of a service's objects, and more than 5, waits for a person."),
-  drift: z.enum(['correct', 'report', 'pause']).default('correct').describe('What happens to a foreign change of a field that we own.'),
+  drift: z
+    .enum(['correct', 'report', 'pause'])
+    .default('correct')
+    .describe(
+      'A foreign change of a field that we own. correct: put back at once. report: only shown. pause: shown, and the object gets no new document until it is gone.',
+    ),
   createNamespace: z.boolean().default(true).describe('Makes the namespace of the service where there is none.'),
   force: z
     .boolean()
@@ -191,8 +196,13 @@ const namedSourceSchema = z
 export type NamedSource = z.infer<typeof namedSourceSchema>
 
 const serviceShape = z.strictObject({
-  source: sourceSchema.optional().describe('One source; several are sources.'),
-  sources: z.array(namedSourceSchema).min(1).max(20).optional().describe('Objects of all of them together, in this order.'),
+  source: sourceSchema.optional().describe('Where its files come from. Either this or sources has to be there.'),
+  sources: z
+    .array(namedSourceSchema)
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Several places, whose objects are one set; values files of one may be named by another.'),
   render: renderSchema.optional().describe('How files become objects, and what is changed in these.'),
   config: configDataSchema
     .optional()

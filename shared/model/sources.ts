@@ -60,7 +60,9 @@ const gitSchema = z
       .min(1)
       .max(255)
       .optional()
-      .describe('Branch, tag, full name of a ref (refs/…), or full commit id. Default main, unless semver is given.'),
+      .describe(
+        'Branch, tag, full name of a ref (refs/…), HEAD (what the repository itself calls its default branch), or full commit id. Default main, unless semver is given.',
+      ),
     semver: semverRangeSchema
       .optional()
       .describe('Instead of ref: the greatest tag in this range of versions, such as "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),

@@ -86,6 +86,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
       ['both', later],
       ['refs/tags/both', tagged],
       ['refs/heads/main', later],
+      ['HEAD', later],
     ] as const) {
       const source = open({ ref })
       expect([ref, await source.head()]).toEqual([ref, expected])
