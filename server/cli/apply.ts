@@ -2,12 +2,12 @@
 import { nearest } from '../../shared/model/explain.ts'
 import { type Applicable, DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { type ApplyAnswer, applyAnswerSchema, serviceViewSchema } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Client } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
-import { parseResources, readResourceFiles } from './resource-files.ts'
+import { parseResources, type ReadDocument, type ResourceFile, readResourceFiles } from './resource-files.ts'
 
 type Result = ApplyAnswer['results'][number]
 
@@ -18,19 +18,16 @@ export async function apply(
   if (options.filename.length === 0) throw new UsageError('nothing to apply: give -f FILE, -f DIR or -f -')
   const { io } = context
   const files = await readResourceFiles(options.filename, options.recursive === true, () => readAll(io))
-  const { read, problems } = parseResources(files)
-  if (problems.length > 0)
-    throw new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed`, problems })
+  const parsed = parseResources(files)
+  const { read } = parsed
+  if (parsed.problems.length > 0) throw await everythingWrong(context, parsed, files)
   if (read.length === 0) throw new UsageError(`there is no resource in ${options.filename.join(', ')}`)
   const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true }
   const answer = await context
     .client()
     .send('POST', '/apply', applyAnswerSchema, body)
     .catch((error: unknown) => {
-      throw placed(
-        error,
-        read.map(({ placeOf }) => placeOf),
-      )
+      throw placed(error, read)
     })
   const warnings = await overrideWarnings(
     context.client(),
@@ -44,6 +41,49 @@ export async function apply(
   const note = answer.dryRun ? ' (dry run)' : ''
   for (const result of answer.results)
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
+}
+
+/** What files say by themselves, and what the server alone sees in those documents that are right by their fields: one answer, in the order of the files. Documents that are
+ *  wrong go along, so that nothing is said of what they replace; whatever the server says of them is said already. */
+async function everythingWrong(
+  context: Context,
+  { read, wrong, problems: own }: ReturnType<typeof parseResources>,
+  files: readonly ResourceFile[],
+): Promise<AppError> {
+  const seen = await seenByServer(context, read, wrong)
+  const problems = inFileOrder([...own, ...(seen ?? [])], files)
+  const more = seen === null ? '; the server could not be asked for more' : ''
+  return new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed${more}`, problems })
+}
+
+/** Null: it did not say. */
+async function seenByServer(
+  context: Context,
+  read: readonly ReadDocument[],
+  wrong: readonly ReadDocument[],
+): Promise<readonly Problem[] | null> {
+  if (read.length === 0) return []
+  const body = { resources: [...read, ...wrong].map(({ document }) => document), dryRun: true }
+  try {
+    await context.client().send('POST', '/apply', applyAnswerSchema, body)
+    return [] // a server that takes what this program does not know
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'invalid_resource') return null
+    return (error.data.problems ?? []).flatMap((problem) => {
+      const index = indexOf(problem)
+      return index === null || index >= read.length ? [] : [placedAt(problem, read)]
+    })
+  }
+}
+
+/** Those of one line stay as they come. */
+function inFileOrder(problems: readonly Problem[], files: readonly ResourceFile[]): Problem[] {
+  const keyOf = ({ path }: Problem): [file: number, line: number] => {
+    const file = files.findIndex(({ name }) => path.startsWith(`${name}:`))
+    return [file, Number.parseInt(path.slice((files[file]?.name.length ?? 0) + 1), 10)]
+  }
+  const keyed = problems.map((problem) => ({ problem, key: keyOf(problem) }))
+  return keyed.sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1]).map(({ problem }) => problem)
 }
 
 /** The service may come later: that is no error. A slip of the pen would never be found otherwise. */
@@ -82,14 +122,23 @@ const resultName = ({ kind, project, name }: Result): string =>
   `${kind.toLowerCase()}/${name}${project === '' || project === 'default' ? '' : ` (project ${project})`}`
 
 /** The server counts resources; people count lines. */
-function placed(error: unknown, places: ReadonlyArray<(path: string) => string>): unknown {
+function placed(error: unknown, documents: readonly ReadDocument[]): unknown {
   if (!(error instanceof AppError) || error.data.problems === undefined) return error
-  const problems = error.data.problems.map((problem) => {
-    const match = /^resources\[(\d+)\]\.?(.*)$/.exec(problem.path)
-    const placeOf = match === null ? undefined : places[Number(match[1])]
-    if (placeOf === undefined || match === null) return problem
-    const [, , path = ''] = match
-    return { path: placeOf(path), message: path === '' ? problem.message : `${path}: ${problem.message}` }
-  })
+  const problems = error.data.problems.map((problem) => placedAt(problem, documents))
   return new AppError(error.code, { ...error.data, problems }, { cause: error })
+}
+
+const AT_RESOURCE = /^resources\[(\d+)\]\.?(.*)$/
+
+/** Of which document; null: of none in particular. */
+function indexOf({ path }: Problem): number | null {
+  const index = AT_RESOURCE.exec(path)?.[1]
+  return index === undefined ? null : Number(index)
+}
+
+function placedAt(problem: Problem, documents: readonly ReadDocument[]): Problem {
+  const document = documents[indexOf(problem) ?? -1]
+  const path = AT_RESOURCE.exec(problem.path)?.[2] ?? ''
+  if (document === undefined) return problem
+  return { path: document.placeOf(path), message: path === '' ? problem.message : `${path}: ${problem.message}` }
 }

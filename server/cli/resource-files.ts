@@ -49,16 +49,19 @@ async function filesIn(folder: string, recursive: boolean): Promise<string[]> {
   return names
 }
 
-export interface ReadResource {
-  resource: Applicable
+export interface ReadDocument {
   document: unknown
   /** `file:line` of a field, by its path as problems have it; of the document for ''. */
   placeOf(path: string): string
 }
+export interface ReadResource extends ReadDocument {
+  resource: Applicable
+}
 
-/** Everything that the files hold, or everything that is wrong with them. */
-export function parseResources(files: readonly ResourceFile[]): { read: ReadResource[]; problems: Problem[] } {
+/** Everything that the files hold, or everything that is wrong with them. `wrong`: those that could be read and are no resource. */
+export function parseResources(files: readonly ResourceFile[]): { read: ReadResource[]; wrong: ReadDocument[]; problems: Problem[] } {
   const read: ReadResource[] = []
+  const wrong: ReadDocument[] = []
   const problems: Problem[] = []
   for (const { name, text } of files) {
     const parsed = parseYamlDocuments(text, { file: name })
@@ -73,6 +76,7 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
         const placeOf = (path: string) => `${name}:${lineOfField(document, pathSegments(path), first, lines, parsed.lineOf)}`
         if (checked.success) read.push({ resource: checked.data, document: input, placeOf })
         else {
+          wrong.push({ document: input, placeOf })
           const found = explainIssues(applicableSchema, input, checked.error, (path) => parsed.wordAt(document, path)).map(
             ({ path, segments, message }) => {
               const at = lineOfField(document, segments, first, lines, parsed.lineOf)
@@ -84,7 +88,7 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
       }
     }
   }
-  return { read, problems }
+  return { read, wrong, problems }
 }
 
 /** A list, as `get -o yaml` prints it, stands for what is in it. */

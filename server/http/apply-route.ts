@@ -21,16 +21,23 @@ const documented = z.strictObject({ resources: z.array(applicableSchema).max(APP
 
 const KIND_ORDER: Record<Applicable['kind'], number> = { Config: 0, Repository: 1, Cluster: 2, Service: 3 }
 
-/** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. */
-export function parseApplicables(documents: readonly unknown[]): { resources: Applicable[]; places: number[]; problems: Problem[] } {
+/** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */
+export function parseApplicables(documents: readonly unknown[]): {
+  resources: Applicable[]
+  places: number[]
+  problems: Problem[]
+  wrong: unknown[]
+} {
   const resources: Applicable[] = []
   const places: number[] = []
   const problems: Problem[] = []
+  const wrong: unknown[] = []
   const firstByKey = new Map<string, number>()
   documents.forEach((document, index) => {
     const input = withoutReadOnly(document)
     const parsed = applicableSchema.safeParse(input)
     if (!parsed.success) {
+      wrong.push(input)
       const found = explainIssues(applicableSchema, input, parsed.error)
       problems.push(
         ...found.map(({ path, message }) => ({ path: path === '' ? `resources[${index}]` : `resources[${index}].${path}`, message })),
@@ -45,7 +52,7 @@ export function parseApplicables(documents: readonly unknown[]): { resources: Ap
     resources.push(parsed.data)
     places.push(index)
   })
-  return { resources, places, problems }
+  return { resources, places, problems, wrong }
 }
 
 export function applyRoute(deps: AdminDeps) {
@@ -64,12 +71,13 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
     throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun}', problems })
   }
-  const { resources, places, problems } = parseApplicables(request.data.resources)
+  const { resources, places, problems, wrong } = parseApplicables(request.data.resources)
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
   const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
-  for (const item of planned) {
+  for (const [index, item] of planned.entries()) {
     const refused = await refusal(deps, item.resource, item.held)
-    if (refused !== null) problems.push({ path: keyText(keyOf(item.resource)), message: refused.message })
+    const who = item.held === null ? '' : `${keyText(keyOf(item.resource))} `
+    if (refused !== null) problems.push({ path: `resources[${places[index]}].${refused.path}`, message: `${who}${refused.message}` })
   }
   for (const [index, { resource, held }] of planned.entries())
     problems.push(
@@ -77,7 +85,7 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
     )
   for (const [index, resource] of resources.entries())
     for (const { path, message } of await specProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
-  for (const [index, { path, message }] of await dependencyProblems(deps.store, resources))
+  for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, wrong))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {
     throw new AppError('invalid_resource', {

@@ -1,7 +1,8 @@
 // Circles of `dependsOn` in what one request writes, looked at as if all of it were written: the store looks again at each write.
+import { z } from 'zod'
 import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
-import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
-import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { nameSchema, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
+import { type Applicable, DEFAULT_PROJECT, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { DependencyCycle } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
@@ -12,14 +13,20 @@ export const cycleProblem = ({ cycle, entry }: DependencyCycle): Problem => ({
   message: `these services would wait for each other: ${cycleText(cycle)}; take one of these dependencies out`,
 })
 
+const namedService = z.looseObject({
+  kind: z.literal('Service'),
+  metadata: z.looseObject({ name: nameSchema, project: nameSchema.default(DEFAULT_PROJECT) }),
+})
+
 const keyOfService = (resource: Applicable): string => serviceKey({ project: projectOf(resource), service: resource.metadata.name })
 
-/** By index of the resource; of each circle one. */
+/** By index of the resource; of each circle one. `wrong`: documents that would be written if they were right. What they replace makes no circle, what they will say nobody knows. */
 export async function dependencyProblems(
   store: Pick<Store, 'getResource'>,
   resources: readonly Applicable[],
+  wrong: readonly unknown[] = [],
 ): Promise<Map<number, Problem>> {
-  const graph = await readGraph(store, resources)
+  const graph = await readGraph(store, resources, wrong)
   const problems = new Map<number, Problem>()
   const told = new Set<string>()
   for (const [index, resource] of resources.entries()) {
@@ -37,8 +44,16 @@ export async function dependencyProblems(
 }
 
 /** What each service depends on that the written ones reach. */
-async function readGraph(store: Pick<Store, 'getResource'>, resources: readonly Applicable[]): Promise<Map<string, string[]>> {
+async function readGraph(
+  store: Pick<Store, 'getResource'>,
+  resources: readonly Applicable[],
+  wrong: readonly unknown[],
+): Promise<Map<string, string[]>> {
   const graph = new Map<string, string[]>()
+  for (const document of wrong) {
+    const named = namedService.safeParse(document).data
+    if (named !== undefined) graph.set(serviceKey({ project: named.metadata.project, service: named.metadata.name }), [])
+  }
   for (const resource of resources)
     if (resource.kind === 'Service') graph.set(keyOfService(resource), dependencyKeys(projectOf(resource), resource.spec.dependsOn))
   const open = [...graph.values()].flat()

@@ -115,7 +115,12 @@ test('AP4 twice the same name, a cluster that never joined and a service that is
   const result = await apply(serviceDoc('web'), serviceDoc('web'), cluster, serviceDoc('going'))
   expect(result.status).toBe(422)
   const { problems } = result.body as { problems: { path: string; message: string }[] }
-  expect(problems.map(({ path }) => path)).toEqual(['resources[1].metadata.name', 'cluster ghost', 'service going in project default'])
+  expect(problems.map(({ path }) => path)).toEqual([1, 2, 3].map((index) => `resources[${index}].metadata.name`))
+  expect(problems.map(({ message }) => message)).toEqual([
+    expect.stringContaining('service web in project default is in resources[0] already'),
+    expect.stringContaining('there is no cluster ghost'),
+    expect.stringContaining('service going in project default is being deleted'),
+  ])
 })
 
 test('AP4 a dry run says the same and writes nothing', async () => {
