@@ -232,6 +232,7 @@ class IngestLoop implements Ingest {
 
   private async askRepository(key: RepositoryKey, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {
     const { clock, random } = this.deps
+    await this.forgetOther(key, repository.uid)
     this.uids.set(key, repository.uid)
     const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
     const host = hostOf(placeTexts(spec).url)
@@ -277,6 +278,16 @@ class IngestLoop implements Ingest {
     if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
     if (retry === null) return void this.countSuccess(key)
     this.agenda.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
+  }
+
+  /** Of that name, and deleted before anybody looked. */
+  private async forgetOther(key: RepositoryKey, uid: string): Promise<void> {
+    const { sources, log } = this.deps
+    const before = this.uids.get(key)
+    if (before === undefined || before === uid) return
+    await sources.forget(before).catch((error: unknown) => {
+      log.warn('what is left of a repository that is gone cannot be removed', { key, error: describeError(error) })
+    })
   }
 
   private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {

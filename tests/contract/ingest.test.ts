@@ -1,6 +1,6 @@
 // From a commit to the rows that an agent pulls, with everything real but HTTP and the agents.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -440,4 +440,14 @@ test('IN8 ST14 clusters that changed when the store could not be reached get the
   await eventually('it is placed there', async () => (await kit.row(three)) !== null)
   stop.abort()
   await running
+})
+
+test('IN8a of a repository that was deleted and made again before anybody looked, the old folder goes', async () => {
+  const folders = () => readdirSync(join(kit.dir, 'git'))
+  const [before] = folders()
+  await kit.store.deleteResource({ kind: 'Repository', project: 'default', name: 'apps' })
+  await kit.repository()
+  expect(folders()).toHaveLength(1)
+  expect(folders()).not.toEqual([before])
+  expect((await kit.row(one))?.commit).toBe(first)
 })
