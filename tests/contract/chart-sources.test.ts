@@ -1,5 +1,6 @@
 // Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what happens when those are away.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createChartSupply } from '../../server/ingest/chart-supply.ts'
 import { createSources } from '../../server/sources/sources.ts'
@@ -63,6 +64,37 @@ test('SO10 SO13 a chart of a Helm repository is rendered; while that is away its
   await later.repositoryChanged('default', 'charts')
   expect((await kit.store.repositoryState('default', 'charts')).error).toBeNull()
   expect((await kit.pull(cluster)).length).toBeGreaterThan(0)
+})
+
+test('SO9 SO12 an index that is damaged after a restart costs nothing that is published: it is fetched again, and writes nothing', async () => {
+  charts.add({ name: 'shop', version: '1.0.0' })
+  await repository('charts', { helm: { url: charts.url } })
+  await kit.service({ source: { repository: 'charts', chart: 'shop' } })
+  expect(await kit.pull(cluster)).not.toEqual([])
+  const { commit } = await kit.store.repositoryState('default', 'charts')
+  const [folder = ''] = readdirSync(join(kit.dir, 'git'))
+  writeFileSync(join(kit.dir, 'git', folder, `index-${commit}.json`), 'garbage')
+  charts.mode = 'away'
+  const later = kit.restarted()
+  await later.repositoryChanged('default', 'charts')
+  await later.serviceChanged(SHOP)
+  expect((await kit.store.repositoryState('default', 'charts')).error?.code).toBe('source_unreachable')
+  expect([await kit.pull(cluster), (await kit.row(cluster))?.removal]).toEqual([[], undefined])
+  charts.mode = 'up'
+  await later.repositoryChanged('default', 'charts')
+  expect(await kit.store.repositoryState('default', 'charts')).toMatchObject({ commit, error: null })
+  expect([await errorOf(), await kit.pull(cluster)]).toEqual([null, []])
+})
+
+test('IN8a of a Helm repository that is deleted nothing stays on the disk', async () => {
+  charts.add({ name: 'shop', version: '1.0.0' })
+  await repository('charts', { helm: { url: charts.url } })
+  await kit.service({ source: { repository: 'charts', chart: 'shop' } })
+  expect(readdirSync(join(kit.dir, 'git'))).toHaveLength(1)
+  await kit.store.deleteResource({ kind: 'Service', project: 'default', name: 'shop' })
+  await kit.store.deleteResource({ kind: 'Repository', project: 'default', name: 'charts' })
+  await kit.ingest.repositoryChanged('default', 'charts')
+  expect(readdirSync(join(kit.dir, 'git'))).toEqual([])
 })
 
 test('SO14 a range that nothing is in is an error of the service, which keeps what it had', async () => {

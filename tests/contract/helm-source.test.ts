@@ -1,6 +1,6 @@
 // HelmSource against repositories made by the real helm.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readIndex } from '../../server/sources/helm/chart-index.ts'
 import { createHelmSource, createIndexCache, type HelmSourceOptions } from '../../server/sources/helm/source.ts'
@@ -64,6 +64,64 @@ test('SO12 an index that did not change is asked for by its ETag, also after a r
   const source = sourceOf(repository.url, { dir })
   expect([await source.head(), await source.head()]).toEqual([first, first])
   expect(repository.requests.map(({ status }) => status)).toEqual([200, 304, 304])
+})
+
+test('SO12 a server without ETags is asked by the time that it named, also after a restart', async () => {
+  const asked: Array<string | null> = []
+  const time = 'Sun, 22 Nov 2026 06:00:00 GMT'
+  const fetcher: HelmSourceOptions['fetcher'] = async (_, { headers }) => {
+    const since = new Headers(headers).get('if-modified-since')
+    asked.push(since)
+    const index = 'apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [app.tgz]\n'
+    return since === time ? new Response(null, { status: 304 }) : new Response(index, { headers: { 'last-modified': time } })
+  }
+  const dir = tempDir()
+  const first = await sourceOf('https://charts.example/', { fetcher, dir }).fetch()
+  expect(await sourceOf('https://charts.example/', { fetcher, dir }).fetch()).toBe(first)
+  expect(asked).toEqual([null, time])
+})
+
+/** The chart at another address each time: another index. */
+const moved = (repository: HelmRepository, n: number) =>
+  repository.editIndex((text) => text.replace(/- \S*shop-1.0.0.tgz/, `- v${n}/shop-1.0.0.tgz`))
+
+test('SO38 of the indexes the newest five stay, and one that came back is new', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const [dir, indexes] = [tempDir(), createIndexCache()]
+  const source = sourceOf(repository.url, { dir, indexes })
+  const revisions: string[] = []
+  const publish = async (n: number) => {
+    moved(repository, n)
+    await Bun.sleep(2) // they are told apart by their times
+    revisions[n] = await source.fetch()
+  }
+  for (let n = 0; n < 7; n++) await publish(n)
+  const there = (source: ReturnType<typeof sourceOf>) => Promise.all(revisions.map((revision) => source.has(revision)))
+  const isNew = [false, false, true, true, true, true, true]
+  expect([await there(source), await there(sourceOf(repository.url, { dir }))]).toEqual([isNew, isNew])
+  await publish(2)
+  for (const n of [7, 8]) await publish(n)
+  expect(await there(source)).toEqual([false, false, true, false, false, true, true, true, true])
+  expect(readdirSync(dir).filter((name) => name.startsWith('index-'))).toHaveLength(5)
+})
+
+const DAMAGES: ReadonlyArray<readonly [name: string, damage: (dir: string, revision: string) => void]> = [
+  ['an index that is another text', (dir, revision) => writeFileSync(join(dir, `index-${revision}.json`), '{}')],
+  ['an index that is empty', (dir, revision) => writeFileSync(join(dir, `index-${revision}.json`), '')],
+  ['an index that is gone', (dir, revision) => rmSync(join(dir, `index-${revision}.json`))],
+  ['a note that breaks off', (dir) => writeFileSync(join(dir, 'head.json'), '{"revision":"')],
+  ['a note of an index that is not here', (dir) => writeFileSync(join(dir, 'head.json'), `{"revision":"${'0'.repeat(64)}","sha256":"","etag":"\\"x\\"","lastModified":null}`)], // biome-ignore format: one line
+  ['a note that is gone', (dir) => rmSync(join(dir, 'head.json'))],
+]
+test.each(DAMAGES)('SO12 with %s the whole index is asked for after a restart, and is the same revision', async (_, damage) => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const dir = tempDir()
+  const revision = await sourceOf(repository.url, { dir }).fetch()
+  damage(dir, revision)
+  for (let starts = 0; starts < 2; starts++) expect(await sourceOf(repository.url, { dir }).fetch()).toBe(revision)
+  expect(repository.requests.map(({ status }) => status)).toEqual([200, 200, 304])
 })
 
 test('SO12 a new time in the index, or another description, is no news; a version, digest or URL is', async () => {
@@ -308,6 +366,16 @@ test('SO44 who writes the digest of another repository’s chart into an index o
   own.editIndex((text) => text.replace(/digest: .*/, `digest: ${version.replace(/^.*sha256:/, '')}`))
   const other = sourceOf(own.url, { unpacked })
   expect(await refusal(other.open(await other.fetch(), { chart: 'mine' }))).toContain('its archive has the digest sha256:')
+})
+
+test('SO44 an index that another repository has read is not here for this one', async () => {
+  const theirs = repositoryOf()
+  theirs.add({ name: 'secret', version: '1.0.0' })
+  const indexes = createIndexCache()
+  const revision = await sourceOf(theirs.url, { indexes }).fetch()
+  const other = sourceOf(repositoryOf().url, { indexes })
+  expect(await other.has(revision)).toBe(false)
+  expect(await refusal(other.open(revision, { chart: 'secret' }))).toStartWith('source_unreachable: ')
 })
 
 test('SO45 archives at another host are held against the CA of the Config and the public ones', async () => {

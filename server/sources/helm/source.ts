@@ -144,7 +144,8 @@ class HelmSource implements Source {
 
   private async index(revision: string): Promise<ChartIndex | null> {
     const held = this.options.indexes.get(revision)
-    if (held !== undefined) {
+    // In memory it may be another repository's, or an older one that was removed here.
+    if (held !== undefined && (await this.stored.hasText(indexName(revision)))) {
       this.options.indexes.set(revision, held)
       return held.index
     }

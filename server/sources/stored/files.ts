@@ -8,6 +8,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 export interface StoredFiles {
   /** Null: there is none. */
   readText(name: string): Promise<string | null>
+  hasText(name: string): Promise<boolean>
   writeText(name: string, text: string): Promise<void>
   /** Names of documents that begin so, the newest first. */
   names(prefix: string): Promise<string[]>
@@ -47,6 +48,7 @@ export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES
     })
   return {
     readText: async (name) => (await bytesOf(at(name)))?.toString('utf8') ?? null,
+    hasText: (name) => exists(at(name)),
     writeText: (name, text) => write(at(name), text),
     async names(prefix) {
       const names = (await readdir(dir).catch(() => [])).filter((name) => name.startsWith(prefix) && !name.endsWith('.new'))
