@@ -47,11 +47,12 @@ export const TERMINAL_FAILURES: ReadonlySet<ApiFailure['kind']> = new Set(['immu
 
 export type ApplyResult = { kind: 'applied'; object: K8sObject; created: boolean } | { kind: 'failed'; failure: ApiFailure }
 export type GetResult = { kind: 'found'; object: K8sObject } | { kind: 'absent' } | { kind: 'failed'; failure: ApiFailure }
-/** `deleting`: accepted, but finalizers hold the object; the watch tells when it is gone. `replaced`: another uid lives under this name. */
+/** `deleting`: accepted, but finalizers hold the object; the watch tells when it is gone. `replaced`: another uid lives under this name. `changed`: it is not as it was seen. */
 export type DeleteResult =
   | { kind: 'gone' }
   | { kind: 'deleting'; finalizers: readonly string[] }
   | { kind: 'replaced' }
+  | { kind: 'changed' }
   | { kind: 'failed'; failure: ApiFailure }
 
 /** What a watch yields. A start (and every restart after 410 or an outage longer than the server remembers) is `reset`, then `present` for each
@@ -84,8 +85,14 @@ export interface Cluster {
   /** Server-side apply with field manager `skerry`. `object` goes out as it is: cleaning is the caller's. */
   apply(resource: ApiResource, object: K8sObject, options: { force: boolean; dryRun?: boolean } & Acting): Promise<ApplyResult>
   get(resource: ApiResource, ref: ObjectRef): Promise<GetResult>
-  /** With `preconditions.uid`: never deletes an object that only shares the name. What it owns goes after it; `foreground`: before it. */
-  delete(resource: ApiResource, ref: ObjectRef, uid: string, options?: { foreground?: boolean } & Acting): Promise<DeleteResult>
+  /** With `preconditions.uid`: never deletes an object that only shares the name. `resourceVersion`: nor one that somebody has changed since. What it owns goes after it;
+   *  `foreground`: before it. */
+  delete(
+    resource: ApiResource,
+    ref: ObjectRef,
+    uid: string,
+    options?: { foreground?: boolean; resourceVersion?: string } & Acting,
+  ): Promise<DeleteResult>
   /** A merge patch by field manager `skerry-marks`; `resourceVersion` in the body guards it. Used for managedFields and marks only. */
   mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, acting?: Acting): Promise<ApplyResult>
   /** Runs until the signal aborts; resumes from the last bookmark by itself and never relists without need. One consumer. */

@@ -71,24 +71,30 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
   }
 }
 
+/** Before the storage is asked, and by it: apiserver's rest/delete.go and storage/interfaces.go. */
+const UNMET = /\b(UID|ResourceVersion) in (?:the )?precondition/
+
 interface Deletion extends Acting {
   resource: ApiResource
   ref: ObjectRef
   uid: string
   foreground?: boolean
+  resourceVersion?: string
 }
 
-async function deleteObject(http: KubeHttp, { resource, ref, uid, foreground = false, as }: Deletion): Promise<DeleteResult> {
+async function deleteObject(
+  http: KubeHttp,
+  { resource, ref, uid, foreground = false, resourceVersion, as }: Deletion,
+): Promise<DeleteResult> {
   const propagationPolicy = foreground ? 'Foreground' : 'Background'
-  const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy, preconditions: { uid } }
+  const preconditions = { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
+  const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy, preconditions }
   const path = objectPath(resource, ref.namespace, ref.name)
   const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json }, as })
   if (answer.kind === 'failed') {
     if (isAbsent(answer)) return { kind: 'gone' }
-    // The only 409 that a delete with this one precondition can get: the name belongs to another object now.
-    return answer.failure.kind === 'conflict' && answer.failure.message.includes('UID in the precondition')
-      ? { kind: 'replaced' }
-      : failed(answer.failure)
+    const unmet = answer.failure.kind === 'conflict' ? UNMET.exec(answer.failure.message)?.[1] : undefined
+    return unmet === undefined ? failed(answer.failure) : { kind: unmet === 'UID' ? 'replaced' : 'changed' }
   }
   const object = asObject(answer.body)
   return object === null || isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }

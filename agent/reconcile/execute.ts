@@ -48,11 +48,18 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
     return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
   },
   delete: async (step, { cluster }) => {
-    const answer = await cluster.delete(step.resource, step.ref, step.uid)
+    const { resourceVersion } = step
+    const answer = await cluster.delete(step.resource, step.ref, step.uid, resourceVersion === undefined ? {} : { resourceVersion })
     switch (answer.kind) {
       case 'gone':
       case 'replaced': // another object lives under this name: ours is gone
         return { kind: 'gone', step }
+      case 'changed': {
+        const found = await cluster.get(step.resource, step.ref)
+        if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
+        const isThere = found.kind === 'found' && found.object.metadata.uid === step.uid
+        return isThere ? { kind: 'changed', step, object: found.object } : { kind: 'gone', step }
+      }
       default:
         return { ...answer, step }
     }
@@ -62,7 +69,8 @@ const EXECUTORS: { [K in Step['kind']]: Executor<K> } = {
     switch (answer.kind) {
       case 'gone':
         return { kind: 'cleared', step }
-      case 'replaced': {
+      case 'replaced':
+      case 'changed': {
         const message = 'somebody made another object of this name while it was to be deleted'
         return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
       }

@@ -57,6 +57,11 @@ export class Recorder {
         model.touched.add(result.step.key)
         break
       }
+      case 'changed':
+        // Perhaps a keep mark came: it is judged again by what it is now.
+        this.#deps.watches.accept(result.step.resource, result.object)
+        model.touched.add(result.step.key)
+        break
       case 'failed':
         this.#takeFailed(result.step, result.failure)
         break
@@ -83,7 +88,7 @@ export class Recorder {
     const owner = owners.get(key)
     if (owner !== undefined && serviceKey(owner) === this.#model.key) owners.delete(key)
     const takers = othersWanting(this.#model, key)
-    for (const taker of takers) {
+    for (const taker of [...takers, ...this.#deps.othersNeeding(this.#model, key)]) {
       taker.narrow = true
       taker.mark(key)
       wake(taker.key)
@@ -124,6 +129,8 @@ export class Recorder {
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest }
     model.inventory.set(key, entry)
     if (before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash) model.unrecorded.push(entry)
+    // It went again before this answer came; its event has been and told nobody of an object that was not known yet.
+    if (liveIn(this.#deps, { key, ref, apiVersion: object.apiVersion }).kind === 'absent') model.mark(key)
     const wanted = model.wanted.get(key)
     if (wanted !== undefined && wanted.sent !== (step.shaped?.of ?? doc)) {
       // DR6: healed to what is in force; what keeps the wanted one back is found again, or nothing would remember that it is still to come.
@@ -209,10 +216,13 @@ export class Recorder {
     const { random, clock, state } = this.#deps
     const sent = step.kind === 'apply' ? (step.shaped?.of ?? step.doc) : (model.wanted.get(key)?.sent ?? null)
     const before = model.problems.get(key)
-    const attempt = before?.kind === 'failed' && before.sent === sent ? before.attempt + 1 : 0
+    const heals = step.kind === 'apply' && step.why === 'drift'
+    // RC8: the wanted document and the one in force take turns; that is no reason to try either more often.
+    const isAgain = before?.kind === 'failed' && (before.sent === sent || heals || before.heals === true)
+    const attempt = isAgain ? before.attempt + 1 : 0
     const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)
     const retryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
-    const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent }
+    const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
     model.problems.set(key, problem)
     model.contacts.delete(key)
     model.touched.add(key)
@@ -221,7 +231,7 @@ export class Recorder {
     if (step.kind === 'apply' && wanted?.sent === sent) {
       if (terminal && failure.kind !== 'immutable') refuseRecreate(model, state, key, failure.message)
       // Looked at again at once: it may be made again, or else what was there before comes back (DR6).
-      if (wanted.options !== undefined && (terminal || model.recreates.has(key))) model.dirty.add(key)
+      model.dirty.add(key)
     }
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       // Who asked for Force need not be told of it.

@@ -24,7 +24,15 @@ export type Step =
     }
   /** AO4: deleted to be made again. */
   | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
-  | { kind: 'delete'; key: string; ref: ObjectRef; resource: ApiResource; uid: string }
+  | {
+      kind: 'delete'
+      key: string
+      ref: ObjectRef
+      resource: ApiResource
+      uid: string
+      /** PR12: as it was seen. */
+      resourceVersion?: string
+    }
   /** Lets go of a live object: our marks and our field entry go, its fields stay. */
   | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
   /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
@@ -45,6 +53,8 @@ export type StepResult =
   /** Deleted, let go, or never there. */
   | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
   | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
+  /** PR12: not deleted, because it is this by now. */
+  | { kind: 'changed'; step: StepOf<'delete'>; object: K8sObject }
   /** AO4: gone, to be made again. */
   | { kind: 'cleared'; step: StepOf<'recreate'> }
   | { kind: 'failed'; step: Step; failure: ApiFailure }

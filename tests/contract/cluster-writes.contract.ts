@@ -130,6 +130,20 @@ export function deleteCases(kit: ContractKit): void {
       expect(uidOf((await applied(object)).object)).not.toBe(uid)
     })
 
+    test('KA33 only as it was seen, if that is asked', async () => {
+      const object = configMap(await namespace(), 'a', {})
+      const { object: seen } = await applied(object)
+      const resourceVersion = seen.metadata.resourceVersion ?? ''
+      const remove = (options: { resourceVersion: string }, uid = uidOf(seen)) =>
+        harness().cluster.delete(resource('ConfigMap'), refOf(object), uid, options)
+      await harness().patchAs('kubectl', refOf(object), { metadata: { annotations: { keep: 'it' } } })
+      expect(await remove({ resourceVersion })).toEqual({ kind: 'changed' })
+      expect(await remove({ resourceVersion }, '00000000-0000-0000-0000-000000000000')).toEqual({ kind: 'replaced' })
+      const now = (await live(object)).metadata.resourceVersion ?? ''
+      expect(await remove({ resourceVersion: now })).toEqual({ kind: 'gone' })
+      expect(await remove({ resourceVersion: now })).toEqual({ kind: 'gone' })
+    })
+
     test('KA16 with what it owns first: the garbage collector holds it', async () => {
       const object = configMap(await namespace(), 'a', {})
       const { object: stored } = await applied(object)

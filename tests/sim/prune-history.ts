@@ -311,9 +311,12 @@ export class PruneHistory {
           return answer
         }),
       delete: (resource, ref, uid, ...rest) =>
-        guarded(() => {
-          if (ref.namespace !== CLAIM_NAMESPACE) this.#judge(ref.name, uid)
-          return cluster.delete(resource, ref, uid, ...rest)
+        guarded(async () => {
+          const broken = ref.namespace === CLAIM_NAMESPACE ? null : this.#judge(ref.name, uid)
+          const answer = await cluster.delete(resource, ref, uid, ...rest)
+          if (broken === null || answer.kind === 'replaced' || answer.kind === 'changed') return answer
+          this.report.broken.push(broken)
+          return answer
         }),
       mergePatch: (resource, ref, body, ...rest) =>
         guarded(() => {
@@ -333,7 +336,8 @@ export class PruneHistory {
     for (const yes of this.#confirmedHere) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmedHere.delete(yes)
   }
 
-  #judge(name: string, uid: string): void {
+  /** What is wrong with deleting it now; null: nothing. */
+  #judge(name: string, uid: string): string | null {
     this.report.deletes += 1
     const found = judgeDelete(name, uid, {
       world: this.world,
@@ -352,6 +356,6 @@ export class PruneHistory {
       },
       deletedFor: this.#deletedFor,
     })
-    if (found !== null) this.report.broken.push(`${name} was deleted: ${found}`)
+    return found === null ? null : `${name} was deleted: ${found}`
   }
 }

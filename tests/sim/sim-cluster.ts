@@ -62,10 +62,10 @@ export class SimCluster {
           return slowly(() => fake.apply(resource, object, options))
         }),
       get: (resource, ref) => life.call(() => slowly(() => fake.get(resource, ref))),
-      delete: (resource, ref, uid) =>
+      delete: (resource, ref, uid, options) =>
         life.call(() => {
           this.#judgeDelete(ref, dataDir(), line())
-          return fake.delete(resource, ref, uid)
+          return fake.delete(resource, ref, uid, options)
         }),
       mergePatch: (resource, ref, body) => life.call(() => slowly(() => fake.mergePatch(resource, ref, body))),
       watch: life.wrapWatch(fake),

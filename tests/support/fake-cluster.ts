@@ -87,12 +87,13 @@ export class FakeCluster implements Cluster {
     resource: ApiResource,
     ref: ObjectRef,
     uid: string,
-    { foreground = false, as }: { foreground?: boolean } & Acting = {},
+    { foreground = false, resourceVersion, as }: { foreground?: boolean; resourceVersion?: string } & Acting = {},
   ): Promise<DeleteResult> {
     return this.#answer<DeleteResult>({ verb: 'delete', ref, ...acting(as) }, resource, () => {
       const live = this.#objects.read(resource, ref)
       if (live === null) return { kind: 'gone' }
       if (live.metadata.uid !== uid) return { kind: 'replaced' }
+      if (resourceVersion !== undefined && live.metadata.resourceVersion !== resourceVersion) return { kind: 'changed' }
       const finalizers = this.#objects.delete(ref, foreground)
       return finalizers === null ? { kind: 'gone' } : { kind: 'deleting', finalizers }
     })

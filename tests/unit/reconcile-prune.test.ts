@@ -124,6 +124,23 @@ describe('annotations that speak of deletion', () => {
     expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
   })
 
+  test('PR12 IV4 a keep mark that came a moment before counts, also before its event', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('a'), configMap('b'), configMap('c')])
+    await run()
+    cluster.lagWatches(() => 60_000)
+    const mark = { metadata: { annotations: { 'skerry.dev/prune': 'disabled' } } }
+    cluster.patchAs('kubectl', configMapRef('a'), mark)
+    cluster.patchAs('kubectl', configMapRef('b'), { metadata: { annotations: { 'example.com/note': 'x' } } })
+    writes(cluster)
+    kit.desire([configMap('c')], { sync: { maxPrunePercent: 100 } })
+    await clock.advance(50)
+    expect(writes(cluster).sort()).toEqual(['delete ConfigMap a', 'delete ConfigMap b', 'delete ConfigMap b', 'patch ConfigMap a'])
+    expect(cluster.object(configMapRef('a'))?.metadata.annotations).toMatchObject(mark.metadata.annotations)
+    expect(cluster.object(configMapRef('b'))).toBeNull()
+    expect(kit.service()).toMatchObject({ sync: 'Synced', reason: 'Synced' })
+  })
+
   test('IV4 what Argo CD has put its mark on since is let go and not deleted', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('keep'), configMap('taken')])

@@ -139,7 +139,7 @@ function judgeLeaving(
   const kept = key === namespaceGoes ? isKeptByOthers(live.keep) || hasOtherMark(live, applied, ref) : isKept(live, applied, ref, removal)
   if (orphan || kept) return { kind: 'step', step: { kind: 'orphan', key, ref, resource } }
   if (allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
-  return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid } }
+  return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid, resourceVersion: live.resourceVersion } }
 }
 
 /** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
