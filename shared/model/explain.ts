@@ -123,17 +123,27 @@ function formOf(schema: unknown): string | null {
   return shown.length === 0 ? null : `{${shown.map(([name]) => `${name}: …`).join(', ')}}`
 }
 
-const ARGO = ['Application', 'ApplicationSet', 'AppProject']
-const FLUX = ['HelmRelease', 'Kustomization', 'GitRepository', 'HelmRepository', 'HelmChart', 'OCIRepository', 'Bucket']
+/** By name, so that nothing of a document is repeated that is not known. */
+const TOOLS: ReadonlyArray<readonly [tool: string, group: RegExp, kinds: string]> = [
+  ['Argo CD', /^argoproj\.io$/, 'Application ApplicationSet AppProject'],
+  [
+    'Flux',
+    /\.toolkit\.fluxcd\.io$/,
+    'HelmRelease Kustomization GitRepository HelmRepository HelmChart OCIRepository Bucket Receiver Alert Provider ImageRepository ImagePolicy ImageUpdateAutomation',
+  ],
+  ['Plural', /^deployments\.plural\.sh$/, 'ServiceDeployment GlobalService ManagedNamespace GitRepository HelmRepository'],
+  ['Fleet', /^fleet\.cattle\.io$/, 'GitRepo HelmOp Bundle ClusterGroup'],
+]
 /** Whose document this is, when somebody tries what they have. */
 function foreignTool(input: unknown): string | null {
   const [kind, apiVersion] = [valueAt(input, ['kind']), valueAt(input, ['apiVersion'])]
   if (typeof kind !== 'string' || typeof apiVersion !== 'string') return null
-  if (ARGO.includes(kind) && apiVersion.startsWith('argoproj.io/')) return `Argo CD (${kind})`
-  return FLUX.includes(kind) && apiVersion.split('/')[0]?.endsWith('.toolkit.fluxcd.io') === true ? `Flux (${kind})` : null
+  const group = apiVersion.split('/')[0] ?? ''
+  const found = TOOLS.find(([, groups, kinds]) => groups.test(group) && kinds.split(' ').includes(kind))
+  return found === undefined ? null : `${found[0]} (${kind})`
 }
 const comesFrom = (tool: string): string =>
-  `is of ${tool}: what it says goes into a Repository and a Service; "Bring what you have" in the README tells how, tests/fixtures/migration has such documents with their translation`
+  `is of ${tool}: what it says goes into a Repository and a Service; MIGRATION.md tells what becomes of each field, tests/fixtures/migration has such documents with their translation`
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input

@@ -44,15 +44,19 @@ test.each([
   ['source.toolkit.fluxcd.io/v1', 'GitRepository', 'Flux (GitRepository)'],
   ['source.toolkit.fluxcd.io/v1', 'HelmRepository', 'Flux (HelmRepository)'],
   ['source.toolkit.fluxcd.io/v1', 'OCIRepository', 'Flux (OCIRepository)'],
+  ['deployments.plural.sh/v1alpha1', 'ServiceDeployment', 'Plural (ServiceDeployment)'],
+  ['fleet.cattle.io/v1alpha1', 'GitRepo', 'Fleet (GitRepo)'],
 ])('AP4 a document of another tool is told where to read on: %s %s', (apiVersion, kind, tool) => {
   const [only, ...more] = told({ apiVersion, kind, metadata: { name: 'web' }, spec: {} })
   expect(more).toEqual([])
   expect(only).toStartWith(`kind: is of ${tool}: `)
-  expect(only).toContain('"Bring what you have" in the README')
+  expect(only).toContain('MIGRATION.md tells what becomes of each field')
 })
 
-test('AP4 a kind of nobody we know keeps its list of kinds', () => {
-  expect(told({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })).toEqual([
-    'kind: expected Repository or Service or Cluster or Config',
-  ])
+test.each([
+  ['kustomize.config.k8s.io/v1beta1', 'Kustomization'],
+  ['argoproj.io/v1alpha1', 'Rollout'],
+  ['apps/v1', 'Deployment'],
+])('AP4 a kind of nobody we know keeps its list of kinds: %s %s', (apiVersion, kind) => {
+  expect(told({ apiVersion, kind })).toEqual(['kind: expected Repository or Service or Cluster or Config'])
 })
