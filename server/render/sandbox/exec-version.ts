@@ -8,8 +8,17 @@ import type { PlacedProgram } from './programs.ts'
 /** How long a look at the folders of `readOnly` counts: whatever else it sees is looked at anew each time. */
 export const FOLDERS_COUNT_MS = 60_000
 
-export const hasFolders = ({ kind, mounts }: PlacedProgram): boolean =>
-  kind === 'exec' && mounts.some(([from]) => statSync(from, { throwIfNoEntry: false })?.isDirectory() === true)
+export const hasFolders = ({ kind, mounts }: Pick<PlacedProgram, 'kind' | 'mounts'>): boolean =>
+  kind === 'exec' && mounts.some(([from]) => mayBeFolder(from))
+
+/** Also what cannot be looked at now: it is looked at again. */
+function mayBeFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return true
+  }
+}
 
 /** 16 hex digits. Files by their contents, so that it is the same on another machine; folders, which may be large, by the names, sizes and times of what is in them. */
 export async function execVersion({ command, mounts }: Pick<PlacedProgram, 'command' | 'mounts'>, folders = FOLDERS): Promise<string> {

@@ -97,14 +97,17 @@ function find(folders: readonly string[], name: string): string | null {
   return null
 }
 
-/** Changes when one of the files does, or what a link leads to. */
-const stampOf = (paths: readonly string[]): string =>
-  paths
-    .map((path) => {
-      const found = statSync(path, { throwIfNoEntry: false })
-      return found === undefined ? `${path} is gone` : `${path} ${found.mtimeMs} ${found.size} ${found.ino}`
-    })
-    .join('\0')
+/** Changes when one of the files does, what a link leads to, or why it cannot be looked at. */
+const stampOf = (paths: readonly string[]): string => paths.map((path) => `${path} ${stampAt(path)}`).join('\0')
+
+function stampAt(path: string): string {
+  try {
+    const { mtimeMs, size, ino } = statSync(path)
+    return `${mtimeMs} ${size} ${ino}`
+  } catch (error) {
+    return describeError(error) // what is made of it says so, if it matters
+  }
+}
 
 /** As they are called here: what an exec renderer sees has the same name inside, by links too. */
 const namedFiles = ({ kind, mounts }: PlacedProgram): string[] =>
@@ -116,8 +119,8 @@ function placeProgram(
   started: ReadonlyArray<readonly [name: string, path: string]>,
   choices: ProgramChoices,
 ): PlacedProgram {
-  const path = realpathSync(given)
   try {
+    const path = realpathSync(given)
     if (typeof program === 'object') return placeExec(program.exec, path, choices)
     const inside = `/bin/${program}`
     const libraries = librariesOf(path).map((library) => [library, library] as const)
