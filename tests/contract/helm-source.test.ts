@@ -1,6 +1,6 @@
 // HelmSource against repositories made by the real helm.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readIndex } from '../../server/sources/helm/chart-index.ts'
 import { createHelmSource, createIndexCache, type HelmSourceOptions } from '../../server/sources/helm/source.ts'
@@ -106,15 +106,23 @@ test('SO38 of the indexes the newest five stay, and one that came back is new', 
   expect(readdirSync(dir).filter((name) => name.startsWith('index-'))).toHaveLength(5)
 })
 
+/** Reading it is EIO, as of a bad part of a disk. */
+function unreadable(path: string): void {
+  rmSync(path)
+  symlinkSync('/proc/self/mem', path)
+}
+
 const DAMAGES: ReadonlyArray<readonly [name: string, damage: (dir: string, revision: string) => void]> = [
   ['an index that is another text', (dir, revision) => writeFileSync(join(dir, `index-${revision}.json`), '{}')],
   ['an index that is empty', (dir, revision) => writeFileSync(join(dir, `index-${revision}.json`), '')],
   ['an index that is gone', (dir, revision) => rmSync(join(dir, `index-${revision}.json`))],
+  ['an index that the disk does not give back', (dir, revision) => unreadable(join(dir, `index-${revision}.json`))],
+  ['a note that the disk does not give back', (dir) => unreadable(join(dir, 'head.json'))],
   ['a note that breaks off', (dir) => writeFileSync(join(dir, 'head.json'), '{"revision":"')],
   ['a note of an index that is not here', (dir) => writeFileSync(join(dir, 'head.json'), `{"revision":"${'0'.repeat(64)}","sha256":"","etag":"\\"x\\"","lastModified":null}`)], // biome-ignore format: one line
   ['a note that is gone', (dir) => rmSync(join(dir, 'head.json'))],
 ]
-test.each(DAMAGES)('SO12 with %s the whole index is asked for after a restart, and is the same revision', async (_, damage) => {
+test.each(DAMAGES)('SO12 SO43 with %s the whole index is asked for after a restart, and is the same revision', async (_, damage) => {
   const repository = repositoryOf()
   repository.add({ name: 'shop', version: '1.0.0' })
   const dir = tempDir()
@@ -326,7 +334,7 @@ test('SO12 what is read of an index by its lines is what reading it whole says',
   expect(await readIndex(await Bun.file(join(dir, 'index.yaml')).text(), async () => {})).toEqual(whole)
 })
 
-test('SO13 what was damaged on the disk is fetched anew', async () => {
+test('SO13 SO43 what was damaged on the disk is fetched anew', async () => {
   const repository = repositoryOf()
   repository.add({ name: 'shop', version: '1.0.0' })
   const dir = tempDir()
@@ -337,6 +345,8 @@ test('SO13 what was damaged on the disk is fetched anew', async () => {
   repository.requests.length = 0
   expect((await sourceOf(repository.url, { dir }).open(revision, { chart: 'shop' })).version).toBe(version)
   expect(repository.requests.map(({ path }) => path)).toEqual(['/charts/shop-1.0.0.tgz'])
+  unreadable(join(dir, 'blobs', version.replace(/^.*sha256:/, '')))
+  expect((await sourceOf(repository.url, { dir }).open(revision, { chart: 'shop' })).version).toBe(version)
   writeFileSync(join(dir, `index-${revision}.json`), '{}')
   const later = sourceOf(repository.url, { dir })
   expect(await later.has(revision)).toBe(false)

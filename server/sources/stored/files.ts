@@ -77,14 +77,16 @@ export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES
   }
 }
 
-const bytesOf = (path: string): Promise<Buffer | null> => orNull(readFile(path))
+/** What the disk does not give back, or not to us, is fetched anew and takes its place. */
+const UNREADABLE = ['ENOENT', 'EIO', 'EACCES', 'EPERM']
+const bytesOf = (path: string): Promise<Buffer | null> => orNull(readFile(path), UNREADABLE)
 const exists = async (path: string): Promise<boolean> => (await orNull(stat(path))) !== null
 
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+async function orNull<T>(asked: Promise<T>, codes: readonly string[] = ['ENOENT']): Promise<T | null> {
   try {
     return await asked
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    if (error instanceof Error && 'code' in error && codes.includes(String(error.code))) return null
     throw error
   }
 }
