@@ -109,7 +109,7 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
   const sent = shapedDoc(wanted, leave, others, isGone ? null : appliedDoc)
   const step = (doc: string, why: ApplyReason, of = wanted.sent): Verdict => applyVerdict(view, wanted, resource, { doc, why, of, take })
   const drifted = appliedDoc !== null && (live.kind !== 'present' || live.live.ownedHash !== entry.ownedHash)
-  const refused = refusedBefore(view, wanted)
+  const refused = refusedBefore(view, wanted, isGone)
   if (isInForce(wanted, leave, others, appliedDoc)) {
     // Else what others have by now is given up, by one apply.
     const isShaped = appliedDoc === sent || isGone
@@ -126,7 +126,8 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
     if (!drifted || view.gate(wanted, isGone ? 'restore' : 'correct') !== null) return problem(shut)
     const healed = shapedDoc({ sent: appliedDoc }, leave, others, isGone ? null : appliedDoc)
     const heal = judgeDrift(view, key, step(healed, 'drift', healed))
-    return heal.kind === 'step' ? heal : problem(shut)
+    // A fight has a time of its own: whatever shuts the gate would not tell that it has come.
+    return heal.kind === 'problem' && heal.problem.kind !== 'contested' ? problem(shut) : heal
   }
   if (appliedDoc !== null)
     return drifted && view.sync.drift === 'pause' && !view.recreates?.has(key)
@@ -161,9 +162,11 @@ function applyVerdict(
 }
 
 /** RC8: what was refused once is sent again when its time has come, or when there is another document to send. */
-function refusedBefore(view: PlanView, wanted: Wanted): Problem | null {
+function refusedBefore(view: PlanView, wanted: Wanted, isGone: boolean): Problem | null {
   const { key, sent } = wanted
   const before = view.problems.get(key)
+  // What could not be changed can be made.
+  if (isGone && before?.kind === 'failed' && before.failure.kind === 'immutable') return null
   return isRefusedStill(before, view.nowMs) && before.sent === sent ? refusedAgain(view, wanted, before, isOurs) : null
 }
 

@@ -127,10 +127,13 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<number> {
   const beganMs = deps.clock.nowMs()
   model.hold = deps.times.hold(model.id, beganMs)
+  model.forgetContacts()
   touchOverdue(model, beganMs)
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
-    model.markGated(deps.times.shut(model.id, deps.clock.nowMs()) ?? revisionGate(model, deps, false))
+    const shut = deps.times.shut(model.id, deps.clock.nowMs())
+    model.noteShut(shut !== null)
+    model.markGated(shut ?? revisionGate(model, deps, false))
     await retryWhatIsDue(model, deps)
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
@@ -144,6 +147,8 @@ async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<nu
   deps.explainer.look(model, deps) // HE8
   const objects = model.touched.size
   publish(model, deps)
+  // CM2: what was not begun is begun when the claim comes back.
+  if (deps.isHalted()) deps.wake(model.key)
   return objects
 }
 
@@ -244,6 +249,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     signal,
     owners: owned.owners,
     othersWanting: (model, key) => owned.othersWanting(model, key),
+    othersNeeding: (model, key) => owned.othersNeeding(model, key),
     dependents: new Dependents(),
     modelOf: (key) => owned.known(key),
     autoscalers,

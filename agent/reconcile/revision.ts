@@ -33,10 +33,11 @@ export async function readRevision(model: ServiceModel, deps: TurnDeps): Promise
       if (model.received?.digest !== row.digest)
         model.received = { digest: row.digest, commit: row.commit, atMs: receivedAtMs(model, deps, row.digest) }
       const context = { clusterId, find: kinds.find.bind(kinds) }
-      const digestBefore = model.row?.digest
+      const isFirst = model.row === null
       model.take(read.revision, context)
-      if (isUndone(model, digestBefore)) {
+      if (isUndone(model, isFirst)) {
         model.progress = { applied: null, healthy: null }
+        model.hooks.finished = null
         deps.state.setServiceState(model.id, model.progress)
       }
       rememberActing(model, deps.state)

@@ -103,6 +103,7 @@ export class ServiceModel {
   #specs = new Map<string, HookSpec>()
   #skipped = new Set<string>()
   #readWith = ''
+  #wasShut = false
 
   constructor(id: ServiceId, inventory: readonly InventoryEntry[], progress: ServiceState, facts?: ReadonlyMap<string, unknown>) {
     this.hooks = new HookBook(facts)
@@ -137,8 +138,25 @@ export class ServiceModel {
    *  is not asked again, or each event of a service of four thousand objects that waits would cost four thousand. */
   markGated(shut: Closed | null): void {
     for (const [key, problem] of this.problems) {
+      // A fight about what was in force says nothing of what may be sent now.
+      if (problem.kind === 'contested' && shut === null) this.dirty.add(key)
       if (problem.kind !== 'gated' || isOrderReason(problem.reason)) continue
       if (problem.reason !== shut?.reason || problem.message !== shut.message) this.dirty.add(key)
+    }
+  }
+
+  /** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
+  noteShut(isShut: boolean): void {
+    if (this.#wasShut && !isShut) for (const key of this.wanted.keys()) this.dirty.add(key)
+    this.#wasShut = isShut
+  }
+
+  /** RC3: what was seen of an object that is not made yet is true for the turn that looked. */
+  forgetContacts(): void {
+    for (const key of this.contacts.keys()) {
+      const wanted = this.wanted.get(key)
+      const isSettled = wanted?.onlyIfAbsent === true || wanted?.options?.touch === 'ifAbsent' || this.problems.get(key)?.kind === 'owned'
+      if (!isSettled) this.contacts.delete(key)
     }
   }
 
@@ -191,7 +209,7 @@ export class ServiceModel {
     if (row.namespace !== undefined && row.sync.createNamespace && row.removal === undefined)
       this.#wantNamespace(row.namespace, full, wantedBefore)
     for (const key of [...wantedBefore.keys(), ...unreadBefore.keys()]) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
-    if (canonicalJson(this.row?.sync) !== canonicalJson(row.sync)) this.#optionsChanged()
+    if (canonicalJson([this.row?.sync, this.row?.protect]) !== canonicalJson([row.sync, row.protect])) this.#optionsChanged()
     this.#rowHashes = hashes
     this.#readWith = readWith
     this.#order(row)
@@ -317,17 +335,20 @@ export class ServiceModel {
     return held === null ? null : { ...held, onlyIfAbsent: true }
   }
 
-  /** What stood in the way under the old options may not under the new ones. */
+  /** What stood in the way under the old options may not under the new ones, and what was nobody's business may be ours. */
   #optionsChanged(): void {
     for (const [key, problem] of this.problems) {
       if (problem.kind === 'failed') this.problems.delete(key)
       this.mark(key)
     }
+    for (const key of this.wanted.keys()) this.mark(key)
   }
 
   /** What is kept about an object that the revision no longer names; its inventory entry stays until it is pruned. */
   #left(key: string): void {
     this.touched.add(key)
+    // RC11: an event of a namespace that is no longer ours would never come.
+    if (key.startsWith(namespaceKey(''))) this.markWaiting(key)
     this.problems.delete(key)
     this.contacts.delete(key)
     this.contests.delete(key)

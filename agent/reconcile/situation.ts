@@ -16,7 +16,14 @@ export type Problem =
   /** The picture of its kind is not whole. */
   | { kind: 'unknown'; failure?: ApiFailure }
   /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
-  | { kind: 'failed'; failure: ApiFailure; attempt: number; retryAtMs: number | null; sent: string | null }
+  | {
+      kind: 'failed'
+      failure: ApiFailure
+      attempt: number
+      retryAtMs: number | null
+      sent: string | null /** It was to put back what is in force. */
+      heals?: true
+    }
   /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
   | { kind: 'gated'; reason: string; message: string }
   | { kind: 'contested'; rival: string; untilMs: number }

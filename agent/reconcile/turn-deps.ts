@@ -49,6 +49,8 @@ export interface TurnDeps {
   owners: Map<string, ServiceId>
   /** Services other than `model` whose revision names the object. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[]
+  /** RC11: services other than `model` that make the object where nobody has it: their namespace. */
+  othersNeeding(model: ServiceModel, key: string): ServiceModel[]
   /** Who depends on whom, and who waits for whom. */
   dependents: Dependents
   /** Null: nothing is known of that service here. */

@@ -1,8 +1,9 @@
 // What a service's turn looks like to its plan: the model, the live picture, and the gates that are shut.
 import type { ApiResource } from '../cluster/cluster.ts'
+import { isApart, isKeptAsMade } from './apply/left-alone.ts'
 import { type Leave, leaveOf } from './fields/ignore.ts'
 import type { OtherFields } from './fields/other-fields.ts'
-import { othersIn } from './fields/shaping.ts'
+import { isInForce, othersIn } from './fields/shaping.ts'
 import { allOf, type Gate } from './gates/gates.ts'
 import { changeGate } from './gates/revision-gate.ts'
 import { orderGate } from './order/phases.ts'
@@ -53,6 +54,16 @@ export function planView(model: ServiceModel, deps: TurnDeps): PlanView {
     },
     nowMs: deps.clock.nowMs(),
   }
+}
+
+/** RC15: the first object of which another document is in force than the wanted one; null: none. */
+export function notInForce(model: ServiceModel, deps: TurnDeps): string | null {
+  for (const wanted of model.wanted.values()) {
+    const applied = model.inventory.get(wanted.key)?.appliedDoc ?? null
+    if (applied === wanted.sent || isApart(wanted, applied) || isKeptAsMade(wanted)) continue
+    if (!isInForce(wanted, leaveNow(wanted, deps, null), othersIn(liveIn(deps, wanted)), applied)) return wanted.key
+  }
+  return null
 }
 
 /** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */

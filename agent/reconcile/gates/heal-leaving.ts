@@ -2,7 +2,7 @@
 
 import { noteContests } from '../fields/contest.ts'
 import { planApply } from '../plan.ts'
-import { absorb, carryOut } from '../rounds.ts'
+import { absorb, carryOut, isInterrupted } from '../rounds.ts'
 import type { ServiceModel } from '../service-model.ts'
 import type { TurnDeps } from '../turn-deps.ts'
 import { planView } from '../turn-view.ts'
@@ -23,10 +23,13 @@ export async function healLeaving(
     if (held !== null) wanted.set(key, held)
   }
   if (wanted.size === 0) return [...leaving]
-  const plan = planApply({ ...planView(model, deps), wanted }, wanted.keys())
-  absorb(model, deps, plan.problems)
-  noteContests(model.contests, plan.contests, deps.clock.nowMs())
-  await carryOut(model, deps, plan.steps)
+  for (let keys = [...wanted.keys()]; keys.length > 0 && !isInterrupted(model, deps); ) {
+    const plan = planApply({ ...planView(model, deps), wanted }, keys)
+    absorb(model, deps, plan.problems)
+    noteContests(model.contests, plan.contests, deps.clock.nowMs())
+    await carryOut(model, deps, plan.steps)
+    keys = plan.later
+  }
   return leaving.filter((key) => !wanted.has(key))
 }
 

@@ -2,8 +2,12 @@
 // begun goes to its end. Also who has to be gone before a service goes. The deciding is manual-gate's and dependencies', this looks things up for them.
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
+import { isApart, isKeptAsMade } from '../apply/left-alone.ts'
+import { leaveOf } from '../fields/ignore.ts'
+import { isInForce } from '../fields/shaping.ts'
 import type { ServiceModel } from '../service-model.ts'
 import type { TurnDeps } from '../turn-deps.ts'
+import type { Wanted } from '../wanted.ts'
 import { blockedBy, type DependencyState, type DependencyView, goneFirst } from './dependencies.ts'
 import type { Closed, Gate } from './gates.ts'
 import { manualGate } from './manual-gate.ts'
@@ -38,10 +42,18 @@ function hadBegun(model: ServiceModel, digest: string, { state }: TurnDeps): boo
   return before === digest
 }
 
-/** RC15: what a revision that began in between has undone is not applied any more. `before`: the digest that was read before. True: it is so. */
-export function isUndone({ row, begunDigest, progress }: ServiceModel, before: string | undefined): boolean {
-  const isBack = before !== undefined && before !== row?.digest && progress.applied?.digest === row?.digest
-  return isBack && begunDigest === before
+/** RC15: what a revision that began in between has undone is not applied any more. `isFirst`: the first that is read since the start, when nobody remembers which one had
+ *  begun, and the documents in force tell. True: it is so. */
+export function isUndone({ row, begunDigest, progress, wanted, inventory }: ServiceModel, isFirst: boolean): boolean {
+  if (row === null || row.removal !== undefined || progress.applied?.digest !== row.digest) return false
+  if (isFirst) return [...wanted.values()].some((one) => isReplaced(one, inventory.get(one.key)?.appliedDoc ?? null))
+  return begunDigest !== null && begunDigest !== '' && begunDigest !== row.digest
+}
+
+/** Whatever an autoscaler may have is taken to be left to it. */
+function isReplaced(wanted: Wanted, applied: string | null): boolean {
+  if (isApart(wanted, applied) || isKeptAsMade(wanted)) return false
+  return !isInForce(wanted, leaveOf(wanted.leave, wanted.leave?.scaled ?? []), null, applied)
 }
 
 /** For new documents only: what is applied is healed whatever this says. The answer is looked for once. */

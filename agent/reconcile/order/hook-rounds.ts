@@ -93,9 +93,9 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
 const isTimeShut = ({ model, deps }: HookWork): boolean => deps.times.shut(model.id, deps.clock.nowMs()) !== null
 
 /** A failure or refusal of before keeps its time; a namespace of ours comes first. */
-function isDue({ model, deps }: HookWork, view: PlanView, { spec, ref }: Look): boolean {
+function isDue({ model, deps }: HookWork, view: PlanView, { spec, ref, step }: Look): boolean {
   const key = refKey(ref)
-  const problem = model.problems.get(key)
+  const problem = model.problems.get(step.kind === 'clear' ? refKey(step.ref) : key)
   const retryAtMs = problem?.kind === 'failed' || problem?.kind === 'owned' ? problem.retryAtMs : null
   if (retryAtMs !== null && isStillToCome(retryAtMs, deps.clock.nowMs())) return false
   const shut = namespaceGate(view, { key, ref, apiVersion: spec.apiVersion, stage: applyStage(ref), sent: spec.doc, onlyIfAbsent: false })

@@ -126,9 +126,10 @@ export class HookBook {
     return keys
   }
 
-  /** Told of every event of an object that is of a run. */
-  note(uid: string, end: HookEnd): void {
-    for (const run of this.#runs.values()) if (run.uid === uid && run.outcome === 'running') this.#seen.set(uid, end)
+  /** Told of every event of an object that is of the run `id`, which may have no answer yet. */
+  note(uid: string, id: string, end: HookEnd): void {
+    for (const run of this.#runs.values())
+      if (run.outcome === 'running' && (run.uid === null ? run.run === id : run.uid === uid)) this.#seen.set(uid, end)
   }
 
   seen(uid: string | null): HookEnd | null {

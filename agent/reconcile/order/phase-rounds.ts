@@ -71,7 +71,8 @@ function move(model: ServiceModel, position: Position | null): void {
   const before = hooks.position
   hooks.position = position
   if (before === position || (before !== null && position !== null && isSame(before, position))) return
-  for (const [key, problem] of model.problems) if (problem.kind === 'gated' && isOrderReason(problem.reason)) model.mark(key)
+  for (const [key, problem] of model.problems)
+    if (problem.kind === 'contested' || (problem.kind === 'gated' && isOrderReason(problem.reason))) model.mark(key)
 }
 
 function findPosition({ model, deps, digest }: HookWork): Position {

@@ -13,6 +13,7 @@ import { phaseWords } from '../order/phases.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { isStillToCome, retryAtOf } from '../situation.ts'
 import { isHealthOverdue, type StatusUpdate, type TurnDeps } from '../turn-deps.ts'
+import { notInForce } from '../turn-view.ts'
 import type { LiveView } from '../watch/watches.ts'
 import { healthTurn, noteDegraded, wasDegraded } from './health-events.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
@@ -153,7 +154,8 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
   const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
   const { position } = model.hooks
   const isApplied = desired.every((key) => !model.problems.has(key)) && model.dirty.size === 0 && position?.applied !== false
-  if (!isApplied) return
+  if (!isApplied || (progress.applied?.digest !== row.digest && !isAllInForce(model, deps, nowMs))) return
+  model.begunDigest = row.digest
   // HK3: post-sync hooks are part of being healthy.
   const isPast = position === null || position.phase === 'done'
   const isHealthy = isPast && desired.every((key) => isWell(model.statuses.get(key)?.health ?? 'Healthy'))
@@ -168,6 +170,18 @@ function advance(model: ServiceModel, deps: TurnDeps, nowMs: number): void {
     deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
   }
   model.progress = { applied, healthy }
+}
+
+/** A bug that waits to be found: nobody remembers that it is still to be done. It is done, and nothing is called applied before. */
+const FORGOTTEN_WAIT_MS = 30_000
+
+function isAllInForce(model: ServiceModel, deps: TurnDeps, nowMs: number): boolean {
+  const forgotten = notInForce(model, deps)
+  if (forgotten === null) return true
+  deps.log.error('an object was forgotten', { service: model.key, object: forgotten, retryInMs: FORGOTTEN_WAIT_MS })
+  model.markAll()
+  deps.wakeAt(model.key, nowMs + FORGOTTEN_WAIT_MS)
+  return false
 }
 
 /** HE11: returns whether it is Degraded, or was and is not well yet. */

@@ -136,6 +136,10 @@ export class OwnedObjects implements WatchSink {
     return [...this.#models.values()].filter((other) => other !== model && wants(other))
   }
 
+  othersNeeding(model: ServiceModel, key: string): ServiceModel[] {
+    return [...this.#models.values()].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
+  }
+
   revisionsSeen(): number {
     return this.#revisionsSeen
   }
@@ -260,7 +264,7 @@ export class OwnedObjects implements WatchSink {
     const model = owner === undefined ? this.#claimant(live) : this.model(owner)
     if (model === null) return
     const end = live?.run === undefined ? null : endOf(live)
-    if (live !== null && end !== null) model.hooks.note(live.uid, end)
+    if (live?.run !== undefined && end !== null) model.hooks.note(live.uid, live.run.id, end)
     const entry = model.inventory.get(key)
     const isDrift = entry !== undefined && entry.appliedDoc !== null && entry.ownedHash !== (live?.ownedHash ?? null)
     if (isDrift && entry.appliedDoc && !(live !== null && object !== null && this.#settle(model, key, entry, live, object))) {

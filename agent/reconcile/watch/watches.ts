@@ -56,7 +56,13 @@ interface Watch {
   stop: AbortController
   /** Keys met since the last `reset`; null outside a list. */
   listed: Set<string> | null
+  /** Of objects that went, as far back as an answer may come late: the version at which they did. */
+  readonly gone: Map<string, string>
+  /** The look at an object that began last: the one that counts. */
+  readonly looks: Map<string, object>
 }
+/** Each is a name and a number. */
+const GONE_MAX = 1_000
 
 const JUDGED_ANEW: Health = {
   word: 'Progressing',
@@ -109,7 +115,9 @@ export class Watches {
     const live = this.#liveOf(object)
     const key = refKey(refOf(object))
     const known = watch?.objects.get(key)
-    if (known === undefined || isNewer(live.resourceVersion, known.resourceVersion)) watch?.objects.set(key, live)
+    const goneAt = watch?.gone.get(key)
+    const isGone = known === undefined && goneAt !== undefined && !isNewer(live.resourceVersion, goneAt)
+    if (!isGone && (known === undefined || isNewer(live.resourceVersion, known.resourceVersion))) watch?.objects.set(key, live)
     return live
   }
 
@@ -141,7 +149,16 @@ export class Watches {
   }
 
   #start(key: string, resource: ApiResource): void {
-    const watch: Watch = { resource, objects: new Map(), synced: false, failure: null, stop: new AbortController(), listed: null }
+    const watch: Watch = {
+      resource,
+      objects: new Map(),
+      synced: false,
+      failure: null,
+      stop: new AbortController(),
+      listed: null,
+      gone: new Map(),
+      looks: new Map(),
+    }
     this.#watches.set(key, watch)
     void this.#run(watch)
   }
@@ -185,6 +202,7 @@ export class Watches {
         this.#put(watch, event.object)
         return
       case 'removed':
+        noteGone(watch, event.object)
         void this.#confirmGone(watch, refOf(event.object))
         return
       case 'synced':
@@ -226,6 +244,7 @@ export class Watches {
     const { sink } = this.#deps
     const { listed } = watch
     watch.listed = null
+    watch.failure = null
     // Without a list before it, `synced` ends an outage in which nothing was missed.
     if (listed !== null) {
       const missing = new Map(sink.expected(watch.resource).map((ref) => [refKey(ref), ref]))
@@ -233,9 +252,9 @@ export class Watches {
       for (const key of [...watch.objects.keys()]) if (!listed.has(key) && !missing.has(key)) watch.objects.delete(key)
       await Promise.all([...missing.values()].map((ref) => this.#confirmGone(watch, ref)))
     }
-    if (watch.stop.signal.aborted || this.#deps.signal.aborted) return
+    // It failed again meanwhile.
+    if (watch.stop.signal.aborted || this.#deps.signal.aborted || watch.failure !== null) return
     watch.synced = true
-    watch.failure = null
     sink.turned(watch.resource)
   }
 
@@ -245,10 +264,13 @@ export class Watches {
     const { signal } = watch.stop
     const key = refKey(ref)
     const before = watch.objects.get(key)
+    const look = {}
+    watch.looks.set(key, look)
     for (let attempt = 0; !signal.aborted && !this.#deps.signal.aborted; attempt += 1) {
       const answer = await cluster.get(watch.resource, ref)
-      // Something newer came while we asked: that is the answer.
-      if (watch.objects.get(key) !== before) return
+      // Something newer came while we asked: that is the answer. What we noted ourselves is none.
+      if (watch.looks.get(key) !== look || watch.objects.get(key)?.resourceVersion !== before?.resourceVersion) return
+      if (answer.kind !== 'failed') watch.looks.delete(key)
       if (answer.kind === 'absent') {
         watch.objects.delete(key)
         if (watch.synced && before !== undefined) sink.changed(key, null, null)
@@ -263,4 +285,13 @@ export class Watches {
       await clock.sleep(backoffMs(attempt, GET_BACKOFF, random, answer.failure.retryAfterMs), signal)
     }
   }
+}
+
+function noteGone({ gone }: Watch, object: K8sObject): void {
+  const key = refKey(refOf(object))
+  gone.delete(key)
+  gone.set(key, object.metadata.resourceVersion ?? '')
+  if (gone.size <= GONE_MAX) return
+  const [oldest] = gone.keys()
+  if (oldest !== undefined) gone.delete(oldest)
 }
