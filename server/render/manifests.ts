@@ -3,6 +3,7 @@ import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import { nameFaults, shown, wrongNamespace, wrongSegment } from './object-names.ts'
 import { decodeUtf8 } from './utf8.ts'
 
 /** Levels of Lists within Lists that are followed; deeper ones are refused. */
@@ -12,6 +13,8 @@ export interface Manifest {
   object: K8sObject
   /** `file:line:column`. */
   place: string
+  /** Of what is wrong with its names: where a field stands (RN10). Absent: nothing was when it was read. */
+  placeOf?: (path: readonly PropertyKey[]) => string
 }
 
 export interface Manifests {
@@ -58,7 +61,6 @@ function listItems(value: unknown): unknown[] | null {
 
 const KIND = /^[A-Za-z][A-Za-z0-9]{0,62}$/
 const API_VERSION = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[a-z][a-z0-9]{0,62}$/
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 /** Charts leave `annotations:` and `labels:` empty where they have none; kubectl takes it for what it is. */
 const withoutNulls = (metadata: unknown): unknown =>
@@ -82,8 +84,10 @@ export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string
   if (!KIND.test(kind)) return 'kind cannot be one of Kubernetes'
   const [field, text] = name === undefined && generateName !== undefined ? ['generateName', `${generateName}0`] : ['name', name ?? '']
   if (field === 'generateName' && orderOf(annotations).kind !== 'hook') return 'generateName is for hooks only'
-  if (text === '' || !isPathSegment(text)) return `metadata.${field} cannot be a name in Kubernetes`
-  return namespace === undefined || namespace === '' || DNS_LABEL.test(namespace) ? null : 'metadata.namespace cannot be a namespace'
+  if (text === '' || wrongSegment(text) !== null) return `metadata.${field} cannot be a name in Kubernetes`
+  return namespace === undefined || namespace === '' || wrongNamespace(namespace) === null
+    ? null
+    : 'metadata.namespace cannot be a namespace'
 }
 
 /** `placeOf`: where a part of the value stands, or what would hold it. */
@@ -106,8 +110,10 @@ function readObject(value: unknown, placeOf: (path: readonly PropertyKey[]) => s
   else checkNames(metadata as Record<string, unknown>, what, refuse)
   if (problems.length > before) return
   const parsed = k8sObjectSchema.safeParse({ ...value, metadata: withoutNulls(metadata) })
-  if (parsed.success) found.push({ object: parsed.data, place: placeOf([]) })
-  else
+  if (parsed.success) {
+    const isWrong = nameFaults(parsed.data).length > 0
+    found.push({ object: parsed.data, place: placeOf([]), ...(isWrong ? { placeOf } : {}) })
+  } else
     for (const issue of parsed.error.issues)
       refuse(issue.path, `${what}: ${issue.path.join('.')}: ${issue.message}; quote it if it is text`)
 }
@@ -120,9 +126,13 @@ function checkNames(metadata: Record<string, unknown>, what: string, refuse: Ref
   if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata, what, refuse)
   else if (name === undefined || name === null || name === '') refuse(at, `${what} has no metadata.name`)
   else if (typeof name !== 'string') refuse(at, `metadata.name ${JSON.stringify(name)} is no text; quote it`)
-  else if (!isPathSegment(name)) refuse(at, `metadata.name ${JSON.stringify(name)} cannot be a name in Kubernetes`)
-  if (typeof namespace === 'string' && namespace !== '' && !DNS_LABEL.test(namespace))
-    refuse(['metadata', 'namespace'], `metadata.namespace ${JSON.stringify(namespace)} cannot be a namespace`)
+  else {
+    const expected = wrongSegment(name)
+    if (expected !== null) refuse(at, `metadata.name ${shown(name)} cannot be a name in Kubernetes: ${expected}`)
+  }
+  if (typeof namespace !== 'string' || namespace === '') return
+  const expected = wrongNamespace(namespace)
+  if (expected !== null) refuse(['metadata', 'namespace'], `metadata.namespace ${shown(namespace)} cannot be a namespace: ${expected}`)
 }
 
 /** HK9: each run of a hook has an object of its own; of anything else each pass would make another one. */
@@ -131,9 +141,9 @@ function checkGenerated(generateName: unknown, metadata: Record<string, unknown>
   const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])
   if (!parsed.success || orderOf(parsed.data).kind !== 'hook')
     refuse(at, `${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
-  else if (typeof generateName !== 'string' || !isPathSegment(`${generateName}0`))
-    refuse(at, `metadata.generateName ${JSON.stringify(generateName)} cannot begin a name in Kubernetes`)
+  else if (typeof generateName !== 'string') refuse(at, `metadata.generateName ${JSON.stringify(generateName)} is no text; quote it`)
+  else {
+    const expected = wrongSegment(generateName, true)
+    if (expected !== null) refuse(at, `metadata.generateName ${shown(generateName)} cannot begin a name in Kubernetes: ${expected}`)
+  }
 }
-
-/** What Kubernetes takes as a name of any kind; some kinds take less, which the API server says. */
-const isPathSegment = (name: string): boolean => name.length <= 253 && name !== '.' && name !== '..' && !/[/%\s]/.test(name)

@@ -7,8 +7,10 @@ import { objectRowId } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { doubted } from './for-nobody.ts'
 import { type DeclaredScopes, declaredScopes, scopeOf } from './kind-scope.ts'
 import type { Manifest, Manifests } from './manifests.ts'
+import { nameFaults } from './object-names.ts'
 import { errorsText } from './spec-problems.ts'
 
 /** Objects of one service. */
@@ -39,6 +41,8 @@ export interface RowsOf extends ServiceId {
   /** For messages: the folder, and the commit or the version. */
   path: string
   commit: string
+  /** RD10: for nobody, and what is wrong with names may be so for want of a cluster. */
+  isDoubtful?: boolean
 }
 
 /** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that are there twice or are too large. `no_manifests` if there is nothing at all. */
@@ -50,7 +54,9 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
   if (found.length > RENDER_OBJECTS_MAX)
     problems.push({ path: input.path, message: `${found.length} objects, more than ${RENDER_OBJECTS_MAX} in one service; split it` })
   const scopes = declaredScopes(found.map(({ object }) => object))
-  const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, problems)
+  const ofRows: Problem[] = []
+  const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, ofRows)
+  problems.push(...(input.isDoubtful === true ? doubted(ofRows) : ofRows))
   if (problems.length > 0) return failedRender(problems)
   const hooks = found.filter(({ object }) => ['hook', 'skipped'].includes(orderOf(object.metadata.annotations).kind)).length
   return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, hooks, warnings: sortedProblems(warnings) }
@@ -89,7 +95,8 @@ function byPlace({ at: a }: { at: Place }, { at: b }: { at: Place }): number {
 
 function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScopes, problems: Problem[]): Map<string, string> {
   const rows = new Map<string, { doc: string; place: string }>()
-  for (const { object, place } of found) {
+  for (const { object, place, placeOf } of found) {
+    for (const { at, message } of nameFaults(object)) problems.push({ path: placeOf?.(at) ?? place, message })
     const placed = withNamespace(object, input.namespace, scopes)
     if (placed === null) {
       const message = `${object.kind} ${object.metadata.name} names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service`

@@ -120,7 +120,7 @@ async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: R
     const renderer = await chooseRenderer(spec, job)
     chosen.push({ source, index, renderer })
     const rendered = await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder }))
-    const isDoubtful = input.cluster === null && looksAtCluster(recorder.reads().inputs, input.settings.leavesOut === true)
+    const isDoubtful = isForNobody(input, recorder)
     const part = partOf(source, sources, rendered, { ofInputs: isDoubtful, ofTexts: isDoubtful && renderer.renderer !== 'raw' })
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
     if (missing !== null && sources.length === 1) return { kind: 'failed', code: 'no_manifests', message: missing, problems: [] }
@@ -220,6 +220,10 @@ interface Part extends Manifests {
 
 const prefixOf = ({ label }: PipelineSource, all: readonly PipelineSource[]): string => (all.length > 1 ? `${label}/` : '')
 
+/** RD10: whether a cluster may bring what is missing. */
+const isForNobody = ({ cluster, settings }: PipelineInput, recorder: Recorder): boolean =>
+  cluster === null && looksAtCluster(recorder.reads().inputs, settings.leavesOut === true)
+
 /** RD10: whether what is wrong may be so for want of a cluster, in a program's words and in what it wrote. */
 interface Doubts {
   ofInputs: boolean
@@ -271,16 +275,23 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
       found = [...found, ...patched(owned(part), `render.patches of ${part.source.label}`, part.source.render.patches ?? [])]
   for (const { from, patches } of input.settings.patches) found = patched(found, `${from}.patches`, patches)
   const { root = '', version = '' } = input.sources[0]?.opened ?? {}
-  const about = { ...input.id, namespace: input.namespace, path: root === '' ? '.' : root, commit: version }
+  const about = {
+    ...input.id,
+    namespace: input.namespace,
+    path: root === '' ? '.' : root,
+    commit: version,
+    isDoubtful: isForNobody(input, recorder),
+  }
   return rowsOf(about, { found: found.map(marked), problems, warnings: parts.flatMap(({ warnings }) => warnings) })
 }
 
 /** RD4: as kustomize has it, what is common wins. */
-function marked({ object, place, render }: Owned): Manifest {
+function marked({ render, ...manifest }: Owned): Manifest {
   const { commonLabels, commonAnnotations } = render
-  if (commonLabels === undefined && commonAnnotations === undefined) return { object, place }
+  if (commonLabels === undefined && commonAnnotations === undefined) return manifest
+  const { object } = manifest
   const metadata: K8sObject['metadata'] = { ...object.metadata }
   if (commonLabels !== undefined) metadata.labels = { ...metadata.labels, ...commonLabels }
   if (commonAnnotations !== undefined) metadata.annotations = { ...metadata.annotations, ...commonAnnotations }
-  return { object: { ...object, metadata }, place }
+  return { ...manifest, object: { ...object, metadata } }
 }

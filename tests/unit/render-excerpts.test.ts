@@ -54,8 +54,8 @@ describe('RH4 file, line, column and the line itself', () => {
     ],
     [
       'a name that is none',
-      'apiVersion: v1\nkind: Web\nmetadata:\n  name: a b\n',
-      ['app/a.yaml:4:3: metadata.name "a b"', '      name: a b\n      ^\n'],
+      'apiVersion: v1\nkind: Web\nmetadata:\n  name: a%b\n',
+      ['app/a.yaml:4:3: metadata.name "a%b"', '      name: a%b\n      ^\n'],
       '',
     ],
     [
