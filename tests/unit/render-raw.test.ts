@@ -74,6 +74,15 @@ describe('LQ9 partials are of the folder of the service', () => {
     'secret.liquid': 'not for you',
   }
   test('and of those that they render', async () => expect(texts(await render(files))).toEqual({ 'app/a.yaml': 'app: web\nregion: eu\n' }))
+  test.each([
+    [100, undefined],
+    [101, 'app/a.yaml.liquid needs more than 100 partials'],
+  ] as const)('a template has 100 of them and no more: %d', async (count, told) => {
+    const numbers = Array.from({ length: count }, (_, index) => index)
+    const parts = Object.fromEntries(numbers.map((n) => [`app/p${n}.liquid`, `k${n}: ${n}\n`]))
+    const all = numbers.map((n) => `{% render 'p${n}' %}`).join('')
+    expect(problems(await render({ ...parts, 'app/a.yaml.liquid': all })).at(-1)).toBe(told)
+  })
   test.each(['../secret', '/secret', './parts/more', 'parts\\more'])('%s is none', async (name) => {
     const result = await render({ ...files, 'app/a.yaml.liquid': `{% render '${name}' %}` })
     expect(problems(result)).toHaveLength(1)
