@@ -1,8 +1,9 @@
 // Contract of a Git Source, kept by the library and by the program, against git's own server over http and a real sshd.
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LINK_HOPS_MAX } from '../../server/sources/git/places.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, filesOf, GIT_WAYS, type GitKit, idOf, sshIsThere, textsOf } from '../support/git-source-kit.ts'
 
 // A handshake of ssh takes a third of a second on a busy machine.
@@ -264,6 +265,42 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
       const [code] = await failureOf(source.fetch().then((at) => filesOf(source, at, '.')))
       expect(['source_refused', 'git_failed']).toContain(code)
       expect((await failureOf(source.fetch().then(async (at) => (await source.open(at, { path: '.' })).tree.list('.'))))[0]).not.toBe('')
+    }
+  })
+
+  it('SO10 what is damaged on the disk, and as long as it was, is fetched afresh by the next look; once a day at most', async () => {
+    const at = await commit({ 'hurt/0/a.yaml': `a: ${'x'.repeat(1_000)}\n`, 'hurt/1/b.yaml': 'b: 1\n', 'hurt/2/c.yaml': 'c: 1\n' })
+    const dir = kit.newDir()
+    let nowMs = 1_000_000_000
+    const reopen = () => kit.open({ dir }, { clock: { ...systemClock, nowMs: () => nowMs } })
+    const packs = () => readdirSync(join(dir, 'objects', 'pack')).filter((name) => name.endsWith('.pack'))
+    const hurt = (names: readonly string[]) => {
+      for (const path of names.map((name) => join(dir, 'objects', 'pack', name))) {
+        const bytes = readFileSync(path)
+        chmodSync(path, 0o600)
+        writeFileSync(path, bytes.fill(0, 14, bytes.byteLength - 20))
+      }
+    }
+    await reopen().fetch()
+    const first = packs()
+    await filesOf(reopen(), at, 'hurt/0')
+    hurt(way === 'library over http' ? first : packs().filter((name) => !first.includes(name)))
+    const source = reopen()
+    expect(await source.has(at)).toBe(true)
+    expect((await failureOf(filesOf(source, at, 'hurt/0')))[0]).toBe('git_failed')
+    expect([await source.head(), await source.has(at)]).toEqual([at, false])
+    expect([await source.fetch(), await source.has(at)]).toEqual([at, true])
+    expect((await filesOf(source, at, 'hurt/0')).size).toBe(1)
+    if (way !== 'library over http') return // files that it did not read are fetched when they are
+    for (const [folder, passedMs, isHere] of [
+      ['hurt/1', 3_600_000, true],
+      ['hurt/2', 86_400_000, false],
+    ] as const) {
+      nowMs += passedMs
+      await source.head() // packs are let go of
+      hurt(packs())
+      expect((await failureOf(filesOf(source, at, folder)))[0]).toBe('git_failed')
+      expect([folder, await source.has(at)]).toEqual([folder, isHere])
     }
   })
 

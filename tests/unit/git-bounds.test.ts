@@ -90,6 +90,14 @@ describe('submodules', () => {
     expect(fetched).toEqual(['a', 'b'])
   })
 
+  test('SO34 a rest lasts as long as it says, also when the clock is set back meanwhile', async () => {
+    nowMs = 100 * BOUNDS.ms
+    await use('a', 10, BOUNDS.ms)
+    nowMs -= 50 * BOUNDS.ms
+    await use('b')
+    expect(fetched).toEqual(['a', 'b'])
+  })
+
   test('SO34 fetching now and then is never too much: time without any makes up for it; as much without a pause is', async () => {
     for (let at = 0; at < 200; at++) {
       modules.newCommit()

@@ -13,7 +13,16 @@ import { type BatchObject, BatchReader } from './cat-file.ts'
 import { packBytes, removeUnfinished } from './folder.ts'
 import type { GitWeb } from './http.ts'
 import { BlobBudget } from './limits.ts'
-import type { BlobWanted, GitBackend, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
+import {
+  type BlobWanted,
+  type GitBackend,
+  GitDamaged,
+  type GitFolder,
+  type GitObjects,
+  type GitText,
+  type GitWant,
+  type RemoteRef,
+} from './objects.ts'
 import { keyFingerprint, removePrivateFolders, withPrivateFolder, writeSshFiles, writeWebFiles } from './private.ts'
 import { type GitDone, type GitRun, runGit } from './process.ts'
 import { flags, OWN_ENV, OWN_FLAGS, PARTIAL } from './program-config.ts'
@@ -253,6 +262,7 @@ class GitCli implements GitBackend {
     const args = [`--git-dir=${gitdir}`, 'cat-file', '--batch', '--buffer']
     const onOutput = (chunk: Uint8Array) => reader.push(chunk)
     const done = await this.run({ args, env: {}, stdin: `${oids.join('\n')}\n`, timeoutMs: READ_MS, onOutput })
+    if (done.exitCode !== 0 && done.stopped === null) throw new GitDamaged(await this.failure('read', done))
     if (done.exitCode !== 0) throw await this.failure('read', done)
     return { found, missing: reader.missing }
   }

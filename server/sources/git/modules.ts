@@ -105,7 +105,9 @@ export class Modules {
   private async timed<T>(act: () => Promise<T>): Promise<T> {
     const { ms } = this.bounds
     const startMs = this.clock.nowMs()
-    if (startMs < this.spent.restUntilMs)
+    const { restUntilMs } = this.spent
+    if (startMs < restUntilMs && startMs >= restUntilMs - ms)
+      // before that a clock was set back
       throw new AppError('git_unreachable', {
         detail: `its submodules took more than ${ms / 60_000} minutes; they are fetched on after a rest as long`,
       })
@@ -121,7 +123,7 @@ export class Modules {
 
   private rested(nowMs: number): void {
     const ms = this.spent.restUntilMs > 0 ? 0 : Math.max(0, this.spent.ms - Math.max(0, nowMs - this.spent.atMs))
-    this.spent = { ms, atMs: Math.max(nowMs, this.spent.atMs), restUntilMs: 0 }
+    this.spent = { ms, atMs: nowMs, restUntilMs: 0 }
   }
 
   private inTurn<T>(name: string, act: () => Promise<T>): Promise<T> {

@@ -1,5 +1,13 @@
 // What GitSource needs of whoever speaks Git: the library or the program. Reading works on a folder that was fetched; only blobs that a partial clone left out need the network.
+import { AppError } from '../../../shared/protocol/error.ts'
 import type { SourceEntry } from '../source.ts'
+
+/** What is in the folder cannot be read; nothing of it was asked of the other side. Errors that are none of ours mean the same. */
+export class GitDamaged extends AppError {
+  constructor({ code, data }: AppError) {
+    super(code, data)
+  }
+}
 
 export interface GitEntry {
   name: string

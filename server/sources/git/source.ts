@@ -7,7 +7,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
 import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
 import { GitTooLarge } from './limits.ts'
-import type { GitBackend, GitObjects, GitWant, RemoteRef } from './objects.ts'
+import { type GitBackend, GitDamaged, type GitObjects, type GitWant, type RemoteRef } from './objects.ts'
 import type { OpenSubmodule } from './places.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
@@ -47,6 +47,8 @@ const READS_REMEMBERED_MAX = 2_000
 /** More are fetched and looked at again. */
 const REFUSED_KEPT_MAX = 100
 const GITMODULES = '.gitmodules'
+/** What cannot be read after a fresh fetch either is not the disk's doing. */
+const MEND_AGAIN_MS = 86_400_000
 /** In a folder that `larger` fetched. */
 const LARGE_MARK = 'skerry-large'
 
@@ -62,6 +64,10 @@ export class GitSource implements Source {
   private looked: string | null = null
   /** Too large for the library, and there is nobody else: nothing of it is asked for again while the ref names it. */
   private unreadable: { oid: string; error: GitTooLarge } | null = null
+  /** A read showed that the folder cannot be read, though all of it is there; when it was fetched afresh for that. */
+  private damage: { isThere: boolean; mendedMs: number | null } = { isThere: false, mendedMs: null }
+  /** Fresh folders until now. */
+  private folders = 0
   private readonly links = createLinkCache()
   private keys: Keys | null = null
   /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once, or again when its time has come. */
@@ -154,7 +160,8 @@ export class GitSource implements Source {
   private async fetchWant(want: GitWant): Promise<string> {
     const { dir, packsMax = PACKS_MAX } = this.options
     const { backend } = this
-    if ((await countPacks(dir)) >= packsMax || (await backend.isDamaged(dir))) return this.fetchAfresh(want, backend)
+    const isDue = this.damage.isThere || (await countPacks(dir)) >= packsMax || (await backend.isDamaged(dir))
+    if (isDue) return this.fetchAfresh(want, backend)
     try {
       return await this.fetchInto(dir, want, backend)
     } catch (error) {
@@ -193,6 +200,8 @@ export class GitSource implements Source {
     await rename(fresh, dir)
     this.backend = backend
     this.lately = null
+    this.folders++
+    if (this.damage.isThere) this.damage = { isThere: false, mendedMs: this.options.nowMs() }
     await rm(old, { recursive: true, force: true })
     backend.release()
     return commit
@@ -267,6 +276,7 @@ export class GitSource implements Source {
 
   async has(commit: string): Promise<boolean> {
     const { dir, verifyKeys } = this.options
+    if (this.damage.isThere) return false
     return (verifyKeys === undefined || existsSync(verifiedMark(dir, commit))) && this.backend.has(dir, commit)
   }
 
@@ -288,7 +298,13 @@ export class GitSource implements Source {
         opened.catch(() => {
           opened = null // asked again next time
         })
-        return act(await opened)
+        const { folders } = this
+        try {
+          return await act(await opened)
+        } catch (error) {
+          if (folders === this.folders) await this.noteDamage(commit, error)
+          throw error
+        }
       })
     return {
       id: (path) => within(path, (tree) => tree.id(path)),
@@ -307,6 +323,15 @@ export class GitSource implements Source {
           return files
         }),
     }
+  }
+
+  /** SO10: the next look fetches it afresh, as nobody else would: the other side has no news. */
+  private async noteDamage(commit: string, error: unknown): Promise<void> {
+    const { mendedMs } = this.damage
+    const isOurs = error instanceof GitDamaged || !(error instanceof AppError)
+    if (!isOurs || !(await this.has(commit))) return
+    if (mendedMs !== null && Math.abs(this.options.nowMs() - mendedMs) < MEND_AGAIN_MS) return
+    this.damage = { isThere: true, mendedMs }
   }
 
   private remember(path: string, wanted: Wanted | null, id: string | null): void {
