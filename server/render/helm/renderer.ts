@@ -86,8 +86,8 @@ async function render(
 }
 
 function failed(notes: readonly HelmNote[]): RendererResult {
-  const told = notes.map(({ parse, ...problem }) => ({ problem, parse }))
-  const ofInputs = told.flatMap(({ problem, parse }) => (parse === true ? [] : [problem]))
+  const told = notes.map(({ always = false, ...problem }) => ({ problem, always }))
+  const ofInputs = told.flatMap(({ problem, always }) => (always ? [] : [problem]))
   return { kind: 'failed', problems: told.map(({ problem }) => problem), ofInputs }
 }
 

@@ -26,9 +26,9 @@ export interface HelmCall {
   valuePlace(chart: string, names: readonly string[]): string
 }
 
-/** Of a chart that fails, `parse` is said of what would fail with any values. */
+/** Of a chart that fails, `always` is said of what would fail with any values and capabilities. */
 export interface HelmNote extends Problem {
-  parse?: true
+  always?: true
 }
 
 /** With warnings, or what is wrong. Throws ProgramStopped. */
@@ -86,7 +86,8 @@ export const textOfFile = (chart: Chart, path: string): string => new TextDecode
 
 function problemOf(error: HelmError, call: HelmCall): HelmNote {
   const problem = placedProblem(error, call)
-  return error.kind === 'parse' ? { ...problem, parse: true } : problem
+  const isOfChart = error.kind === 'other' && error.message.startsWith('validation: ')
+  return isOfChart || error.kind === 'parse' ? { ...problem, always: true } : problem
 }
 
 function placedProblem(error: HelmError, call: HelmCall): Problem {
