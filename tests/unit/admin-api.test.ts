@@ -67,75 +67,6 @@ test('AP3 webhooks get their requests untouched, and null is a 404', async () =>
   await own.store.close()
 })
 
-test('AP4 apply creates repositories before services, tells what it did, and sets off the work once', async () => {
-  expect(await apply(serviceDoc('web'), repositoryDoc('apps'))).toMatchObject({
-    status: 200,
-    body: {
-      results: [
-        { kind: 'Repository', project: 'default', name: 'apps', action: 'created' },
-        { kind: 'Service', project: 'default', name: 'web', action: 'created' },
-      ],
-    },
-  })
-  expect(admin.asked).toEqual(['changed Repository default/apps, changed Service default/web'])
-  const again = await apply(serviceDoc('web'), repositoryDoc('apps', { labels: { a: 'b' } }))
-  expect(again.body).toMatchObject({ results: [{ action: 'configured' }, { action: 'unchanged' }] })
-  expect(admin.asked).toHaveLength(2)
-})
-
-test('AP4 one wrong resource and nothing is written; all problems are told at once, with the nearest right name and no value', async () => {
-  const bad = { ...serviceDoc('web'), spec: { ...serviceDoc('web').spec, sync: { maxPrunePercnt: 7, drift: 'hunter2' } } }
-  const result = await apply(
-    repositoryDoc('apps'),
-    bad,
-    { ...repositoryDoc('b'), kind: 'Repositry' },
-    { apiVersion: 'skerry.dev/v1', kind: 'Service' },
-  )
-  expect(result.status).toBe(422)
-  expect(result.headers.get('content-type')).toBe(PROBLEM)
-  expect(result.body).toMatchObject({
-    code: 'invalid_resource',
-    problems: [
-      { path: 'resources[1].spec.sync.drift', message: 'expected "correct" or "report" or "pause"' },
-      { path: 'resources[1].spec.sync.maxPrunePercnt', message: 'unknown field; did you mean "maxPrunePercent"?' },
-      { path: 'resources[2].kind', message: 'expected Repository or Service or Cluster or Config; did you mean "Repository"?' },
-      { path: 'resources[3].metadata', message: 'is required: expected object' },
-      { path: 'resources[3].spec', message: 'is required: expected object' },
-    ],
-  })
-  expect(JSON.stringify(result.body)).not.toContain('hunter2')
-  expect(admin.asked).toEqual([])
-  expect((await admin.store.listResources('Repository', { limit: 10 })).items).toEqual([])
-})
-
-test('AP4 twice the same name, a cluster that never joined and a service that is going are refused', async () => {
-  await apply(repositoryDoc('apps'), serviceDoc('going'))
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'going' }, 1)
-  const cluster = { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'ghost' } }
-  const result = await apply(serviceDoc('web'), serviceDoc('web'), cluster, serviceDoc('going'))
-  expect(result.status).toBe(422)
-  const { problems } = result.body as { problems: { path: string; message: string }[] }
-  expect(problems.map(({ path }) => path)).toEqual([1, 2, 3].map((index) => `resources[${index}].metadata.name`))
-  expect(problems.map(({ message }) => message)).toEqual([
-    expect.stringContaining('service web in project default is in resources[0] already'),
-    expect.stringContaining('there is no cluster ghost'),
-    expect.stringContaining('service going in project default is being deleted'),
-  ])
-})
-
-test('AP4 a dry run says the same and writes nothing', async () => {
-  const result = await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps')], dryRun: true })
-  expect(result.body).toMatchObject({ dryRun: true, results: [{ action: 'created' }] })
-  expect(admin.asked).toEqual([])
-  expect(await admin.call('GET', '/api/v1/projects/default/repositories/apps')).toMatchObject({ status: 404 })
-})
-
-test('AP4 what get shows can be applied again as it is', async () => {
-  await apply(repositoryDoc('apps'), serviceDoc('web'))
-  const shown = await admin.call('GET', '/api/v1/projects/default/services/web')
-  expect((await apply(shown.body)).body).toMatchObject({ results: [{ action: 'unchanged' }] })
-})
-
 test('AP5 put takes If-Match, answers 201 then 200, and refuses an older version', async () => {
   const path = '/api/v1/projects/default/repositories/apps'
   const created = await admin.call('PUT', path, repositoryDoc('apps'))
@@ -445,33 +376,6 @@ test('AP1 a stranger’s body is not read', async () => {
   const request = new Request('http://localhost/api/v1/apply', { method: 'POST', body })
   expect((await admin.app.fetch(request)).status).toBe(401)
   expect(read).toBe(0)
-})
-
-test('AP4 a service whose deletion waits is taken back by applying it; one that goes is not', async () => {
-  await apply(repositoryDoc('apps'), serviceDoc('web'))
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
-  const question = {
-    kind: 'remove_service',
-    subject: 'remove_service/default/web',
-    project: 'default',
-    service: 'web',
-    cluster: null,
-  } as const
-  const { id } = await admin.store.openConfirmation({ ...question, token: 't', names: ['a'], why: 'w', createdMs: 1 })
-  expect((await admin.call('POST', '/api/v1/apply', { resources: [serviceDoc('web')], dryRun: true })).body).toMatchObject({
-    results: [{ action: 'configured' }],
-  })
-  expect(await admin.store.confirmation(id)).not.toBeNull()
-  expect((await apply(serviceDoc('web'))).body).toMatchObject({ results: [{ action: 'configured' }] })
-  expect(admin.asked.slice(-2)).toEqual(['take back default/web by admin', 'changed Service default/web'])
-  expect(await admin.store.confirmation(id)).toBeNull()
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
-  await admin.store.confirm(
-    (await admin.store.openConfirmation({ ...question, token: 't', names: ['a'], why: 'w', createdMs: 1 })).id,
-    'x',
-    2,
-  )
-  expect((await apply(serviceDoc('web'))).status).toBe(422)
 })
 
 test('AP3 keys of every object’s prototype are fields like others', async () => {
