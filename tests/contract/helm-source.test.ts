@@ -106,6 +106,22 @@ test('SO38 of the indexes the newest five stay, and one that came back is new', 
   expect(readdirSync(dir).filter((name) => name.startsWith('index-'))).toHaveLength(5)
 })
 
+test('SO38 an index that a service still waits for stays, however many come after it, over a restart as well', async () => {
+  const repository = repositoryOf()
+  repository.add({ name: 'shop', version: '1.0.0' })
+  const dir = tempDir()
+  const first = await sourceOf(repository.url, { dir }).fetch()
+  for (let n = 0; n < 8; n++) {
+    const source = sourceOf(repository.url, { dir }) // a start each time
+    const { version } = await source.open(first, { chart: 'shop' })
+    expect(version).toStartWith('1.0.0 ')
+    moved(repository, n)
+    await Bun.sleep(2)
+    expect(await source.fetch()).not.toBe(first)
+  }
+  expect(readdirSync(dir).filter((name) => name.startsWith('index-'))).toHaveLength(5)
+})
+
 /** Reading it is EIO, as of a bad part of a disk. */
 function unreadable(path: string): void {
   rmSync(path)

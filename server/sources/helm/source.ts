@@ -32,7 +32,7 @@ export interface HelmSourceOptions {
   pullChart?(url: string): Promise<Uint8Array>
 }
 
-/** That are kept: of services that still wait for something, an older index is asked for. */
+/** That are kept, those that were opened last first: of services that still wait for something, an older index is asked for. */
 const INDEXES_KEPT_MAX = 5
 
 const headSchema = z.object({
@@ -64,6 +64,8 @@ class HelmSource implements Source {
   /** Of the repository, for messages. */
   private readonly name: string
   private readonly once = createInFlight<string>()
+  /** Files of indexes, by when they were fetched or opened since the start: the last one at the end. */
+  private readonly used = new Set<string>()
 
   constructor(options: HelmSourceOptions) {
     this.options = options
@@ -93,6 +95,7 @@ class HelmSource implements Source {
       )
     const index = await this.index(revision)
     if (index === null) throw new AppError('source_unreachable', { detail: `${this.name}: the index that is meant is not here any more` })
+    this.use(revision)
     return this.openVersion(pick.chart, versionIn(index, pick, this.name))
   }
 
@@ -132,9 +135,20 @@ class HelmSource implements Source {
     const revision = sha256Of(text)
     await this.stored.writeText(indexName(revision), text)
     this.options.indexes.set(revision, { index, length: text.length })
-    const others = (await this.stored.names('index-')).filter((name) => name !== indexName(revision))
-    for (const name of others.slice(INDEXES_KEPT_MAX - 1)) await this.stored.remove(name)
+    this.use(revision)
+    const names = await this.stored.names('index-')
+    const unused = names.filter((name) => !this.used.has(name))
+    const all = [...[...this.used].reverse(), ...unused]
+    for (const name of all.slice(INDEXES_KEPT_MAX)) {
+      this.used.delete(name)
+      await this.stored.remove(name)
+    }
     return revision
+  }
+
+  private use(revision: string): void {
+    this.used.delete(indexName(revision))
+    this.used.add(indexName(revision))
   }
 
   private async readHead(): Promise<Head | null> {
