@@ -108,8 +108,15 @@ function messageOf(issue: z.core.$ZodIssue, input: unknown, schema: z.ZodType): 
   }
   if (issue.code === 'too_big' && issue.origin === 'number') return `expected at most ${issue.maximum}`
   if (issue.code === 'too_small' && issue.origin === 'number') return `expected at least ${issue.minimum}`
-  const said = message.replace(/^Invalid input: /, '')
-  if (issue.code !== 'invalid_type' || issue.expected !== 'object') return said
+  // In the words of `skerry explain`.
+  const said = message
+    .replace(/^Invalid input: /, '')
+    .replace(/^expected record/, 'expected map')
+    .replace(/^expected array/, 'expected list')
+  if (issue.code !== 'invalid_type') return said
+  if (issue.expected === 'record' && typeof valueAt(input, issue.path) === 'string')
+    return `${said}; write the mapping itself, not a text of it`
+  if (issue.expected !== 'object') return said
   const form = formOf(schemaAt(schema, issue.path, input))
   return form === null ? said : `${said}; write ${form}`
 }

@@ -21,6 +21,12 @@ test.each([
     service({ dependsOn: ['db'] }),
     ['spec.dependsOn[0]: expected object, received string; write {name: …}'],
   ],
+  [
+    'of values, as Argo CD takes them',
+    service({ render: { helm: { values: 'replicas: 3' } } }),
+    ['spec.render.helm.values: expected map, received string; write the mapping itself, not a text of it'],
+  ],
+  ['of a list', service({ configFrom: { name: 'vars' } }), ['spec.configFrom: expected list, received object']],
   ['of configs', service({ configFrom: ['vars'] }), ['spec.configFrom[0]: expected object, received string; write {name: …}']],
   [
     'of fields that may all be left out',

@@ -63,7 +63,7 @@ describe('what is refused', () => {
     ['  sync:\n    driftAdditions: reprt\n', 'spec.sync.driftAdditions: expected "ignore" or "report"; did you mean "report"?'],
     ['  sync:\n    serviceAccount: a/b/c\n', 'spec.sync.serviceAccount: expected the name of a ServiceAccount, or namespace/name'],
     ['  sync:\n    namespaceLabels: {env: [a]}\n', 'spec.sync.namespaceLabels.env: expected string'],
-    ['  sync:\n    namespaceAnnotations: [a]\n', 'fleet.yaml:8: spec.sync.namespaceAnnotations: expected record'],
+    ['  sync:\n    namespaceAnnotations: [a]\n', 'fleet.yaml:8: spec.sync.namespaceAnnotations: expected map'],
     ['  sync:\n    deleteNamespace: 1\n', 'spec.sync.deleteNamespace: expected boolean'],
     ['  ignore:\n  - kind: Deployment\n', 'fleet.yaml:8: spec.ignore[0]: expected jsonPointers or managers'],
     ['  ignore:\n  - kind: Deployment\n    jsonPointers: [spec/replicas]\n', 'expected a JSON pointer such as /spec/replicas'],
