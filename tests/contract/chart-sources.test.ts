@@ -1,6 +1,6 @@
 // Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what happens when those are away.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createChartSupply } from '../../server/ingest/chart-supply.ts'
 import { createSources } from '../../server/sources/sources.ts'
@@ -66,14 +66,17 @@ test('SO10 SO13 a chart of a Helm repository is rendered; while that is away its
   expect((await kit.pull(cluster)).length).toBeGreaterThan(0)
 })
 
-test('SO9 SO12 an index that is damaged after a restart costs nothing that is published: it is fetched again, and writes nothing', async () => {
+test.each([
+  ['is damaged', (folder: string, revision: string) => writeFileSync(join(folder, `index-${revision}.json`), 'garbage')],
+  ['went with its folder, as after a restore', (folder: string) => rmSync(folder, { recursive: true })],
+])('SO9 SO12 an index that %s costs nothing that is published: it is fetched again, and writes nothing', async (_, damage) => {
   charts.add({ name: 'shop', version: '1.0.0' })
   await repository('charts', { helm: { url: charts.url } })
   await kit.service({ source: { repository: 'charts', chart: 'shop' } })
   expect(await kit.pull(cluster)).not.toEqual([])
   const { commit } = await kit.store.repositoryState('default', 'charts')
   const [folder = ''] = readdirSync(join(kit.dir, 'git'))
-  writeFileSync(join(kit.dir, 'git', folder, `index-${commit}.json`), 'garbage')
+  damage(join(kit.dir, 'git', folder), commit ?? '')
   charts.mode = 'away'
   const later = kit.restarted()
   await later.repositoryChanged('default', 'charts')
