@@ -52,6 +52,7 @@ const RESOURCES = [
   service('kust'),
   service('broken'),
   service('secret', { configFrom: [{ name: 'vars' }] }),
+  service('nowhere', { source: { repository: 'apps', path: 'liquid' }, targets: { selector: { matchLabels: { env: 'none' } } } }),
 ]
 
 let [git, server]: [GitServer | null, RunningServer | null] = [null, null]
@@ -197,6 +198,16 @@ test.skipIf(!hasPrograms)('RH3 without a cluster it is for nobody, or for the fi
     err: expect.stringContaining('there is no cluster none'),
   })
   expect(await onServer('none')).toMatchObject({ code: 1, err: expect.stringContaining('there is no service none') })
+})
+
+test('RD10 RH1 a service that no cluster matches says what is wrong, on the server as here, and with a cluster it is for that one', async () => {
+  const [there, local] = [await onServer('nowhere'), await here('nowhere')]
+  const problems = (err: string) => err.split('\n').filter((line) => line.startsWith('liquid/'))
+  expect(problems(there.err)).toHaveLength(3)
+  expect(problems(there.err)).toEqual(problems(local.err))
+  expect([there.code, there.out]).toEqual([1, ''])
+  expect(there.err).toStartWith('error: no cluster matches its targets, and without one it does not render')
+  expect((await onServer('nowhere', '--cluster', 'ship')).err).toContain('there is no config.color; set it')
 })
 
 test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, and for which there is none', async () => {
