@@ -37,7 +37,7 @@ export const WATCHING: Record<WatchedKind, Watching> = {
     topics: ['resource'],
     about: ({ project, name }, shown) => (inProject(project, shown) ? some(named(name, 'Config'), project) : null),
   },
-  placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation'], about: aboutPlacements },
+  placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation', 'render'], about: aboutPlacements },
   objects: { topics: ['cluster', 'status'], about: aboutObjects },
   confirmations: { topics: ['confirmation'], about: () => 'all' },
   'join-tokens': { topics: ['token'], about: () => 'all' },
@@ -79,6 +79,7 @@ function aboutPlacements({ topic, cluster, project, name, keys }: ChangeView, sh
   if (topic === 'resource' || topic === 'cluster') return cluster === null ? null : ofCluster(cluster, shown)
   if (topic === 'status') return ofCluster(cluster, shown) && ofKeys(keys, ['service'], shown)
   if (shown.service !== undefined) return project === shown.project && name === shown.service ? 'all' : null
+  if (topic === 'render') return inProject(project, shown) ? 'all' : null
   const id = shown.cluster?.id
   return topic === 'confirmation' || keys === null || id === undefined || keys.includes(id) ? 'all' : null
 }

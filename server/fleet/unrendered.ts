@@ -1,9 +1,13 @@
 // Clusters that are targets of a service which cannot be rendered for them: what of them is remembered with the error, and what people see of it. Pure.
 
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Liveness, PlacementView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import type { FailingClusters, StoredError } from '../store/records.ts'
 import { isFine, nameList, type PlacementsSummary, severity } from './placements-summary.ts'
+import { isTarget } from './targeting.ts'
 
 /** Of one service; of more, how many there are. */
 const NAMED_MAX = 1_000
@@ -40,6 +44,39 @@ export function gatherFailing(failed: readonly FailedCluster[]): FailingClusters
   return [...groups.values()]
 }
 
+/** What is said of a cluster; the names of all that fail alike are another matter. */
+export type FailedWords = Pick<FailingClusters, 'code' | 'message' | 'remedy' | 'problem'>
+
+/** For whom a service cannot be rendered, one by one. */
+export interface FailingIn {
+  /** Of a cluster that has nothing of it. */
+  without(cluster: { name: string; labels: Labels }): FailedWords | undefined
+  /** Of one that keeps its last good revision. */
+  keeping(name: string): FailedWords | undefined
+  /** By name: all that have nothing, but for those that are too many to be named. */
+  named: ReadonlyMap<string, FailedWords>
+  /** Some are not named. */
+  isCut: boolean
+}
+
+/** `targets`: asked for only where there are more than are named. Those were named in the order of their names, so that the others are the targets behind the last of them. */
+export function failingIn({ failing = [] }: Pick<StoredError, 'failing'>, targets: () => ServiceSpec['targets']): FailingIn {
+  const named = new Map(failing.flatMap((group) => group.without.map((name): [string, FailingClusters] => [name, group])))
+  const keeping = new Map(failing.flatMap((group) => group.keeping.map((name): [string, FailingClusters] => [name, group])))
+  // With several errors nobody noted which of them it is: the one that most of those have.
+  const [most] = [...failing].sort((a, b) => b.moreWithout - a.moreWithout)
+  if (most === undefined || most.moreWithout === 0)
+    return { named, isCut: false, without: ({ name }) => named.get(name), keeping: (name) => keeping.get(name) }
+  const wanted = targets()
+  const last = [...named.keys(), ...keeping.keys()].reduce((a, b) => (a > b ? a : b), '')
+  return {
+    named,
+    isCut: true,
+    without: ({ name, labels }) => (name <= last ? named.get(name) : isTarget(labels, wanted) ? most : undefined),
+    keeping: (name) => keeping.get(name),
+  }
+}
+
 /** How many are in no count of placements, because they have nothing of it. */
 export const countWithout = (error: StoredError | null): number =>
   (error?.failing ?? []).reduce((sum, { without, moreWithout }) => sum + without.length + moreWithout, 0)
@@ -55,7 +92,7 @@ export function keptText(digest: string | null, error: Pick<StoredError, 'failin
 }
 
 export function unrenderedState(
-  { code, message, problem, remedy }: FailingClusters,
+  { code, message, problem, remedy }: FailedWords,
   holds: boolean,
   sinceMs: number | null,
 ): Omit<State, 'sync' | 'health'> {
@@ -70,9 +107,9 @@ export function unrenderedState(
 
 /** In the place of a placement, where there is none. */
 export const unrenderedPlacement = (
-  id: { project: string; service: string },
+  id: ServiceId,
   { cluster, liveness }: { cluster: string; liveness: Liveness },
-  group: FailingClusters,
+  group: FailedWords,
   sinceMs: number | null,
 ): PlacementView => ({
   ...id,
@@ -83,32 +120,52 @@ export const unrenderedPlacement = (
 })
 
 /** What a cluster runs is as it was said to be, and still not what it should have by now. */
-export const keepingPlacement = (placement: PlacementView, group: FailingClusters, sinceMs: number | null): PlacementView =>
+export const keepingPlacement = (placement: PlacementView, group: FailedWords, sinceMs: number | null): PlacementView =>
   isFine(placement) && placement.removal === null ? { ...placement, ...unrenderedState(group, true, sinceMs) } : placement
 
-/** Where counts are at hand and placements are not. */
-export function withUnrendered(summary: PlacementsSummary, error: StoredError | null): PlacementsSummary {
+/** Where counts are at hand and placements are not. `away`: names of those that have nothing and are not online. */
+export function withUnrendered(summary: PlacementsSummary, error: StoredError | null, away: readonly string[]): PlacementsSummary {
   const count = countWithout(error)
-  return count === 0 ? summary : { ...summary, counts: [...summary.counts, { sync: 'OutOfSync', health: 'Missing', count }] }
+  if (count === 0) return summary
+  return {
+    ...summary,
+    counts: [...summary.counts, { sync: 'OutOfSync', health: 'Missing', count }],
+    away: { count: summary.away.count + away.length, places: [...summary.away.places, ...away].sort() },
+  }
 }
 
-/** The same of one cluster: services that have no placement there. */
+/** A service that cannot be rendered for some of its clusters. */
+export interface FailingService {
+  id: ServiceId
+  sinceMs: number
+  failing: FailingIn
+}
+
+/** The same of one cluster. `held`: services that have a placement there. */
 export function withUnrenderedIn(
   summary: PlacementsSummary,
-  at: { cluster: string; liveness: Liveness },
-  errors: ReadonlyArray<{ id: { project: string; service: string }; error: StoredError }>,
+  at: { cluster: string; labels: Labels; liveness: Liveness },
+  services: readonly FailingService[],
+  held: readonly string[],
 ): PlacementsSummary {
-  const missing = errors.flatMap(({ id, error }) => {
-    const group = error.failing?.find(({ without }) => without.includes(at.cluster))
-    return group === undefined ? [] : [unrenderedPlacement(id, at, group, error.sinceMs)]
+  const missing = services.flatMap(({ id, failing, sinceMs }) => {
+    const group = failing.without({ name: at.cluster, labels: at.labels })
+    return group === undefined || held.includes(serviceKey(id)) ? [] : [unrenderedPlacement(id, at, group, sinceMs)]
   })
+  missing.sort((a, b) => order(serviceKey(a), serviceKey(b)))
   const [first] = missing
   if (first === undefined) return summary
-  const isWorse = summary.worst === null || severity(first) < severity(summary.worst.state)
+  const away = at.liveness.word === 'Online' ? [] : missing.map(serviceKey)
+  const { worst } = summary
+  const isFirst =
+    worst === null ||
+    severity(first) < severity(worst.state) ||
+    (severity(first) === severity(worst.state) && serviceKey(first) < worst.place)
   return {
     ...summary,
     counts: [...summary.counts, { sync: 'OutOfSync', health: 'Missing', count: missing.length }],
-    worst: isWorse ? { place: `${first.project}/${first.service}`, state: first, alike: missing.length } : summary.worst,
+    away: { count: summary.away.count + away.length, places: [...summary.away.places, ...away].sort() },
+    worst: isFirst ? { place: `${first.project}/${first.service}`, state: first, alike: missing.length } : summary.worst,
   }
 }
 

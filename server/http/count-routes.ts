@@ -6,7 +6,8 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { onlineWithinMs } from '../fleet/status-view.ts'
 import { isStorable } from '../store/status/storable-text.ts'
 import type { AdminDeps } from './deps.ts'
-import { fleetCounts } from './fleet-counts.ts'
+import { unrenderedCounts } from './failing-services.ts'
+import { fleetCounts, type UnrenderedBy } from './fleet-counts.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 
 const countQuery = z.object({
@@ -30,7 +31,8 @@ export function countRoutes({ store, clock }: AdminDeps) {
           problems: [{ path: 'of', message: `expected ${COUNTED[by].join(' or ')}` }],
         })
       const after = decodeContinue(query.continue)
-      const answer = await fleetCounts(store.rollups, { by, of, key, sort, limit, after }, { nowMs: clock.nowMs(), within: onlineWithinMs })
+      const at = { nowMs: clock.nowMs(), within: onlineWithinMs, unrendered: (by: UnrenderedBy) => unrenderedCounts(store, by) }
+      const answer = await fleetCounts(store.rollups, { by, of, key, sort, limit, after }, at)
       return { by, of, ...answer, continue: encodeContinue(answer.continue) }
     },
     {

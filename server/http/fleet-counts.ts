@@ -17,26 +17,32 @@ export interface CountsQuery {
 export interface CountedAt {
   nowMs: number
   within: OnlineWithin
+  /** Services in clusters that have no row to be counted, by key. Default: there are none. */
+  unrendered?(by: UnrenderedBy): Promise<ReadonlyMap<string, number>>
 }
+/** `service`: keys are `project/service`; `label`: `key=value`. */
+export type UnrenderedBy = 'service' | 'label'
 
 type Answer = Omit<CountsView, 'by' | 'of'>
 
-export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs, within }: CountedAt): Promise<Answer> {
+export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs, within, unrendered }: CountedAt): Promise<Answer> {
   const { by, of, key, limit } = query
+  const others = async (by: UnrenderedBy) => (of === 'objects' ? undefined : await unrendered?.(by)) ?? NONE
   switch (by) {
     case 'state':
     case 'sync':
     case 'health': {
       const dimension = of === 'objects' ? 'object' : 'placement'
       const words = (await rollups.ofKeys(dimension, [''])).get('') ?? {}
-      return whole(wordRows(by, words), query)
+      const more = [...(await others('service')).values()].reduce((sum, n) => sum + n, 0)
+      return whole(wordRows(by, withMore(words, more)), query)
     }
     case 'service':
-      return keyed(rollups, of === 'objects' ? 'service_object' : 'service', query)
+      return keyed(rollups, of === 'objects' ? 'service_object' : 'service', query, await others('service'))
     case 'label':
-      return keyed(rollups, 'label', query)
+      return keyed(rollups, 'label', query, await others('label'))
     case 'image':
-      return keyed(rollups, 'image', { ...query, sort: query.sort ?? 'count' })
+      return keyed(rollups, 'image', { ...query, sort: query.sort ?? 'count' }, NONE)
     case 'drift-age':
       return whole(await driftAges(rollups, nowMs), { key, limit })
     case 'version':
@@ -50,6 +56,11 @@ export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs,
     }
   }
 }
+
+const NONE: ReadonlyMap<string, number> = new Map()
+const UNRENDERED = 'OutOfSync/Missing'
+const withMore = (counts: Record<string, number>, more = 0): Record<string, number> =>
+  more === 0 ? counts : { ...counts, [UNRENDERED]: (counts[UNRENDERED] ?? 0) + more }
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((all, n) => all + n, 0)
 
@@ -72,14 +83,60 @@ function keyedRow(dimension: RollupDimension, { key, counts }: CountedKey): Coun
   return { key, count: sum(parts), parts, clusters }
 }
 
-async function keyed(rollups: Rollups, dimension: RollupDimension, { key: prefix, sort, limit, after }: CountsQuery): Promise<Answer> {
-  if (sort !== 'count') {
-    const { items, next } = await rollups.page({ dimension, prefix, limit, after })
-    return { items: items.map((item) => keyedRow(dimension, item)), rest: null, continue: next }
-  }
+/** `unrendered`: that come on top, also of keys that have nothing else. */
+async function keyed(
+  rollups: Rollups,
+  dimension: RollupDimension,
+  { key: prefix = '', sort, limit, after }: CountsQuery,
+  unrendered: ReadonlyMap<string, number>,
+): Promise<Answer> {
+  const more = [...unrendered].filter(([key, n]) => n > 0 && key.startsWith(prefix))
+  if (sort === 'count') return mostFirst(rollups, dimension, { prefix, limit }, more)
+  const { items, next } = await rollups.page({ dimension, prefix, limit, after })
+  const isHere = (key: string) => (after === undefined || key > after) && (next === null || key <= next)
+  const all = added(
+    items,
+    more.filter(([key]) => isHere(key)),
+  ).sort(byKey)
+  const here = all.slice(0, limit)
+  const rows = here.map((item) => keyedRow(dimension, item))
+  return { items: rows, rest: null, continue: all.length > limit ? (here.at(-1)?.key ?? null) : next }
+}
+
+/** Whoever is among the first has been so before, or has something on top. */
+async function mostFirst(
+  rollups: Rollups,
+  dimension: RollupDimension,
+  { prefix, limit }: { prefix: string; limit: number },
+  more: ReadonlyArray<readonly [string, number]>,
+): Promise<Answer> {
   const weigh = (counts: Record<string, number>) => keyedRow(dimension, { key: '', counts }).count
   const { items, rest } = await rollups.top({ dimension, prefix, limit, weigh })
-  return { items: items.map((item) => keyedRow(dimension, item)), rest, continue: null }
+  const top = new Set(items.map(({ key }) => key))
+  const others = more.flatMap(([key]) => (top.has(key) ? [] : [key]))
+  const held = await rollups.ofKeys(dimension, others)
+  const known = [...held].map(([key, counts]) => ({ key, counts }))
+  const all = added([...items, ...known], more).map((item) => keyedRow(dimension, item))
+  all.sort((a, b) => b.count - a.count || byKey(a, b))
+  const keys = items.length + rest.keys + others.length - held.size
+  const whole = sumOf(items, weigh) + rest.count + more.reduce((sum, [, n]) => sum + n, 0)
+  const here = all.slice(0, limit)
+  const told = here.reduce((sum, { count }) => sum + count, 0)
+  return { items: here, rest: { keys: keys - here.length, count: whole - told }, continue: null }
+}
+
+const sumOf = (items: readonly CountedKey[], weigh: (counts: Record<string, number>) => number): number =>
+  items.reduce((sum, { counts }) => sum + weigh(counts), 0)
+const byKey = (a: { key: string }, b: { key: string }): number => (a.key < b.key ? -1 : 1)
+
+function added(items: readonly CountedKey[], more: ReadonlyArray<readonly [string, number]>): CountedKey[] {
+  const left = new Map(more)
+  const known = items.map(({ key, counts }) => {
+    const n = left.get(key) ?? 0
+    left.delete(key)
+    return { key, counts: withMore(counts, n) }
+  })
+  return [...known, ...[...left].map(([key, n]) => ({ key, counts: withMore({}, n) }))]
 }
 
 /** Rows that are all here. */

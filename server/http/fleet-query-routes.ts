@@ -1,7 +1,7 @@
 // Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
 import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import {
@@ -15,10 +15,11 @@ import {
 } from '../../shared/model/views.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
-import { withUnrenderedIn } from '../fleet/unrendered.ts'
-import type { ClusterFacts, ObjectFacts, PlacementFacts } from '../store/queries/fleet-queries.ts'
-import type { Confirmation, StoredError } from '../store/records.ts'
+import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
+import type { ClusterFacts, ObjectFacts, PlacementFacts, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
+import type { Confirmation } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
+import { readFailing } from './failing-services.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
 import { metadataOf } from './fleet-views.ts'
 import { jsonSchema } from './resource-routes.ts'
@@ -46,7 +47,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const after = readToken({ placements: asked }, asked.sort, token)
         const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
         const [open, nowMs] = [await questions(), clock.nowMs()]
-        return { items: items.map((facts) => toPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
+        return { items: items.map((facts) => toAnyPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
       },
       documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
     )
@@ -60,9 +61,9 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()
         const open = await questions()
-        const errors = await store.renderErrors()
+        const failing = await readFailing(store)
         return {
-          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, errors })),
+          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, failing })),
           continue: writeToken({ clusters: asked }, next),
         }
       },
@@ -89,16 +90,33 @@ function toPlacementView(
   })
 }
 
+function toAnyPlacementView(
+  facts: PlacementFacts | UnrenderedFacts,
+  questions: ReadonlyMap<string, Confirmation>,
+  nowMs: number,
+): PlacementView {
+  const { cluster, failed } = facts
+  if (!('desired' in facts))
+    return unrenderedPlacement(
+      facts.id,
+      { cluster: cluster.name, liveness: livenessOf(cluster, nowMs) },
+      facts.failed.words,
+      facts.failed.sinceMs,
+    )
+  const view = toPlacementView(facts, questions, nowMs)
+  return failed === undefined ? view : keepingPlacement(view, failed.words, failed.sinceMs)
+}
+
 interface Around {
   questions: ReadonlyMap<string, Confirmation>
   nowMs: number
   restoreSinceMs: number | null
-  errors: ReadonlyArray<{ id: ServiceId; error: StoredError }>
+  failing: readonly FailingService[]
 }
 
 function toClusterView(
   { resource, cluster, report, services, counts, worst, sinceMs }: ClusterFacts,
-  { questions, nowMs, restoreSinceMs, errors }: Around,
+  { questions, nowMs, restoreSinceMs, failing }: Around,
 ): ClusterView {
   const liveness = livenessOf(cluster, nowMs)
   const state = worst === null ? null : toPlacementView(worst, questions, nowMs)
@@ -118,7 +136,7 @@ function toClusterView(
       cluster,
       liveness,
       report: known,
-      placements: withUnrenderedIn(placements, { cluster: cluster.name, liveness }, errors),
+      placements: withUnrenderedIn(placements, { cluster: cluster.name, labels: cluster.labels, liveness }, failing, services),
       restoreSinceMs,
     }),
   }

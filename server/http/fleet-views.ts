@@ -30,20 +30,20 @@ import {
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import { isTarget } from '../fleet/targeting.ts'
-import { keepingPlacement, unrenderedPlacement, withUnrendered } from '../fleet/unrendered.ts'
+import {
+  countWithout,
+  type FailedWords,
+  type FailingService,
+  keepingPlacement,
+  unrenderedPlacement,
+  withUnrendered,
+} from '../fleet/unrendered.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type {
-  ClusterRecord,
-  DesiredService,
-  FailingClusters,
-  ResourceKey,
-  StatusEntry,
-  StoredError,
-  StoredResource,
-} from '../store/records.ts'
+import type { ClusterRecord, DesiredService, ResourceKey, StatusEntry, StoredError, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { failingService, readFailing } from './failing-services.ts'
 
 type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView
 
@@ -188,9 +188,11 @@ class FleetReading {
     const questions = await this.questions()
     const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
-    const placements = known === undefined ? await this.placementsOfService(id, resource.deletingMs === null ? render.error : null) : []
+    const placements = known === undefined ? await this.placementsOfService(id) : []
     const summary =
-      known === undefined ? summarise(placements, ({ cluster }) => cluster) : withUnrendered(await this.summary(id, known), render.error)
+      known === undefined
+        ? summarise(placements, ({ cluster }) => cluster)
+        : withUnrendered(await this.summary(id, known), render.error, await this.unrenderedAway(id, render.error))
     const status = serviceStatusView({
       id,
       generation: resource.generation,
@@ -227,6 +229,21 @@ class FleetReading {
     return found.sort((a, b) => trouble(b) - trouble(a))[0] ?? { name: '', state: null, isOneOfMany }
   }
 
+  /** Of a service in a list. Clusters are looked at only when there are such. */
+  private async unrenderedAway(id: ServiceId, error: StoredError | null): Promise<string[]> {
+    const failed = countWithout(error) === 0 ? null : await failingService(this.store, id)
+    if (failed === null) return []
+    const { failing } = failed
+    const rows = failing.isCut ? await this.store.desiredOfService(id) : []
+    const held = new Set(rows.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
+    const clusters = [...(await this.clusters()).values()]
+    return clusters.flatMap((cluster) =>
+      failing.without(cluster) === undefined || held.has(cluster.clusterId) || livenessOf(cluster, this.nowMs).word === 'Online'
+        ? []
+        : [cluster.name],
+    )
+  }
+
   private async summary(id: ServiceId, { counts: byWords, away }: KnownCounts): Promise<PlacementsSummary> {
     const counts = Object.entries(byWords).map(([text, count]) => ({ ...readWords(text), count }))
     const words = worstWords(counts)
@@ -251,28 +268,27 @@ class FleetReading {
     return this.placement(cluster, row, entry)
   }
 
-  async placementsOfService(id: ServiceId, error?: StoredError | null): Promise<PlacementView[]> {
+  async placementsOfService(id: ServiceId): Promise<PlacementView[]> {
     const desired = (await this.store.desiredOfService(id)).filter((row) => row.doc !== null)
-    const failed = error === undefined ? (await this.store.renderState(id)).error : error
-    const failing = new Map(groupsByCluster(failed))
-    if (desired.length === 0 && failing.size === 0) return []
+    const failed = await failingService(this.store, id)
+    if (desired.length === 0 && failed === null) return []
     const clusters = await this.clusters()
     const entries = new Map(
       (await this.store.listStatus({ kind: 'service', key: serviceKey(id) })).map((entry) => [entry.clusterId, entry]),
     )
     const placements: PlacementView[] = []
+    const holding = new Set<string>()
     for (const row of desired) {
       const cluster = clusters.get(row.clusterId)
       if (cluster === undefined) continue
-      const placement = await this.placement(cluster, row, entries.get(row.clusterId))
-      const group = failing.get(cluster.name)
-      failing.delete(cluster.name)
-      placements.push(group === undefined ? placement : keepingPlacement(placement, group, failed?.sinceMs ?? null))
+      holding.add(cluster.name)
+      placements.push(keptIn(await this.placement(cluster, row, entries.get(row.clusterId)), failed))
     }
-    for (const cluster of clusters.values()) {
-      const group = failing.get(cluster.name)
-      if (group?.without.includes(cluster.name)) placements.push(this.unrendered(id, cluster, group, failed?.sinceMs ?? null))
-    }
+    if (failed !== null)
+      for (const cluster of clusters.values()) {
+        const words = holding.has(cluster.name) ? undefined : failed.failing.without(cluster)
+        if (words !== undefined) placements.push(this.unrendered(failed, cluster, words))
+      }
     return placements.sort((a, b) => order(a.cluster, b.cluster))
   }
 
@@ -280,26 +296,23 @@ class FleetReading {
     const desired = (await this.store.desiredInCluster(cluster.clusterId)).filter((row) => row.doc !== null)
     const entries = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'service' })
     const byKey = new Map(entries.map((entry) => [entry.key, entry]))
-    const failing = new Map<string, { id: ServiceId; group: FailingClusters; sinceMs: number }>()
-    for (const { id, error } of await this.renderErrors()) {
-      const group = groupOf(error, cluster.name)
-      if (group !== undefined) failing.set(serviceKey(id), { id, group, sinceMs: error.sinceMs })
-    }
+    const failing = await this.failing()
+    const holding = new Set(desired.map(serviceKey))
     const placements: PlacementView[] = []
-    for (const row of desired) {
-      const placement = await this.placement(cluster, row, byKey.get(serviceKey(row)))
-      const failed = failing.get(serviceKey(row))
-      failing.delete(serviceKey(row))
-      placements.push(failed === undefined ? placement : keepingPlacement(placement, failed.group, failed.sinceMs))
+    for (const row of desired)
+      placements.push(keptIn(await this.placement(cluster, row, byKey.get(serviceKey(row))), failing.get(serviceKey(row)) ?? null))
+    for (const [key, failed] of failing) {
+      const words = holding.has(key) ? undefined : failed.failing.without(cluster)
+      if (words !== undefined) placements.push(this.unrendered(failed, cluster, words))
     }
-    for (const { id, group, sinceMs } of failing.values())
-      if (group.without.includes(cluster.name)) placements.push(this.unrendered(id, cluster, group, sinceMs))
     return placements.sort((a, b) => order(serviceKey(a), serviceKey(b)))
   }
 
-  private readonly renderErrors = () => this.once('render errors', () => this.store.renderErrors())
-  private unrendered(id: ServiceId, cluster: ClusterRecord, group: FailingClusters, sinceMs: number | null): PlacementView {
-    return unrenderedPlacement(id, { cluster: cluster.name, liveness: livenessOf(cluster, this.nowMs) }, group, sinceMs)
+  private readonly failing = () =>
+    this.once('failing', async () => new Map((await readFailing(this.store)).map((one) => [serviceKey(one.id), one])))
+
+  private unrendered({ id, sinceMs }: FailingService, cluster: ClusterRecord, words: FailedWords): PlacementView {
+    return unrenderedPlacement(id, { cluster: cluster.name, liveness: livenessOf(cluster, this.nowMs) }, words, sinceMs)
   }
 
   private async placement(cluster: ClusterRecord, desired: DesiredService, entry: StatusEntry | undefined): Promise<PlacementView> {
@@ -314,10 +327,10 @@ class FleetReading {
   }
 }
 
-const groupsByCluster = (error: StoredError | null): Array<[string, FailingClusters]> =>
-  (error?.failing ?? []).flatMap((group) => [...group.without, ...group.keeping].map((name): [string, FailingClusters] => [name, group]))
-const groupOf = (error: StoredError, cluster: string): FailingClusters | undefined =>
-  error.failing?.find(({ without, keeping }) => without.includes(cluster) || keeping.includes(cluster))
+function keptIn(placement: PlacementView, failed: FailingService | null): PlacementView {
+  const words = failed?.failing.keeping(placement.cluster)
+  return failed === null || words === undefined ? placement : keepingPlacement(placement, words, failed.sinceMs)
+}
 
 export function metadataOf(resource: StoredResource): AnyView['metadata'] {
   const { name, project, labels, uid, generation, version, createdMs, updatedMs, deletingMs } = resource

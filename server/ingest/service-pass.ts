@@ -75,7 +75,8 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const { generation } = service
   const release = { id, spec, generation, before, rendering, clusters: asked, current, held }
   const { question, noted } = await judgeRelease(deps, release)
-  const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null || doc.removal !== undefined ? [] : [clusterId])))
+  // What waits to be removed is something, too: it is listed and counted as what it is.
+  const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
   await recordRender(deps, id, { before, generation, rendering: noted, failing, waits: question !== null }, clusters)
   const nowMs = deps.clock.nowMs()

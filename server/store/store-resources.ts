@@ -32,6 +32,19 @@ type ResourceStore = Pick<
 /** Rows read at once while a selector is looked for. */
 const SCAN_ROWS = 500
 
+/** Of services that cannot be rendered, for some of their clusters or for all. Not of those that are being deleted: nothing is rendered for them any more. */
+export const readRenderErrors = (db: ReadDb) =>
+  db
+    .selectFrom('render_states')
+    .innerJoin('resources', (join) =>
+      join.onRef('resources.project', '=', 'render_states.project').onRef('resources.name', '=', 'render_states.service'),
+    )
+    .select(['render_states.project', 'render_states.service', 'render_states.error', 'resources.spec'])
+    .where('render_states.error', 'is not', null)
+    .where('resources.kind', '=', 'Service')
+    .where('resources.deleting_ms', 'is', null)
+    .execute()
+
 export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
   return {
     applyResource: (key, change) =>
@@ -206,17 +219,11 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }
     },
 
-    renderErrors: async () => {
-      const rows = await db.read
-        .selectFrom('render_states')
-        .select(['project', 'service', 'error'])
-        .where('error', 'is not', null)
-        .execute()
-      return rows.flatMap(({ project, service, error: text }) => {
+    renderErrors: async () =>
+      (await readRenderErrors(db.read)).flatMap(({ project, service, error: text, spec }) => {
         const error = readError(text)
-        return error === null ? [] : [{ id: { project, service }, error }]
-      })
-    },
+        return error === null ? [] : [{ id: { project, service }, error, spec }]
+      }),
 
     setRenderState: async ({ project, service }, state, variants = []) => {
       const columns = {

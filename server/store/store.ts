@@ -63,8 +63,8 @@ export interface Store {
   repositoryState(project: string, name: string): Promise<RepositoryState>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
-  /** Of all services whose last render failed, for some clusters or for all. */
-  renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError }>>
+  /** Of all services whose last render failed, for some clusters or for all, but for those that are being deleted. `spec`: as it is stored. */
+  renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError; spec: string }>>
   /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */

@@ -4,14 +4,27 @@ import { join } from 'node:path'
 import { Kysely } from 'kysely'
 import type { FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
 import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
+import { isTarget } from '../../server/fleet/targeting.ts'
 import { sqliteDialect } from '../../server/store/engines/sqlite-dialect.ts'
-import type { ObjectFilter, ObjectQuery, PlacementFilter, Position } from '../../server/store/queries/fleet-queries.ts'
+import type {
+  ObjectFilter,
+  ObjectQuery,
+  PlacementFacts,
+  PlacementFilter,
+  Position,
+  UnrenderedFacts,
+} from '../../server/store/queries/fleet-queries.ts'
 import { FleetQueryEngine } from '../../server/store/queries/fleet-query-engine.ts'
 import { type Costs, SQLITE_COSTS } from '../../server/store/queries/fleet-query-plan.ts'
+import type { FailingClusters } from '../../server/store/records.ts'
+import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { openSqlite, type SQLQueryBindings } from '../../shared/adapters/sqlite.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { LabelSelector } from '../../shared/model/labels.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -36,13 +49,61 @@ const COSTS: Record<string, Costs> = {
   'now and then collected': { ...SQLITE_COSTS, collectMax: 150, walkMax: 2_000, placementsCollect: 40, placementsWalk: 100 },
 }
 
-async function fleet(kind: StoreKind, shape: FleetShape) {
+/** `fail`: makes services fail before queries begin. */
+async function fleet(kind: StoreKind, shape: FleetShape, fail?: (store: Store, naive: NaiveFleet) => Promise<void>) {
   const place = await kind.place()
   await (kind.name === 'SQLite' ? fillSqlite(place.at, shape) : fillPostgres(place.at, shape))
+  const naive = new NaiveFleet(shape)
+  if (fail !== undefined) {
+    const store = await place.open()
+    await fail(store, naive)
+    await store.close()
+  }
   const connections = await place.connect()
   open.push(connections)
-  return { connections, naive: new NaiveFleet(shape) }
+  return { connections, naive }
 }
+
+/** Services that cannot be rendered: for all their targets, for some, for more than are named; and ones that have rows there. */
+async function failServices(random: Random, store: Store, naive: NaiveFleet, { withHeld = true } = {}): Promise<void> {
+  const projects = [...new Set(naive.placements.map(({ project }) => project))]
+  for (let n = 0; n < 4; n++) {
+    const { selector, exclude } = { selector: randomSelector(random), exclude: random() < 0.3 ? [randomSelector(random)] : [] }
+    const id = { project: pick(random, projects), service: `${pick(random, ['a', 'm', 'z'])}-failing-${n}` }
+    const spec = serviceSpecSchema.parse({ source: { repository: 'apps', path: 'x' }, targets: { selector, exclude } })
+    await store.applyResource(
+      { kind: 'Service', project: id.project, name: id.service },
+      { labels: {}, spec: canonicalJson(spec), nowMs: 1 },
+    )
+    const targets = naive.clusters
+      .filter(({ labels }) => isTarget(labels, { selector, exclude }))
+      .map(({ name }) => name)
+      .sort()
+    const named = random() < 0.5 ? targets.length : Math.floor(random() * targets.length)
+    await setFailing(store, id, { without: targets.slice(0, named), keeping: [], moreWithout: targets.length - named })
+    for (const cluster of targets) naive.addUnrendered(cluster, id)
+  }
+  if (!withHeld) return
+  // It has a row after all: an order to remove what it had.
+  const held = pick(
+    random,
+    naive.placements.filter(({ digest }) => digest !== ''),
+  )
+  await setFailing(store, held, { without: [held.cluster], keeping: [], moreWithout: 0 })
+}
+
+const setFailing = (store: Store, id: ServiceId, clusters: Pick<FailingClusters, 'without' | 'keeping' | 'moreWithout'>) =>
+  store.setRenderState(id, {
+    ...{ commit: null, generation: 1, digest: null, objectCount: 0, renderedMs: null },
+    error: {
+      code: 'render_failed',
+      message: 'no',
+      problems: [],
+      sinceMs: 5,
+      failing: [{ code: 'render_failed', message: 'no', ...clusters }],
+    },
+  })
+const idOf = (facts: PlacementFacts | UnrenderedFacts): ServiceId => ('desired' in facts ? facts.desired : facts.id)
 
 type Random = () => number
 const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
@@ -91,7 +152,7 @@ function randomPlacements(random: Random, naive: NaiveFleet): PlacementFilter {
     ...(chance(0.2) ? { service: one.service } : {}),
     ...(chance(0.2) ? { sync: some(random, SYNC_WORDS) } : {}),
     ...(chance(0.2) ? { health: some(random, HEALTH_WORDS) } : {}),
-    ...(chance(0.15) ? { revision: one.digest.slice(0, 6) } : {}),
+    ...(one.digest !== '' && chance(0.15) ? { revision: one.digest.slice(0, 6) } : {}),
     ...(chance(0.3) ? { words: [pick(random, [one.service.slice(0, 3), one.cluster.slice(0, 5), 'zzz'])] } : {}),
   }
 }
@@ -147,22 +208,19 @@ describe.each(STORES)('$name', (kind) => {
     },
   )
 
-  test.each(Object.entries(COSTS))('QY1 QY2 services in clusters by any filter in any order, %s', async (_, costs) => {
+  test.each(Object.entries(COSTS))('QY1 QY2 QY7 services in clusters by any filter in any order, %s', async (_, costs) => {
     const random = seededRandom(isSqlite ? 3 : 4)
     for (let n = 0; n < fleets; n++) {
-      const { connections, naive } = await fleet(kind, {
-        clusters: 1 + Math.floor(random() * 60),
-        objects: 20,
-        nowMs: NOW_MS,
-        seed: 100 + n,
-      })
+      const shape = { clusters: 1 + Math.floor(random() * 60), objects: 20, nowMs: NOW_MS, seed: 100 + n }
+      // Without failing services first: what holds for rows alone.
+      const { connections, naive } = await fleet(kind, shape, n === 0 && isSqlite ? undefined : (...of) => failServices(random, ...of))
       const engine = new FleetQueryEngine(connections.reader, connections.engine, systemClock, costs)
       for (let q = 0; q < 30; q++) {
         const query = { ...randomPlacements(random, naive), sort: pick(random, PLACEMENT_SORTS) }
         const expected = naive.placementsOf(query)
         const limit = 1 + Math.floor(random() * 200)
         const items = await walk(limit, (after) => engine.answer({ kind: 'placements', query: { ...query, limit, after } }))
-        const keys = items.map(({ cluster, desired }) => `${cluster.name} ${desired.project}/${desired.service}`)
+        const keys = items.map((facts) => `${facts.cluster.name} ${serviceKey(idOf(facts))}`)
         expect({ n, query, limit, keys }).toEqual({ n, query, limit, keys: expected })
       }
       await connections.close()
@@ -172,17 +230,32 @@ describe.each(STORES)('$name', (kind) => {
 })
 
 describe.each(STORES)('$name', (kind) => {
-  test('AP8 QY1 lists show of each cluster, and of each service in it, what is shown of it alone', async () => {
+  test('AP8 QY1 QY7 RU2 lists show of each cluster, and of each service in it, what is shown of it alone, and counts have the same', async () => {
     const place = await kind.place()
     const shape = { clusters: 25, objects: 40, nowMs: NOW_MS, seed: 7 }
     await (kind.name === 'SQLite' ? fillSqlite(place.at, shape) : fillPostgres(place.at, shape))
     const store = await place.open()
+    await failServices(seededRandom(5), store, new NaiveFleet(shape), { withHeld: false })
     const admin = await createTestAdmin({ store })
     admin.clock.nowMs = NOW_MS
     const get = async (path: string) => (await admin.call('GET', `/api/v1/${path}`)).body as { items: Array<Record<string, unknown>> }
-    const { items } = (await get('clusters?limit=500')) as unknown as { items: Array<{ metadata: { name: string } }> }
+    const { items } = (await get('clusters?limit=500')) as unknown as {
+      items: Array<{ metadata: { name: string; labels: Record<string, string> } }>
+    }
     expect(items).toHaveLength(25)
-    const placements = (await get('placements?limit=500')).items
+    const pages = async (query: string): Promise<Array<Record<string, unknown>>> => {
+      const all: Array<Record<string, unknown>> = []
+      for (let next: unknown = ''; next !== null; ) {
+        const page = (await get(`${query}&continue=${next}`)) as unknown as {
+          items: Array<Record<string, unknown>>
+          continue: string | null
+        }
+        all.push(...page.items)
+        next = page.continue
+      }
+      return all
+    }
+    const placements = await pages('placements?limit=77')
     const words = new Set<unknown>()
     for (const item of items) {
       const { name } = item.metadata
@@ -191,6 +264,26 @@ describe.each(STORES)('$name', (kind) => {
       words.add((item as unknown as { status: { reason: string } }).status.reason)
     }
     expect(words.size).toBeGreaterThan(2)
+    const labelsOf = new Map(items.map(({ metadata }) => [metadata.name, Object.entries(metadata.labels)]))
+    const keysOf = {
+      state: (one: Record<string, unknown>) => [`${one['sync']}/${one['health']}`],
+      service: (one: Record<string, unknown>) => [`${one['project']}/${one['service']}`],
+      label: (one: Record<string, unknown>) => (labelsOf.get(String(one['cluster'])) ?? []).map(([key, value]) => `${key}=${value}`),
+    }
+    expect(placements.filter(({ reason }) => reason === 'RenderFailed').length).toBeGreaterThan(10)
+    for (const [by, keys] of Object.entries(keysOf)) {
+      const counted = Object.groupBy(placements.flatMap(keys), (key) => key)
+      const expected = Object.entries(counted)
+        .map(([key, some]) => [key, some?.length ?? 0] as const)
+        .sort()
+      const found = (await pages(`counts?by=${by}&limit=5`)).map(({ key, count }) => [key, count] as const)
+      expect([by, found.filter(([, count]) => count !== 0).sort()] as unknown).toEqual([by, expected])
+      const most = [...expected].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, 3)
+      if (by !== 'state')
+        expect((await get(`counts?by=${by}&limit=3&sort=count`)).items.map(({ key, count }) => [key, count])).toEqual(
+          most.map((one) => [...one]),
+        )
+    }
     await store.close()
   })
 })

@@ -1,6 +1,7 @@
 // What fleet queries have to answer, worked out the long way: every row of a generated fleet in memory, one filter after the other, one sort.
 import { type ClusterRows, FleetRows, type FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
 import type { ObjectQuery, PlacementQuery } from '../../server/store/queries/fleet-queries.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import { HEALTH_WORST } from '../../shared/model/status.ts'
 
@@ -103,6 +104,12 @@ export class NaiveFleet {
     this.words = [
       ...new Set(this.objects.flatMap(({ name, kind, reason, message, service }) => [name, kind, reason, service, ...message.split(' ')])),
     ]
+  }
+
+  /** A service that cannot be rendered for a cluster, which has nothing of it. */
+  addUnrendered(cluster: string, id: ServiceId): void {
+    const { labels } = this.clusters.find(({ name }) => name === cluster) ?? { labels: {} }
+    this.placements.push({ ...id, cluster, labels, sync: 'OutOfSync', health: 'Missing', digest: '', commit: '' })
   }
 
   /** Keys of the whole answer, in order. */

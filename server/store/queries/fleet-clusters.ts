@@ -9,9 +9,10 @@ import type { ReadDb } from '../store-db.ts'
 import { toResource } from '../store-resources.ts'
 import { byText, type ClusterEntry } from './fleet-dictionary.ts'
 import { clusterTest } from './fleet-filter.ts'
-import { compareKeys, desiredIn, type Placed, placementFacts, type Source } from './fleet-placements.ts'
-import type { ClusterFacts, ClusterQuery, FleetPage, Position } from './fleet-queries.ts'
+import { desiredIn, placementFacts, type Source } from './fleet-placements.ts'
+import type { ClusterFacts, ClusterQuery, FleetPage, Placed, Position } from './fleet-queries.ts'
 import type { RowKey } from './fleet-query-sql.ts'
+import { compareKeys } from './positions.ts'
 
 /** In the order asked for. */
 export async function findClusters(source: Omit<Source, 'costs'>, query: ClusterQuery): Promise<FleetPage<ClusterFacts>> {

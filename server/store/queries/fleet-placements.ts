@@ -2,16 +2,18 @@
 // cluster by cluster or service by service.
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type ServiceRow, serviceRowSchema } from '../../../shared/model/desired.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
-import { HEALTH_WORST, type HealthWord, type SyncWord } from '../../../shared/model/status.ts'
+import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
+import { HEALTH_WORST, type HealthWord } from '../../../shared/model/status.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
-import { byText, type ClusterEntry, type FleetDictionary } from './fleet-dictionary.ts'
+import type { ClusterEntry, FleetDictionary } from './fleet-dictionary.ts'
 import { clusterTest } from './fleet-filter.ts'
-import type { FleetPage, PlacementFacts, PlacementQuery, Position, SeenCluster } from './fleet-queries.ts'
+import type { FleetPage, Placed, PlacementFacts, PlacementQuery, Position, SeenCluster, UnrenderedFacts } from './fleet-queries.ts'
 import type { Costs } from './fleet-query-plan.ts'
 import type { RowKey, StatusRows } from './fleet-query-sql.ts'
+import { type FailureList, type Unrendered, unrenderedOf } from './fleet-unrendered.ts'
+import { compareKeys, placeOf } from './positions.ts'
 
 const CHUNK_CLUSTERS_MIN = 25
 const CHUNK_CLUSTERS_MAX = 500
@@ -23,10 +25,8 @@ export interface Source {
   costs: Costs
   statuses: StatusRows
 }
-export interface Placed extends ServiceId {
-  cluster_id: ClusterId
-  sync: SyncWord
-  health: HealthWord
+export interface PlacementSource extends Source {
+  failures: FailureList
 }
 interface Page {
   rows: Placed[]
@@ -38,26 +38,93 @@ export class PlacementReader {
   readonly #dictionary: FleetDictionary
   readonly #source: Omit<Source, 'costs'>
   readonly #costs: Costs
+  readonly #failures: FailureList
   readonly #query: PlacementQuery
   /** Those that pass, in the order of their names. */
   #clusters: ClusterEntry[]
   readonly #byId: Map<ClusterId, ClusterEntry>
   #looked = 0
 
-  constructor({ db, engine, dictionary, costs, statuses }: Source, query: PlacementQuery) {
+  constructor({ db, engine, dictionary, costs, statuses, failures }: PlacementSource, query: PlacementQuery) {
     this.#source = { db, engine, dictionary, statuses }
     this.#costs = costs
+    this.#failures = failures
     this.#db = db
-
     this.#dictionary = dictionary
     this.#query = query
     this.#clusters = dictionary.clusters.filter(clusterTest(query))
     this.#byId = new Map(this.#clusters.map((cluster) => [cluster.clusterId, cluster]))
   }
 
-  async page(): Promise<FleetPage<PlacementFacts>> {
-    const { rows, next } = await this.#rows()
-    return { items: await placementFacts(this.#source, rows), next }
+  async page(): Promise<FleetPage<PlacementFacts | UnrenderedFacts>> {
+    const page = await this.#rows()
+    if (this.#failures.all.length === 0) return { items: await placementFacts(this.#source, page.rows), next: page.next }
+    const { rows, next } = await this.#withUnrendered(page)
+    return { items: await this.#facts(rows), next }
+  }
+
+  /** What has no row comes where the order has it. */
+  async #withUnrendered({ rows, next }: Page): Promise<{ rows: Array<Placed | Unrendered>; next: Position | null }> {
+    const { sort, limit } = this.#query
+    const key = this.#keyOf(sort)
+    const walk = unrenderedOf(this.#failures, this.#clusters, this.#query)
+    const found: Unrendered[] = []
+    let end = next
+    for (let isDone = false; !isDone && found.length <= limit; ) {
+      const some: Unrendered[] = []
+      const upTo = placeOf(end, sort)
+      for (isDone = true; some.length <= limit; ) {
+        const { value } = walk.next()
+        if (value === undefined || (upTo !== null && compareKeys(key(value), upTo) > 0)) break
+        some.push(value)
+        isDone = some.length <= limit
+      }
+      for (const one of await this.#withoutRow(some)) found.push(one)
+      this.#looked += some.length
+      const last = some.at(-1)
+      if (!isDone && last !== undefined && this.#looked >= this.#costs.placementsWalk) {
+        end = key(last)
+        isDone = true
+      }
+    }
+    const upTo = placeOf(end, sort)
+    const all = [...rows, ...found].map((row) => ({ row, key: key(row) })).filter((one) => upTo === null || compareKeys(one.key, upTo) <= 0)
+    all.sort((a, b) => compareKeys(a.key, b.key))
+    const last = all.length > limit ? all[limit - 1] : undefined
+    return { rows: all.slice(0, limit).map(({ row }) => row), next: last?.key ?? end }
+  }
+
+  async #withoutRow(some: readonly Unrendered[]): Promise<Unrendered[]> {
+    if (some.length === 0) return []
+    const placed = await this.#db
+      .selectFrom('desired')
+      .select(['cluster_id', 'project', 'service'])
+      .where(sql<boolean>`(cluster_id, project, service) in (${keyList(this.#source.engine, some)})`)
+      .where('doc', 'is not', null)
+      .execute()
+    const keys = new Set(placed.map(keyOfPlaced))
+    return some.filter((one) => !keys.has(keyOfPlaced(one)))
+  }
+
+  async #facts(rows: ReadonlyArray<Placed | Unrendered>): Promise<Array<PlacementFacts | UnrenderedFacts>> {
+    const { db, dictionary } = this.#source
+    const facts = await placementFacts(
+      this.#source,
+      rows.filter((row) => !('note' in row)),
+    )
+    const byKey = new Map(facts.map((one) => [keyOfPlaced({ ...one.desired, cluster_id: one.desired.clusterId }), one]))
+    const numberOf = ({ cluster_id }: Placed) => this.#byId.get(cluster_id)?.no ?? -1
+    const seen = await seenClusters(db, dictionary, new Set(rows.flatMap((row) => ('note' in row ? [numberOf(row)] : []))))
+    return rows.flatMap((row): Array<PlacementFacts | UnrenderedFacts> => {
+      if ('note' in row) {
+        const cluster = seen.get(numberOf(row))
+        return cluster === undefined ? [] : [{ cluster, id: { project: row.project, service: row.service }, failed: row.note }]
+      }
+      const found = byKey.get(keyOfPlaced(row))
+      if (found === undefined) return []
+      const failed = this.#failures.keeping(serviceKey(row), found.cluster.name)
+      return [failed === undefined ? found : { ...found, failed }]
+    })
   }
 
   async #rows(): Promise<Page> {
@@ -256,6 +323,17 @@ export function desiredIn(db: ReadDb, engine: Engine, clusters: readonly Cluster
   >
 }
 
+type RowId = Pick<Placed, 'cluster_id' | 'project' | 'service'>
+const keyOfPlaced = (row: RowId): string => `${row.cluster_id} ${serviceKey(row)}`
+
+/** One text for any number of rows. */
+function keyList(engine: Engine, rows: readonly RowId[]) {
+  const keys = rows.map((row) => [row.cluster_id, row.project, row.service])
+  return engine === 'sqlite'
+    ? sql`select value ->> 0, value ->> 1, value ->> 2 from json_each(${JSON.stringify(keys)})`
+    : sql`select * from unnest(${keys.map(([id]) => id)}::text[], ${keys.map(([, of]) => of)}::text[], ${keys.map(([, , of]) => of)}::text[])`
+}
+
 /** What rows that were found say, in the same order. One that went meanwhile is left out. */
 export async function placementFacts(
   { db, engine, dictionary, statuses }: Omit<Source, 'costs'>,
@@ -263,15 +341,10 @@ export async function placementFacts(
 ): Promise<PlacementFacts[]> {
   if (rows.length === 0) return []
   const clusters = new Map(dictionary.clusters.map((cluster) => [cluster.clusterId, cluster]))
-  const wanted = new Map(rows.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
-  const keys = rows.map((row) => [row.cluster_id, row.project, row.service])
-  // One text for any number of rows.
-  const list =
-    engine === 'sqlite'
-      ? sql`select value ->> 0, value ->> 1, value ->> 2 from json_each(${JSON.stringify(keys)})`
-      : sql`select * from unnest(${keys.map(([id]) => id)}::text[], ${keys.map(([, of]) => of)}::text[], ${keys.map(([, , of]) => of)}::text[])`
+  const wanted = new Map(rows.map((row) => [keyOfPlaced(row), row]))
+  const list = keyList(engine, rows)
   const found = await db.selectFrom('desired').selectAll().where(sql<boolean>`(cluster_id, project, service) in (${list})`).execute()
-  const desired = new Map(found.map((row) => [`${row.cluster_id} ${serviceKey(row)}`, row]))
+  const desired = new Map(found.map((row) => [keyOfPlaced(row), row]))
   const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id]] : [])))
   const pairs = new Map<string, RowKey>()
   for (const [key, row] of wanted) {
@@ -320,18 +393,4 @@ export async function seenClusters(
     if (cluster !== undefined) seen.set(no, { name: cluster.name, revoked: cluster.revoked, lastSeenMs: last_seen_ms, waitSeconds: wait_s })
   }
   return seen
-}
-
-/** Part by part; null, and what is not there, is behind everything. */
-export function compareKeys(a: Position, b: Position): number {
-  for (let i = 0; i < Math.max(a.length, b.length); i++) {
-    const [x, y] = [a[i] ?? null, b[i] ?? null]
-    if (x === null || y === null) {
-      if (x !== y) return x === null ? 1 : -1
-      continue
-    }
-    const order = typeof x === 'number' && typeof y === 'number' ? x - y : byText(String(x), String(y))
-    if (order !== 0) return order
-  }
-  return 0
 }

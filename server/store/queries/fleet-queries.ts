@@ -2,11 +2,12 @@
 // database where there is one. What comes back are facts; their words are made by server/fleet/status-view.ts.
 
 import type { ObjectRef } from '../../../shared/kube/object.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { LabelSelector } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import type { HealthWord, ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
 import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../../shared/model/views.ts'
+import type { FailedWords } from '../../fleet/unrendered.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../records.ts'
 
 /** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
@@ -66,11 +67,29 @@ export interface PlacementFilter extends ClusterFilter {
 export interface PlacementQuery extends PlacementFilter, Paged {
   sort: PlacementSort
 }
+/** As found, before all of it is read. */
+export interface Placed extends ServiceId {
+  cluster_id: ClusterId
+  sync: SyncWord
+  health: HealthWord
+}
 export interface PlacementFacts {
   cluster: SeenCluster
   desired: DesiredService
   /** Parsed document of the agent's report; null: none. */
   status: unknown
+  /** It keeps its last good revision, because it cannot be rendered any more. */
+  failed?: FailedNote
+}
+export interface FailedNote {
+  words: FailedWords
+  sinceMs: number
+}
+/** A service in a cluster that has nothing of it, because it cannot be rendered there. */
+export interface UnrenderedFacts {
+  cluster: SeenCluster
+  id: ServiceId
+  failed: FailedNote
 }
 
 export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
@@ -111,7 +130,7 @@ export type FleetQuestion =
 /** By the kind of the question. */
 interface Answers {
   objects: FleetPage<ObjectFacts>
-  placements: FleetPage<PlacementFacts>
+  placements: FleetPage<PlacementFacts | UnrenderedFacts>
   clusters: FleetPage<ClusterFacts>
   warm: null
 }

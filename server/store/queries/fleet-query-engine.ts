@@ -12,6 +12,7 @@ import { PlacementReader } from './fleet-placements.ts'
 import type { FleetAnswer, FleetQuestion } from './fleet-queries.ts'
 import { type Costs, POSTGRES_COSTS, SQLITE_COSTS } from './fleet-query-plan.ts'
 import { StatusRows } from './fleet-query-sql.ts'
+import { RenderFailures } from './fleet-unrendered.ts'
 
 export class FleetQueryEngine {
   readonly #db: Kysely<Tables>
@@ -19,6 +20,7 @@ export class FleetQueryEngine {
   readonly #clock: Clock
   readonly #costs: Costs
   #dictionary: FleetDictionary
+  readonly #failures = new RenderFailures()
   /** Looking after the dictionary: one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -40,7 +42,10 @@ export class FleetQueryEngine {
       case 'objects':
         return new ObjectReader(db, dictionary, statuses, costs, question.query).page()
       case 'placements':
-        return new PlacementReader({ db, engine, dictionary, costs, statuses }, question.query).page()
+        return new PlacementReader(
+          { db, engine, dictionary, costs, statuses, failures: await this.#failures.at(db) },
+          question.query,
+        ).page()
       case 'clusters':
         return findClusters({ db, engine, dictionary, statuses }, question.query)
       case 'warm':

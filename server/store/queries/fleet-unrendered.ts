@@ -1,0 +1,146 @@
+// Services in clusters that have nothing of them, because they cannot be rendered there: there is no row for those. They are named, or told by their targets, in what is noted of
+// the last render, and come among the rows of a list where the order has them.
+import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import { serviceSpecSchema } from '../../../shared/model/resources.ts'
+import { HEALTH_WORST } from '../../../shared/model/status.ts'
+import { type FailedWords, type FailingIn, failingIn } from '../../fleet/unrendered.ts'
+import type { ReadDb } from '../store-db.ts'
+import { readRenderErrors } from '../store-resources.ts'
+import { readError } from '../tables.ts'
+import { byText, type ClusterEntry } from './fleet-dictionary.ts'
+import type { FailedNote, Placed, PlacementQuery } from './fleet-queries.ts'
+import { compareKeys, placeOf } from './positions.ts'
+
+interface Failing {
+  id: ServiceId
+  key: string
+  sinceMs: number
+  failing: FailingIn
+}
+type Row = Awaited<ReturnType<typeof readRenderErrors>>[number]
+
+/** What is noted of all renders that failed, as one question sees it. */
+export class FailureList {
+  /** In the order of their keys. */
+  readonly all: readonly Failing[]
+  readonly #byKey: ReadonlyMap<string, Failing>
+  #named: ReadonlyMap<string, readonly Failing[]> | null = null
+
+  constructor(all: readonly Failing[]) {
+    this.all = [...all].sort((a, b) => byText(a.key, b.key))
+    this.#byKey = new Map(all.map((one) => [one.key, one]))
+  }
+
+  /** In a cluster that has nothing of them; `cut`: those of `all` of which not all clusters are named. */
+  in({ name, labels }: ClusterEntry, cut: readonly Failing[]): readonly Failing[] {
+    this.#named ??= byCluster(this.all)
+    const named = this.#named.get(name) ?? NONE
+    const others = cut.filter((one) => !named.includes(one) && one.failing.without({ name, labels }) !== undefined)
+    return others.length === 0 ? named : [...named, ...others].sort((a, b) => byText(a.key, b.key))
+  }
+
+  /** Of a service that has something in that cluster. */
+  keeping(key: string, cluster: string): FailedNote | undefined {
+    const one = this.#byKey.get(key)
+    const group = one?.failing.keeping(cluster)
+    return one === undefined || group === undefined ? undefined : { words: wordsOf(group), sinceMs: one.sinceMs }
+  }
+}
+
+/** Read anew with each question, understood again where it is another. */
+export class RenderFailures {
+  #rows = new Map<string, { row: Row; failing: Failing | null }>()
+  #list = new FailureList([])
+
+  async at(db: ReadDb): Promise<FailureList> {
+    const rows = (await readRenderErrors(db)).map((row) => ({ key: serviceKey(idOf(row)), row }))
+    const held = this.#rows
+    if (rows.length === held.size && rows.every(({ key, row }) => isSame(held.get(key)?.row, row))) return this.#list
+    const entries = rows.map(({ key, row }) => {
+      const known = held.get(key)
+      return [key, known !== undefined && isSame(known.row, row) ? known : { row, failing: understood(row) }] as const
+    })
+    this.#rows = new Map(entries)
+    this.#list = new FailureList([...this.#rows.values()].flatMap(({ failing }) => failing ?? []))
+    return this.#list
+  }
+}
+
+const NONE: readonly Failing[] = []
+const idOf = ({ project, service }: Row): ServiceId => ({ project, service })
+const isSame = (held: Row | undefined, row: Row): boolean => held?.error === row.error && held.spec === row.spec
+
+function understood(row: Row): Failing | null {
+  const error = readError(row.error)
+  if (error?.failing === undefined) return null
+  const id = idOf(row)
+  const targets = () => serviceSpecSchema.parse(JSON.parse(row.spec)).targets
+  return { id, key: serviceKey(id), sinceMs: error.sinceMs, failing: failingIn(error, targets) }
+}
+
+function byCluster(all: readonly Failing[]): Map<string, Failing[]> {
+  const found = new Map<string, Failing[]>()
+  for (const one of all)
+    for (const name of one.failing.named.keys()) {
+      const held = found.get(name)
+      if (held === undefined) found.set(name, [one])
+      else held.push(one)
+    }
+  return found
+}
+
+const wordsOf = ({ code, message, remedy, problem }: FailedWords): FailedWords => ({
+  code,
+  message,
+  ...(remedy === undefined ? {} : { remedy }),
+  ...(problem === undefined ? {} : { problem }),
+})
+
+/** A service in a cluster that has nothing of it. */
+export interface Unrendered extends Placed {
+  note: FailedNote
+}
+
+const MISSING = HEALTH_WORST.indexOf('Missing')
+
+/** Those that a question asks for, in these clusters (in the order of their names), strictly after a position, in its order. Whoever asks leaves out what has a row after all: an order to remove an older revision. */
+export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterEntry[], query: PlacementQuery): Generator<Unrendered> {
+  const { project, service, words = [], sort, sync, health, revision } = query
+  if (failures.all.length === 0 || revision !== undefined) return
+  if (sync?.includes('OutOfSync') === false || health?.includes('Missing') === false) return
+  const after = placeOf(query.after, sort)
+  const isAsked = ({ id }: Failing) =>
+    (project === undefined || id.project === project) && (service === undefined || id.service === service)
+  const hasWords = ({ id }: Failing, { name }: ClusterEntry) => {
+    const text = words.length === 0 ? '' : `${name}\n${id.project}\n${id.service}`
+    return words.every((word) => text.includes(word))
+  }
+  const make = ({ id, sinceMs }: Failing, { clusterId }: ClusterEntry, group: FailedWords): Unrendered => ({
+    ...{ ...id, cluster_id: clusterId, sync: 'OutOfSync', health: 'Missing' },
+    note: { words: wordsOf(group), sinceMs },
+  })
+  const asked = failures.all.filter(isAsked)
+  if (sort === 'name') {
+    const named = (one: Failing, cluster: string | null) => [one.id.service, one.id.project, cluster]
+    const sorted = [...asked].sort((a, b) => compareKeys(named(a, null), named(b, null)))
+    for (const one of sorted) {
+      if (after !== undefined && compareKeys(named(one, null), after) <= 0) continue
+      for (const cluster of clusters) {
+        const group = one.failing.without(cluster)
+        if (group === undefined || !hasWords(one, cluster)) continue
+        if (after === undefined || compareKeys(named(one, cluster.name), after) > 0) yield make(one, cluster, group)
+      }
+    }
+    return
+  }
+  const cut = asked.filter(({ failing }) => failing.isCut)
+  const first = sort === 'health' ? [MISSING] : []
+  for (const cluster of clusters) {
+    if (after !== undefined && compareKeys([...first, cluster.name, null], after) <= 0) continue
+    for (const one of failures.in(cluster, cut)) {
+      const group = isAsked(one) && hasWords(one, cluster) ? one.failing.without(cluster) : undefined
+      if (group === undefined) continue
+      if (after === undefined || compareKeys([...first, cluster.name, one.key], after) > 0) yield make(one, cluster, group)
+    }
+  }
+}
