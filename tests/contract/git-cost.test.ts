@@ -1,11 +1,12 @@
 // What the library's fetches and looks cost: bytes on the wire, memory and time, and what is said when it is too much.
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Source } from '../../server/sources/source.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, gitDeps, gitIn, textsOf } from '../support/git-source-kit.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 setDefaultTimeout(60_000)
 const OLD_COMMITS = 10
@@ -120,6 +121,30 @@ test('SO10 whether a commit is here is known without its packs, after a restart 
   expect(await again.has(commit)).toBe(false)
   rmSync(join(packs, pack))
   expect(await again.has(commit)).toBe(false)
+})
+
+test('SO53 however many services read a repository, its packs are loaded once, and let go of a second after the last one', async () => {
+  const clock = createVirtualClock()
+  const dir = kit.newDir()
+  for (let at = 0; at < 6; at++) writeFileSync(work(`service-${at}`), `of ${at}`)
+  commitAll('services')
+  const commit = await open({ dir }).fetch()
+  const source = kit.open({ dir }, { ...gitDeps(), clock })
+  const reads = spyOn(fs.promises, 'readFile')
+  try {
+    const loads = () => reads.mock.calls.filter(([path]) => String(path).endsWith('.pack')).length
+    const { tree } = await source.open(commit, { path: '.' })
+    for (let at = 0; at < 5; at++) {
+      expect(await tree.files('', (path) => path === `service-${at}`)).toHaveLength(1)
+      await clock.advance(900)
+    }
+    expect(loads()).toBe(1)
+    await clock.advance(200)
+    expect(await tree.files('', (path) => path === 'service-5')).toHaveLength(1)
+    expect(loads()).toBe(2)
+  } finally {
+    reads.mockRestore()
+  }
 })
 
 test.each(['gone', 'torn'] as const)(

@@ -1,9 +1,10 @@
 // Bounds of Git sources that hold for many of them together: submodules of one repository, and large answers.
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { collect, LargeTurn, Patience, partsOf } from '../../server/sources/git/answer.ts'
+import { HELD_BYTES_MAX, HELD_FOR_MS, HeldPacks } from '../../server/sources/git/held-packs.ts'
 import { Modules } from '../../server/sources/git/modules.ts'
 import { openGitSource } from '../../server/sources/git/open.ts'
 import { createGitTokens } from '../../server/sources/git/tokens.ts'
@@ -267,4 +268,45 @@ test.each([
     'git_unreachable',
     `git.example.com, which gives the GitHub App its tokens, ${text}`,
   ])
+})
+
+describe('packs in memory', () => {
+  function withPack(bytes: number): string {
+    const dir = tempDir()
+    mkdirSync(join(dir, 'objects', 'pack'), { recursive: true })
+    const pack = join(dir, 'objects', 'pack', 'pack-1.pack')
+    writeFileSync(pack, '')
+    truncateSync(pack, bytes)
+    return dir
+  }
+  const half = HELD_BYTES_MAX / 2
+
+  test.each([
+    ['as many as there is room for', half, true],
+    ['one byte more', half + 1, false],
+  ] as const)('SO53 %s: the one that was read least lately goes', (_, bytes, stays) => {
+    const clock = createVirtualClock()
+    const [first, second] = [new HeldPacks(clock), new HeldPacks(clock)]
+    const [dir, other] = [withPack(half), withPack(bytes)]
+    const held = first.in(dir)
+    const heldToo = second.in(other)
+    expect(second.in(other)).toBe(heldToo)
+    expect(first.in(dir) === held).toBe(stays)
+    first.release()
+    second.release()
+  })
+
+  test('SO53 one that is larger than all the room is held while it is read, and a second longer', async () => {
+    const clock = createVirtualClock()
+    const packs = new HeldPacks(clock)
+    const dir = withPack(HELD_BYTES_MAX * 2)
+    const held = packs.in(dir)
+    await clock.advance(HELD_FOR_MS - 1)
+    expect(packs.in(dir)).toBe(held)
+    await clock.advance(HELD_FOR_MS - 1)
+    expect(packs.in(dir)).toBe(held)
+    await clock.advance(HELD_FOR_MS)
+    expect(packs.in(dir)).not.toBe(held)
+    packs.release()
+  })
 })

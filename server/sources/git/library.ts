@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import git from 'isomorphic-git'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
 import { SizedCache } from '../sized-cache.ts'
+import { HeldPacks } from './held-packs.ts'
 import type { GitWeb } from './http.ts'
 import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
@@ -18,6 +20,7 @@ export interface GitLibraryOptions {
   /** For messages: `main of https://…`. */
   place: string
   web: GitWeb
+  clock: Clock
 }
 
 /** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
@@ -46,19 +49,15 @@ export function createGitLibrary(options: GitLibraryOptions): GitBackend {
   return new GitLibrary(options)
 }
 
-/** Those whose packs are in memory, the ones that read least lately first: memory is the process's, however many repositories there are. */
-const HOLDERS = new Set<{ release(): void }>()
-const HOLDERS_MAX = 8
-
 class GitLibrary implements GitBackend {
   private readonly options: GitLibraryOptions
   private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
   private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
-  /** isomorphic-git's own: whole packs and their indexes. */
-  private packs: object = {}
+  private readonly packs: HeldPacks
 
   constructor(options: GitLibraryOptions) {
     this.options = options
+    this.packs = new HeldPacks(options.clock)
   }
 
   refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
@@ -66,18 +65,7 @@ class GitLibrary implements GitBackend {
   }
 
   release(): void {
-    this.packs = {}
-    HOLDERS.delete(this)
-  }
-
-  private heldPacks(): object {
-    HOLDERS.delete(this)
-    HOLDERS.add(this)
-    for (const oldest of HOLDERS) {
-      if (HOLDERS.size <= HOLDERS_MAX) break
-      oldest.release()
-    }
-    return this.packs
+    this.packs.release()
   }
 
   async fetch(gitdir: string, want: GitWant): Promise<string | null> {
@@ -154,12 +142,12 @@ class GitLibrary implements GitBackend {
       text: (oid) => this.text(gitdir, oid),
       folders: (oids) => inTurn(oids, (oid) => this.folder(gitdir, oid)),
       blobs: (wanted) => this.blobs(gitdir, wanted),
-      bring: async () => {},
+      bring: null, // all of a commit comes with it
     }
   }
 
   private async text(gitdir: string, oid: string): Promise<GitText | null> {
-    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache: this.heldPacks() }).catch((error: unknown) => {
+    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache: this.packs.in(gitdir) }).catch((error: unknown) => {
       if (errorCode(error) === 'NotFoundError') return null
       throw error
     })
@@ -171,7 +159,7 @@ class GitLibrary implements GitBackend {
   private async folder(gitdir: string, oid: string): Promise<GitFolder> {
     const held = this.trees.get(oid)
     if (held !== undefined) return held
-    const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.heldPacks() })
+    const { tree } = await git.readTree({ fs, gitdir, oid, cache: this.packs.in(gitdir) })
     const folder = new Map(
       tree.map(({ path, mode, oid: id }): [string, GitEntry] => [path, { name: path, kind: kindOfMode(mode), oid: id }]),
     )
@@ -184,7 +172,7 @@ class GitLibrary implements GitBackend {
     const found = new Map<string, Uint8Array>()
     for (const { oid } of wanted) {
       if (found.has(oid)) continue
-      const blob = this.kept.get(oid) ?? (await git.readBlob({ fs, gitdir, oid, cache: this.heldPacks() })).blob
+      const blob = this.kept.get(oid) ?? (await git.readBlob({ fs, gitdir, oid, cache: this.packs.in(gitdir) })).blob
       budget.count(oid, blob.byteLength)
       this.kept.set(oid, blob)
       found.set(oid, blob)

@@ -36,8 +36,8 @@ export interface GitObjects {
   folders(oids: readonly string[]): Promise<readonly GitFolder[]>
   /** By content id. Throws `source_refused` for a file, or files together, past the limits of source.ts. */
   blobs(wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>>
-  /** Brings those that are not here, in one go. */
-  bring(oids: readonly string[]): Promise<void>
+  /** Brings those that are not here, in one go. Null: a commit that is here is whole. */
+  bring: ((oids: readonly string[]) => Promise<void>) | null
 }
 
 export interface RemoteRef {

@@ -91,7 +91,7 @@ function backendsOf(
     return made
   }
   if (web !== null && client !== 'cli')
-    return { backend: createGitLibrary({ url, place, web }), larger: client === 'auto' ? program : null }
+    return { backend: createGitLibrary({ url, place, web, clock }), larger: client === 'auto' ? program : null }
   if (web === null && (client === 'library' || sshPlace(url) === null))
     throw new AppError('source_refused', {
       detail: `${url}: only https and http can be read without the git program`,

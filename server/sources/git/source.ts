@@ -253,6 +253,7 @@ export class GitSource implements Source {
 
   /** What is likely to be read next, while the other side is there. */
   private async bringReads(objects: GitObjects, commit: string): Promise<void> {
+    if (objects.bring === null) return
     try {
       const tree = await this.gitTree(objects, commit, NO_SUBMODULES)
       const ids: string[] = []
@@ -319,7 +320,6 @@ export class GitSource implements Source {
         within(path, async (tree) => {
           const files = await tree.files(path, wanted)
           this.remember(path, wanted, await tree.id(path))
-          this.backend.release()
           return files
         }),
     }

@@ -96,7 +96,7 @@ export class GitTree implements SourceTree {
     let level: Frame[] = place.kind === 'module' ? [] : [{ path: asked, real: place.path, oid: place.oid, above: null }]
     while (level.length > 0) {
       const folders = await objects.folders(level.map(({ oid }) => oid))
-      await objects.bring(folders.flatMap(linkIds))
+      await objects.bring?.(folders.flatMap(linkIds))
       const below: Frame[] = []
       for (const [at, frame] of level.entries())
         for (const entry of folders[at]?.values() ?? []) {
@@ -196,7 +196,7 @@ export class GitTree implements SourceTree {
     let level = [{ path: '', oid: root }]
     while (level.length > 0) {
       const folders = await objects.folders(level.map(({ oid }) => oid))
-      if (withLinks) await objects.bring(folders.flatMap(linkIds))
+      if (withLinks) await objects.bring?.(folders.flatMap(linkIds))
       const next: typeof level = []
       for (const [at, { path }] of level.entries())
         for (const entry of folders[at]?.values() ?? []) {
