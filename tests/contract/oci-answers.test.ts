@@ -92,6 +92,58 @@ test('SO19 a part that is not the beginning of its layer is thrown away, and the
   expect(held(dir)).not.toContain('.part')
 })
 
+test('SO19 a layer that breaks off each time is asked on from there 5 times in one go, and again in the next', async () => {
+  const { seen, source } = world(({ range }) => {
+    const from = range === null ? 0 : Number(/bytes=(\d+)-/.exec(range)?.[1])
+    const rest = new TextDecoder().decode(layer.subarray(from, from + 10))
+    const headers = { 'content-range': `bytes ${from}-${layer.byteLength - 1}/${layer.byteLength}` }
+    return range === null ? brokenOff(rest) : brokenOff(rest, { status: 206, headers })
+  })
+  const ranges = () => seen.splice(0).flatMap(({ path, range }) => (path.includes('/blobs/') ? [range] : []))
+  expect(await refusal(source().fetch())).toContain('source_unreachable')
+  expect(ranges()).toEqual([null, 'bytes=10-', 'bytes=20-', 'bytes=30-', 'bytes=40-', 'bytes=50-'])
+  expect(await refusal(source().fetch())).toContain('source_unreachable')
+  expect(ranges().slice(0, 2)).toEqual(['bytes=60-', 'bytes=70-'])
+})
+
+/** Answers of a registry that is made here. */
+function answering(answer: (path: string) => Response, wanted: { tag: string } | { semver: string }) {
+  const fetcher: WebFetcher = async (url) => answer(new URL(url).pathname + new URL(url).search)
+  const addresses = { fetcher, namedOnly: fetcher, allowedAddress: async () => '', proxyOf: () => null }
+  const registry = openRegistry({ url: 'oci://reg.example/a', ...wanted }, addresses, { secretRef: null, read: async () => ({}) })
+  return createOciSource({ ...registry, dir: tempDir(), unpacked: createUnpacked() })
+}
+
+test.each([
+  [100, 'source_unreachable'],
+  [101, 'source_refused'],
+] as const)('SO17 an artifact of %d layers', async (count, code) => {
+  const one = { mediaType: 'text/plain', digest: digestOf(layer), size: layer.byteLength, annotations: title }
+  const bytes = JSON.stringify({
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    layers: Array.from({ length: count }, () => one),
+  })
+  const headers = { 'docker-content-digest': digestOf(new TextEncoder().encode(bytes)) }
+  const source = answering((path) => (path.includes('/manifests/') ? new Response(bytes, { headers }) : new Response('', { status: 500 })), { tag: 'v1' }) // biome-ignore format: short
+  expect(await refusal(source.fetch())).toStartWith(`${code}: `)
+})
+
+test.each([
+  [100, 'read'],
+  [101, 'more than 100 pages'],
+] as const)('SO18 a registry with %d pages of tags', async (pages, said) => {
+  const source = answering(
+    (path) => {
+      if (!path.includes('/tags/list')) return new Response('', { headers: { 'docker-content-digest': digestOf(layer) } })
+      const page = Number(/page=(\d+)/.exec(path)?.[1] ?? 1)
+      const more: Record<string, string> = page === pages ? {} : { link: `</v2/a/tags/list?page=${page + 1}>; rel="next"` }
+      return Response.json({ tags: [`1.0.${page}`] }, { headers: more })
+    },
+    { semver: '*' },
+  )
+  expect(await refusal(source.head())).toContain(said)
+})
+
 test('SO19 what is wrong from its start is asked for no second time, and nothing of it is kept', async () => {
   const { seen, dir, source } = world(() => new Response('<html>log in first'))
   expect(await refusal(source().fetch())).toContain('what came has the digest')

@@ -170,6 +170,11 @@ describe('limits at their edges', () => {
     expect(await refusal(links(5_000))).toStartWith('read: ')
     expect(await refusal(links(5_001))).toContain('its links lead through more than 200000 folders, at "l5000": put copies in their place')
   })
+  test('SO8 a link leads over 40 links and no more', async () => {
+    const chain = (count: number) => tarOf([file('f'), ...many(count, (n) => link(`l${n}`, n === count - 1 ? 'f' : `l${n + 1}`))])
+    expect(await refusal(chain(40))).toStartWith('read: ')
+    expect(await refusal(chain(41))).toContain('"l0" is a link that leads in circles')
+  })
   test('SO8 a link that is followed once is not followed again', async () => {
     const deep = 'd/'.repeat(400)
     const long = (name: string, to: string): TarItem[] => [{ name: 'x', type: 'x', bytes: paxRecord('path', deep + name) }, link('l', to)]

@@ -198,6 +198,11 @@ describe('PT9 patterns of targets', () => {
     },
   )
 
+  test('PT9 a pattern that spells out to 5,000 characters is too long', () => {
+    expect(compilePattern('(a{100}){49}')('a'.repeat(4_900))).toBe(true)
+    expect(() => compilePattern('(a{100}){50}')).toThrow('the pattern repeats too much')
+  })
+
   test.each([
     '(',
     ')',

@@ -87,6 +87,13 @@ test('RL1 what fails differently from cluster to cluster is told with every prob
   ])
 })
 
+test('RL1 of many different problems 50 are kept, the last of which says how many more there are', () => {
+  const failing = (count: number) => Array.from({ length: count }, (_, n) => refused('b', `a.yaml:${n + 1}:1`))
+  const told = (count: number) => nextRenderState(ok, 1, rendering('c2', [...failing(count), render('d')]), 30, nameOf).error?.problems
+  expect(told(50)?.map(({ message }) => message)).toEqual(Array.from({ length: 50 }, () => 'b'))
+  expect([told(51)?.length, told(51)?.at(-1)]).toEqual([50, { path: '', message: 'and 2 more' }])
+})
+
 test("RL2 a release of several variants has a digest of its own, whatever their order; one of a single variant has that one's", () => {
   const digestOf = (digests: string[]) =>
     nextRenderState(
