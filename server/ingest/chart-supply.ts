@@ -30,6 +30,7 @@ type Charts = (repository: string, name: string, version: string) => Promise<Rea
 
 const PAGE_SIZE = 500
 
+/** `RenderJob.charts` of a project: from its Repository with that URL. */
 export function createChartSupply(deps: { store: Pick<Store, 'listResources'>; sources: Sources }): (project: string) => Charts {
   return (project) => async (repository, name, version) => {
     const { found, urls } = await findRepository(deps.store, project, { repository, name })

@@ -13,6 +13,7 @@ import { sameFault } from './render-state.ts'
 const WARNINGS_TOLD_MAX = 10
 const COMMIT_LENGTH = 12
 
+/** RL1, RL4; none as long as the same fault goes on. */
 export function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
   if (after.error !== null) {
     if (sameFault(before.error, after.error)) return []

@@ -34,6 +34,7 @@ export interface RepositoryPassOptions {
   isUnrevised: boolean
 }
 
+/** One look at a repository, noted in the store with what came of it. */
 export async function passRepository(
   deps: RepositoryPassDeps,
   repository: StoredResource,

@@ -6,6 +6,7 @@ import { type Rendering, renderOf } from './render/rendering.ts'
 /** A cluster that just joined says what it serves within seconds. */
 export const FACTS_AWAITED_MS = 60_000
 
+/** FA6 */
 export interface YoungClusters {
   clusters: ReadonlySet<ClusterId>
   /** When the first of them gets it also without a word; null: there are none. */
@@ -33,6 +34,7 @@ export async function clustersWithoutFacts(
   return { clusters: new Set(without.map(({ clusterId }) => clusterId)), untilMs }
 }
 
+/** As if nobody had asked for them. */
 export const withoutClusters = (rendering: Rendering, some: ReadonlySet<ClusterId>): Rendering =>
   rendering.kind !== 'good' || some.size === 0
     ? rendering

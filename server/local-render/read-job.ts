@@ -7,6 +7,7 @@ import { specProblems } from '../http/spec-problems.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
 
+/** All that is wrong at once, with the line of its field. */
 export async function readResources(files: readonly ResourceFile[]): Promise<{ resources: Applicable[]; problems: Problem[] }> {
   const { read, problems } = parseResources(files)
   const found = await Promise.all(
@@ -17,6 +18,7 @@ export async function readResources(files: readonly ResourceFile[]): Promise<{ r
   return { resources: read.map(({ resource }) => resource), problems: [...problems, ...found.flat()] }
 }
 
+/** `wanted`: a name, also as `svc/NAME`; '' where the files hold one. Throws `bad_options`. */
 export function chooseService(resources: readonly Applicable[], wanted: string): ServiceResource {
   const services = resources.filter((one) => one.kind === 'Service')
   const found = wanted === '' ? services : services.filter(({ metadata }) => metadata.name === wanted.replace(/^(svc|services?)\//, ''))

@@ -37,6 +37,7 @@ export interface LocalRenderDeps {
 /** Without what only a server knows: notes and tools. */
 export type LocalView = Pick<RenderView, 'digest' | 'objects' | 'warnings' | 'error' | 'problems'>
 
+/** Throws what is wrong with the folders or this machine; what is wrong with the manifests is in the view. */
 export async function renderLocally(deps: LocalRenderDeps, job: LocalRender): Promise<LocalView> {
   const { metadata, spec } = job.service
   const id = { project: metadata.project, service: metadata.name }

@@ -37,6 +37,7 @@ export const LOCAL_RENDER_OPTIONS = {
   renderers: SERVER_OPTIONS.renderers,
 } as const satisfies OptionTable
 
+/** Resolves with the exit code (RH4). `wanted`: as `chooseService` has it. */
 export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promise<number> =>
   runVerb('render', LOCAL_RENDER_OPTIONS, flags, io, async (options) => {
     for (const server of ['cluster', 'allClusters'])

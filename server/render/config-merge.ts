@@ -1,6 +1,7 @@
 // Variables of templates from their layers: maps into maps, anything else in the place of what was there, null takes it away (RFC 7386). Which names hold secrets is
 // carried along, so that a look at one of them is known for what it is.
 
+/** One level of variables: of a Config, the service, an override, or the cluster. */
 export type ConfigLayer = {
   values: Readonly<Record<string, unknown>>
   /** Of `values`, those that are secrets. */

@@ -12,6 +12,7 @@ export const mayNeedCluster = ({ message }: Problem): boolean => message.include
 export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
   looks.some(([first]) => first === 'cluster' || (leavesOut && (first === 'config' || first === 'values')))
 
+/** With those words, once. */
 export const doubted = (problems: readonly Problem[]): Problem[] =>
   problems.map((problem) => (mayNeedCluster(problem) ? problem : { ...problem, message: `${problem.message}${DOUBT}` }))
 const DOUBT = `; ${FOR_NO_CLUSTER}: one may bring what is missing`

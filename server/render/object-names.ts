@@ -113,6 +113,7 @@ export function nameFaults({ apiVersion, kind, metadata }: K8sObject): NameFault
 /** RN10, of any kind; null: it can be one. `prefix`: something is put behind it. */
 export const wrongSegment = (name: string, prefix = false): string | null =>
   holds(prefix ? `${name}0` : name, SEGMENT) ? null : expectedOf(name, SEGMENT)
+/** The same of a namespace. */
 export const wrongNamespace = (name: string): string | null => (holds(name, LABEL) ? null : expectedOf(name, LABEL))
 
 function wrongName(field: 'name' | 'generateName', text: string, rule: TextRule): { found: string; be: string; expected: string } | null {

@@ -25,6 +25,7 @@ export interface SandboxRun {
   limits?: Partial<SandboxLimits>
 }
 
+/** `done`: it came to its end, with whatever exit code; `stderr` may be cut (SB5). */
 export type SandboxOutcome =
   | { kind: 'done'; exitCode: number; stdout: Uint8Array; stderr: string }
   /** `message` says which limit, in words for the author of the manifests; `ended`: by none of them, but from outside. */

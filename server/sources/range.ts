@@ -46,6 +46,7 @@ function parseRange(text: string): ((version: SemVer) => boolean) | null {
   return tests.length < alternatives.length ? null : (version) => tests.some((test) => test(version))
 }
 
+/** SO42 */
 export const isRange = (text: string): boolean => parseRange(text) !== null
 
 /** The newest version in the range; absent: the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null: there is none. */

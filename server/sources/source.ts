@@ -3,8 +3,10 @@
 
 /** Larger folders are refused, not cut. */
 export const SOURCE_FILES_MAX = 10_000
+/** Of one file, and of all that are read at once. */
 export const SOURCE_FILE_BYTES_MAX = 16 * 1024 * 1024
 export const SOURCE_TREE_BYTES_MAX = 64 * 1024 * 1024
+/** Characters. */
 export const SOURCE_PATH_LENGTH_MAX = 1_024
 
 export interface SourceFile {

@@ -26,6 +26,7 @@ export interface LookedAt {
   factsOf(clusterId: ClusterId): ClusterFacts
 }
 
+/** FA3 */
 export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
 
 const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches']

@@ -52,6 +52,7 @@ export function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender
   return render?.kind === 'rendered' ? render : null
 }
 
+/** `remedy` is the error's own, if it has one; else that of its code counts. */
 export function renderErrorOf({ code, message, data }: AppError): RenderError {
   const { problems = [], remedy, retryAfterMs } = data
   return {
@@ -61,6 +62,7 @@ export function renderErrorOf({ code, message, data }: AppError): RenderError {
   }
 }
 
+/** Of the service, or of each cluster; empty: none. */
 export const failuresOf = (rendering: Rendering): RenderError[] =>
   rendering.kind === 'failed'
     ? [rendering.error]

@@ -35,6 +35,7 @@ export interface Spot {
   index: number
 }
 
+/** Equal for equal looks only: the index of a source is a number, names of inputs are texts. */
 export const lookText = (look: Look): string => canonicalJson('path' in look ? [look.source, look.path] : look)
 
 export class LookPaths {

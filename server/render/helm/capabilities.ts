@@ -18,6 +18,7 @@ export interface Capabilities {
   warnings: Problem[]
 }
 
+/** HM4. `chartKubeVersion`: '' of a chart that asks for none. `originOf`: where a file of the chart lies, for messages. */
 export function capabilitiesOf(
   scan: ChartScan,
   chartKubeVersion: string,

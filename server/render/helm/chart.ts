@@ -46,6 +46,7 @@ export interface Chart {
 }
 export type ReadChart = { kind: 'chart'; chart: Chart } | { kind: 'refused'; problems: Problem[] }
 
+/** The chart of the source's folder with those that it depends on, as helm will get it (HM3, HM10). */
 export async function readChart(job: RenderJob): Promise<ReadChart> {
   const reader = new ChartReader(job)
   const root = pathSegments(job.source.root).join('/')

@@ -33,6 +33,7 @@ const withoutQuotes = (read: ReadValues): ReadValues =>
         problems: read.problems.map(({ path, message }) => ({ path, message: message.replace(/"[^"]*"|[-+]?\d[\w.]{6,}/g, '…') })),
       }
 
+/** HM2, without the chart's own values.yaml, which is left to helm. All that is wrong at once. */
 export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
   const { valuesFiles = [], valuesFrom = [], values } = job.spec.helm ?? {}
   const results: LayerResult[] = []

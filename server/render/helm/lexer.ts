@@ -16,6 +16,7 @@ const RAW = /`[^`]*`/y
 const CHARACTER = /'(?:[^'\\\n]|\\.)*'/y
 const MARK = /:=|[^\s]/uy
 
+/** What stands within `{{ }}`, in its order. */
 export function templateTokens(source: string): TemplateToken[] {
   const tokens: TemplateToken[] = []
   for (let at = source.indexOf('{{'); at >= 0; at = source.indexOf('{{', at)) at = readAction(source, at, tokens)
@@ -87,4 +88,5 @@ function unescaped(quoted: string): string {
   }
 }
 
+/** Line `line`, from 1, without its indent; at most 200 characters. */
 export const lineText = (source: string, line: number): string => (source.split('\n', line)[line - 1] ?? '').trim().slice(0, 200)

@@ -81,7 +81,9 @@ function unlessStopped(error: unknown): null {
   throw error
 }
 
+/** Where a file of the chart comes from, for messages. */
 export const originOf = (chart: Chart, path: string): string => chart.files.get(path)?.origin ?? path
+/** '' for a file that the chart does not have. */
 export const textOfFile = (chart: Chart, path: string): string => new TextDecoder().decode(chart.files.get(path)?.bytes)
 
 function problemOf(error: HelmError, call: HelmCall): HelmNote {

@@ -5,6 +5,7 @@ import { type TemplateToken, templateTokens } from './lexer.ts'
 
 /** Why a use is told. */
 export type UseKind = 'random' | 'time' | 'lookup' | 'dns' | 'missing' | 'install'
+/** Of a function that means something else here (HM7). */
 export interface Use {
   name: string
   kind: UseKind
@@ -12,6 +13,7 @@ export interface Use {
   line: number
   column: number
 }
+/** A look at an API version whose name can be read. */
 export interface Literal {
   api: string
   file: string
@@ -89,6 +91,7 @@ const nothing = (): Found => ({
   usesTpl: false,
 })
 
+/** Only what can be reached from a template counts: a helper that nobody includes asks for nothing. */
 export function scanChart(files: readonly ScannedFile[]): ChartScan {
   const defined = new Map<string, Found[]>()
   const roots: Found[] = []

@@ -7,6 +7,7 @@ export type Values = Readonly<Record<string, unknown>>
 
 export const isValues = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** As helm merges several `-f`: mappings together, all else replaced. A null stays, for helm to take away what the chart has there. */
 export function mergeValues(below: Values, above: Values): Values {
   const merged: Record<string, unknown> = { ...below }
   for (const [key, value] of Object.entries(above)) {

@@ -13,6 +13,7 @@ const MEANING: Readonly<Record<UseKind, string>> = {
     'says nothing here: .Release.IsInstall is always true and .Release.IsUpgrade never, because one and the same render is applied each time',
 }
 
+/** HM7: one for each function, at the first of its places. */
 export function useWarnings({ uses }: ChartScan, placeOf: (file: string) => { path: string; lineText(line: number): string }): Problem[] {
   const byName = new Map<string, Use[]>()
   for (const use of uses) {

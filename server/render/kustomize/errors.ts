@@ -66,6 +66,7 @@ function withoutValues(said: string): string {
     .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
 }
 
+/** Of what `kustomize build` said as it failed. */
 export function problemsOf(stderr: string, built: Built): Problem[] {
   const error = shortened(
     stderr
@@ -176,4 +177,5 @@ function findKustomization(folder: string, files: Files): string | null {
   }
   return null
 }
+/** For messages: the kustomization of that folder, or the folder where it has none. */
 export const kustomizationOf = (root: string, files: Files): string => findKustomization(root, files) ?? (root === '' ? '.' : root)

@@ -6,6 +6,7 @@ import { isInline } from './paths.ts'
 /** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a folder of a chart. */
 export type NeedKind = 'either' | 'folder' | 'file' | 'plugin' | 'chart'
 
+/** A file or folder that a kustomization names. */
 export interface Need {
   kind: NeedKind
   /** As it is written, from the folder of the kustomization. */
@@ -17,6 +18,7 @@ export interface Need {
   optional: boolean
 }
 
+/** What a kustomization asks for and is never done here. */
 export interface Refused {
   line: number
   message: string
@@ -56,6 +58,7 @@ export interface Chart {
   line: number
 }
 
+/** `text`: the same kustomization as it is written, for lines. */
 export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string): Named {
   const lines = new Lines(text)
   const needs: Need[] = []

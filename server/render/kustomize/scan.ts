@@ -27,6 +27,7 @@ export interface ScanJob extends TemplateJob {
   helmCharts: boolean
 }
 
+/** The kustomization of the source's folder with all that it and its bases name, and nothing else of the tree. `more.folders`: components that the service adds. Problems are in the answer. */
 export async function scanKustomization(job: ScanJob, more: { folders: readonly string[] }): Promise<KustomizeFiles> {
   const scan = new Scan(job)
   const root = treePath('', job.source.root) ?? ''

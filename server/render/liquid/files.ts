@@ -15,8 +15,10 @@ export type TemplateJob = Pick<RenderJob, 'inputs' | 'meter'> & { templated: boo
 
 /** LQ1: what a file is called when it is rendered. */
 export const renderedName = (path: string): string => (path.endsWith(TEMPLATE_END) ? path.slice(0, -TEMPLATE_END.length) : path)
+/** The other way round. */
 export const templateName = (path: string): string => `${path}${TEMPLATE_END}`
 
+/** `templated` (of the render spec): all manifests are templates, not only those whose names say so. */
 export const isTemplate = (path: string, templated: boolean): boolean =>
   path.endsWith(TEMPLATE_END) || (templated && (MANIFEST.test(path) || path.slice(path.lastIndexOf('/') + 1) === 'Kustomization'))
 

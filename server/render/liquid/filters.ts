@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
 import { TEMPLATE_OUTPUT_BYTES_MAX, TemplateRefusal } from './limits.ts'
 
+/** Those of the library that are left in. */
 export const LIQUID_FILTERS: ReadonlySet<string> = new Set(
   `escape unescape abs at_least at_most ceil divided_by floor minus plus modulo times round url_decode url_encode slugify join last first reverse sort
    sort_natural size map sum compact concat push unshift pop shift slice where reject group_by has find_index find uniq append prepend lstrip downcase upcase
@@ -27,6 +28,7 @@ export const SEARCHING_FILTERS: ReadonlySet<string> = new Set([
 ])
 /** Those that take a value with all that is in it: steps for each member or 16 characters. */
 export const WHOLE_FILTERS: Readonly<Record<string, number>> = { toYaml: 6, toJson: 2, json: 4, fromYaml: 6, fromJson: 6 }
+/** Name → why there is none of that name here. */
 export const DROPPED_FILTERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'].map((name) => [

@@ -182,6 +182,7 @@ export function causeOf(error: unknown): unknown {
 const isFatal = (error: unknown): boolean =>
   error instanceof TemplateStop || error instanceof RangeError || (error instanceof Error && error.message.includes('limit exceeded'))
 
+/** Throws for a context of the library's own making, whose work nobody would count. */
 export function scopeOf(context: Context): Scope {
   if (!(context instanceof Scope)) throw new Error('a context that nobody counts')
   return context

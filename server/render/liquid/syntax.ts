@@ -5,6 +5,7 @@ import { DROPPED_FILTERS, LENIENT_FILTERS } from './filters.ts'
 import { TEMPLATE_DEPTH_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal } from './limits.ts'
 import { nearestName, shownName } from './problems.ts'
 
+/** All that a template may use. */
 export const TAGS: ReadonlySet<string> = new Set(
   'assign for capture case comment render decrement increment cycle if raw unless break continue echo liquid #'.split(' '),
 )

@@ -6,6 +6,7 @@ import type { SandboxLimits, SandboxOutcome } from '../sandbox.ts'
 import type { StartCommand } from './command.ts'
 import { childrenOf, measureTree, offerToKernel, putFirst } from './tree-size.ts'
 
+/** SB5, both. */
 export const STDERR_BYTES_MAX = 64 * 1024
 export const PROCESSES_MAX = 64
 /** Between two looks at what the process takes. In that time a program that takes memory as fast as it can gets some 50 MiB. */

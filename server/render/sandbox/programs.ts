@@ -40,6 +40,7 @@ export interface Programs {
   tool(name: string): string | null
 }
 
+/** `ownBinary` runs TypeScript; programs that nobody named a path for are looked for on the search path, then beside it. */
 export function createPrograms(choices: ProgramChoices, ownBinary: string): Programs {
   const placed = new Map<string, { stamp: string; program: PlacedProgram; named: readonly string[] }>()
   const folders = [...choices.searchPath, dirname(ownBinary)]

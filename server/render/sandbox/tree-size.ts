@@ -11,6 +11,7 @@ export interface TreeSize {
 /** Larger trees are not counted to their end. */
 const COUNTED_MAX = 512
 
+/** Of a process and all that it started, as far as they are still below it; of none that there is, one process without memory. */
 export function measureTree(pid: number): TreeSize {
   let processes = 0
   let memoryBytes = 0

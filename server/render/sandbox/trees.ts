@@ -11,6 +11,7 @@ export interface IdleLimits {
   trees: number
   bytes: number
 }
+/** SB8 */
 export const IDLE_LIMITS: IdleLimits = { trees: 32, bytes: 128 * 1024 * 1024 }
 const WRITES_AT_ONCE = 32
 /** So little is written, and removed, without waiting: that takes less time than to wait for it. */

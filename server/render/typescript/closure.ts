@@ -9,6 +9,7 @@ import { decodeUtf8 } from '../utf8.ts'
 
 const SCRIPT = /\.(ts|mts|cts|tsx|js|mjs|cjs|jsx)$/
 const DATA = /\.(json|yaml|yml|txt|toml)$/
+/** Whether it is run; other files are data that scripts may read. */
 export const isScript = (path: string): boolean => SCRIPT.test(path)
 const YAML = /\.ya?ml$/
 const YAML_LENGTH_MAX = 16 * 1024 * 1024
@@ -27,6 +28,7 @@ export interface Closure {
   warnings: Problem[]
 }
 
+/** `entry` and all that it imports, directly or not, by path from the tree's root; what is wrong is in `problems`, all at once. */
 export async function importClosure(tree: SourceTree, entry: string): Promise<Closure> {
   const found: Closure = { files: new Map(), scripts: new Map(), asText: new Set(), problems: [], warnings: [] }
   const packages = new Set<string>()

@@ -4,6 +4,7 @@ export interface Address {
   family: 4 | 6
   value: bigint
 }
+/** `bits`: length of the prefix. */
 export interface AddressRange {
   family: 4 | 6
   value: bigint

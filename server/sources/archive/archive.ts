@@ -15,6 +15,7 @@ const RATIO_MAX = 200
 const RATIO_FREE_BYTES = 4 * 1024 * 1024
 const PIECE_BYTES = 256 * 1024
 
+/** By path from the archive's root; what links lead to is there under their names. */
 export type ArchiveFiles = ReadonlyMap<string, Uint8Array>
 
 /** Throws `source_refused` with the entry and the reason, and nothing else. */

@@ -3,6 +3,7 @@
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 
+/** Of a link, `to` counts from its folder (symbolic) or from the archive's root (hard). */
 export type TarEntry = { kind: 'file'; bytes: Uint8Array } | { kind: 'link'; to: string; from: 'folder' | 'root' } | { kind: 'folder' }
 
 export const archiveRefused = (detail: string): AppError => new AppError('source_refused', { detail: `the archive is refused: ${detail}` })

@@ -144,6 +144,7 @@ const busy = (host: string): AppError =>
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
 
+/** What is an AppError says more, and is passed on. */
 export function unreachable(host: string, patience: Patience, error: unknown): AppError {
   if (error instanceof AppError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

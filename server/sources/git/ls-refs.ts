@@ -8,6 +8,7 @@ export const GIT_AGENT = 'git/skerry'
 
 const packet = (line: string): string => `${(Buffer.byteLength(line) + 4).toString(16).padStart(4, '0')}${line}`
 
+/** Body of a request of protocol 2. `prefixes`: of full names of refs; none of them asks for all. */
 export function askForRefs(prefixes: readonly string[]): Uint8Array<ArrayBuffer> {
   const command = [packet('command=ls-refs\n'), packet(`agent=${GIT_AGENT}\n`), packet('object-format=sha1'), DELIMITER, packet('peel\n')]
   const wanted = prefixes.map((prefix) => packet(`ref-prefix ${prefix}\n`))

@@ -21,6 +21,7 @@ export async function readOpenPgpKeys(armored: string): Promise<OpenPgpKey[] | n
   }
 }
 
+/** `payload`: the commit or tag without its signature, which is `armored`. */
 export async function checkOpenPgpSignature(
   armored: string,
   payload: Uint8Array,

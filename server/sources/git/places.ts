@@ -5,6 +5,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../source.ts'
 import type { GitEntry, GitFolder, GitObjects } from './objects.ts'
 
+/** SO22 */
 export const LINK_HOPS_MAX = 40
 /** Names of paths and entries of folders that one call looks at, all together. */
 export const TREE_STEPS_MAX = 5_000_000
@@ -21,6 +22,7 @@ const TOO_LONG = ' '.repeat(SOURCE_PATH_LENGTH_MAX + 1)
 /** Of a submodule at the commit that is named; null: they are not asked for. */
 export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
 
+/** In a submodule that lies at `path`; `rest` is looked for in its tree. */
 export type ModulePlace = { kind: 'module'; tree: SourceTree; path: string; rest: string }
 export type Place = { kind: 'file' | 'folder'; oid: string; path: string } | ModulePlace | { kind: 'submodule'; oid: string; path: string }
 

@@ -84,6 +84,7 @@ function sshSecrets(place: SshPlace, secrets: GitSecrets, config: string | undef
   return { key, knownHosts }
 }
 
+/** What a person types to see the host keys of that place. */
 export const scanLine = ({ host, port }: SshPlace): string =>
   `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
 

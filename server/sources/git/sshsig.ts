@@ -51,6 +51,7 @@ function timeOf(text: string | undefined): number | null {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
 }
 
+/** `payload`: the commit or tag without its signature, which is `armored`. */
 export function checkSshSignature(armored: string, payload: Uint8Array, keys: readonly SshKey[], nowMs: number): SshCheck {
   const parsed = readSignature(armored)
   if (typeof parsed === 'string') return { kind: 'bad', fingerprint: null, why: parsed }

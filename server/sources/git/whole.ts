@@ -8,6 +8,7 @@ export type WholeNote = 'whole' | 'broken' | 'none'
 const noteOf = (gitdir: string, commit: string): string => join(gitdir, 'skerry-whole', commit)
 const packsOf = (gitdir: string): string => join(gitdir, 'objects', 'pack')
 
+/** Once all of the commit is in the packs that are there now. */
 export async function noteWhole(gitdir: string, commit: string): Promise<void> {
   const lines: string[] = []
   for (const name of (await readdir(packsOf(gitdir))).sort()) lines.push(`${(await stat(join(packsOf(gitdir), name))).size} ${name}\n`)

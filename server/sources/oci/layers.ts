@@ -16,6 +16,7 @@ export interface Layer {
   size: number
   use: Exclude<LayerUse, { kind: 'nothing' | 'unknown' }>
 }
+/** `index` names the manifest that is taken of it. */
 export type Manifest = { kind: 'index'; digest: string } | { kind: 'layers'; layers: readonly Layer[] }
 
 const descriptorSchema = z.object({

@@ -34,6 +34,7 @@ export const isTag = (text: string): boolean => /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,1
 export const versionOfTag = (tag: string): string => tag.replaceAll('_', '+')
 export const tagOfVersion = (version: string): string => version.replaceAll('+', '_')
 
+/** How a registry wants to be asked; `realm` is where tokens are. */
 export type Challenge = { scheme: 'bearer'; realm: string; service: string | null; scope: string | null } | { scheme: 'basic' }
 
 /** Of WWW-Authenticate; bearer before basic where both are offered. Null: nothing that we know. */
@@ -75,6 +76,7 @@ export interface LayerText {
   mediaType: string
   annotations?: Readonly<Record<string, string>> | undefined
 }
+/** What its files are for: `nothing` is passed over, `unknown` is refused. */
 export type LayerUse = { kind: 'chart' } | { kind: 'archive' } | { kind: 'file'; name: string } | { kind: 'nothing' } | { kind: 'unknown' }
 
 /** A file that was pushed alone has its name as a title, whatever its type; one with `unpack` is a folder's archive. */
