@@ -4,10 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** A slow disk is no failure of what was tested. */
+const REMOVAL_TIMEOUT_MS = 60_000
+
 const made: string[] = []
 afterAll(() => {
   for (const dir of made.splice(0)) rmSync(dir, { recursive: true, force: true })
-})
+}, REMOVAL_TIMEOUT_MS)
 
 export function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'skerry-test-'))
