@@ -9,7 +9,7 @@ export interface WebDeadlines {
   /** Without a byte: until the answer begins, and between its pieces. */
   silentMs: number
 }
-const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
+export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 
 /** Read anew for each request: a Config may change at any time. */
 export interface WebCredential {

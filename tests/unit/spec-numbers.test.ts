@@ -26,6 +26,7 @@ import { SANDBOX_FILE_BYTES_MAX, SANDBOX_FILES_MAX } from '../../server/render/s
 import { PROCESSES_MAX, STDERR_BYTES_MAX } from '../../server/render/sandbox/process.ts'
 import { SCRIPTS_MAX } from '../../server/render/typescript/closure.ts'
 import { REDIRECTS_MAX } from '../../server/sources/address/guard.ts'
+import { RESOLVE_MS } from '../../server/sources/address/resolve.ts'
 import { ARCHIVE_BYTES_MAX } from '../../server/sources/archive/archive.ts'
 import { LINK_STEPS_MAX } from '../../server/sources/archive/links.ts'
 import { GIT_DISK_BYTES_MAX, GIT_FETCH_MS } from '../../server/sources/git/cli.ts'
@@ -35,6 +36,7 @@ import { LINK_HOPS_MAX, TREE_STEPS_MAX } from '../../server/sources/git/places.t
 import { SUBMODULE_DEPTH_MAX, SUBMODULES_MAX } from '../../server/sources/git/submodules.ts'
 import { INDEX_BYTES_MAX } from '../../server/sources/helm/chart-index.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../../server/sources/source.ts'
+import { DEADLINES } from '../../server/sources/web-request.ts'
 import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from '../../shared/adapters/yaml.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX } from '../../shared/model/status.ts'
@@ -65,6 +67,9 @@ const TOLD: ReadonlyArray<readonly [id: string, told: string]> = [
   ['SO39', `no answer of more than ${size(GIT_ANSWER_BYTES_MAX)}`],
   ['SO39', `an object of more than ${size(PACK_OBJECT_BYTES_MAX)}`],
   ['SO41', `${count(TREE_STEPS_MAX)} names of paths`],
+  ['SO47', `within ${RESOLVE_MS / 1_000} s`],
+  ['SO47', `begin within ${DEADLINES.silentMs / 1_000} s, not to be silent for ${(2 * DEADLINES.silentMs) / 1_000} s`],
+  ['SO47', `whole within ${DEADLINES.wholeMs / 1_000} s`],
   ['SB2', `at most ${count(SANDBOX_FILES_MAX)} files and ${size(SANDBOX_FILE_BYTES_MAX)}`],
   ['SB5', `${PROCESSES_MAX} processes`],
   ['SB5', `standard error is cut at ${size(STDERR_BYTES_MAX)}`],

@@ -11,7 +11,7 @@ export function unresolvedText(code: string): string | null {
 }
 
 /** The system may ask several name servers several times. */
-const RESOLVE_MS = 10_000
+export const RESOLVE_MS = 10_000
 
 /** Nobody can stop a look-up that runs; who waits for it goes on without it. */
 export const resolverWithin =
