@@ -39,8 +39,10 @@ export async function apply(
     return
   }
   const note = answer.dryRun ? ' (dry run)' : ''
-  for (const result of answer.results)
+  for (const result of answer.results) {
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
+    if (options.output !== 'name') for (const line of movedLines(result, answer)) io.stdout.write(`  ${line}\n`)
+  }
 }
 
 /** What files say by themselves, and what the server alone sees in those documents that are right by their fields: one answer, in the order of the files. Documents that are
@@ -116,6 +118,35 @@ async function overrideWarnings(client: Client, resources: readonly Applicable[]
       `${place} is for service ${service} of project ${project}, which does not exist${near === null ? '' : `; did you mean "${near}"?`}`,
     ]
   })
+}
+
+/** What a relabelled cluster, or a service with other targets, loses and gets. */
+function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: ApplyAnswer): string[] {
+  const moved = moves.find((one) => one.kind === kind && one.project === project && one.name === name)
+  if (moved === undefined) return []
+  const { leaves, comes, waits } = moved
+  const isCluster = kind === 'Cluster'
+  const of = isCluster ? 'service' : 'cluster'
+  const names = ({ count, first }: typeof comes): string => {
+    const shown = first.map((place) => (isCluster ? `${place.project}/${place.service}` : place.cluster)).join(', ')
+    return `${countText(count, of)}: ${shown}${count > first.length ? ` and ${count - first.length} more` : ''}`
+  }
+  const objects =
+    leaves.prunes === leaves.count
+      ? 'their objects there are deleted'
+      : leaves.prunes === 0
+        ? 'their objects there stay'
+        : `the objects of ${leaves.prunes} of them are deleted, those of the others stay`
+  const when = dryRun ? 'would ' : ''
+  return [
+    ...(leaves.count === 0
+      ? []
+      : [`${when}${isCluster ? (dryRun ? 'lose' : 'loses') : dryRun ? 'leave' : 'leaves'} ${names(leaves)}; ${objects}`]),
+    ...(comes.count === 0 ? [] : [`${when}${isCluster ? (dryRun ? 'get' : 'gets') : dryRun ? 'come to' : 'comes to'} ${names(comes)}`]),
+    ...waits.map(
+      ({ project: of, service, why }) => `${of}/${service} leaves only after a person confirmed it (\`skerry confirm\`): ${why}`,
+    ),
+  ]
 }
 
 const resultName = ({ kind, project, name }: Result): string =>

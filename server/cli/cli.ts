@@ -141,7 +141,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .description('create or change repositories, configs, services and cluster labels; all or nothing')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect, [] as string[])
     .option('-R, --recursive', 'folders inside folders too')
-    .option('--dry-run', 'check on the server and say what would change')
+    .option('--dry-run', 'check on the server and say what would change, and which services or clusters would be left and come to')
     .addOption(output())
     .addHelpText(
       'before',

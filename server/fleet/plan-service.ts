@@ -88,7 +88,7 @@ export function planService(input: PlanInput): ServicePlan {
   const targeted = new Set(targets.map(({ clusterId }) => clusterId))
   const leaving = frozen ? [] : holders.filter(({ doc, cluster }) => doc.removal === undefined && !targeted.has(cluster.clusterId))
 
-  const ordered = input.deleting ? 0 : holders.filter(({ doc, cluster }) => unasked(doc) && !targeted.has(cluster.clusterId)).length
+  const ordered = input.deleting ? 0 : holders.filter(({ doc, cluster }) => isUnasked(doc) && !targeted.has(cluster.clusterId)).length
 
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
   if (verdict.kind === 'go') {
@@ -147,7 +147,7 @@ function holdersOf(rows: ReadonlyMap<ClusterId, DesiredService>, clusters: reado
 
 /** Who removal orders are by that nobody was asked about. */
 const BY_ITSELF = 'skerry'
-const unasked = ({ removal }: ServiceRow): boolean => removal?.by === BY_ITSELF
+export const isUnasked = ({ removal }: ServiceRow): boolean => removal?.by === BY_ITSELF
 
 type Decision = { kind: 'go'; by: string; why: string } | { kind: 'wait' }
 

@@ -7,6 +7,7 @@ import { type Applicable, applicableSchema } from '../../shared/model/resources.
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
+import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { jsonSchema } from './resource-routes.ts'
@@ -96,9 +97,11 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   }
   planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
   const ordered = dependenciesFirst(planned, ({ resource }) => resource)
-  if (!request.data.dryRun) return { dryRun: false, results: await writeAll(deps, ordered, by) }
+  const found = await readMoves(deps, ordered)
+  const moves = found.length === 0 ? {} : { moves: found }
+  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
-  return { dryRun: true, results }
+  return { dryRun: true, ...moves, results }
 }
 
 async function writeAll(

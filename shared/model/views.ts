@@ -273,8 +273,25 @@ export type ServerKeyView = z.infer<typeof serverKeyViewSchema>
 /** `continue`: pass it on for the next page; null at the end. */
 export const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), continue: z.string().nullable() })
 
+const placeSchema = z.object({ project: z.string(), service: z.string(), cluster: z.string() })
+/** What a relabelled cluster, or a service with other targets, loses and gets. */
+const moveSchema = z.object({
+  /** Of the resource: `Cluster` or `Service`. */
+  kind: z.string(),
+  project: z.string(),
+  name: z.string(),
+  /** `first`: of so many, by name. `prunes`: how many of them have their objects deleted; those of the others stay. */
+  leaves: z.object({ count: z.number(), prunes: z.number(), first: z.array(placeSchema) }),
+  comes: z.object({ count: z.number(), first: z.array(placeSchema) }),
+  /** Of those that leave: services that leave no cluster until a person says yes, and why. */
+  waits: z.array(z.object({ project: z.string(), service: z.string(), why: z.string() })),
+})
+export type MoveView = z.infer<typeof moveSchema>
+
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
+  /** Absent: nothing leaves and nothing comes. */
+  moves: z.array(moveSchema).exactOptional(),
   results: z.array(
     z.object({
       kind: z.string(),

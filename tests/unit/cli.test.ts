@@ -223,7 +223,7 @@ describe('apply', () => {
     expect((await cli('apply -f -', { stdin: list.replace('name: web', 'name: copy') })).out).toBe('service/copy created\n')
   })
 
-  test('CL4 every problem has file, line and path, what was expected and the nearest right name; nothing is sent', async () => {
+  test('CL4 every problem has file, line and path, what was expected and the nearest right name; nothing is written', async () => {
     const bad = FLEET.replace('  name: web', '  name: Web!').replace(
       '  targets:',
       '  sync:\n    maxPrunePercnt: 7\n    drift: always\n  targets:',
