@@ -15,6 +15,7 @@ import { Agenda } from './agenda.ts'
 import { createChartSupply } from './chart-supply.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { KeyedQueue } from './keyed-queue.ts'
+import { KnownSpecs } from './known-specs.ts'
 import { LookTimes, type RepositoryLook } from './look-times.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
@@ -86,6 +87,7 @@ class IngestLoop implements Ingest {
   /** Of the repositories that there were, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
   private readonly deletedBy = new Map<ServiceKeyText, string>()
+  private readonly specs = new KnownSpecs()
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
   /** Services whose last render looked at no facts of any cluster. */
@@ -254,9 +256,7 @@ class IngestLoop implements Ingest {
   /** Without a change that is known: all that take something of it. */
   private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
     const clusters = await this.deps.store.listClusters()
-    const all = (await this.list('Service', project)).map(({ name: service, spec }) => {
-      return { id: { project, service }, spec: serviceSpecSchema.parse(JSON.parse(spec)) }
-    })
+    const all = this.specs.of(project, await this.list('Service', project))
     const isChanged = async ({ id, spec }: RankedService) =>
       (sourcesOf(spec).some(({ repository }) => repository === name) || this.deps.renderer.isLacking(id)) &&
       (pass.kind !== 'changed' || (await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit)))

@@ -59,6 +59,8 @@ export class ServiceRenderer {
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
   private readonly slots = createSlots(RENDERS_AT_ONCE)
+  /** A spec belongs to one service. */
+  private readonly specTexts = new WeakMap<ServiceSpec, string>()
 
   constructor(deps: ServiceRendererDeps) {
     this.deps = deps
@@ -188,7 +190,9 @@ export class ServiceRenderer {
   }
 
   private specText(id: ServiceId, spec: ServiceSpec): string {
-    return `${this.deps.build}\n${lastingText(id, spec)}`
+    const known = this.specTexts.get(spec) ?? `${this.deps.build}\n${lastingText(id, spec)}`
+    this.specTexts.set(spec, known)
+    return known
   }
 }
 

@@ -1,0 +1,26 @@
+// Specs of services as they were parsed last: a commit asks for those of all services, of which hardly one has changed.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { StoredResource } from '../store/records.ts'
+
+export interface KnownService {
+  id: ServiceId
+  /** The same object for as long as its text is the same. */
+  spec: ServiceSpec
+}
+
+export class KnownSpecs {
+  private readonly projects = new Map<string, Map<string, KnownService & { text: string }>>()
+
+  /** All services that a project has now; of others nothing is kept. */
+  of(project: string, services: readonly Pick<StoredResource, 'name' | 'spec'>[]): KnownService[] {
+    const before = this.projects.get(project)
+    const known = services.map(({ name, spec: text }) => {
+      const held = before?.get(name)
+      return held?.text === text ? held : { id: { project, service: name }, text, spec: serviceSpecSchema.parse(JSON.parse(text)) }
+    })
+    if (known.length === 0) this.projects.delete(project)
+    else this.projects.set(project, new Map(known.map((one) => [one.id.service, one])))
+    return known
+  }
+}
