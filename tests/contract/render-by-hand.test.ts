@@ -111,14 +111,15 @@ interface Said {
 const write = (said: Said, to: 'out' | 'err', text: string): void => {
   said[to] += text
 }
-async function onServer(...argv: string[]): Promise<Said> {
+const onServer = (...argv: string[]) => typed('render', ...argv)
+async function typed(...argv: string[]): Promise<Said> {
   const said: Said = { code: 0, out: '', err: '' }
   const none = { table: {}, run: async () => 9 }
   said.code = await runCli({
     local: { server: none, doctor: none, render: none, backup: { create: none, verify: none, restore: none } },
     version: () => ({ info: { version: '1', bun: 'b' }, text: '' }),
     io: {
-      argv: ['render', ...argv],
+      argv,
       env: { SKERRY_SERVER: server?.url, SKERRY_TOKEN: server?.firstAdminToken ?? '' },
       stdin: (async function* () {})(),
       stdout: { write: (text) => write(said, 'out', text) },
@@ -208,6 +209,11 @@ test('RD10 RH1 a service that no cluster matches says what is wrong, on the serv
   expect([there.code, there.out]).toEqual([1, ''])
   expect(there.err).toStartWith('error: no cluster matches its targets, and without one it does not render')
   expect((await onServer('nowhere', '--cluster', 'ship')).err).toContain('there is no config.color; set it')
+  const { out } = await typed('describe', 'service', 'nowhere')
+  expect(out).toContain(
+    'spec.targets matches no cluster, and without one it does not render: liquid/a.yaml.liquid:4:20: cluster.name: this is rendered for no cluster',
+  )
+  expect(out).toMatch(/WARNINGS of the last render \(3\):\n {2}liquid\/a/)
 })
 
 test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, and for which there is none', async () => {
