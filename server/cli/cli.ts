@@ -131,9 +131,12 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
   program
     .command('explain')
     .description('the fields of a kind, or of one of its fields: type, default, what it is for; asks no server')
-    .argument('<field>', 'service, service.spec.render.helm')
+    .argument('[field]', 'service, service.spec.render.helm; without it: the kinds that there are')
     .option('-R, --recursive', 'the tree of all fields below')
-    .addHelpText('before', examples('skerry explain service.spec', 'skerry explain service.spec.render.helm', 'skerry explain config -R'))
+    .addHelpText(
+      'before',
+      examples('skerry explain', 'skerry explain service.spec', 'skerry explain service.spec.render.helm', 'skerry explain config -R'),
+    )
     .action((field, options) => explainField(io, field, options))
 
   program

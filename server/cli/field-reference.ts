@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { nearest } from '../../shared/model/explain.ts'
 import { API_VERSION, clusterSchema, configSchema, repositorySchema, serviceSchema } from '../../shared/model/resources.ts'
 import { type CliIo, UsageError } from './io.ts'
-import { type Kind, parseTarget } from './kinds.ts'
+import { type Kind, parseTarget, singular } from './kinds.ts'
 
 const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
   services: serviceSchema,
@@ -22,8 +22,12 @@ interface Field {
   description: string
 }
 
-/** `path`: `service`, `svc.spec.render.helm`, `service.spec.sources[0].path`. */
-export function explainField(io: Pick<CliIo, 'stdout'>, path: string, { recursive }: { recursive?: true | undefined }): void {
+/** `path`: `service`, `svc.spec.render.helm`, `service.spec.sources[0].path`; nothing: which kinds there are. */
+export function explainField(io: Pick<CliIo, 'stdout'>, path: string | undefined, { recursive }: { recursive?: true | undefined }): void {
+  if (path === undefined) {
+    io.stdout.write(kindsText())
+    return
+  }
   const [kindText = '', ...names] = path.replaceAll(/\[[^\]]*\]/g, '').split('.')
   const { kind } = parseTarget(kindText, undefined, EXPLAINED)
   const root = SCHEMAS[kind]
@@ -44,6 +48,9 @@ export function explainField(io: Pick<CliIo, 'stdout'>, path: string, { recursiv
   const list = recursive === true ? treeText(fields, 1) : listText(fields)
   io.stdout.write(`${head}${about}${list === '' ? '' : `\nFIELDS:\n${list}`}`)
 }
+
+const kindsText = (): string =>
+  EXPLAINED.map((kind) => `${singular(kind)}.spec\n      ${fieldOf(SCHEMAS[kind]?.shape['spec']).description}\n`).join('')
 
 function unknownField(at: string, name: string, known: readonly string[]): string {
   const near = nearest(name, known)

@@ -5,7 +5,7 @@ import { runTestCli } from '../support/cli-run.ts'
 
 const admin = await createTestAdmin()
 const explain = (argv: string) =>
-  runTestCli(admin, ['explain', ...argv.split(' ')], {
+  runTestCli(admin, ['explain', ...argv.split(' ').filter(Boolean)], {
     env: { SKERRY_SERVER: '', SKERRY_TOKEN: undefined },
     fetch: () => Promise.reject(new Error('a server was asked')),
   })
@@ -17,6 +17,17 @@ test('CL17 a kind: its fields with types', async () => {
     out: 'KIND:   Service (skerry.dev/v1)\n\nFIELDS:\n  apiVersion <skerry.dev/v1> required\n      Version of this form of resources.\n  kind <Service> required\n      Which kind of resource it is.\n  metadata <object> required\n      Name, project and labels.\n  spec <object> required\n      What is delivered, and to which clusters.\n',
   })
   for (const kind of ['svc', 'services', 'repository', 'config', 'cluster']) expect((await explain(kind)).code).toBe(0)
+})
+
+test('CL17 without a field: the kinds, each with what its spec is', async () => {
+  const { code, out } = await explain('')
+  expect(code).toBe(0)
+  expect([...out.matchAll(/^([a-z]+)\.spec\n {6}\S.*\.$/gm)].map(([, kind]) => kind)).toEqual([
+    'service',
+    'repository',
+    'config',
+    'cluster',
+  ])
 })
 
 test.each([
@@ -55,7 +66,7 @@ test.each([
 })
 
 test('CL8 --help of explain, and an unknown flag', async () => {
-  expect((await explain('--help')).out).toStartWith('Examples:\n  skerry explain service.spec\n')
+  expect((await explain('--help')).out).toStartWith('Examples:\n  skerry explain\n  skerry explain service.spec\n')
   expect((await explain('service --nope')).code).toBe(2)
 })
 
