@@ -209,7 +209,10 @@ test('RD10 RH1 a service that no cluster matches says what is wrong, on the serv
   expect([there.code, there.out]).toEqual([1, ''])
   expect(there.err).toStartWith('error: no cluster matches its targets, and without one it does not render')
   expect((await onServer('nowhere', '--cluster', 'ship')).err).toContain('there is no config.color; set it')
-  const { out } = await typed('describe', 'service', 'nowhere')
+  const out = await eventually('its pass is done', async () => {
+    const said = await typed('describe', 'service', 'nowhere')
+    return said.out.includes('not rendered yet') ? undefined : said.out
+  })
   expect(out).toContain(
     'spec.targets matches no cluster, and without one it does not render: liquid/a.yaml.liquid:4:20: cluster.name: this is rendered for no cluster',
   )
