@@ -24,7 +24,7 @@ import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
-import { addEdgeCommands } from './edge-commands.ts'
+import { addEdgeCommands, examples } from './edge-commands.ts'
 import { createMemoryRelease } from './memory-release.ts'
 import { statusText } from './print-status.ts'
 
@@ -53,13 +53,12 @@ export async function runAgentCli(argv: readonly string[], io: AgentIo): Promise
   }
 }
 
+const RUN_EXAMPLE = 'run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…'
+
 function agentCommand(io: AgentIo): Command {
   const program = new Command('skerry-agent')
     .description('Keeps one Kubernetes cluster equal to its desired state, with or without a network.')
-    .addHelpText(
-      'before',
-      'Examples:\n  skerry-agent run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…\n  skerry-agent status\n  skerry-agent hold default/shop --reason stocktaking --for 8h\n  skerry-agent confirm default/shop\n',
-    )
+    .addHelpText('before', examples(RUN_EXAMPLE, 'status', 'hold default/shop --reason stocktaking --for 8h', 'confirm default/shop'))
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
     .showSuggestionAfterError()
@@ -69,10 +68,15 @@ function agentCommand(io: AgentIo): Command {
   const format = () => program.opts<{ output: string }>().output
   addOptions(program.command('run'), RUN_OPTIONS)
     .description('Joins if it has not yet, then syncs and enforces until it is stopped.')
+    .addHelpText(
+      'before',
+      examples(RUN_EXAMPLE, 'run --data ./agent --server https://skerry.example.com --kubeconfig ~/.kube/config --metered'),
+    )
     .action((flags: Record<string, string | boolean | undefined>) => run(flags, io))
   program
     .command('status')
     .description('What this site knows: from the running agent, or from its data folder when none runs.')
+    .addHelpText('before', examples('status', 'status --data ./agent -o json'))
     .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
     .action(async ({ data }: { data: string }) => {
       const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
@@ -82,6 +86,7 @@ function agentCommand(io: AgentIo): Command {
   program
     .command('version')
     .description('Version, commit and what it is made of.')
+    .addHelpText('before', examples('version', 'version -o json'))
     .action(() => io.out(versionOutput(format())))
   return program
 }

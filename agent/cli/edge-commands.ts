@@ -20,6 +20,9 @@ interface Flags {
   all?: boolean
 }
 
+/** Before the words of a command's help. */
+export const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  skerry-agent ${line}\n`).join('')}`
+
 const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
 const byOption = () => new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
 
@@ -43,8 +46,9 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
       'Nothing of a service, or of the whole cluster, is changed or pruned until it is let go; what is deleted by hand is put back.',
     )
     .argument('[PROJECT/SERVICE]')
+    .addHelpText('before', examples('hold default/shop --reason stocktaking --for 8h', 'hold --all --reason "new switches"'))
     .option('--all', 'the whole cluster')
-    .requiredOption('--reason <TEXT>', 'why, shown wherever the service is')
+    .requiredOption('--reason <TEXT>', 'required: why, shown wherever the service is')
     .option('--for <DURATION>', 'let go by itself after, such as 8h')
     .addOption(byOption())
     .addOption(dataOption())
@@ -57,6 +61,7 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .command('unhold')
     .description('Lets a service, or the whole cluster, go on.')
     .argument('[PROJECT/SERVICE]')
+    .addHelpText('before', examples('unhold default/shop', 'unhold --all'))
     .option('--all', 'the hold on the whole cluster')
     .addOption(byOption())
     .addOption(dataOption())
@@ -65,6 +70,7 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .command('confirm')
     .description('Shows which deletions of a service wait for a yes; with --digest, says yes to exactly those.')
     .argument('<PROJECT/SERVICE>')
+    .addHelpText('before', examples('confirm default/shop', 'confirm default/shop --digest 3f2c…'))
     .option('--digest <DIGEST>', 'of the list that was shown')
     .addOption(byOption())
     .addOption(dataOption())

@@ -84,6 +84,16 @@ function site(answer: EdgeAnswer = { kind: 'done', message: 'as you wish' }) {
   return { data, orders, run }
 }
 
+test.each(['run', 'status', 'hold', 'unhold', 'confirm', 'version', ''])(
+  'CL8 the help of skerry-agent %s begins with examples',
+  async (command) => {
+    let out = ''
+    const io = { env: {}, out: (text: string) => { out += text }, err: () => {}, onStop: () => {} } // biome-ignore format: short
+    expect(await runAgentCli(['bun', 'skerry-agent', ...(command === '' ? [] : [command]), '--help'], io)).toBe(0)
+    expect(out).toStartWith(`Examples:\n  skerry-agent ${command}`)
+  },
+)
+
 describe('orders at the site', () => {
   test('HO1 hold and unhold say what they ask for', async () => {
     const { orders, run } = site()
