@@ -309,4 +309,19 @@ describe('packs in memory', () => {
     expect(packs.in(dir)).not.toBe(held)
     packs.release()
   })
+
+  test('SO53 a clock that is set back meanwhile makes that two seconds at most', async () => {
+    const clock = createVirtualClock()
+    const own = clock.process(0)
+    const packs = new HeldPacks(own)
+    const dir = withPack(10)
+    const held = packs.in(dir)
+    own.setBy(-86_400_000)
+    await clock.advance(2 * HELD_FOR_MS)
+    const asked = clock.asked.length
+    await clock.advance(60 * HELD_FOR_MS)
+    expect(clock.asked.length).toBe(asked)
+    expect(packs.in(dir)).not.toBe(held)
+    packs.release()
+  })
 })

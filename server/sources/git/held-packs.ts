@@ -49,8 +49,8 @@ export class HeldPacks {
     let restMs = HELD_FOR_MS
     while (restMs > 0) {
       await this.clock.sleep(restMs)
-      // Not more than the whole time, where the clock was set back meanwhile.
-      restMs = Math.min(this.readMs + HELD_FOR_MS - this.clock.nowMs(), HELD_FOR_MS)
+      const sinceMs = this.clock.nowMs() - this.readMs
+      restMs = sinceMs < 0 ? 0 : HELD_FOR_MS - sinceMs // the clock was set back meanwhile
     }
     this.isWatched = false
     this.release()
