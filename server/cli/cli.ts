@@ -38,7 +38,7 @@ const EXIT_USAGE = 2
 
 const output = () => new Option('-o, --output <form>', 'another form of the answer').choices(OUTPUTS)
 const projectOption = () => new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(DEFAULT_PROJECT)
-const collect = (value: string, before: string[]): string[] => [...before, value]
+const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
 const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
 
 function wholeNumber(max: number) {
@@ -142,7 +142,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
   program
     .command('apply')
     .description('create or change repositories, configs, services and cluster labels; all or nothing')
-    .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect, [] as string[])
+    .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect)
     .option('-R, --recursive', 'folders inside folders too')
     .option('--dry-run', 'check on the server and say what would change, and which services or clusters would be left and come to')
     .addOption(output())
@@ -154,7 +154,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
         'skerry get svc/web -o yaml | sed s/dev/prod/ | skerry apply -f -',
       ),
     )
-    .action((options) => apply(context, options))
+    .action(({ filename = [], ...options }) => apply(context, { filename, ...options }))
 
   program
     .command('delete')
@@ -180,7 +180,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .description('what waits in a service with sync.mode manual, object by object; asks, and lets exactly that be applied')
     .argument('<service>', 'name, or service/name')
     .addOption(projectOption())
-    .option('--cluster <name>', 'only in this cluster; may be repeated', collect, [] as string[])
+    .option('--cluster <name>', 'only in this cluster; may be repeated', collect)
     .option('-l, --selector <labels>', 'only in clusters that have these labels: ring=canary')
     .option('--dry-run', 'show the plan and do nothing')
     .option('-y, --yes', 'do not ask')
@@ -202,7 +202,9 @@ The yes is for exactly the revision that was shown: if Git goes on meanwhile, no
 Drift is corrected to what is applied while a revision waits; nothing of it is pruned before.
 Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what was typed makes no sense.`,
     )
-    .action((service, options, command) => sync(context, service, inProject(options, isGiven(command))))
+    .action((service, { cluster = [], ...options }, command) =>
+      sync(context, service, inProject({ cluster, ...options }, isGiven(command))),
+    )
 
   const renderCommand = program
     .command('render')
@@ -288,13 +290,13 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .description('make one; it is shown only now')
     .option('--expires <duration>', 'how long it is good for: 30m, 12h, 7d', '1h')
     .option('--uses <count>', 'how many clusters may join with it', wholeNumber(10_000), 1)
-    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect, [] as string[])
+    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect)
     .addOption(output())
     .addHelpText(
       'before',
       examples('skerry join-token create --label env=prod', 'TOKEN=$(skerry join-token create --uses 20 --expires 12h)'),
     )
-    .action((options) => createJoinToken(context, options))
+    .action(({ label = [], ...options }) => createJoinToken(context, { label, ...options }))
   joinToken
     .command('list')
     .description('those that are there, without their secrets')
