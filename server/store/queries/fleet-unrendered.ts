@@ -103,6 +103,16 @@ export interface Unrendered extends Placed {
 
 const MISSING = HEALTH_WORST.indexOf('Missing')
 
+function remembered<T>(find: (words: readonly string[]) => T): (words: readonly string[]) => T {
+  const found = new Map<string, T>()
+  return (words) => {
+    const key = words.join('\n')
+    const known = found.get(key) ?? find(words)
+    found.set(key, known)
+    return known
+  }
+}
+
 /** Those that a question asks for, in these clusters (in the order of their names), strictly after a position, in its order. Whoever asks leaves out what has a row after all: an order to remove an older revision. */
 export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterEntry[], query: PlacementQuery): Generator<Unrendered> {
   const { project, service, words = [], sort, sync, health, revision } = query
@@ -111,23 +121,24 @@ export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterE
   const after = placeOf(query.after, sort)
   const isAsked = ({ id }: Failing) =>
     (project === undefined || id.project === project) && (service === undefined || id.service === service)
-  const hasWords = ({ id }: Failing, { name }: ClusterEntry) => {
-    const text = words.length === 0 ? '' : `${name}\n${id.project}\n${id.service}`
-    return words.every((word) => text.includes(word))
-  }
   const make = ({ id, sinceMs }: Failing, { clusterId }: ClusterEntry, group: FailedWords): Unrendered => ({
     ...{ ...id, cluster_id: clusterId, sync: 'OutOfSync', health: 'Missing' },
     note: { words: wordsOf(group), sinceMs },
   })
   const asked = failures.all.filter(isAsked)
+  // What is not in the one name has to be in the other: few different words are left to be looked for.
+  const textOf = ({ id }: Failing) => `${id.project}\n${id.service}`
+  const clustersWith = remembered((left) => clusters.filter(({ name }) => left.every((word) => name.includes(word))))
+  const servicesWith = remembered((left) => new Set(asked.filter((one) => left.every((word) => textOf(one).includes(word)))))
+  const leftOf = (text: string) => words.filter((word) => !text.includes(word))
   if (sort === 'name') {
     const named = (one: Failing, cluster: string | null) => [one.id.service, one.id.project, cluster]
     const sorted = [...asked].sort((a, b) => compareKeys(named(a, null), named(b, null)))
     for (const one of sorted) {
       if (after !== undefined && compareKeys(named(one, null), after) <= 0) continue
-      for (const cluster of clusters) {
+      for (const cluster of clustersWith(leftOf(textOf(one)))) {
         const group = one.failing.without(cluster)
-        if (group === undefined || !hasWords(one, cluster)) continue
+        if (group === undefined) continue
         if (after === undefined || compareKeys(named(one, cluster.name), after) > 0) yield make(one, cluster, group)
       }
     }
@@ -137,8 +148,9 @@ export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterE
   const first = sort === 'health' ? [MISSING] : []
   for (const cluster of clusters) {
     if (after !== undefined && compareKeys([...first, cluster.name, null], after) <= 0) continue
-    for (const one of failures.in(cluster, cut)) {
-      const group = isAsked(one) && hasWords(one, cluster) ? one.failing.without(cluster) : undefined
+    const passing = servicesWith(leftOf(cluster.name))
+    for (const one of passing.size === 0 ? [] : failures.in(cluster, cut)) {
+      const group = passing.has(one) ? one.failing.without(cluster) : undefined
       if (group === undefined) continue
       if (after === undefined || compareKeys([...first, cluster.name, one.key], after) > 0) yield make(one, cluster, group)
     }
