@@ -248,7 +248,7 @@ function missingRepository({ id, repository, render }: ServiceInput): string {
   return code === 'not_found' && message.startsWith('there is no repository ') ? message : plain
 }
 
-function placedNowhere({ render, waiting }: ServiceInput): Omit<State, 'sinceMs'> {
+function placedNowhere({ id, render, waiting }: ServiceInput): Omit<State, 'sinceMs'> {
   const { young = [], others = [] } = waiting ?? {}
   if (young.length > 0) {
     const many = young.length > 1
@@ -260,10 +260,11 @@ function placedNowhere({ render, waiting }: ServiceInput): Omit<State, 'sinceMs'
     const message = `not rendered for ${nameList(others)} yet`
     return { sync: 'OutOfSync', health: 'Unknown', reason: 'Rendering', message, next: RENDERING }
   }
+  const doubts = doubtsText(render)
   return {
     ...{ sync: 'Synced', health: 'Healthy', reason: 'NoTargets' },
-    message: `spec.targets matches no cluster${doubtsText(render)}`,
-    next: 'Compare spec.targets with `skerry get clusters -o wide`, which shows their labels.',
+    message: `spec.targets matches no cluster${doubts}`,
+    next: `Compare spec.targets with \`skerry get clusters -o wide\`, which shows their labels.${doubts === '' ? '' : ` \`skerry render ${id.service} -p ${id.project}\` says what it lacks.`}`,
   }
 }
 

@@ -65,9 +65,10 @@ export function nextRenderState(
 
 function doubtfulState(before: RenderState, generation: number, doubts: readonly Problem[]): RenderState {
   const warnings = fewest(doubts, WARNINGS_MAX)
-  const release = { variants: 1, revisions: {}, tools: {}, ...before.release, warnings }
+  const noted = warnings.length > 0 || before.release !== undefined
+  const release = noted ? { variants: 1, revisions: {}, tools: {}, ...before.release, warnings } : undefined
   const isSame = before.generation === generation && before.error === null && noteText(before.release) === noteText(release)
-  return isSame ? before : { ...before, generation, error: null, release }
+  return isSame ? before : { ...before, generation, error: null, ...(release === undefined ? {} : { release }) }
 }
 
 /** RL3: it renders, and what is in force is what was there before. */

@@ -5,6 +5,10 @@ import type { InputRead } from './inputs.ts'
 /** In every message about what a cluster may bring, and in no other: by these words it is known. */
 export const FOR_NO_CLUSTER = 'this is rendered for no cluster'
 
+/** What asks for something of the cluster itself is as it should be, and no matter of a warning. */
+export const NONE_TO_ASK = `${FOR_NO_CLUSTER}, so there is none to ask`
+export const asksForCluster = ({ message }: Problem): boolean => message.includes(NONE_TO_ASK)
+
 /** RD10: of a render for nobody, whether it may render for a cluster all the same. */
 export const mayNeedCluster = ({ message }: Problem): boolean => message.includes(FOR_NO_CLUSTER)
 

@@ -43,15 +43,16 @@ describe('RD10 HM4 what is wrong for any cluster is the error of the service', (
   ])('RD10 %s', async (_, files, expected) => expect(await told(files)).toMatchObject({ errors: expected, doubts: [] })) // biome-ignore format: a table
 })
 
-describe('RD10 what a cluster may bring is a warning that says so', () => {
+describe('RD10 what a cluster may bring is a warning that says so, and what is asked of it is none', () => {
   test.each([
     ['a chart that wants an API', { 'Chart.yaml': CHART, 'templates/a.yaml': `{{ if not (.Capabilities.APIVersions.Has "a.example/v1") }}{{ fail "install a first" }}{{ end }}\n` }, {}, [`shop/templates/a.yaml:1:63 install a first${DOUBT}`]],
     ['a chart for another Kubernetes', { 'Chart.yaml': `${CHART}kubeVersion: '>=1.99'\n`, 'templates/a.yaml': named('a', 'x') }, {}, [expect.stringMatching(/^shop\/Chart\.yaml chart requires kubeVersion: .*rendered for no cluster/)]],
     ['a value of overrides for clusters', { 'Chart.yaml': CHART, 'templates/a.yaml': named('a', '{{ required "set host" .Values.host }}') }, { overrides: [{ selector: { matchLabels: { a: 'b' } }, helm: { values: { host: 'x' } } }] }, [`shop/templates/a.yaml:4:15 set host${DOUBT}`]],
-    ['a value of the cluster', { 'Chart.yaml': CHART, 'templates/a.yaml': named('a', 'x') }, { render: { helm: { values: { host: '{{ cluster.name }}' } } } }, [expect.stringContaining('cluster.name: this is rendered for no cluster, so there is none to ask')]],
+    ['a value of the cluster', { 'Chart.yaml': CHART, 'templates/a.yaml': named('a', 'x') }, { render: { helm: { values: { host: '{{ cluster.name }}' } } } }, []],
     ['a program that takes what there is of it', { 'main.ts': MAIN('return { name: cluster.name }') }, {}, [expect.stringMatching(/^shop\/main\.ts:2:\d+ TypeError: .*; this is rendered for no cluster: one may/)]],
     ['a variable that is nowhere', { 'a.yaml.liquid': named('a', '{{ config.region }}') }, {}, ['shop/a.yaml.liquid:4:15 there is no config.region; this is rendered for no cluster, which may have it: set it in the config of clusters or of the service, or say what to take instead: {{ config.region | default: "…" }}']],
-    ['manifests for some clusters only', { 'a.yaml.liquid': '{% if cluster %}x{% endif %}\n' }, {}, [expect.stringMatching(/^ shop holds no manifests at commit [0-9a-f]{12}; this is rendered for no cluster: one may bring what is missing$/)]],
+    ['a name of the cluster', { 'a.yaml.liquid': named('a', '{{ cluster.name }}'), 'b.yaml.liquid': named('b', '{{ cluster.labels.region }}') }, {}, []],
+    ['manifests for some clusters only', { 'a.yaml.liquid': '{% if cluster %}x{% endif %}\n' }, {}, []],
   ])('RD10 %s', async (_, files, change, expected) => expect(await told(files, change)).toEqual({ errors: [], doubts: expected, commit: null } as never)) // biome-ignore format: a table
 })
 
@@ -82,5 +83,8 @@ test('RD10 what is in force stays: targets that match nobody any more leave its 
   const { digest } = await kit.store.renderState(SHOP)
   await kit.push({ 'shop/b.yaml.liquid': named('b', '{{ cluster.name }}') })
   const { release, ...state } = await kit.store.renderState(SHOP)
-  expect([state.digest, state.error, release?.warnings.length]).toEqual([digest, null, 1])
+  expect([state.digest, state.error, release?.warnings ?? []]).toEqual([digest, null, []])
+  await kit.push({ 'shop/b.yaml.liquid': named('b', '{{ config.color }}') })
+  const after = await kit.store.renderState(SHOP)
+  expect([after.digest, after.error, after.release?.warnings.length]).toEqual([digest, null, 1])
 })

@@ -125,3 +125,15 @@ test('RL3 RL4 another tool and another warning are other states, at the same dig
   expect(warnings).toHaveLength(20)
   expect(warnings?.at(-1)).toEqual({ path: '', message: 'and 11 more' })
 })
+
+test('RD10 what does not render for nobody leaves what is in force, and tells what may be wrong', () => {
+  const doubts = [{ path: 'a:1', message: 'perhaps' }]
+  const nobody = (warnings: typeof doubts) => rendering('c2', [], { warnings })
+  expect(nextRenderState(ok, 1, nobody([]), 30)).toBe(ok)
+  const doubtful = nextRenderState(broken, 1, nobody(doubts), 30)
+  expect(doubtful).toEqual({ ...ok, error: null, release: { variants: 1, revisions: {}, tools: {}, warnings: doubts } })
+  expect(nextRenderState(doubtful, 1, nobody(doubts), 40)).toBe(doubtful)
+  expect(nextRenderState(doubtful, 1, nobody([]), 40).release?.warnings).toEqual([])
+  const made = { ...ok, release: { variants: 2, revisions: { apps: 'c1' }, tools: { helm: '4' }, warnings: [] } }
+  expect(nextRenderState(made, 1, nobody(doubts), 40).release).toEqual({ ...made.release, warnings: doubts })
+})

@@ -71,7 +71,6 @@ async function viewOf(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, { r
   const found = renderOf(rendering, cluster)
   const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note }
   const release = rendering.kind === 'good' ? { version: rendering.release.commit, tools: { ...rendering.release.tools } } : { version: rendering.kind === 'failed' ? rendering.commit : null, tools: {} } // biome-ignore format: two of a kind
-  // RD10: what is wrong for nobody is why there is none.
   const warnings = rendering.kind === 'good' && found.kind === 'rendered' ? rendering.warnings : []
   if (found.kind === 'failed') {
     const { message, problems } = found.error
@@ -87,7 +86,7 @@ function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterR
   if (rendering.kind === 'failed') return rendering
   if (rendering.kind === 'no_content') return { kind: 'failed', error: { code: 'no_content', message: NO_CONTENT, problems: [] } }
   const found = cluster === null ? rendering.forNobody : rendering.clusters.get(cluster.clusterId)
-  return found ?? { kind: 'failed', error: { code: 'render_failed', message: FOR_NOBODY, problems: rendering.warnings } }
+  return found ?? { kind: 'failed', error: { code: 'render_failed', message: FOR_NOBODY, problems: [...(rendering.lacking ?? [])] } }
 }
 
 const FOR_NOBODY = 'no cluster matches its targets, and without one it does not render; --cluster NAME renders it for any'

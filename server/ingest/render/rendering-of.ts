@@ -1,7 +1,7 @@
 // What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
-import { doubted, mayNeedCluster } from '../../render/for-nobody.ts'
+import { asksForCluster, mayNeedCluster } from '../../render/for-nobody.ts'
 import {
   type FailedRender,
   failedRender,
@@ -46,8 +46,11 @@ export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor):
   const doubts = doubtsOf(outcomes.get(null), (result) => errors(result).message)
   if (failed.length === results.size && doubts === null) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
   if (doubts?.kind === 'failed') return { kind: 'failed', commit, error: errors(doubts) }
-  const warnings =
-    doubts?.problems ?? [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
+  if (doubts?.kind === 'doubts') {
+    const warnings = doubts.problems.filter((problem) => mayNeedCluster(problem) && !asksForCluster(problem))
+    return { kind: 'good', release: { ...release, tools }, clusters, forNobody, warnings, lacking: doubts.problems }
+  }
+  const warnings = [...results].flatMap((result) => (result instanceof AppError || result.kind === 'failed' ? [] : result.warnings))
   return {
     kind: 'good',
     release: { ...release, tools },
@@ -66,7 +69,8 @@ function doubtsOf(
   const { result, ofCluster } = nobody
   if (result instanceof AppError || result.kind !== 'failed') return null
   const { problems } = result
-  if (problems.length === 0) return ofCluster ? { kind: 'doubts', problems: doubted([{ path: '', message: messageOf(result) }]) } : null
+  // Manifests for some clusters only are as they should be.
+  if (problems.length === 0) return ofCluster ? { kind: 'doubts', problems: [{ path: '', message: messageOf(result) }] } : null
   const certain = problems.filter((problem) => !mayNeedCluster(problem))
   if (certain.length === problems.length) return null
   return certain.length > 0 ? failedRender(certain) : { kind: 'doubts', problems }

@@ -37,8 +37,10 @@ export type Rendering =
       release: Release
       /** Every cluster that was asked for. At least one is `rendered`, or none was asked for. */
       clusters: ReadonlyMap<ClusterId, ClusterRender>
-      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it does not render without one, and perhaps with one; `warnings` say why (RD10). */
+      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it does not render without one, and perhaps with one (RD10). */
       forNobody: GoodRender | null
+      /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too. */
+      lacking?: readonly Problem[]
       warnings: Problem[]
     }
   /** Nothing could be rendered for anybody. */

@@ -2,7 +2,7 @@
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
 import { type Excerpts, excerptsOf, speaksOfSecrets } from '../excerpts.ts'
-import { FOR_NO_CLUSTER } from '../for-nobody.ts'
+import { FOR_NO_CLUSTER, NONE_TO_ASK } from '../for-nobody.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
@@ -119,7 +119,7 @@ export function misspelledMessage(text: string, names: readonly string[]): strin
 export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): string {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
   const shown = shownName(text)
-  if (root === 'cluster' && inputs.cluster === null) return `${shown}: ${FOR_NO_CLUSTER}, so there is none to ask`
+  if (root === 'cluster' && inputs.cluster === null) return `${shown}: ${NONE_TO_ASK}`
   const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return misspelled
   if (!['cluster', 'config', 'service', 'source'].includes(root))
