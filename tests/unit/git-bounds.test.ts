@@ -5,12 +5,14 @@ import { existsSync, mkdirSync, readdirSync, truncateSync, utimesSync, writeFile
 import { join } from 'node:path'
 import { collect, LargeTurn, Patience, partsOf } from '../../server/sources/git/answer.ts'
 import { HELD_BYTES_MAX, HELD_FOR_MS, HeldPacks } from '../../server/sources/git/held-packs.ts'
+import { KeptFiles } from '../../server/sources/git/kept-files.ts'
 import { Modules } from '../../server/sources/git/modules.ts'
 import { openGitSource } from '../../server/sources/git/open.ts'
 import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import type { Source } from '../../server/sources/source.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { failureOf, gitDeps } from '../support/git-source-kit.ts'
+import { residentGrowth } from '../support/resident-growth.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
@@ -324,4 +326,13 @@ describe('packs in memory', () => {
     expect(packs.in(dir)).not.toBe(held)
     packs.release()
   })
+})
+
+test('SO53 files that were read stay in memory within one bound for all repositories, those read least lately go, and each has its own', () => {
+  const mib = 1024 * 1024
+  const growth = residentGrowth()
+  const kept = Array.from({ length: 20 }, () => new KeptFiles())
+  for (const [at, files] of kept.entries()) for (let n = 0; n < 16; n++) files.set(`${n}`, new Uint8Array(mib).fill(at))
+  expect(growth() / mib).toBeLessThan(100)
+  expect(kept.map((files) => files.get('0')?.[0])).toEqual([...Array.from({ length: 17 }, () => undefined), 17, 18, 19])
 })

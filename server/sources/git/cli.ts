@@ -12,6 +12,7 @@ import type { GitSecrets } from './auth.ts'
 import { type BatchObject, BatchReader } from './cat-file.ts'
 import { packBytes, removeUnfinished } from './folder.ts'
 import type { GitWeb } from './http.ts'
+import { KeptFiles } from './kept-files.ts'
 import { BlobBudget } from './limits.ts'
 import {
   type BlobWanted,
@@ -35,7 +36,6 @@ export const GIT_FETCH_MS = 10 * 60_000
 export const GIT_LOOK_MS = 60_000
 const READ_MS = 2 * 60_000
 export const GIT_DISK_BYTES_MAX = 4 * 1024 * 1024 * 1024
-const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 const HEAD_REF = 'refs/skerry/head'
 const INCOMING = 'refs/skerry/incoming'
@@ -70,7 +70,7 @@ export function createGitCli(options: GitCliOptions): GitBackend {
 class GitCli implements GitBackend {
   private readonly options: GitCliOptions
   private readonly ssh: SshPlace | null
-  private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
+  private readonly kept = new KeptFiles()
   private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
   /** What speaks to the other side or writes refs, one after the other. */
   private turn: Promise<unknown> = Promise.resolve()

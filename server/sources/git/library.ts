@@ -8,6 +8,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import { SizedCache } from '../sized-cache.ts'
 import { HeldPacks } from './held-packs.ts'
 import type { GitWeb } from './http.ts'
+import { KeptFiles } from './kept-files.ts'
 import { BlobBudget } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
 import { checkPack } from './pack-check.ts'
@@ -25,7 +26,6 @@ export interface GitLibraryOptions {
 
 /** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
 const LOCAL_REF = 'refs/skerry/head'
-const BLOB_CACHE_BYTES_MAX = 16 * 1024 * 1024
 /** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 
@@ -51,7 +51,7 @@ export function createGitLibrary(options: GitLibraryOptions): GitBackend {
 
 class GitLibrary implements GitBackend {
   private readonly options: GitLibraryOptions
-  private readonly kept = new SizedCache<Uint8Array>(BLOB_CACHE_BYTES_MAX, ({ byteLength }) => byteLength)
+  private readonly kept = new KeptFiles()
   private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
   private readonly packs: HeldPacks
 
