@@ -4,9 +4,9 @@ import { expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { HOOK_RUN_ANNOTATION } from '../../shared/kube/waves.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { createFakeCluster, lagWatches } from '../support/fake-cluster.ts'
+import { createFakeCluster, lagAnswers, lagWatches } from '../support/fake-cluster.ts'
 import { deployment, deploymentRef, fail, hook, jobRef, POLICY, ready, succeed, waved } from '../support/hook-fixtures.ts'
-import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
+import { configMap, configMapRef, createReconcileKit, errorsInto } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const FAILURES: ReadonlyArray<ApiFailure['kind']> = ['unreachable', 'throttled', 'server_error', 'forbidden', 'webhook']
@@ -24,9 +24,9 @@ async function liveOnce(seed: number): Promise<{ problems: string[]; trace: stri
   const random = seededRandom(seed)
   const clock = createVirtualClock()
   const cluster = createFakeCluster({ clock })
-  const kit = createReconcileKit({ cluster, clock })
   const trace: string[] = []
   const problems: string[] = []
+  const kit = createReconcileKit({ cluster, clock, log: errorsInto(problems) })
   const runs = new Map<string, Set<string>>()
   let revision = 0
   let failing = true
@@ -67,10 +67,17 @@ async function liveOnce(seed: number): Promise<{ problems: string[]; trace: stri
     ['control', () => control(false)],
     ['cut', () => cluster.cutWatches({ forget: random() < 0.5 })],
     ['lag', () => lagWatches(random, cluster)],
+    ['slow answers', () => lagAnswers(random, cluster)],
     ['edit', () => cluster.object(deploymentRef('web')) && cluster.patchAs('kubectl', deploymentRef('web'), { spec: { replicas: 1 } })],
     // While `last` waits for its wave it is healed to what is applied.
     ['edit last', () => cluster.object(configMapRef('last')) && cluster.patchAs('kubectl', configMapRef('last'), { data: { v: '0' } })],
-    ['restart', () => kit.stop().then(() => kit.start())],
+    [
+      'restart',
+      () => {
+        cluster.lagAnswers(() => 0)
+        return kit.stop().then(() => kit.start())
+      },
+    ],
     ['wait', () => clock.advance(random() * 30_000)],
   ]
   revise()
@@ -95,11 +102,12 @@ async function liveOnce(seed: number): Promise<{ problems: string[]; trace: stri
   if (status?.sync !== 'Synced' || status.health !== 'Healthy') problems.push(JSON.stringify(status))
   if ((cluster.object(configMapRef('last'))?.['data'] as { v?: string } | undefined)?.v !== String(revision))
     problems.push('last is not the newest')
+  cluster.lagAnswers(() => 0)
   await kit.stop()
   return { problems, trace, runs: runs.size }
 }
 
-const SEEDS = Array.from({ length: 60 }, (_, i) => i + 1)
+const SEEDS = Array.from({ length: Number(process.env['SIM_SEEDS'] ?? 60) }, (_, i) => i + Number(process.env['SIM_FIRST'] ?? 1))
 
 test('HK2, OR3, OR4 random lives with hooks and waves: one object for each run, waves in order, and a whole end', async () => {
   const failed: string[] = []
@@ -111,4 +119,4 @@ test('HK2, OR3, OR4 random lives with hooks and waves: one object for each run, 
   }
   expect(failed.join('\n')).toBe('')
   expect(runs).toBeGreaterThan(SEEDS.length * 3)
-}, 120_000)
+}, 240_000)

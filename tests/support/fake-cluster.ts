@@ -47,6 +47,7 @@ export class FakeCluster implements Cluster {
   #watchEpoch = 0
   #watchLagMs: () => number = () => 0
   #answerLagMs: (request: FakeRequest) => number = () => 0
+  #hurry = new AbortController()
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
     this.#clock = clock
@@ -172,9 +173,11 @@ export class FakeCluster implements Cluster {
     this.#watchLagMs = lagMs
   }
 
-  /** Each answer to a read or write comes this much after it was carried out: also after events of that very write, and of later ones. */
+  /** Each answer to a read or write comes this much after it was carried out: also after events of that very write, and of later ones. What is on its way comes at once. */
   lagAnswers(lagMs: (request: FakeRequest) => number): void {
     this.#answerLagMs = lagMs
+    this.#hurry.abort()
+    this.#hurry = new AbortController()
   }
 
   // Others at work. These never fail by injection; a mistake in a test throws.
@@ -226,7 +229,7 @@ export class FakeCluster implements Cluster {
     if (failure !== null) return { kind: 'failed', failure }
     const answer = this.#carryOut(resource, work)
     const lagMs = this.#answerLagMs(request)
-    if (lagMs > 0) await this.#clock.sleep(lagMs)
+    if (lagMs > 0) await this.#clock.sleep(lagMs, this.#hurry.signal)
     return answer
   }
 
@@ -269,4 +272,10 @@ function versioned(object: K8sObject, { group, version }: ApiResource): K8sObjec
 export function lagWatches(random: Random, cluster: FakeCluster): void {
   const maxMs = random() < 0.5 ? 0 : random() * 2_000
   cluster.lagWatches(() => (maxMs === 0 ? 0 : random() * maxMs))
+}
+
+/** The same of answers: half the time they come at once. */
+export function lagAnswers(random: Random, cluster: FakeCluster): void {
+  const maxMs = random() < 0.5 ? 0 : random() * 2_000
+  cluster.lagAnswers(() => (maxMs === 0 ? 0 : random() * maxMs))
 }

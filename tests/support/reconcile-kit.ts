@@ -150,6 +150,16 @@ export function createReconcileKit({
   return kit
 }
 
+/** A turn that broke and an object that was forgotten are errors, and nothing else in these lives is. */
+export function errorsInto(problems: string[]): Logger {
+  const log: Logger = {
+    ...silentLogger,
+    error: (message, fields) => void problems.push(`${message} ${JSON.stringify(fields)}`),
+    with: () => log,
+  }
+  return log
+}
+
 export const configMap = (name: string, data: Record<string, string> = { a: '1' }, namespace = 'default'): K8sObject =>
   ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace }, data }) as K8sObject
 export const configMapKey = (name: string, namespace = 'default'): string => `/ConfigMap/${namespace}/${name}`

@@ -50,7 +50,7 @@ describe('while a revision waits', () => {
     expect(dataOf(cluster.object(configMapRef('a')))).toEqual({ a: '2' })
   })
 
-  test('RC3 what somebody made while a hold lasted is looked at before it is applied over', async () => {
+  test('RC3 HO2 what somebody made while a hold lasted is looked at before it is applied over', async () => {
     const { cluster, kit, run, settle } = setup()
     cluster.lagAnswers(({ verb, ref }) => (verb === 'get' && ref?.name === 'a' ? 100 : 0))
     kit.desire([configMap('a')])
@@ -143,7 +143,7 @@ describe('a refused document', () => {
 describe('gates and options that change', () => {
   const byHelm = (name: string) => configMap(name, { a: '1', theirs: 'x' })
 
-  test('TK1 HO1 what another tool wrote during a hold is taken over after it', async () => {
+  test('TK1 HO2 what another tool wrote during a hold is taken over after it', async () => {
     const { cluster, kit, run, settle } = setup()
     kit.desire([configMap('a')])
     await run()
@@ -228,7 +228,7 @@ describe('namespaces', () => {
 })
 
 describe('answers that come late', () => {
-  test('DR7 what was deleted before the answer to its apply came is made again', async () => {
+  test('RC6 DR7 what was deleted before the answer to its apply came is made again', async () => {
     const { clock, cluster, kit, run } = setup()
     kit.desire([configMap('a')])
     await run()
@@ -278,7 +278,7 @@ describe('answers that come late', () => {
     expect(kit.service()).toMatchObject({ sync: 'Synced', reason: 'Synced' })
   })
 
-  test('RC5 of two looks at an object the later one counts', async () => {
+  test('RC6 of two looks at an object the later one counts', async () => {
     const { clock, cluster, kit, run } = setup()
     kit.desire([configMap('a')])
     await run()
