@@ -10,8 +10,8 @@ import type { ResourceKey, StoredResource } from '../store/records.ts'
 import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import { specProblems } from './resource-checks.ts'
 import { jsonSchema } from './resource-routes.ts'
-import { specProblems } from './spec-problems.ts'
 import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const applyRequestSchema = z.strictObject({

@@ -29,7 +29,7 @@ import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
 import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
-import { specProblems } from './spec-problems.ts'
+import { specProblems } from './resource-checks.ts'
 import { keyNotFound, keyText, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema, Config: configSchema } as const

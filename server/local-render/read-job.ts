@@ -3,7 +3,7 @@ import { type Labels, labelsSchema } from '../../shared/model/labels.ts'
 import { type Applicable, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { parseResources, type ResourceFile } from '../cli/resource-files.ts'
-import { specProblems } from '../http/spec-problems.ts'
+import { specProblems } from '../http/resource-checks.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
 

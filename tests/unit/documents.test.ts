@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { explainField } from '../../server/cli/field-reference.ts'
 import { parseResources } from '../../server/cli/resource-files.ts'
-import { specProblems } from '../../server/http/spec-problems.ts'
+import { specProblems } from '../../server/http/resource-checks.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { serviceSchema } from '../../shared/model/resources.ts'
 

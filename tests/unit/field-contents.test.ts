@@ -1,6 +1,6 @@
 // AP4, PT: what a field holds is told as precisely as its name: patches, keys of labels, ranges of versions. Also by `skerry render -f`, with the line.
 import { expect, test } from 'bun:test'
-import { specProblems } from '../../server/http/spec-problems.ts'
+import { specProblems } from '../../server/http/resource-checks.ts'
 import { readResources } from '../../server/local-render/read-job.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'

@@ -1,6 +1,6 @@
 // HM2: names of values files are templates, and stay names of files in the tree.
 import { expect, test } from 'bun:test'
-import { specProblems } from '../../server/http/spec-problems.ts'
+import { specProblems } from '../../server/http/resource-checks.ts'
 import { gatherValues } from '../../server/render/helm/layers.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'

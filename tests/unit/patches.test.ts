@@ -1,7 +1,7 @@
 // Which objects a patch is of, what is wrong with patches, and the patterns of their targets. What they do to an object is held against kubectl in tests/contract.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { specProblems } from '../../server/http/spec-problems.ts'
+import { specProblems } from '../../server/http/resource-checks.ts'
 import { applyPatches, patchProblems } from '../../server/render/patch/patches.ts'
 import { compilePattern } from '../../server/render/patch/safe-pattern.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'

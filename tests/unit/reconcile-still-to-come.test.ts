@@ -21,9 +21,11 @@ describe('while a revision waits', () => {
     await run()
     kit.desire([configMap('b')], { ...MANUAL, synced: first })
     await settle()
+    await kit.stop()
     writes(cluster)
     cluster.deleteAs('kubectl', configMapRef('a'))
     cluster.deleteAs('kubectl', deploymentRef('web'))
+    kit.start()
     await settle()
     expect(writes(cluster)).toEqual(['apply ConfigMap a', 'apply Deployment web'])
   })
@@ -265,14 +267,14 @@ describe('answers that come late', () => {
     await run()
     cluster.editAs('somebody', configMapRef('a'), (object) => Object.assign(object.metadata, { finalizers: ['example.com/hold'] }))
     await clock.advance(10)
-    let lagMs = 100
-    cluster.lagAnswers(({ verb }) => (verb === 'delete' ? lagMs : verb === 'get' ? lagMs * 2 : 0))
-    cluster.lagWatches(() => 50)
+    cluster.lagAnswers(({ verb, ref }) => {
+      if (verb !== 'delete' || ref?.name !== 'a') return verb === 'get' ? 200 : 0
+      // Before any event of the deletion was read.
+      cluster.editAs('somebody', configMapRef('a'), (object) => Object.assign(object.metadata, { finalizers: [] }))
+      cluster.cutWatches({ forget: true })
+      return 100
+    })
     kit.desire([configMap('b')])
-    await clock.advance(1)
-    lagMs = 100
-    cluster.editAs('somebody', configMapRef('a'), (object) => Object.assign(object.metadata, { finalizers: [] }))
-    cluster.cutWatches({ forget: true })
     await clock.advance(5_000)
     expect(cluster.object(configMapRef('a'))).toBeNull()
     expect(kit.service()).toMatchObject({ sync: 'Synced', reason: 'Synced' })
@@ -284,16 +286,12 @@ describe('answers that come late', () => {
     await run()
     let lagMs = 100
     cluster.lagAnswers(({ verb }) => (verb === 'get' ? lagMs : 0))
-    cluster.editAs('kubectl', configMapRef('a'), (object) => {
-      Object.assign(object, { data: { a: '1', more: 'x' } })
-      Reflect.deleteProperty(object.metadata.labels ?? {}, 'skerry.dev/service')
-    })
+    // The first look finds it without our label, the second one not at all.
+    cluster.editAs('kubectl', configMapRef('a'), ({ metadata }) => void Reflect.deleteProperty(metadata.labels ?? {}, SERVICE_LABEL))
     await clock.advance(10)
     lagMs = 150
-    cluster.editAs('kubectl', configMapRef('a'), (object) => {
-      Object.assign(object.metadata, { labels: { 'skerry.dev/service': 'web.shop' } })
-    })
     cluster.deleteAs('kubectl', configMapRef('a'))
+    cluster.cutWatches({ forget: true })
     await clock.advance(2_000)
     expect(cluster.object(configMapRef('a'))).not.toBeNull()
   })
@@ -380,13 +378,16 @@ test('CM2 what was begun is gone on with when the claim comes back', async () =>
   kit.desire([configMap('a')])
   await run()
   const ours = cluster.object({ group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME })
-  cluster.lagAnswers(({ verb }) => (verb === 'apply' ? 20 : 0))
   kit.desire(Array.from({ length: 60 }, (_, i) => configMap(`m${i}`)))
-  await clock.advance(5)
-  cluster.editAs('other', { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }, (object) =>
-    Object.assign(object, { data: (claimObject({ agent: 'other', incarnation: 9, instance: 'x' }) as K8sObject)['data'] }),
-  )
+  cluster.fail(({ verb, ref }) => {
+    if (verb !== 'apply' || ref?.name !== 'm3') return null
+    cluster.editAs('other', { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }, (object) =>
+      Object.assign(object, { data: (claimObject({ agent: 'other', incarnation: 9, instance: 'x' }) as K8sObject)['data'] }),
+    )
+    return null
+  })
   await clock.advance(500)
+  cluster.fail(() => null)
   expect(cluster.object(configMapRef('m59'))).toBeNull()
   cluster.editAs('backup', { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }, (object) =>
     Object.assign(object, { data: ours?.['data'] }),

@@ -1,6 +1,6 @@
 // RD5 RD6: what is said to a renderer that has no part in it, and a path that is not there, are errors that say why.
 import { describe, expect, test } from 'bun:test'
-import { specProblems } from '../../server/http/spec-problems.ts'
+import { specProblems } from '../../server/http/resource-checks.ts'
 import { KUSTOMIZATION_NAMES } from '../../server/render/kustomize/paths.ts'
 import { type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
