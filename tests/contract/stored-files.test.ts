@@ -54,3 +54,11 @@ test('SO43 what a process left behind that was killed while it wrote goes with t
   await createStoredFiles(dir).writeText('note', 'x')
   expect([readdirSync(dir).sort(), readdirSync(join(dir, 'blobs'))]).toEqual([['blobs', 'note'], []])
 })
+
+test('SO43 what cannot be removed of it keeps nothing from being written', async () => {
+  const dir = tempDir()
+  mkdirSync(join(dir, 'stuck.1.new')) // a folder is not removed as a file is
+  const stored = createStoredFiles(dir)
+  await stored.writeText('note', 'x')
+  expect(await stored.readText('note')).toBe('x')
+})

@@ -120,7 +120,8 @@ async function writeWhole(path: string, bytes: Uint8Array | string): Promise<voi
 async function removeLeft(dir: string): Promise<void> {
   for (const folder of [dir, join(dir, 'blobs')]) {
     const left = (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
-    await Promise.all(left.filter((path) => path.endsWith('.new') && !writing.has(path)).map((path) => rm(path, { force: true })))
+    const old = left.filter((path) => path.endsWith('.new') && !writing.has(path))
+    await Promise.allSettled(old.map((path) => rm(path, { force: true }))) // what stays hurts nobody
   }
 }
 
