@@ -58,8 +58,6 @@ interface Watch {
   listed: Set<string> | null
   /** Of objects that went, as far back as an answer may come late: the version at which they did. */
   readonly gone: Map<string, string>
-  /** The look at an object that began last: the one that counts. */
-  readonly looks: Map<string, object>
 }
 /** Each is a name and a number. */
 const GONE_MAX = 1_000
@@ -157,7 +155,6 @@ export class Watches {
       stop: new AbortController(),
       listed: null,
       gone: new Map(),
-      looks: new Map(),
     }
     this.#watches.set(key, watch)
     void this.#run(watch)
@@ -264,13 +261,10 @@ export class Watches {
     const { signal } = watch.stop
     const key = refKey(ref)
     const before = watch.objects.get(key)
-    const look = {}
-    watch.looks.set(key, look)
     for (let attempt = 0; !signal.aborted && !this.#deps.signal.aborted; attempt += 1) {
       const answer = await cluster.get(watch.resource, ref)
       // Something newer came while we asked: that is the answer. What we noted ourselves is none.
-      if (watch.looks.get(key) !== look || watch.objects.get(key)?.resourceVersion !== before?.resourceVersion) return
-      if (answer.kind !== 'failed') watch.looks.delete(key)
+      if (watch.objects.get(key)?.resourceVersion !== before?.resourceVersion) return
       if (answer.kind === 'absent') {
         watch.objects.delete(key)
         if (watch.synced && before !== undefined) sink.changed(key, null, null)
