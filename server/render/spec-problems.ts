@@ -5,12 +5,15 @@ import type { Problem } from '../../shared/protocol/error.ts'
 const IN_SPEC = /^(cluster overrides|(?:render|sources\[\d+\]|overrides\[\d+\])(?:\.[A-Za-z.]+)?)(?=[[ ]|$)/
 /** A name that stands in the spec, where the file's would be. */
 const NAMED_IN_SPEC = /^there is no source of the name /
+/** One of valuesFrom, and its key. */
+const IN_CONFIG = /^Config [^,]+, /
 const NO_CHART = /^there is no Chart\.yaml: /
 
 /** The field to correct; null: it is about a file. */
 function specFieldOf({ path, message }: Problem): string | null {
   const [, field] = IN_SPEC.exec(path) ?? []
   if (field !== undefined) return field.startsWith('cluster ') ? 'spec.overrides of the cluster' : `spec.${field}`
+  if (IN_CONFIG.test(path)) return 'the Config, or the valuesFrom that names it,'
   if (NAMED_IN_SPEC.test(message)) return 'the valuesFiles in spec'
   // Whoever meant no chart corrects the spec; who forgot the file reads which it is.
   return NO_CHART.test(message) && !path.includes('charts/') ? 'the type or the path in spec' : null

@@ -216,7 +216,7 @@ const WRONG: readonly Wrong[] = [
     configs: { shared: { number: 3, text: 'a: [\n', secret: 'pin: 12345678901234567\nhunter2: 1\nhunter2: 2\n' } },
     config: { color: 'blue' },
     expected: [
-      { path: 'Config none, values', message: /no such value/ },
+      { path: 'Config none, values', message: /^there is no Config none with values; / },
       { path: 'Config shared, number', message: /expected a mapping/ },
       { path: 'Config shared, secret:1:6', message: 'the integer … is beyond 2^53 and would lose digits; quote it if it is text' },
       { path: 'Config shared, secret:3:1', message: 'the key … appears twice in one mapping' },

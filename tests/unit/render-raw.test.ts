@@ -81,7 +81,7 @@ describe('LQ9 partials are of the folder of the service', () => {
     const numbers = Array.from({ length: count }, (_, index) => index)
     const parts = Object.fromEntries(numbers.map((n) => [`app/p${n}.liquid`, `k${n}: ${n}\n`]))
     const all = numbers.map((n) => `{% render 'p${n}' %}`).join('')
-    expect(problems(await render({ ...parts, 'app/a.yaml.liquid': all })).at(-1)).toBe(told)
+    expect(problems(await render({ ...parts, 'app/a.yaml.liquid': all }))).toEqual(told === undefined ? [] : [told])
   })
   test.each(['../secret', '/secret', './parts/more', 'parts\\more'])('%s is none', async (name) => {
     const result = await render({ ...files, 'app/a.yaml.liquid': `{% render '${name}' %}` })

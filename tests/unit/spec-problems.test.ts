@@ -9,6 +9,7 @@ import { loopWorld } from '../support/loop-world.ts'
 const file = { path: 'web/a.yaml:3:1', message: 'bad indentation' }
 const patch = { path: 'render.patches[0]', message: 'meets no object: correct its target, or take it out' }
 const source = { path: '$envs/x.yaml', message: 'there is no source of the name envs; sources[].name gives one' }
+const config = { path: 'Config shared, values', message: 'there is no Config shared with values; `optional: true` lets it be missing' }
 const chart = { path: 'web/Chart.yaml', message: 'there is no Chart.yaml: it is no chart' }
 const IN_SPEC = 'in the spec of the service'
 
@@ -29,6 +30,7 @@ test.each([
     'Correct spec.overrides[1].patches and `skerry apply` it.',
   ],
   ['a source that has no such name', [source], `1 error ${IN_SPEC}`, 'Correct the valuesFiles in spec and `skerry apply` it.'],
+  ['a Config', [config], `1 error ${IN_SPEC}`, 'Correct the Config, or the valuesFrom that names it, and `skerry apply` it.'],
   ['a type that is not so', [chart], `1 error ${IN_SPEC}`, 'Correct the type or the path in spec and `skerry apply` it.'],
   [
     'both',

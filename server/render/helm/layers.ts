@@ -121,7 +121,9 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
   const place = `Config ${name}, ${key}`
   const value = job.configValue(name, key)
   if (value === undefined)
-    return optional === true ? { kind: 'none' } : refused(place, 'there is no such value; `optional: true` lets it be missing')
+    return optional === true
+      ? { kind: 'none' }
+      : refused(place, `there is no Config ${name} with ${key}; \`optional: true\` lets it be missing`)
   if (at !== undefined) {
     const values = valueAt(at, value)
     if (values === null)

@@ -31,9 +31,10 @@ export async function renderFile(path: string, bytes: Uint8Array, job: TemplateJ
   const text = decodeUtf8(bytes)
   if (text === null) return { kind: 'failed', problems: [{ path, message: 'is a template, and not UTF-8 text' }] }
   const { partials, problems } = await partialsFor(text, path, job.source)
+  // Not rendered without them: it would say that they are not there.
+  if (problems.length > 0) return { kind: 'failed', problems }
   const rendered = renderText(text, { file: path }, job.inputs, partials, job.meter)
-  if (rendered.kind === 'failed') return { kind: 'failed', problems: [...rendered.problems, ...problems] }
-  return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'rendered', bytes: new TextEncoder().encode(rendered.text) }
+  return rendered.kind === 'failed' ? rendered : { kind: 'rendered', bytes: new TextEncoder().encode(rendered.text) }
 }
 
 async function partialsFor(text: string, file: string, { tree, root }: JobSource): Promise<{ partials: Partials; problems: Problem[] }> {
