@@ -236,7 +236,7 @@ const namespaceText = (name: string, live: LiveView): string =>
 
 /** The attempt that follows the problem of the same kind that the object has; when to try is the loop's (it has the random). A problem whose time
  *  has not come keeps its time. */
-function again(view: PlanView, key: string, kind: 'owned' | 'unserved'): { attempt: number; retryAtMs: number } {
+export function again(view: PlanView, key: string, kind: 'owned' | 'unserved'): { attempt: number; retryAtMs: number } {
   const before = view.problems.get(key)
   if (before?.kind !== kind) return { attempt: 0, retryAtMs: 0 }
   if (isStillToCome(before.retryAtMs, view.nowMs)) return { attempt: before.attempt, retryAtMs: before.retryAtMs }

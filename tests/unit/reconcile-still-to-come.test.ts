@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE, claimObject } from '../../agent/reconcile/claim/claim.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
-import { type K8sObject, refKey } from '../../shared/kube/object.ts'
+import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { annotated, deployment, deploymentRef, hook, jobRef, succeed } from '../support/hook-fixtures.ts'
-import { denied, namespace, namespaceRef, requests, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { crd, denied, namespace, namespaceRef, requests, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
@@ -339,6 +339,31 @@ describe('revisions that come back', () => {
     await clock.advance(LONG_MS)
     expect(kit.service()).toMatchObject({ sync: 'Synced', applied: { digest: a }, healthy: { digest: a } })
   })
+})
+
+test('RC16 PR6 what is to go of an API that did not answer at the start goes when that is known again', async () => {
+  const { clock, cluster, kit, run } = setup()
+  cluster.applyAs('kubectl', crd)
+  await clock.advance(10)
+  kit.desire([thing('t'), configMap('a')])
+  await run()
+  await kit.stop()
+  const api = { group: 'apiregistration.k8s.io', kind: 'APIService', namespace: '', name: 'v1.example.com' }
+  const spec = { group: 'example.com', version: 'v1', service: { name: 'x', namespace: 'default' } }
+  cluster.editAs('kubectl', api, (object) => Object.assign(object, { spec }))
+  cluster.deleteAs('kubectl', refOf(crd))
+  await clock.advance(10)
+  kit.desire([configMap('a')])
+  await run()
+  expect(kit.object(refKey(refOf(thing('t'))))).toMatchObject({
+    reason: 'UnknownKind',
+    message: expect.stringContaining('does not answer'),
+  })
+  cluster.deleteAs('kubectl', api)
+  requests(cluster)
+  await clock.advance(LONG_MS)
+  expect(kit.service()).toMatchObject({ sync: 'Synced', reason: 'Synced' })
+  expect(requests(cluster).length).toBeLessThan(20)
 })
 
 test('CM2 what was begun is gone on with when the claim comes back', async () => {

@@ -5,7 +5,7 @@ import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../.
 import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../../shared/kube/order.ts'
 import { waveOfDocument } from '../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
-import { isOurs, note } from '../plan.ts'
+import { again, isOurs, note } from '../plan.ts'
 import { type PlanView, problem, type Verdict } from '../plan-view.ts'
 import { isRefusedStill, type Problem } from '../situation.ts'
 import type { Step } from '../step.ts'
@@ -120,7 +120,8 @@ function judgeLeaving(
   const lookup = view.findAny(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
   // Complete discovery does not know the kind: no object of it can exist.
   if (lookup.kind === 'unserved') return forget
-  if (lookup.kind === 'stale') return problem({ kind: 'unknown' })
+  // No event would tell that it answers again: it may not be watched.
+  if (lookup.kind === 'stale') return problem({ ...again(view, key, 'unserved'), kind: 'unserved', message: silentText(apiVersion) })
   const { resource } = lookup
   const found = view.view(resource, key)
   if (found.kind === 'unknown') return problem(found)
@@ -141,6 +142,9 @@ function judgeLeaving(
   if (allowsPrune(applied?.annotations)) allowed.add(refKey(ref))
   return { kind: 'step', step: { kind: 'delete', key, ref, resource, uid: live.uid, resourceVersion: live.resourceVersion } }
 }
+
+const silentText = (apiVersion: string): string =>
+  `the API of ${apiVersion} does not answer; start its server, or delete its APIService; what is to become of this object is decided as soon as it answers`
 
 /** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
 const wasLetGo = ({ ownedHash }: LiveObject): boolean => ownedHash === ''
