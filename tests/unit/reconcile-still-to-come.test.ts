@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE, claimObject } from '../../agent/reconcile/claim/claim.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
-import { annotated, deployment, deploymentRef, hook, jobRef, succeed } from '../support/hook-fixtures.ts'
+import { annotated, deployment, deploymentRef, fail, hook, jobRef, succeed } from '../support/hook-fixtures.ts'
 import { crd, denied, namespace, namespaceRef, requests, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, SHOP } from '../support/reconcile-kit.ts'
 
@@ -385,6 +385,23 @@ test('CM2 what was begun is gone on with when the claim comes back', async () =>
   )
   await clock.advance(5_000)
   expect(cluster.object(configMapRef('m59'))).not.toBeNull()
+})
+
+test('HK5 a run of an older revision that is gone is not missed', async () => {
+  const { cluster, kit, run, settle } = setup()
+  kit.desire([hook('p', 'pre-sync'), hook('f', 'sync-fail'), configMap('a')])
+  await run()
+  fail(cluster, 'p')
+  await settle()
+  expect(cluster.object(jobRef('f'))).not.toBeNull()
+  kit.desire([hook('p', 'pre-sync', { fixed: 'yes' }), hook('f', 'sync-fail'), configMap('a')])
+  await settle()
+  succeed(cluster, 'p')
+  await settle()
+  cluster.deleteAs('kubectl', jobRef('f'))
+  await settle()
+  expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy', reason: 'Synced' })
+  expect(kit.object(refKey(jobRef('f')))).toBeNull()
 })
 
 test('HK6 RC8 a former run that cannot be deleted is tried again with growing waits', async () => {

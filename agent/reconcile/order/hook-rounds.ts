@@ -279,11 +279,15 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
       if (seen !== null && run.uid !== null) hooks.forgetSeen(run.uid)
       continue
     }
-    if (run.outcome === 'running' || !model.inventory.has(objectKey)) continue
+    // HK5: of an older revision, gone, and its phase may have no turn in this one: nobody would ask about it again.
+    const isOlder = run.outcome === 'running' && run.run !== runIdOf(work.digest, spec.hash, phase)
+    if (isOlder && live.kind === 'absent') hooks.setRun(phase, key, null)
+    if ((run.outcome === 'running' && !isOlder) || !model.inventory.has(objectKey)) continue
     if (live.kind === 'absent') forgetObject(work, objectKey)
     if (live.kind !== 'present' || live.live.uid !== run.uid || live.live.deleting !== null || live.live.keep !== null) continue
     const resource = resourceOf(view, spec, run.ref)
-    if (resource === null || !isOver(phase) || !goesAfter(spec, run.outcome) || !isOurs(view, live.live)) continue
+    if (resource === null || run.outcome === 'running' || !isOver(phase) || !goesAfter(spec, run.outcome) || !isOurs(view, live.live))
+      continue
     if (isRefusedStill(model.problems.get(objectKey), deps.clock.nowMs())) continue
     steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid })
   }
