@@ -38,7 +38,7 @@ export const PRUNE_MUTATIONS = {
     file: 'agent/reconcile/prune/prune-plan.ts',
     from: ' : !appliedByUs || wasLetGo(live)) return forget',
     to: " : ref.name === 'never') return forget",
-    firstSeed: 180,
+    firstSeed: 480,
   },
   'what another service names is pruned': {
     file: 'agent/reconcile/prune/prune-rounds.ts',
