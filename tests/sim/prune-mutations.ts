@@ -40,6 +40,11 @@ export const PRUNE_MUTATIONS = {
     to: " : ref.name === 'never') return forget",
     firstSeed: 480,
   },
+  'what somebody has just changed is deleted': {
+    file: 'agent/reconcile/execute.ts',
+    from: 'resourceVersion === undefined ? {} : { resourceVersion }',
+    to: "resourceVersion === 'never' ? { resourceVersion } : {}",
+  },
   'what another service names is pruned': {
     file: 'agent/reconcile/prune/prune-rounds.ts',
     from: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0',
