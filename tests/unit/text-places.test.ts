@@ -5,15 +5,11 @@ import { namedBy } from '../../server/render/kustomize/fields.ts'
 import { SEARCHED_MAX, TextPlaces } from '../../server/render/text-places.ts'
 import { importClosure } from '../../server/render/typescript/closure.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { processorMs } from '../support/processor-time.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 /** Milliseconds, far above what is needed on a busy machine and far below what each of these took. */
 const QUICK = 2_000
-async function timed(work: () => unknown): Promise<number> {
-  const startMs = performance.now()
-  await work()
-  return performance.now() - startMs
-}
 
 test('lines and columns are those of the text, at every place', () => {
   for (const text of ['', 'a', '\n', 'a\n\nbc\n', 'ab\r\nc']) {
@@ -59,7 +55,7 @@ test('KU2 a kustomization of a hundred thousand names, in lines or in one, is re
     const value = parsed.documents[0]?.value as Record<string, unknown>
     let needs: Array<{ line: number }> = []
     expect(
-      await timed(() => {
+      await processorMs(() => {
         needs = namedBy(value, parsed, text).needs
       }),
     ).toBeLessThan(QUICK)
@@ -78,8 +74,8 @@ test('KU8 nothing that kustomize says takes the square of its length, and what i
     missing: `${'/a'.repeat(30_000)}: no such file or directory`,
   }
   for (const [name, text] of Object.entries(said)) {
-    expect([name, (await timed(() => problemsOf(`Error: ${text}`, built))) < QUICK / 4]).toEqual([name, true])
-    expect([name, (await timed(() => warningsOf(text, built))) < QUICK / 4]).toEqual([name, true])
+    expect([name, (await processorMs(() => problemsOf(`Error: ${text}`, built))) < QUICK / 4]).toEqual([name, true])
+    expect([name, (await processorMs(() => warningsOf(text, built))) < QUICK / 4]).toEqual([name, true])
   }
   const secret = 'hunter2 '.repeat(1_000)
   for (const text of [
