@@ -1,6 +1,6 @@
 // The importer of isomorphic-git: smart HTTP without a process. Each fetch brings one commit, of which only what is new is sent; history never comes.
 import fs from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import git from 'isomorphic-git'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -9,12 +9,13 @@ import { SizedCache } from '../sized-cache.ts'
 import { HeldPacks } from './held-packs.ts'
 import type { GitWeb } from './http.ts'
 import { KeptFiles } from './kept-files.ts'
-import { BlobBudget } from './limits.ts'
+import { BlobBudget, GitTooLarge } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
 import { checkPack } from './pack-check.ts'
 import { kindOfMode } from './text.ts'
 import { askForThinPacks } from './thin-pack.ts'
 import { noteWhole, readWhole, writeWhole } from './whole.ts'
+import { type WholeObject, withWholeObjects } from './whole-pack.ts'
 
 export interface GitLibraryOptions {
   url: string
@@ -30,19 +31,46 @@ const LOCAL_REF = 'refs/skerry/head'
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-/** A pack is written before it is looked into, and what ends history in place. */
-const CHECKED_FS = {
-  ...fs,
-  promises: {
-    ...fs.promises,
-    async writeFile(...args: Parameters<typeof fs.promises.writeFile>): Promise<void> {
-      const [path, data] = args
-      if (typeof path === 'string' && path.endsWith('.pack') && Buffer.isBuffer(data)) await checkPack(data, nextTurn)
-      if (typeof path === 'string' && path.endsWith('/shallow') && (typeof data === 'string' || data instanceof Uint8Array))
-        return writeWhole(path, data)
-      return fs.promises.writeFile(...args)
-    },
-  },
+/** Of what packs that were fetched begin at, together: they are in memory for one fetch. */
+const BASE_BYTES_MAX = 256 * 1024 * 1024
+
+/** A pack is written before it is looked into: here it is checked, and made whole. What ends history is written in place. */
+function checkedFs(gitdir: string): typeof fs {
+  const completed = new Set<string>()
+  const writeFile = async (...args: Parameters<typeof fs.promises.writeFile>): Promise<void> => {
+    const [path, data] = args
+    if (typeof path !== 'string') return fs.promises.writeFile(...args)
+    if (path.endsWith('/shallow') && (typeof data === 'string' || data instanceof Uint8Array)) return writeWhole(path, data)
+    if (path.endsWith('.pack') && Buffer.isBuffer(data)) {
+      const whole = await wholePack(gitdir, data)
+      if (whole !== data) completed.add(path)
+      return fs.promises.writeFile(path, whole)
+    }
+    // The index that comes with it is of the pack as it was sent.
+    const pack = path.replace(/\.idx$/, '.pack')
+    if (!completed.has(pack)) return fs.promises.writeFile(...args)
+    await git.indexPack({ fs, dir: dirname(pack), gitdir, filepath: basename(pack) })
+  }
+  return { ...fs, promises: { ...fs.promises, writeFile } } as typeof fs
+}
+
+async function wholePack(gitdir: string, pack: Buffer): Promise<Buffer> {
+  const { bases, end } = await checkPack(pack, nextTurn)
+  const objects: WholeObject[] = []
+  const cache = {}
+  let bytes = 0
+  for (const oid of bases) {
+    const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache }).catch((error: unknown) => {
+      if (errorCode(error) === 'NotFoundError') return null // it is in this pack
+      throw error
+    })
+    if (!(read?.object instanceof Uint8Array) || read.type === undefined) continue
+    bytes += read.object.byteLength
+    if (bytes > BASE_BYTES_MAX) throw new GitTooLarge('a commit changes files of more than 256 MiB')
+    objects.push({ type: read.type, content: read.object })
+    await nextTurn()
+  }
+  return objects.length === 0 ? pack : withWholeObjects(pack, end, objects)
 }
 
 export function createGitLibrary(options: GitLibraryOptions): GitBackend {
@@ -95,7 +123,7 @@ class GitLibrary implements GitBackend {
     const { url, web } = this.options
     try {
       const which = { gitdir, url, remote: 'origin', ref: LOCAL_REF, ...want }
-      const { fetchHead } = await web.use((http) => git.fetch({ fs: CHECKED_FS, http: askForThinPacks(http), ...which }))
+      const { fetchHead } = await web.use((http) => git.fetch({ fs: checkedFs(gitdir), http: askForThinPacks(http), ...which }))
       return fetchHead
     } catch (error) {
       if (errorCode(error) === 'NotFoundError') return null
@@ -126,10 +154,10 @@ class GitLibrary implements GitBackend {
     )
   }
 
-  /** The last commit needs the packs of those before it. */
+  /** The last commit needs the packs of those before it. Without a note they are of a server that did not make them whole. */
   async isDamaged(gitdir: string): Promise<boolean> {
     const kept = await this.lastKept(gitdir)
-    return kept !== null && (await readWhole(gitdir, kept)) === 'broken'
+    return kept !== null && (await readWhole(gitdir, kept)) !== 'whole'
   }
 
   /** A folder that cannot be read shows itself by errors that are not ours. */

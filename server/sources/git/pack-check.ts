@@ -15,14 +15,23 @@ const PAUSE_AFTER_BYTES = 16 * 1024 * 1024
 const HEAD_BYTES = 12
 const OFS_DELTA = 6
 const REF_DELTA = 7
+const ID_BYTES = 20
+
+/** What differences by id begin at, and where the last object ends. */
+interface PackParts {
+  bases: ReadonlySet<string>
+  end: number
+}
 
 /** Throws `git_failed` for what must not be unpacked here. `pause` lets others have their turn. */
-export async function checkPack(pack: Buffer, pause: () => Promise<void>): Promise<void> {
+export async function checkPack(pack: Buffer, pause: () => Promise<void>): Promise<PackParts> {
+  const bases = new Set<string>()
   const count = pack.byteLength < HEAD_BYTES ? 0 : pack.readUInt32BE(8)
-  let [inflated, made, unpaused] = [0, 0, 0]
-  for (let index = 0, at = HEAD_BYTES; index < count; index++) {
+  let [inflated, made, unpaused, at] = [0, 0, 0, HEAD_BYTES]
+  for (let index = 0; index < count; index++) {
     const { type, dataAt } = readHead(pack, at)
     const { bytes, end } = inflateAt(pack, dataAt, isDelta(type) ? DELTA_BYTES_MAX : PACK_OBJECT_BYTES_MAX)
+    if (type === REF_DELTA) bases.add(pack.toString('hex', dataAt - ID_BYTES, dataAt))
     at = end
     inflated += bytes.byteLength
     if (inflated > PACK_INFLATED_BYTES_MAX) throw tooLarge('holds more than 4 GiB of files and folders')
@@ -37,6 +46,7 @@ export async function checkPack(pack: Buffer, pause: () => Promise<void>): Promi
     unpaused = 0
     await pause()
   }
+  return { bases, end: at }
 }
 
 const isDelta = (type: number): boolean => type === OFS_DELTA || type === REF_DELTA
@@ -47,7 +57,7 @@ function readHead(pack: Buffer, start: number): { type: number; dataAt: number }
   const first = byte()
   for (let last = first; (last & 0x80) !== 0; ) last = byte()
   const type = (first >> 4) & 7
-  if (type === REF_DELTA) at += 20
+  if (type === REF_DELTA) at += ID_BYTES
   if (type === OFS_DELTA) while ((byte() & 0x80) !== 0);
   return { type, dataAt: at }
 }

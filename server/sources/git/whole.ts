@@ -5,7 +5,8 @@ import { join } from 'node:path'
 /** `broken`: it was whole, and a pack of that time is not. */
 export type WholeNote = 'whole' | 'broken' | 'none'
 
-const noteOf = (gitdir: string, commit: string): string => join(gitdir, 'skerry-whole', commit)
+// Notes in `skerry-whole` are of packs with differences to others, and count no more.
+const noteOf = (gitdir: string, commit: string): string => join(gitdir, 'skerry-complete', commit)
 const packsOf = (gitdir: string): string => join(gitdir, 'objects', 'pack')
 
 /** Once all of the commit is in the packs that are there now. */
