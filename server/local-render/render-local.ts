@@ -6,6 +6,7 @@ import type { RenderView } from '../../shared/model/render-views.ts'
 import { type Applicable, type NamedSource, type ServiceResource, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { maskSecrets } from '../render/mask-secrets.ts'
+import { isTemplateText } from '../render/name-template.ts'
 import type { RenderResult } from '../render/object-rows.ts'
 import { settingsFor } from '../render/overrides-of.ts'
 import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
@@ -83,9 +84,11 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
     source.chart === undefined
       ? pathSegments(source.path ?? '.').join('/')
       : await chartRoot(tree, { ...source, chart: source.chart }, folder)
-  if ((await tree.list(root)) === null)
+  // RD11: of a template it is known later, for each cluster.
+  const there = isTemplateText(root) ? '' : root
+  if ((await tree.list(there)) === null)
     throw new AppError('not_found', {
-      detail: `there is no folder ${join(folder, root)}`,
+      detail: `there is no folder ${join(folder, there)}`,
       remedy: 'Correct --dir, or the path of the source.',
     })
   return { name, label: name ?? repository, opened: { tree, root, version }, render, filesOnly }

@@ -65,6 +65,10 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
 /** RN3. `version`: a commit id, or what a source says of itself. */
 export const noManifests = (path: string, version: string): string => `${path} holds no manifests at ${versionText(version)}`
 
+/** The same of another commit: what was looked at is as it was, so that the render is known from there. */
+export const ofVersion = (message: string, version: string): string =>
+  message.replace(/ at commit [0-9a-f]{12}(?![0-9a-f])/, () => ` at ${versionText(version)}`)
+
 /** For messages: `commit 3f2c…` of a commit id, anything else as it is. */
 export const versionText = (version: string): string => (/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version)
 

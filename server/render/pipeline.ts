@@ -12,7 +12,7 @@ import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, secretTexts } from './mask-problems.ts'
-import { noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
+import { failedRender, noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
 import { ProgramStopped } from './program-answer.ts'
@@ -23,6 +23,7 @@ import { recordedTree } from './record/tree.ts'
 import type { JobSource, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
 import { mayPassLater, type Sandbox } from './sandbox.ts'
+import { placeSources } from './source-roots.ts'
 
 export interface PipelineSource {
   /** By which others name it. */
@@ -102,12 +103,22 @@ function masked(result: RenderResult, { settings, configs }: PipelineInput): Ren
   const secrets = secretTexts(settings.config, configs.values())
   if (secrets.length === 0) return result
   return result.kind === 'failed'
-    ? { ...result, problems: maskProblems(result.problems, secrets) }
+    ? { ...result, ...maskedMessage(result.message, secrets), problems: maskProblems(result.problems, secrets) }
     : { ...result, warnings: maskProblems(result.warnings, secrets) }
 }
 
-async function renderParts(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
-  const { sources } = input
+/** A folder that is not there is named, and its name may be made of anything. */
+const maskedMessage = (message: string, secrets: Parameters<typeof maskProblems>[1]): { message: string } => ({
+  message: maskProblems([{ path: '', message }], secrets)[0]?.message ?? message,
+})
+
+async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder: Recorder): Promise<RenderResult> {
+  const place = placeSources(unplaced.sources, (index) =>
+    recordedInputs(inputsOf(unplaced, index), (path) => noteInput(recorder, unplaced.settings.config, index, path)),
+  )
+  if (place.kind === 'refused') return failedRender(isForNobody(unplaced, recorder) ? doubted(place.problems) : place.problems)
+  const { sources } = place
+  const input = { ...unplaced, sources }
   const jobs = sources.map(({ opened: { tree, root } }, index): JobSource => ({ tree: recordedTree(tree, index, recorder.file), root }))
   const named = new Map<string, JobSource>()
   for (const [index, { name }] of sources.entries()) if (name !== undefined && jobs[index] !== undefined) named.set(name, jobs[index])

@@ -1,12 +1,13 @@
 // Whose fault it is: what is wrong in the Service resource is corrected there, and nothing is pushed for it. Pure.
 import type { Problem } from '../../shared/protocol/error.ts'
 
-/** As the pipeline writes places in a spec: `render.patches[0]`, `sources[1].render.helm`, `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
-const IN_SPEC = /^(cluster overrides|(?:render|sources\[\d+\]|overrides\[\d+\])(?:\.[A-Za-z.]+)?)(?=[[ ]|$)/
+/** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`, `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
+const IN_SPEC = /^(cluster overrides|(?:render|source\.path$|sources\[\d+\]|overrides\[\d+\])(?:\.[A-Za-z.]+)?)(?=[[ ]|$)/
 /** A name that stands in the spec, where the file's would be. */
 const NAMED_IN_SPEC = /^there is no source of the name /
 /** One of valuesFrom, and its key. */
 const IN_CONFIG = /^Config [^,]+, /
+const NO_VALUES_FILE = /^there is no such values file/
 const NO_CHART = /^there is no Chart\.yaml: /
 
 /** The field to correct; null: it is about a file. */
@@ -14,6 +15,7 @@ function specFieldOf({ path, message }: Problem): string | null {
   const [, field] = IN_SPEC.exec(path) ?? []
   if (field !== undefined) return field.startsWith('cluster ') ? 'spec.overrides of the cluster' : `spec.${field}`
   if (IN_CONFIG.test(path)) return 'the Config, or the valuesFrom that names it,'
+  if (NO_VALUES_FILE.test(message)) return 'the valuesFiles in spec (or push the file)'
   if (NAMED_IN_SPEC.test(message)) return 'the valuesFiles in spec'
   // Whoever meant no chart corrects the spec; who forgot the file reads which it is.
   return NO_CHART.test(message) && !path.includes('charts/') ? 'the type or the path in spec' : null

@@ -143,7 +143,9 @@ export const pickShape = {
   repository: nameSchema.describe('A Repository of the same project.'),
   path: treePathSchema
     .optional()
-    .describe('A folder of a Git repository or an OCI artifact, relative to its root: apps/shop, or . for all of it.'),
+    .describe(
+      'A folder of a Git repository or an OCI artifact, relative to its root: apps/shop, or . for all of it. It may be a template: overlays/{{ cluster.name }}.',
+    ),
   chart: z
     .string()
     .regex(/^[a-zA-Z0-9][-a-zA-Z0-9_.]*$/, 'expected the name of a chart')

@@ -155,7 +155,10 @@ describe('bad input changes nothing and says why', () => {
     const error = await unchanged(async () => {
       commit = await kit.push({ 'shop/a.yaml': null, 'shop/b.yaml': null })
     })
-    expect(error).toMatchObject({ code: 'no_manifests', message: `shop holds no manifests at commit ${commit.slice(0, 12)}` })
+    expect(error).toMatchObject({
+      code: 'no_manifests',
+      message: `there is no folder shop at commit ${commit.slice(0, 12)}; folders in its root: other`,
+    })
     expect((await kit.store.renderState(SHOP)).commit).toBe(first)
   })
 

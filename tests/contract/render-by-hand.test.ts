@@ -34,6 +34,8 @@ const FILES = {
   'kust/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: "y"}\n',
   'broken/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ config.nmae }}}\n',
   'secret/a.yaml.liquid': 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {{ config.password | json }}, other: literal}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {url: "https://x:{{ config.password }}@db"}\n',
+  'sites/ship/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-ship}\n',
+  'sites/shore/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-shore}\n',
 } // biome-ignore format: files as they are
 const head = (kind: string, name: string, spec: unknown) => ({ apiVersion: 'skerry.dev/v1', kind, metadata: { name }, spec })
 const targets = { selector: { matchLabels: { env: 'prod' } } }
@@ -50,6 +52,7 @@ const RESOURCES = [
   }),
   service('chart', { render: { helm: { values: { host: '{{ cluster.name }}.example' } } } }),
   service('kust'),
+  service('sites', { source: { repository: 'apps', path: 'sites/{{ cluster.name }}' } }),
   service('broken'),
   service('secret', { configFrom: [{ name: 'vars' }] }),
   service('nowhere', { source: { repository: 'apps', path: 'liquid' }, targets: { selector: { matchLabels: { env: 'none' } } } }),
@@ -150,6 +153,7 @@ test.skipIf(!hasPrograms).each([
   ['liquid', ['cluster: ship', 'color: green']],
   ['chart', ['name: chart-demo', 'host: ship.example']],
   ['kust', ['name: k-a', 'name: k-made-']],
+  ['sites', ['name: of-ship']],
 ] as const)('RH1 %s renders to the same bytes on the server and here', async (name, holds) => {
   for (const output of ['yaml', 'json', 'name']) {
     const [there, local] = [await onServer(name, '--cluster', 'ship', '-o', output), await here(name, { ...SHIP, output })]
@@ -159,6 +163,12 @@ test.skipIf(!hasPrograms).each([
     if (output === 'yaml') for (const text of holds) expect(there.out).toContain(text)
   }
   expect((await here(name, SHORE)).out).toBe((await onServer(name, '--cluster', 'shore')).out)
+})
+
+test('RD11 RH1 a cluster that has no folder is told so, with those that there are', async () => {
+  const { code, err } = await here('sites', { clusterName: 'barge' })
+  expect([code, err]).toEqual([1, 'error: there is no folder sites/barge at local; folders in sites: ship, shore\n'])
+  expect((await here('sites')).err).toContain('hint: Say for which cluster: --cluster-name NAME')
 })
 
 test.skipIf(!hasPrograms)('RH1 RH4 what is wrong is the same, with file, line, column, the line and a caret; exit code 1', async () => {

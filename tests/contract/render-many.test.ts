@@ -1,5 +1,5 @@
 // A service with very many clusters: what a pass costs, and that others have their turn meanwhile.
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from '../../server/ingest/render/service-render.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
@@ -9,6 +9,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { memoryRendering, testMac } from '../support/render-kit.ts'
 
+setDefaultTimeout(60_000)
 const COUNT = 5_000
 const SHOP = { project: 'default', service: 'shop' }
 const clusters = Array.from({ length: COUNT }, (_, index): RenderCluster => {

@@ -95,6 +95,34 @@ describe('one render where nothing differs', () => {
     expect(took()).toEqual([])
   })
 
+  test('RD11 IC3 IC13 a folder for each value of a label: one render each, a commit renders the one it changes, and who has none keeps the rest', async () => {
+    const [one, two, three] = [
+      await kit.join('1', { env: 'prod' }),
+      await kit.join('2', { env: 'test' }),
+      await kit.join('3', { env: 'prod' }),
+    ]
+    const folder = (env: string, value: string) => ({ [`sites/${env}/a.yaml`]: configMap('a', value) })
+    await kit.push({ ...folder('prod', 'one'), ...folder('test', 'one') })
+    await kit.service({ source: { repository: 'apps', path: 'sites/{{ cluster.labels.env }}' }, targets: { selector: {} } })
+    expect(took()).toEqual(['raw', 'raw'])
+    await kit.push(folder('test', 'two'))
+    expect(took()).toEqual(['raw'])
+    await kit.push({ 'sites/dev/a.yaml': configMap('a', 'one') })
+    expect(took()).toEqual([])
+    const all = async () => [await data(one), await data(two), await data(three)]
+    const of = (value: string) => ({ a: { value } })
+    expect(await all()).toEqual([of('one'), of('two'), of('one')])
+    await kit.relabel('cluster-2', { env: 'dev' })
+    expect(await all()).toEqual([of('one'), of('one'), of('one')])
+    await kit.relabel('cluster-2', { env: 'nowhere' })
+    expect(await all()).toEqual([of('one'), of('one'), of('one')])
+    expect(await error()).toMatchObject({ message: expect.stringContaining('sites/nowhere') })
+    took()
+    await kit.push(folder('nowhere', 'three'))
+    expect(await all()).toEqual([of('one'), of('three'), of('one')])
+    expect([took(), await error()]).toEqual([['raw'], null])
+  })
+
   test('IC3 a template is rendered once for each value of what it looks at, and a relabelled cluster once or not at all', async () => {
     const [one, two, three] = [
       await kit.join('1', { env: 'prod', region: 'eu', rack: '1' }),

@@ -221,3 +221,74 @@ test.each([
   const config = { values: { password: 'x', color: 'red' }, secrets: new Set(['password']) }
   expect((await run({ sources: chart, settings: { config }, helm })).reads.secret).toBe(secret)
 })
+
+describe('RD11 a path that is a template', () => {
+  const oslo = { name: 'oslo', labels: { env: 'prod' } }
+  const files = {
+    'base/all.yaml': configMap('all'),
+    'sites/oslo/a.yaml': configMap('of-oslo'),
+    'sites/bergen/a.yaml': configMap('of-bergen'),
+    'envs/prod/a.yaml': configMap('of-prod'),
+  }
+  const placed = (root: string, cluster: Given['cluster'] = oslo as never): Given => ({ sources: [{ files, root }], cluster })
+
+  test.each([
+    ['sites/{{ cluster.name }}', ['of-oslo']],
+    ['{{ cluster.labels.env | prepend: "envs/" }}', ['of-prod']],
+    ['{% if cluster.name == "oslo" %}sites/bergen{% else %}base{% endif %}', ['of-bergen']],
+    ['./sites//{{ cluster.name }}/', ['of-oslo']],
+  ])('%s is a folder for each cluster', async (root, names) => expect(Object.keys(await docs(placed(root)))).toEqual(names))
+
+  test('what it is made of is looked at, and nothing else of the cluster', async () => {
+    const { reads } = await run(placed('sites/{{ cluster.name }}'))
+    const looks = reads.inputs.filter(([first]) => first === 'cluster').map((path) => path.join('.'))
+    expect(looks).toContain('cluster.name')
+    expect(looks.filter((look) => look.startsWith('cluster.labels'))).toEqual([])
+  })
+
+  test.each([
+    [
+      'one that leads out',
+      '{{ cluster.name | replace: "oslo", "../other" }}',
+      /^source\.path: the template of this path makes no relative path/,
+    ],
+    ['an absolute one', '{{ cluster.name | prepend: "/" }}', /^source\.path: the template of this path makes no relative path/],
+    ['nothing', '{{ cluster.name | remove: "oslo" }}', /^source\.path: the template of this name makes nothing/],
+    ['a name that is not there', 'sites/{{ cluster.nmae }}', /^source\.path.* there is no cluster\.nmae; did you mean cluster\.name\?/],
+    ['what is no template', 'sites/{{ cluster.name', /^source\.path/],
+  ] as const)('%s is told with the field', async (_, root, told) => {
+    const found = await problems(placed(root))
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatch(told)
+  })
+
+  test('a folder that is not there is told by the name that was made', async () => {
+    const { result } = await run(placed('sites/{{ cluster.labels.env }}'))
+    expect(result).toMatchObject({ kind: 'failed', code: 'no_manifests', message: expect.stringContaining('sites/prod') })
+  })
+
+  test('of several sources each has its own, and the field says which', async () => {
+    const given = (root: string): Given => ({
+      sources: [
+        { files, root: 'base' },
+        { files, root },
+      ],
+      cluster: oslo as never,
+    })
+    expect(Object.keys(await docs(given('sites/{{ cluster.name }}'))).sort()).toEqual(['all', 'of-oslo'])
+    expect((await problems(given('{{ cluster.nmae }}')))[0]).toMatch(/^sources\[1\]\.path/)
+  })
+
+  test('a secret in it is not told', async () => {
+    const config = { values: { token: 'hunter2-hunter2' }, secrets: new Set(['token']) }
+    const { result, reads } = await run({ ...placed('sites/{{ config.token }}'), settings: { config } })
+    expect(JSON.stringify(result)).not.toContain('hunter2')
+    expect(reads.secret).toBe(true)
+  })
+
+  test('RD10 without a cluster nothing is wrong with it', async () => {
+    const { result } = await run(placed('sites/{{ cluster.name }}', null))
+    expect(result).toMatchObject({ kind: 'failed' })
+    expect(JSON.stringify(result)).toContain('this is rendered for no cluster')
+  })
+})

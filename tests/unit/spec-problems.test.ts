@@ -30,6 +30,12 @@ test.each([
     'Correct spec.overrides[1].patches and `skerry apply` it.',
   ],
   ['a source that has no such name', [source], `1 error ${IN_SPEC}`, 'Correct the valuesFiles in spec and `skerry apply` it.'],
+  [
+    'a values file that is not there',
+    [{ path: 'charts/web/value-prod.yaml', message: 'there is no such values file; one whose name ends with ? may be missing' }],
+    `1 error ${IN_SPEC}`,
+    'Correct the valuesFiles in spec (or push the file) and `skerry apply` it.',
+  ],
   ['a Config', [config], `1 error ${IN_SPEC}`, 'Correct the Config, or the valuesFrom that names it, and `skerry apply` it.'],
   ['a type that is not so', [chart], `1 error ${IN_SPEC}`, 'Correct the type or the path in spec and `skerry apply` it.'],
   [

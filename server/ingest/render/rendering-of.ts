@@ -5,7 +5,7 @@ import { asksForCluster, mayNeedCluster } from '../../render/for-nobody.ts'
 import {
   type FailedRender,
   failedRender,
-  noManifests,
+  ofVersion,
   RENDER_PROBLEMS_MAX,
   type RenderedObjects,
   type RenderResult,
@@ -20,15 +20,13 @@ export interface RenderedFor {
   release: Omit<Release, 'tools'>
   outcomes: ReadonlyMap<Wanted, ClusterOutcome>
   factsKey(cluster: Wanted): string
-  /** For messages. */
-  path: string
 }
 
 /** What the outcomes of all clusters come to: a release with its renders, or one error when nothing could be rendered for anybody. Renders with equal digests become one. */
-export function renderingOf({ release, outcomes, factsKey, path }: RenderedFor): Rendering {
+export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rendering {
   const { commit } = release
   const good = sharedRenders()
-  const errors = sharedErrors(path, commit)
+  const errors = sharedErrors(commit)
   const clusters = new Map<ClusterId, ClusterRender>()
   const results = new Set<RenderResult | AppError>()
   const tools: Record<string, string> = {}
@@ -99,21 +97,20 @@ function sharedRenders(): (result: RenderedObjects, factsKey: string | null, ren
 }
 
 /** Clusters that fail alike share one error. */
-function sharedErrors(path: string, version: string): (result: RenderResult | AppError) => RenderError {
+function sharedErrors(version: string): (result: RenderResult | AppError) => RenderError {
   const made = new Map<RenderResult | AppError, RenderError>()
   return (result) => {
-    const known = made.get(result) ?? errorOf(result, path, version)
+    const known = made.get(result) ?? errorOf(result, version)
     made.set(result, known)
     return known
   }
 }
 
-function errorOf(result: RenderResult | AppError, path: string, version: string): RenderError {
+function errorOf(result: RenderResult | AppError, version: string): RenderError {
   if (result instanceof AppError) return renderErrorOf(result)
   if (result.kind === 'rendered') return { code: 'render_failed', message: '', problems: [] }
   const { code, message, problems } = result
-  // Known from another commit, perhaps, which held no manifests either.
-  return withRemedy({ code, message: code === 'no_manifests' ? noManifests(path, version) : message, problems })
+  return withRemedy({ code, message: code === 'no_manifests' ? ofVersion(message, version) : message, problems })
 }
 
 /** All that is wrong anywhere, at once. What may pass by itself gives it its code, or nobody would look again. */

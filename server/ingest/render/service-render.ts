@@ -139,7 +139,7 @@ export class ServiceRenderer {
     if (await opening.isGone(outcomes)) return { kind: 'no_content' }
     if (at === undefined) this.looks.end(id, await lastLookOf(this.specText(id, spec), sources, outcomes, fileId))
     return renderingOf({
-      ...{ release, outcomes: outcomes.clusters, path: sources.map(({ opened }) => opened.root || '.').join(', ') },
+      ...{ release, outcomes: outcomes.clusters },
       factsKey: (cluster) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId)),
     })
   }

@@ -2,8 +2,8 @@
 // valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
 
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { SOURCE_PATH_LENGTH_MAX } from '../../sources/source.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
+import { isTemplateText, makeName } from '../name-template.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
@@ -70,34 +70,13 @@ function bytesOf(values: Values): number {
   return bytes
 }
 
-/** What a template made of a name is again one line that names a file: no other source, and nothing that a message or a tree could take for something else. */
-function fileName(
-  written: string,
-  from: string,
-  { inputs, meter }: RenderJob,
-): { kind: 'name'; name: string } | { kind: 'refused'; problems: Problem[] } {
-  if (!IS_TEMPLATE.test(written)) return { kind: 'name', name: written }
-  const rendered = renderText(written, { file: from, line: null }, inputs, undefined, meter)
-  if (rendered.kind === 'failed') return { kind: 'refused', problems: rendered.problems }
-  const name = rendered.text
-  const wrong =
-    name === '' ? 'nothing' : name.length > SOURCE_PATH_LENGTH_MAX ? 'too long a name' : CONTROL.test(name) ? 'more than one line' : null
-  if (wrong === null) return { kind: 'name', name }
-  return {
-    kind: 'refused',
-    problems: [{ path: from, message: `the template of this name makes ${wrong}: expected a relative path`, excerpt: written }],
-  }
-}
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const CONTROL = /[\u0000-\u001f\u007f\u2028\u2029]/
-
 async function fileLayer(job: RenderJob, written: string, from: string): Promise<LayerResult> {
   const optional = written.endsWith('?')
   const [, other, inOther] = /^\$([^/]+)\/(.+)$/.exec(written) ?? []
   const source: JobSource | undefined = other === undefined ? job.source : job.named.get(other)
   if (source === undefined) return refused(written, `there is no source of the name ${other}; sources[].name gives one`)
   const whole = inOther ?? written
-  const named = fileName(optional ? whole.slice(0, -1) : whole, from, job)
+  const named = makeName(optional ? whole.slice(0, -1) : whole, from, job.inputs, job.meter)
   if (named.kind === 'refused') return named
   const path = treePath(source.root, named.name)
   if (path === null)
@@ -138,12 +117,10 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
 const MAY_BE_MISSING = 'one whose name ends with ? may be missing, and the name is a template: envs/{{ cluster.name }}.yaml?'
 const asWritten = (name: string, written: string): string => (name === written ? '' : ` (named by ${written})`)
 
-const IS_TEMPLATE = /\{\{|\{%/
-
 function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult {
   const problems: Problem[] = []
   const mapped = mapTexts(values, (text, place) => {
-    if (!IS_TEMPLATE.test(text)) return text
+    if (!isTemplateText(text)) return text
     const evaluated = evaluate(text, { file: `${from}.${place}`, line: null }, job.inputs, job.meter)
     if (evaluated.kind === 'value') return evaluated.value
     problems.push(...evaluated.problems.map((problem) => ({ ...problem, message: `${problem.message}${goHint(text)}` })))
