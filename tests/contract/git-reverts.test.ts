@@ -1,5 +1,7 @@
 // Commits that are taken back and done again: what Git then sends are differences in both directions, which must not lead to each other.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { createGitKit, type GitKit, textsOf } from '../support/git-source-kit.ts'
 
 setDefaultTimeout(60_000)
@@ -26,4 +28,14 @@ test('SO54 a commit that is taken back and done again any number of times is rea
     const again = kit.open({ client: 'library', dir })
     expect((await textsOf(again, commit, 'app'))['app/large.txt']).toBe(text)
   }
+})
+
+test('SO54 what a server kept that did not make packs whole is not read: it counts as not there, and is fetched afresh', async () => {
+  const dir = kit.newDir()
+  const commit = await kit.open({ client: 'library', dir }).fetch()
+  renameSync(join(dir, 'skerry-complete'), join(dir, 'skerry-whole'))
+  const again = kit.open({ client: 'library', dir })
+  expect(await again.has(commit)).toBe(false)
+  expect(await again.fetch()).toBe(commit)
+  expect([await again.has(commit), existsSync(join(dir, 'skerry-whole'))]).toEqual([true, false])
 })

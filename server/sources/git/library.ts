@@ -105,9 +105,9 @@ class GitLibrary implements GitBackend {
     if ('commit' in want) {
       // Most servers give any commit that is asked for by its id; of one that does not, nothing comes, and it must be on a branch or tag.
       await this.fetchRef(gitdir, { remoteRef: want.commit, singleBranch: true, tags: false, depth: 1 })
-      if (await this.has(gitdir, want.commit)) return want.commit
+      if (await this.isFetched(gitdir, want.commit)) return want.commit
       await this.fetchRef(gitdir, { remoteRef: 'HEAD', singleBranch: false, tags: true })
-      return (await this.has(gitdir, want.commit)) ? want.commit : null
+      return (await this.isFetched(gitdir, want.commit)) ? want.commit : null
     }
     for (const remoteRef of want.refs) {
       const head = await this.fetchRef(gitdir, { remoteRef, singleBranch: true, tags: false, depth: 1 })
@@ -144,10 +144,12 @@ class GitLibrary implements GitBackend {
     return git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
   }
 
-  /** Asked at each poll, of all repositories at the start: without the note a pack is read for it, and let go of at once. */
+  /** Asked at each poll, of all repositories at the start: no pack is read for it. What has no note was not kept, or by a server whose packs need each other. */
   async has(gitdir: string, commit: string): Promise<boolean> {
-    const note = await readWhole(gitdir, commit)
-    if (note !== 'none') return note === 'whole'
+    return (await readWhole(gitdir, commit)) === 'whole'
+  }
+
+  private isFetched(gitdir: string, commit: string): Promise<boolean> {
     return git.readCommit({ fs, gitdir, oid: commit, cache: {} }).then(
       () => true,
       () => false,
