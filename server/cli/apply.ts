@@ -1,9 +1,7 @@
 // apply: resources from files to the server, all or none.
-import { nearest } from '../../shared/model/explain.ts'
-import { type Applicable, DEFAULT_PROJECT } from '../../shared/model/resources.ts'
-import { type ApplyAnswer, applyAnswerSchema, serviceViewSchema } from '../../shared/model/views.ts'
+import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
-import type { Client } from './client.ts'
+import { referenceWarnings } from './apply-references.ts'
 import { countText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
@@ -29,7 +27,7 @@ export async function apply(
     .catch((error: unknown) => {
       throw placed(error, read)
     })
-  const warnings = await overrideWarnings(
+  const warnings = await referenceWarnings(
     context.client(),
     read.map(({ resource }) => resource),
   )
@@ -86,38 +84,6 @@ function inFileOrder(problems: readonly Problem[], files: readonly ResourceFile[
   }
   const keyed = problems.map((problem) => ({ problem, key: keyOf(problem) }))
   return keyed.sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1]).map(({ problem }) => problem)
-}
-
-/** The service may come later: that is no error. A slip of the pen would never be found otherwise. */
-async function overrideWarnings(client: Client, resources: readonly Applicable[]): Promise<string[]> {
-  const named = resources.flatMap((resource) =>
-    resource.kind !== 'Cluster'
-      ? []
-      : (resource.spec.overrides ?? []).map(({ service, project = DEFAULT_PROJECT }, index) => ({
-          place: `cluster/${resource.metadata.name}: spec.overrides[${index}]`,
-          project,
-          service,
-        })),
-  )
-  const known = new Map<string, string[]>()
-  for (const project of new Set(named.map(({ project }) => project))) {
-    // What was applied is applied, also when nobody may list services.
-    const there = await client.list('/services', serviceViewSchema, { project }).catch(() => null)
-    if (there === null) continue
-    const coming = resources.filter(({ kind, metadata }) => kind === 'Service' && 'project' in metadata && metadata.project === project)
-    known.set(
-      project,
-      [...there, ...coming].map(({ metadata }) => metadata.name),
-    )
-  }
-  return named.flatMap(({ place, project, service }) => {
-    const names = known.get(project)
-    if (names === undefined || names.includes(service)) return []
-    const near = nearest(service, names)
-    return [
-      `${place} is for service ${service} of project ${project}, which does not exist${near === null ? '' : `; did you mean "${near}"?`}`,
-    ]
-  })
 }
 
 /** What a relabelled cluster, or a service with other targets, loses and gets. */

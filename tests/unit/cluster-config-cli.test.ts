@@ -35,7 +35,7 @@ test('CL1 describe shows the variables and overrides of a cluster, bounded', asy
   expect(bounded).toContain('… (302 characters; -o yaml shows all)')
 })
 
-test('CL1 apply warns of an override for a service that does not exist, with the nearest name, and applies it', async () => {
+test('CL18 apply warns of an override for a service that does not exist, with the nearest name, and applies it', async () => {
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
   const slip = {
     overrides: [
@@ -44,11 +44,43 @@ test('CL1 apply warns of an override for a service that does not exist, with the
     ],
   }
   const warning =
-    'warning: cluster/cluster-a: spec.overrides[1] is for service webb of project default, which does not exist; did you mean "web"?\n'
+    'warning: cluster/cluster-a: spec.overrides[1] names the Service webb of project default, which does not exist; did you mean "web"?\n'
   expect(await applied(slip, 'apply --dry-run -f -')).toMatchObject({ code: 0, err: warning })
   expect(await applied(slip)).toMatchObject({ code: 0, out: 'cluster/cluster-a configured\n', err: warning })
   const both = await applied({ overrides: [{ service: 'shop', config: {} }] }, 'apply --dry-run -f -', [serviceDoc('shop')])
   expect(both).toMatchObject({ code: 0, err: '' })
   const elsewhere = await applied({ overrides: [{ service: 'web', project: 'team', config: {} }] })
-  expect(elsewhere.err).toBe('warning: cluster/cluster-a: spec.overrides[0] is for service web of project team, which does not exist\n')
+  expect(elsewhere.err).toBe('warning: cluster/cluster-a: spec.overrides[0] names the Service web of project team, which does not exist\n')
+})
+
+test('CL18 apply warns of Repositories and Configs that a service names and nobody has, with the nearest name', async () => {
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps')] })
+  const service = (spec: Record<string, unknown>) => ({ ...serviceDoc('web'), spec: { targets: { selector: {} }, ...spec } })
+  const run = (documents: unknown[]) =>
+    runTestCli(admin, ['apply', '--dry-run', '-f', '-'], { stdin: documents.map((one) => JSON.stringify(one)).join('\n---\n') })
+  const config = { apiVersion: 'skerry.dev/v1', kind: 'Config', metadata: { name: 'vars' }, spec: { data: { a: '1' } } }
+  const slips = {
+    sources: [
+      { repository: 'apps', path: 'web' },
+      { repository: 'aps', path: 'web', render: { helm: { valuesFrom: [{ name: 'var', key: 'a' }, { name: 'none', key: 'a', optional: true }] } } },
+    ],
+    configFrom: [{ name: 'vars' }, { name: 'late', optional: true }, { name: 'lost' }],
+  } // biome-ignore format: one line each
+  expect(await run([service(slips), config])).toMatchObject({
+    code: 0,
+    err: [
+      'warning: service/web: spec.sources[1] names the Repository aps of project default, which does not exist; did you mean "apps"?',
+      'warning: service/web: spec.configFrom[2] names the Config lost of project default, which does not exist',
+      'warning: service/web: spec: helm.valuesFrom[0] names the Config var of project default, which does not exist; did you mean "vars"?',
+      '',
+    ].join('\n'),
+  })
+  expect((await run([service({ source: { repository: 'ap', path: 'web' } })])).err).toContain(
+    'service/web: spec.source names the Repository ap',
+  )
+  const coming = await run([
+    service({ source: { repository: 'later', path: 'web' } }),
+    { ...repositoryDoc('apps'), metadata: { name: 'later' } },
+  ])
+  expect(coming).toMatchObject({ code: 0, err: '' })
 })
