@@ -6,6 +6,7 @@ import { lstat, open, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'
 import {
+  isFile,
   pathSegments,
   SOURCE_FILE_BYTES_MAX,
   SOURCE_FILES_MAX,
@@ -115,7 +116,7 @@ export function createFolderTree(root: string): SourceTree {
     }
     const clean = pathSegments(path).join('/')
     const place = await find(clean)
-    if (place?.kind === 'file') throw refused(`${path} is a file, not a folder`)
+    if (place?.kind === 'file') throw isFile(path)
     if (place !== null) await visit(clean, place, [])
     return found
   }

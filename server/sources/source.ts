@@ -1,5 +1,6 @@
 // The port to where manifests come from: one Source for each repository. Reading needs no network once a commit was fetched, so the last content
 // stays in use while the other side is away.
+import { AppError } from '../../shared/protocol/error.ts'
 
 /** Larger folders are refused, not cut. */
 export const SOURCE_FILES_MAX = 10_000
@@ -62,6 +63,13 @@ export interface Source {
   /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock says. Absent: it has no charts for others. */
   chart?(repository: string, name: string, version: string): Promise<OpenedSource>
 }
+
+/** Of what is named in the spec of a service, and is not there to be what it is named for. */
+export const CORRECT_SPEC = 'Correct the source in the spec of the service and `skerry apply` it.'
+
+/** A folder was meant. */
+export const isFile = (path: string): AppError =>
+  new AppError('source_refused', { detail: `${path} is a file, not a folder`, remedy: CORRECT_SPEC })
 
 /** `.`, `./a/`, `a//b` → segments. */
 export const pathSegments = (path: string): string[] => path.split('/').filter((segment) => segment !== '' && segment !== '.')

@@ -3,6 +3,8 @@ import { expect, test } from 'bun:test'
 import { configsOfService } from '../../server/ingest/render/service-configs.ts'
 import { failedRender } from '../../server/render/object-rows.ts'
 import { specRemedy } from '../../server/render/spec-problems.ts'
+import { createFolderTree } from '../../server/sources/folder-tree.ts'
+import { CORRECT_SPEC } from '../../server/sources/source.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { loopWorld } from '../support/loop-world.ts'
 
@@ -73,4 +75,13 @@ test('AP11 what is wrong for any cluster is told without one; what only lacks a 
   expect([commit, error?.code, error?.problems.length]).toEqual([null, 'render_failed', 1])
   expect(error?.problems[0]?.message).toContain('service.nam')
   await end()
+})
+
+test('AP11 a path that is a file is told with what to correct, and nothing to push', async () => {
+  const tree = createFolderTree(import.meta.dir)
+  const failure = await tree.files('spec-problems.test.ts', () => true).catch((error: unknown) => error)
+  expect(failure).toMatchObject({
+    code: 'source_refused',
+    data: { detail: expect.stringContaining('is a file, not a folder'), remedy: CORRECT_SPEC },
+  })
 })

@@ -5,7 +5,7 @@ import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
-import { type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
+import { CORRECT_SPEC, type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
 import { GitTooLarge } from './limits.ts'
 import { type GitBackend, GitDamaged, type GitObjects, type GitWant, type RemoteRef } from './objects.ts'
 import type { OpenSubmodule } from './places.ts'
@@ -282,7 +282,10 @@ export class GitSource implements Source {
   }
 
   async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
-    if (!('path' in pick)) throw refused(`${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`)
+    if (!('path' in pick)) {
+      const detail = `${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`
+      throw new AppError('source_refused', { detail, remedy: CORRECT_SPEC })
+    }
     if (this.options.verifyKeys !== undefined && !(await this.has(commit)))
       throw this.refused.get(commit) ?? new AppError('commit_unverified', { detail: `commit ${commit} was not verified` })
     // One for all services of the repository: a thousand of them ask for the same folders.
@@ -385,7 +388,6 @@ export class GitSource implements Source {
 }
 
 const NO_SUBMODULES: OpenSubmodule = async () => null
-const refused = (detail: string): AppError => new AppError('source_refused', { detail })
 const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
 
 /** A tag that was signed under another name says nothing about this one. */

@@ -3,6 +3,7 @@ import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SizedCache } from '../sized-cache.ts'
 import {
+  isFile,
   pathSegments,
   SOURCE_PATH_LENGTH_MAX,
   SOURCE_TREE_BYTES_MAX,
@@ -91,7 +92,7 @@ export class GitTree implements SourceTree {
     const place = await this.places.find(asked, walk.pace)
     if (place === null) return walk
     if (place.kind === 'submodule') throw refusedSubmodule(place.path)
-    if (place.kind === 'file') throw refused(`${path} is a file, not a folder`)
+    if (place.kind === 'file') throw isFile(path)
     if (place.kind === 'module') await this.enterModule(walk, place, asked)
     let level: Frame[] = place.kind === 'module' ? [] : [{ path: asked, real: place.path, oid: place.oid, above: null }]
     while (level.length > 0) {

@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { quote } from '../archive/tar.ts'
 import { createInFlight } from '../in-flight.ts'
 import { greatestVersion, noVersion } from '../range.ts'
-import { type OpenedSource, pathSegments, type Source, type SourcePick } from '../source.ts'
+import { CORRECT_SPEC, type OpenedSource, pathSegments, type Source, type SourcePick } from '../source.ts'
 import { createStoredFiles, type StoredFiles, sha256Of } from '../stored/files.ts'
 import type { Unpacked } from '../stored/unpacked.ts'
 import { filesOfLayers, type Layer, readManifest } from './layers.ts'
@@ -68,7 +68,8 @@ class OciSource implements Source {
 
   async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
     const { url, unpacked, dir } = this.options
-    if (!('path' in pick)) throw refused(`${url} is one artifact and has no charts by name: give source.path, "." for all of it`)
+    if (!('path' in pick))
+      throw refused(`${url} is one artifact and has no charts by name: give source.path, "." for all of it`, CORRECT_SPEC)
     const tree = await unpacked.tree(dir, `oci ${revision}`, async () => {
       const layers = await this.pull(revision)
       const parts = await Promise.all(layers.map(async (layer) => ({ layer, bytes: await this.blob(layer) })))
