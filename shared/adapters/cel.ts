@@ -1,8 +1,9 @@
 // The importer of the CEL library: the text of a health rule → something that judges an object in bounded time. It is loaded when the first rule is met, since an agent without
 // rules shall not hold it. Its language has no budget of its own: a rule is written by users of the fleet and the object by anybody in the cluster, so what can grow is counted.
+import type { CelText, CompiledVerdict, FleetRule } from '../kube/fleet-rule.ts'
 import type { CelAnswer, CelTest, CompiledRule } from '../kube/health-rule.ts'
 import { groupOf } from '../kube/object.ts'
-import type { HealthRule } from '../model/resources.ts'
+import { type HealthRuleSpec, type HealthVerdict, type ServiceHealth, VERDICTS, type Verdict } from '../model/health-rules.ts'
 
 type Library = typeof import('@marcbachmann/cel-js')
 
@@ -168,8 +169,11 @@ const rewritten = (text: string, wraps: readonly Wrap[]): string =>
     .sort((a, b) => b.at - a.at || b.order - a.order)
     .reduce((result, { at, text: added }) => result.slice(0, at) + added + result.slice(at), text)
 
+type Refusal = { kind: 'refused'; why: string }
+
 export interface Cel {
-  compile(text: string): { kind: 'test'; test: CelTest } | { kind: 'refused'; why: string }
+  compile(text: string): { kind: 'test'; test: CelTest } | Refusal
+  compileText(text: string): { kind: 'text'; make: CelText } | Refusal
 }
 
 function createCel({ Environment }: Library): Cel {
@@ -208,31 +212,52 @@ function createCel({ Environment }: Library): Cel {
       return value
     })
 
-  const run = (parsed: ReturnType<typeof env.parse>, members: Record<string, unknown>): CelAnswer => {
+  type Parsed = ReturnType<typeof env.parse>
+  /** Throws what is wrong with it. */
+  const evaluate = (parsed: Parsed, members: Record<string, unknown>): unknown => {
     left = CEL_ELEMENTS_MAX
     partsLeft = CEL_PARTS_MAX
+    return parsed(members)
+  }
+  const test = (parsed: Parsed, members: Record<string, unknown>): CelAnswer => {
     try {
-      const value: unknown = parsed(members)
+      const value = evaluate(parsed, members)
       return typeof value === 'boolean' ? { kind: 'answer', value } : { kind: 'error', why: 'it is neither true nor false' }
     } catch (error) {
       return { kind: 'error', why: summaryOf(error) }
     }
   }
+  const makeText = (parsed: Parsed, members: Record<string, unknown>): string | null => {
+    try {
+      const value = evaluate(parsed, members)
+      return typeof value === 'string' ? value : null
+    } catch {
+      return null
+    }
+  }
+  const parse = (text: string, type: 'bool' | 'string', meant: string): { kind: 'parsed'; parsed: Parsed } | Refusal => {
+    try {
+      const plain = bare.parse(text)
+      const wraps = wrapsOf(text, plain.ast as unknown as Node)
+      const checked = plain.check()
+      const parsed = env.parse(rewritten(text, wraps))
+      checkGuards(parsed.ast)
+      if (!checked.valid) return { kind: 'refused', why: summaryOf(checked.error) }
+      if (checked.type !== type && checked.type !== 'dyn') return { kind: 'refused', why: `it is of type ${checked.type}, not ${meant}` }
+      return { kind: 'parsed', parsed }
+    } catch (error) {
+      return { kind: 'refused', why: summaryOf(error) }
+    }
+  }
 
   return {
     compile(text) {
-      try {
-        const plain = bare.parse(text)
-        const wraps = wrapsOf(text, plain.ast as unknown as Node)
-        const { valid, type, error } = plain.check()
-        const parsed = env.parse(rewritten(text, wraps))
-        checkGuards(parsed.ast)
-        if (!valid) return { kind: 'refused', why: summaryOf(error) }
-        if (type !== 'bool' && type !== 'dyn') return { kind: 'refused', why: `it is of type ${type}, not true or false` }
-        return { kind: 'test', test: (members) => run(parsed, members) }
-      } catch (error) {
-        return { kind: 'refused', why: summaryOf(error) }
-      }
+      const found = parse(text, 'bool', 'true or false')
+      return found.kind === 'refused' ? found : { kind: 'test', test: (members) => test(found.parsed, members) }
+    },
+    compileText(text) {
+      const found = parse(text, 'string', 'a text')
+      return found.kind === 'refused' ? found : { kind: 'text', make: (members) => makeText(found.parsed, members) }
     },
   }
 }
@@ -256,13 +281,13 @@ export const loadCel = (): Promise<Cel> => {
 const PARTS = ['current', 'inProgress', 'failed'] as const
 
 /** Null: the rule can be used. Else which expression is wrong, and why. For the server, when a service is written. */
-export async function checkHealthRule(rule: HealthRule): Promise<string | null> {
-  const compiled = await compileHealthRule(rule)
+export async function checkServiceHealth(rule: ServiceHealth): Promise<string | null> {
+  const compiled = await compileServiceHealth(rule)
   return typeof compiled === 'string' ? compiled : null
 }
 
 /** A text: it cannot be used, and why. */
-export async function compileHealthRule(rule: HealthRule): Promise<CompiledRule | string> {
+export async function compileServiceHealth(rule: ServiceHealth): Promise<CompiledRule | string> {
   const cel = await loadCel()
   const tests: Partial<Record<(typeof PARTS)[number], CelTest>> = {}
   for (const part of PARTS) {
@@ -275,4 +300,32 @@ export async function compileHealthRule(rule: HealthRule): Promise<CompiledRule 
   const { current, inProgress = null, failed = null } = tests
   if (current === undefined) return `the health rule for ${rule.kind} of ${rule.apiVersion} has no expression for current`
   return { group: groupOf(rule.apiVersion), kind: rule.kind, current, inProgress, failed }
+}
+
+export interface RefusedRule {
+  /** Below the spec: `degraded.when`. */
+  path: string
+  why: string
+}
+
+/** A HealthRule, ready to judge objects, or which of its expressions cannot be used, and why. */
+export async function compileFleetRule(id: string, spec: HealthRuleSpec): Promise<FleetRule | RefusedRule> {
+  const cel = await loadCel()
+  const verdicts: Partial<Record<Verdict, CompiledVerdict>> = {}
+  for (const verdict of VERDICTS) {
+    const written = spec[verdict]
+    if (written === undefined) continue
+    const when = cel.compile(written.when)
+    if (when.kind === 'refused') return { path: `${verdict}.when`, why: when.why }
+    const message = messageOf(cel, written)
+    if (message !== null && 'why' in message) return { path: `${verdict}.messageExpression`, why: message.why }
+    verdicts[verdict] = { when: when.test, message }
+  }
+  return { id, group: spec.group, kind: spec.kind, versions: spec.versions ?? null, verdicts }
+}
+
+function messageOf(cel: Cel, { message, messageExpression }: HealthVerdict): CelText | Refusal | null {
+  if (messageExpression === undefined) return message === undefined ? null : () => message
+  const compiled = cel.compileText(messageExpression)
+  return compiled.kind === 'text' ? compiled.make : compiled
 }

@@ -53,25 +53,30 @@ export function openCrdtDb(path: string, options: OpenOptions & { libraryDir?: s
   }
 }
 
-let loadable: string | undefined
+const ENTRY_POINT = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
+
+/** The library and a connection that keeps it loaded: SQLite unloads it after an initialization that failed, as on a file that a power cut left half made, and the
+ *  process would end in the functions that it had registered until then. */
+let library: { path: string; keeper: Database } | undefined
+
+function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
+  library ??= openLibrary(libraryDir)
+  db.loadExtension(library.path, ENTRY_POINT)
+}
 
 /** From source the library is an ordinary file. In a compiled binary it lies in the executable, where the loader cannot see it: it goes through a
  *  memory file, or, where the host refuses that (no FFI under a tight memory limit, noexec policies), through a file in `libraryDir`. */
-function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
-  const entryPoint = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
-  if (loadable !== undefined) {
-    db.loadExtension(loadable, entryPoint)
-    return
-  }
+function openLibrary(libraryDir: string | undefined): NonNullable<typeof library> {
   const candidates = libraryPath.startsWith('/$bunfs') ? [memoryFile, () => dataFile(libraryDir)] : [() => libraryPath]
   const failures: string[] = []
   for (const candidate of candidates) {
+    const keeper = openSqlite(':memory:')
     try {
       const path = candidate()
-      db.loadExtension(path, entryPoint)
-      loadable = path
-      return
+      keeper.loadExtension(path, ENTRY_POINT)
+      return { path, keeper }
     } catch (error) {
+      keeper.close()
       failures.push(error instanceof Error ? error.message : String(error))
     }
   }

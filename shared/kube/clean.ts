@@ -1,8 +1,9 @@
 // A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a real API server; what is
 // put in are the marks by which an object of ours is known again.
 import type { ServiceId } from '../model/ids.ts'
-import { SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
+import { COMMIT_ANNOTATION, SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
 import { groupOf, type K8sObject, refOf } from './object.ts'
+import { isBuiltInGroup } from './order.ts'
 
 /** Set by the API server. A resourceVersion would answer 409 for ever, a uid "immutable", managedFields 400. */
 const SERVER_METADATA = [
@@ -15,9 +16,12 @@ const SERVER_METADATA = [
   'deletionTimestamp',
 ] as const
 
-/** RC1: status, server-set metadata and nulls leave, a Secret's stringData becomes data, the rules of an aggregated ClusterRole leave. The input is not touched. */
+/** RC1: status, server-set metadata and the nulls of built-in kinds leave, a Secret's stringData becomes data, the rules of an aggregated ClusterRole leave. The input is not
+ *  touched. */
 export function cleanObject(object: K8sObject): K8sObject {
-  const { status: _status, ...rest } = withoutNulls(object) as K8sObject
+  // RC25: only a built-in type is known to have no use for a null. Metadata is of a built-in type in every kind.
+  const isBuiltIn = isBuiltInGroup(groupOf(object.apiVersion))
+  const { status: _status, ...rest } = isBuiltIn ? withoutNulls(object) : { ...object, metadata: withoutNulls(object.metadata) }
   const metadata: Record<string, unknown> = { ...rest.metadata }
   for (const field of SERVER_METADATA) delete metadata[field]
   const cleaned = { ...rest, metadata } as K8sObject
@@ -34,13 +38,22 @@ export function markObject(object: K8sObject, clusterId: string, { project, serv
   return { ...object, metadata: { ...metadata, labels, annotations } }
 }
 
-/** A null in a map of strings would arrive as "". Items of lists stay: taking one out would move the others. */
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls)
+/** RC24: beside the marks, and no part of the document that is compared: a commit that does not change an object does not write it. */
+export function markCommit(object: K8sObject, commit: string | null): K8sObject {
+  if (commit === null || commit === '') return object
+  const { metadata } = object
+  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [COMMIT_ANNOTATION]: commit } } }
+}
+
+/** Without members that are null: in a map of strings of a built-in kind they would arrive as "". Items of lists stay, because taking one out would move the others. */
+export const withoutNulls = <T extends object>(object: T): T => withoutNullMembers(object) as T
+
+function withoutNullMembers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNullMembers)
   if (value === null || typeof value !== 'object') return value
   const result: Record<string, unknown> = {}
   for (const [key, member] of Object.entries(value)) {
-    if (member !== null && member !== undefined) result[key] = withoutNulls(member)
+    if (member !== null && member !== undefined) result[key] = withoutNullMembers(member)
   }
   return result
 }

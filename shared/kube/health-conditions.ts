@@ -1,89 +1,101 @@
-// The few shapes in which controllers say how they are doing: conditions that are to be true, a word in a field. Rules of custom kinds are made of these.
+// The shapes in which controllers say how they are doing, as parts of a rule: conditions that are to be True, a word in a field. The tables of known kinds are made of these. Words that a
+// rule does not name are read as health-words.ts has them.
+import { byConditions, byCounters, byWord, causeOf, failedBy, generalHealth, waitsFor } from './health-general.ts'
 import {
   at,
   type Condition,
   conditionsIn,
-  count,
   degraded,
   HEALTHY,
   type Health,
   type Look,
   list,
+  oneLine,
   progressing,
   type Rule,
   suspended,
   text,
 } from './health-look.ts'
+import { camelCase } from './health-words.ts'
 
-const said = ({ message }: Condition, otherwise: string): string => message || otherwise
-
-/** Kinds without a rule, of groups that the API server does not serve itself. Without a condition there is nothing to wait for. */
-export function byConditions(look: Look): Health {
-  // Crossplane's claims and composites live in groups of their users; Synced and Ready together tell them.
-  const synced = look.condition('Synced')
-  if (synced?.status === 'False' && look.condition('Ready') !== undefined)
-    return degraded(synced.reason || 'NotSynced', said(synced, 'it is not synced'))
-  for (const type of ['Ready', 'Available', 'Established']) {
-    const condition = look.condition(type)
-    if (condition === undefined) continue
-    if (condition.status === 'True') return HEALTHY
-    return progressing(condition.reason || `Not${type}`, said(condition, `condition ${type} is ${condition.status}`))
-  }
-  return HEALTHY
-}
+export const notReported = (what: string): Health => progressing('NotReported', `its controller has not reported ${what} yet`)
 
 interface ConditionWords {
-  /** `False` is a failure, unless its reason is one of `patient`; else it is on the way. */
+  /** What a False means: a failure unless its reason is `patient`, a delay unless its reason is `failed`, or, by default, what its reason and message say. */
   falseIs?: 'Degraded' | 'Progressing'
-  /** Reasons of a `False` that end by themselves. */
+  /** Reasons of a False that end by themselves. */
   patient?: readonly string[]
-  /** Reasons of a `False` that do not, where `False` is otherwise on the way. */
+  /** Reasons of a False that do not end by themselves. */
   failed?: readonly string[]
 }
 
-/** The named condition is `True`. Known kinds always have it once their controller has looked: without it they are on the way. */
-export function isTrue(type: string, { falseIs = 'Progressing', patient = [], failed = [] }: ConditionWords = {}): Rule {
+/** The condition `type` is True. A known kind has it as soon as its controller has looked at the object: without it the object is on its way. */
+export function isTrue(type: string, { falseIs, patient = [], failed = [] }: ConditionWords = {}): Rule {
   return ({ condition }) => {
     const found = condition(type)
-    if (found === undefined) return progressing('NotReported', `its controller has not said ${type} yet`)
+    if (found === undefined) return notReported(`condition ${type}`)
     if (found.status === 'True') return HEALTHY
-    const message = said(found, `condition ${type} is ${found.status}`)
-    const bad = found.status === 'False' && (falseIs === 'Degraded' ? !patient.includes(found.reason) : failed.includes(found.reason))
-    return bad ? degraded(found.reason || `Not${type}`, message) : progressing(found.reason || `Not${type}`, message)
+    if (found.status !== 'False' || patient.includes(found.reason)) return waitsFor(found)
+    const isFailure = falseIs === 'Degraded' || failed.includes(found.reason) || (falseIs === undefined && causeOf(found) === 'failing')
+    return isFailure ? failedBy(found) : waitsFor(found)
   }
 }
 
-/** A condition that means trouble when it is `True`. */
+/** Ready is the summary, and the other conditions explain it, as for a kind that nobody knows; but Ready is always there once the controller has looked. */
+export const readySummary: Rule = (look) => {
+  const found = byConditions(look.conditions, look.generation)
+  if (found !== null && (found.word === 'Degraded' || look.condition('Ready') !== undefined)) return found
+  return notReported('condition Ready')
+}
+
+/** All conditions together, as for a kind that nobody knows; but one of them is always there once the controller has looked. */
+export const conditionsTogether: Rule = (look) =>
+  byConditions(look.conditions, look.generation) ?? notReported('a condition that tells how it is')
+
+/** All that the status says, as for a kind that nobody knows; but a known kind that has told nothing at all is not healthy after a grace time. */
+export const statusTogether: Rule = (look) => {
+  const health = generalHealth(look)
+  const isSilent = health.reason === 'NotReported' || (health.word === 'Healthy' && Object.keys(look.status).length === 0)
+  return isSilent ? notReported('a status') : health
+}
+
+/** A condition that is trouble while it is True. */
 export function unlessTrue(types: readonly string[], rule: Rule): Rule {
   return (look) => {
     for (const type of types) {
       const found = look.condition(type)
-      if (found?.status === 'True') return degraded(found.reason || type, said(found, `condition ${type} is True`))
+      if (found?.status === 'True') return failedBy(found)
     }
     return rule(look)
   }
 }
 
-/** A condition that means trouble when it is `False`. */
+/** A condition that is trouble while it is False. */
 export function unlessFalse(types: readonly string[], rule: Rule): Rule {
   return (look) => {
     for (const type of types) {
       const found = look.condition(type)
-      if (found?.status === 'False') return degraded(found.reason || `Not${type}`, said(found, `condition ${type} is False`))
+      if (found?.status === 'False') return causeOf(found) === 'stopped' ? stoppedBy(found) : failedBy(found)
     }
     return rule(look)
   }
 }
 
-/** Every condition that is there is `True`; the first one that is not speaks. */
+/** A condition by which somebody stopped it. */
+export function unlessStopped(type: string, rule: Rule): Rule {
+  return (look) => {
+    const found = look.condition(type)
+    return found?.status === 'True' ? stoppedBy(found) : rule(look)
+  }
+}
+const stoppedBy = ({ type, status, message }: Condition): Health => suspended(oneLine(message) || `condition ${type} is ${status}`)
+
+/** Every condition that is there is True; the first one that is not speaks. */
 export const allTrue: Rule = ({ conditions }) => {
-  if (conditions.length === 0) return progressing('NotReported', 'its controller has not looked at it yet')
+  if (conditions.length === 0) return notReported('a condition')
   const wrong = conditions.find(({ status }) => status === 'False') ?? conditions.find(({ status }) => status !== 'True')
   if (wrong === undefined) return HEALTHY
-  const message = said(wrong, `condition ${wrong.type} is ${wrong.status}`)
-  return wrong.status === 'False'
-    ? degraded(wrong.reason || `Not${wrong.type}`, message)
-    : progressing(wrong.reason || `Not${wrong.type}`, message)
+  return wrong.status === 'False' ? failedBy(wrong) : waitsFor(wrong)
 }
 
 export interface PhaseWords {
@@ -96,42 +108,20 @@ export interface PhaseWords {
   suspended?: readonly string[]
 }
 
-/** A word in the status. One that nobody knows, and none, is on the way. */
-export function byPhase({
-  at: path = ['phase'],
-  message = ['message'],
-  healthy,
-  degraded: bad = [],
-  suspended: stopped = [],
-}: PhaseWords): Rule {
+/** A word in the status. A word that is not named here is a failure where the vocabulary says so, else it is on its way, and so is none. */
+export function byPhase({ at: path = ['phase'], message = ['message'], healthy, ...words }: PhaseWords): Rule {
   const where = `status.${path.join('.')}`
-  return ({ status }) => {
+  const { degraded: bad = [], suspended: stopped = [] } = words
+  return ({ status, kind }) => {
     const word = text(at(status, ...path))
-    if (word === '') return progressing('NotReported', `${where} is not set yet`)
-    const why = text(at(status, ...message)) || `${where} is ${word}`
+    if (word === '') return notReported(where)
+    const why = oneLine(text(at(status, ...message)))
+    const said = why === '' ? `${where} is ${word}` : `${where} is ${word}: ${why}`
     if (healthy.includes(word)) return HEALTHY
-    if (bad.includes(word)) return degraded(reasonOf(word), why)
-    return stopped.includes(word) ? suspended(`${where} is ${word}`) : progressing(reasonOf(word), why)
-  }
-}
-
-/** `in progress` → `InProgress`. */
-export const reasonOf = (word: string): string =>
-  word
-    .split(/[^A-Za-z0-9]+/)
-    .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
-    .join('') || 'Unnamed'
-
-/** `spec.<field>` is true: somebody stopped it. */
-export function unlessSpec(field: string, rule: Rule): Rule {
-  return (look) => (look.spec[field] === true ? suspended(`spec.${field} is true`) : rule(look))
-}
-
-/** A condition that says that it was stopped on purpose. */
-export function unlessStopped(type: string, rule: Rule): Rule {
-  return (look) => {
-    const found = look.condition(type)
-    return found?.status === 'True' ? suspended(said(found, `condition ${type} is True`)) : rule(look)
+    if (bad.includes(word)) return degraded(camelCase(word), said)
+    if (stopped.includes(word)) return suspended(said)
+    const unnamed = byWord(word, where, why, kind)
+    return unnamed?.word === 'Degraded' ? unnamed : progressing(camelCase(word), said)
   }
 }
 
@@ -139,30 +129,33 @@ export function unlessStopped(type: string, rule: Rule): Rule {
 export function unlessSaid(path: readonly string[], message: readonly string[], reason: string, rule: Rule): Rule {
   return (look) => {
     const word = text(at(look.status, ...path))
-    if (word === '') return rule(look)
-    return degraded(reason, text(at(look.status, ...message)) || word)
+    return word === '' ? rule(look) : degraded(reason, oneLine(text(at(look.status, ...message)) || word))
+  }
+}
+
+/** What the first rule says, unless that is Healthy: then the second one speaks. */
+export function bothOf(first: Rule, second: Rule): Rule {
+  return (look) => {
+    const found = first(look)
+    return found.word === 'Healthy' ? second(look) : found
   }
 }
 
 /** Operators of OpenShift's kind: Degraded, then Progressing, then Available. */
-export const availableProgressingDegraded: Rule = (look) => {
+export const availableProgressingDegraded: Rule = unlessTrue(['Degraded', 'Failing'], (look) => {
   const moving = look.condition('Progressing')
-  return unlessTrue(['Degraded'], (seen) =>
-    moving?.status === 'True' ? progressing(moving.reason || 'Progressing', said(moving, 'it is progressing')) : isTrue('Available')(seen),
-  )(look)
-}
+  return moving?.status === 'True' ? waitsFor(moving) : isTrue('Available')(look)
+})
 
-/** As many ready as `spec.replicas` asks for. */
-export const replicasReady: Rule = ({ spec, status }) => {
-  const [wanted, ready] = [count(spec['replicas'], 1), count(status['readyReplicas'])]
-  return ready >= wanted ? HEALTHY : progressing('LessReady', `${ready} of ${wanted} replicas are ready`)
-}
+/** As many ready as `spec.replicas` asks for; `readyReplicas` is absent while it is 0. */
+export const replicasReady: Rule = ({ spec, status }) =>
+  byCounters({ ...status, readyReplicas: status['readyReplicas'] ?? 0 }, { replicas: spec['replicas'] ?? 1 }) ?? HEALTHY
 
-/** Each of a list of conditions in the status (parents of a route, ancestors of a policy). */
+/** Each list of conditions below `status.<name>[]`: the parents of a route, the listeners of a gateway. */
 export const conditionLists = (look: Look, name: string): Condition[][] =>
-  list(look.status[name]).map(({ conditions }) => conditionsIn(conditions, look.nowMs))
+  list(look.status[name]).map(({ conditions }) => conditionsIn(conditions))
 
-/** For kinds whose API promises that each condition names the generation that it was made for: an older one says nothing of this spec. */
+/** For kinds whose API promises that each condition names the generation that it was made for: an older one says nothing about this spec. */
 export function whenSeen(types: readonly string[], rule: Rule): Rule {
   return (look) => {
     const { generation = 0 } = look

@@ -1,6 +1,19 @@
 // Health of the kinds that Kubernetes itself serves, as kstatus has it (kubernetes-sigs/cli-utils pkg/kstatus/status/core.go) where it has a rule; where ours differs, the line says
 // why. Ingress, HorizontalPodAutoscaler, APIService, Namespace, Node and PersistentVolume are ours: kstatus knows none of them.
-import { count, degraded, type Fields, fields, HEALTHY, type Health, list, progressing, type Rule, suspended, text } from './health-look.ts'
+import {
+  count,
+  degraded,
+  type Fields,
+  fields,
+  HEALTHY,
+  type Health,
+  healthyWith,
+  list,
+  progressing,
+  type Rule,
+  suspended,
+  text,
+} from './health-look.ts'
 
 /** A Pod may be unschedulable for a moment while nodes join or others leave. */
 const UNSCHEDULABLE_GRACE_MS = 15_000
@@ -106,7 +119,7 @@ const pod: Rule = ({ status, condition, nowMs }) => {
   if (phase === 'Running' && ready?.status === 'True') return HEALTHY
   const scheduled = condition('PodScheduled')
   if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
-    const grown = nowMs - scheduled.atMs >= UNSCHEDULABLE_GRACE_MS
+    const grown = nowMs - Date.parse(scheduled.changedAt) >= UNSCHEDULABLE_GRACE_MS
     return grown ? degraded('Unschedulable', scheduled.message) : progressing('Unschedulable', scheduled.message)
   }
   const waiting = waitingContainer(status, null)
@@ -134,14 +147,23 @@ const job: Rule = ({ spec, status, condition }) => {
   const complete = condition('Complete')
   if (complete?.status === 'True') return HEALTHY
   if (spec['suspend'] === true) return suspended('spec.suspend is true')
-  const done = count(status['succeeded'])
-  const wanted = count(spec['completions'], 1)
-  if (status['startTime'] === undefined && count(status['active']) === 0)
-    return progressing('NotStarted', 'its controller has not begun it yet')
-  return progressing('Running', `${done} of ${wanted} completions, ${count(status['active'])} active, ${count(status['failed'])} failed`)
+  const active = count(status['active'])
+  if (status['startTime'] === undefined && active === 0) return progressing('NotStarted', 'its controller has not begun it yet')
+  const done = `${count(status['succeeded'])} of ${count(spec['completions'], 1)} completions`
+  // `ready` counts the Pods that run; others wait for a node, for an image, or for their turn.
+  if (count(status['ready'], active) > 0) return progressing('Running', `${done}, ${active} active, ${count(status['failed'])} failed`)
+  return progressing('NoPodRuns', `${done}; none of its Pods runs (${active} active, ${count(status['failed'])} failed)`)
 }
 
-const cronJob: Rule = ({ spec }) => (spec['suspend'] === true ? suspended('spec.suspend is true') : HEALTHY)
+/** A CronJob is as well as its last run: it says when one was due last, when one last succeeded, and which still run. */
+const cronJob: Rule = ({ spec, status }) => {
+  if (spec['suspend'] === true) return suspended('spec.suspend is true')
+  const due = text(status['lastScheduleTime'])
+  if (due === '' || list(status['active']).length > 0) return HEALTHY
+  const succeeded = text(status['lastSuccessfulTime'])
+  if (succeeded !== '' && Date.parse(succeeded) >= Date.parse(due)) return HEALTHY
+  return degraded('LastRunFailed', `its last run, due at ${due}, did not succeed`)
+}
 
 const claim: Rule = ({ status }) => {
   const phase = text(status['phase'])
@@ -156,10 +178,12 @@ const volume: Rule = ({ status }) => {
   return phase === '' || phase === 'Pending' ? progressing('Pending', 'it is not available yet') : HEALTHY
 }
 
-/** kstatus asks only whether the controller has looked. A budget that is not met means that Pods are away. */
-const budget: Rule = ({ status }) => {
+/** kstatus asks only whether the controller has looked. A budget that is not met means that Pods are away; SyncFailed means that its controller cannot count them and allows no eviction. */
+const budget: Rule = ({ status, conditions }) => {
   const unseen = notObserved(status)
   if (unseen !== null) return unseen
+  const failed = conditions.find(({ type, reason }) => type === 'DisruptionAllowed' && reason === 'SyncFailed')
+  if (failed !== undefined) return degraded('SyncFailed', failed.message || 'its controller cannot count its Pods')
   const [now, wanted] = [count(status['currentHealthy']), count(status['desiredHealthy'])]
   return now >= wanted ? HEALTHY : progressing('BudgetNotMet', `${now} of ${wanted} Pods are healthy`)
 }
@@ -211,8 +235,18 @@ const signingRequest: Rule = ({ status, condition }) => {
     : HEALTHY
 }
 
-/** Often no metrics on the edge: an autoscaler that cannot scale must not hold up everything else. */
-const always: Rule = () => HEALTHY
+/** Reasons of a ScalingActive that is False for what the spec says, not for missing metrics. */
+const INVALID_SCALING = ['InvalidMetricSourceType', 'InvalidSelector', 'AmbiguousSelector'] as const
+/** Often no metrics on the edge: an autoscaler that cannot scale must not hold up everything else, so that is a note. A target that is not there, or a spec that cannot work, is a failure. */
+const autoscaler: Rule = ({ condition }) => {
+  const able = condition('AbleToScale')
+  if (able?.status === 'False' && (able.reason === 'FailedGetScale' || able.reason === 'FailedUpdateScale'))
+    return degraded(able.reason, able.message)
+  const active = condition('ScalingActive')
+  if (active?.status !== 'False' || active.reason === 'ScalingDisabled') return HEALTHY
+  const isInvalid = (INVALID_SCALING as readonly string[]).includes(active.reason)
+  return isInvalid ? degraded(active.reason, active.message) : healthyWith(active.reason || 'ScalingInactive', active.message)
+}
 
 /** Kinds of built-in groups that are not here are healthy when they exist: they are configuration. */
 export const CORE_RULES: Readonly<Record<string, Rule>> = {
@@ -229,7 +263,7 @@ export const CORE_RULES: Readonly<Record<string, Rule>> = {
   'apps/Deployment': deployment,
   'apps/ReplicaSet': replicaSet,
   'apps/StatefulSet': statefulSet,
-  'autoscaling/HorizontalPodAutoscaler': always,
+  'autoscaling/HorizontalPodAutoscaler': autoscaler,
   'batch/CronJob': cronJob,
   'batch/Job': job,
   'certificates.k8s.io/CertificateSigningRequest': signingRequest,

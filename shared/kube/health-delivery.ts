@@ -1,29 +1,42 @@
-// Health of well-known custom kinds that deliver, schedule or provision: Argo, Flux, Flagger, Tekton, Crossplane, Cluster API, operators of clouds. Each row names the field it reads and
-// where that is promised; the rows were written from what the types of those APIs say, and were not compared with another tool's table.
+// Health of well-known custom kinds that deliver, promote, analyse or run to an end: Argo, Flux, Flagger, Tekton, Keptn, Numaflow, jobs. Each row names the field that it reads and where
+// that field is documented; the rows follow the types of those APIs, not another tool's table.
 import {
   allTrue,
-  availableProgressingDegraded,
+  bothOf,
   byPhase,
   isTrue,
-  replicasReady,
-  unlessFalse,
-  unlessSaid,
-  unlessSpec,
+  notReported,
+  readySummary,
+  statusTogether,
   unlessStopped,
   unlessTrue,
+  whenSeen,
 } from './health-conditions.ts'
-import { at, degraded, HEALTHY, type Look, type Rule, suspended, text } from './health-look.ts'
+import { degraded, type Fields, fields, HEALTHY, list, progressing, type Rule, suspended, text } from './health-look.ts'
+import { camelCase } from './health-words.ts'
 
-/** Flux says Reconciling and Stalled besides, which come first: a `False` without them has failed and is tried at the next interval. */
-const flux = unlessSpec(
-  'suspend',
-  isTrue('Ready', { falseIs: 'Degraded', patient: ['DependencyNotReady', 'ArtifactOutdated', 'Progressing'] }),
-)
+/** Flux sets Stalled for good and Reconciling meanwhile, which come first. A False without them has failed and is tried again at the next interval; so has one that is being retried. */
+const flux: Rule = (look) => {
+  const isRetry = look.condition('Reconciling')?.reason === 'ProgressingWithRetry'
+  const patient = isRetry ? [] : ['DependencyNotReady', 'ArtifactOutdated', 'Progressing']
+  return isTrue('Ready', { falseIs: 'Degraded', patient })(look)
+}
 /** A repository of OCI charts is not reconciled and has no status. */
 const helmRepository: Rule = (look) => (look.spec['type'] === 'oci' ? HEALTHY : flux(look))
+/** Since v1beta3 these are configuration without a status. */
+const fluxConfiguration: Rule = (look) => (look.conditions.length === 0 ? HEALTHY : flux(look))
 
+const WORKLOAD_GENERATION = 'rollout.argoproj.io/workload-generation'
+/** The phase exists since 1.1; before that, conditions tell it. A Rollout of a workloadRef has to observe that workload's generation, too. */
 const rollout: Rule = (look) => {
-  if (look.spec['paused'] === true) return suspended('spec.paused is true')
+  const wanted = text(look.annotations[WORKLOAD_GENERATION])
+  const observed = look.status['workloadObservedGeneration']
+  if (wanted !== '' && observed !== undefined && String(observed) !== wanted)
+    return progressing(
+      'WorkloadGenerationNotObserved',
+      `its controller has seen generation ${String(observed)} of ${wanted} of its workload`,
+    )
+  if (look.status['phase'] === undefined) return statusTogether(look)
   return byPhase({ healthy: ['Healthy'], degraded: ['Degraded'], suspended: ['Paused'] })(look)
 }
 const measured = byPhase({ healthy: ['Successful'], degraded: ['Failed', 'Error', 'Inconclusive'] })
@@ -35,60 +48,128 @@ const application = byPhase({
   suspended: ['Suspended'],
 })
 
-const canary = unlessSpec('suspend', byPhase({ healthy: ['Initialized', 'Succeeded'], degraded: ['Failed'] }))
+const canary = byPhase({ healthy: ['Initialized', 'Succeeded'], degraded: ['Failed'] })
 
 /** Tekton: condition Succeeded is Unknown while it runs. */
 const tektonRun: Rule = (look) => {
-  if (/Pending$/.test(text(look.spec['status']))) return suspended(`spec.status is ${text(look.spec['status'])}`)
+  if (text(look.spec['status']).endsWith('Pending')) return suspended(`spec.status is ${text(look.spec['status'])}`)
   return isTrue('Succeeded', { falseIs: 'Degraded' })(look)
 }
 
-const crossplanePackage = unlessFalse(['Installed'], isTrue('Healthy', { failed: ['UnhealthyPackageRevision'] }))
-const crossplaneManaged = unlessFalse(['Synced', 'LastAsyncOperation'], isTrue('Ready'))
-
-const capiBroken = (rule: Rule): Rule => unlessSaid(['failureReason'], ['failureMessage'], 'Failed', rule)
-const capiPhase = (healthy: readonly string[]): Rule =>
-  unlessSpec('paused', capiBroken(byPhase({ healthy, degraded: ['Failed'], message: ['failureMessage'] })))
-const controlPlane: Rule = capiBroken((look) => {
-  const version2 = look.condition('Available')
-  return version2 === undefined ? isTrue('Ready')(look) : isTrue('Available')(look)
-})
-
-/** ACK.Terminal does not end by itself; ACK.ResourceSynced is False while it waits. */
-const ack = unlessTrue(['ACK.Terminal'], isTrue('ACK.ResourceSynced'))
-const configConnector = isTrue('Ready', {
-  failed: ['UpdateFailed', 'CreateFailed', 'DeleteFailed', 'DependencyInvalid', 'ManagementConflict'],
-})
-/** Azure's operator marks a `False` that it will not retry with the severity Error. */
-const azure: Rule = (look) => {
-  const conditions = Array.isArray(look.status['conditions']) ? look.status['conditions'] : []
-  const broken = conditions.find((entry) => at({ entry }, 'entry', 'severity') === 'Error' && at({ entry }, 'entry', 'status') === 'False')
-  if (broken !== undefined) return degraded(text(at({ broken }, 'broken', 'reason')) || 'Error', text(at({ broken }, 'broken', 'message')))
-  return isTrue('Ready')(look)
+/** A keptn state is the worst of its phases; `status` is the whole. */
+const keptn = byPhase({ at: ['status'], healthy: ['Succeeded', 'Warning'], degraded: ['Failed'], suspended: ['Deprecated'] })
+const keptnEvaluation = byPhase({ at: ['overallStatus'], healthy: ['Succeeded', 'Warning'], degraded: ['Failed'] })
+const keptnAnalysis: Rule = (look) => {
+  const { status } = look
+  if (text(status['state']) !== 'Completed') return byPhase({ at: ['state'], healthy: [] })(look)
+  if (status['pass'] === true || status['warning'] === true) return HEALTHY
+  return degraded('AnalysisFailed', 'status.pass is not true')
+}
+const keptnMetric: Rule = ({ status }) => {
+  const error = text(status['errMsg'])
+  if (error !== '') return degraded('MetricError', `status.errMsg: ${error}`)
+  return status['value'] === undefined || status['value'] === '' ? notReported('status.value') : HEALTHY
 }
 
+/** A promotion is under way while a branch's dry commit is not the proposed one, and until its checks have passed. */
+function promotionOf(environment: Fields): ReturnType<Rule> {
+  const [active, proposed] = [fields(environment['active']), fields(environment['proposed'])]
+  const branch = text(environment['branch'])
+  const name = branch === '' ? 'the branch' : `branch ${branch}`
+  const activeSha = text(fields(active['dry'])['sha'])
+  const proposedSha = text(fields(proposed['note'])['drySha']) || text(fields(proposed['dry'])['sha'])
+  if (activeSha === '' || proposedSha === '') return progressing('CommitNotReported', `${name} has no reported dry commit yet`)
+  if (activeSha !== proposedSha) {
+    const failed = checkOf(proposed, 'failure')
+    const why = failed === '' ? '' : `; check ${failed} failed`
+    return progressing('PromotionPending', `${name} is at ${activeSha.slice(0, 7)}, ${proposedSha.slice(0, 7)} is proposed${why}`)
+  }
+  const failed = checkOf(active, 'failure')
+  if (failed !== '') return degraded('CheckFailed', `${name}: check ${failed} failed`)
+  const pending = checkOf(active, 'pending')
+  return pending === '' ? HEALTHY : progressing('CheckPending', `${name}: check ${pending} is pending`)
+}
+const checkOf = (state: Fields, phase: string): string =>
+  text(list(state['commitStatuses']).find((entry) => entry['phase'] === phase)?.['key'])
+
+/** Ready means only that it was reconciled. */
+const promoter: Rule = whenSeen(['Ready'], isTrue('Ready', { falseIs: 'Degraded' }))
+const promotionStrategy: Rule = bothOf(promoter, ({ status }) => {
+  const environments = list(status['environments'])
+  if (environments.length === 0) return notReported('an environment')
+  const states = environments.map(promotionOf)
+  return states.find(({ word }) => word === 'Degraded') ?? states.find(({ word }) => word === 'Progressing') ?? HEALTHY
+})
+const changeTransferPolicy: Rule = bothOf(promoter, ({ status }) => promotionOf(status))
+const commitStatus: Rule = bothOf(promoter, (look) =>
+  look.status['phase'] === undefined ? HEALTHY : byPhase({ healthy: ['success'], degraded: ['failure'] })(look),
+)
+const selectedCommitStatus: Rule = bothOf(promoter, (look) => {
+  const phases = [...list(look.status['applicationsSelected']), ...list(look.status['environments'])].map((entry) => text(entry['phase']))
+  if (phases.length === 0) return notReported('what it watches')
+  if (phases.includes('failure')) return degraded('CheckFailed', 'a commit status that it watches is failure')
+  return phases.includes('pending') ? progressing('CheckPending', 'a commit status that it watches is pending') : HEALTHY
+})
+
+/** Its job state is what counts: a streaming job runs until somebody stops it. */
+const flinkSessionJob: Rule = (look) => {
+  const error = text(look.status['error'])
+  if (error !== '') return degraded('Error', `status.error: ${error.slice(0, 400)}`)
+  return byPhase({
+    at: ['jobStatus', 'state'],
+    healthy: ['RUNNING', 'FINISHED'],
+    degraded: ['FAILED', 'FAILING'],
+    suspended: ['SUSPENDED'],
+  })(look)
+}
+/** CREATED has not been looked at, DEPLOYED may still be rolled back, ROLLED_BACK does not run what its spec says. */
+const flinkDeployment: Rule = bothOf(statusTogether, ({ status }) => {
+  const state = text(status['lifecycleState'])
+  const isSettled = state === '' || state === 'STABLE'
+  return isSettled ? HEALTHY : progressing(camelCase(state), `status.lifecycleState is ${state}`)
+})
+const kubeflowJob: Rule = unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Succeeded')))
+
+const kueueQueue: Rule = isTrue('Active', { patient: ['Terminating'] })
+
 export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
-  // status.phase, spec.paused: argo-rollouts pkg/apis/rollouts/v1alpha1.
+  // status.phase, status.workloadObservedGeneration: argo-rollouts pkg/apis/rollouts/v1alpha1.
   'argoproj.io/Rollout': rollout,
   'argoproj.io/AnalysisRun': measured,
   'argoproj.io/Experiment': measured,
-  // status.phase: argo-workflows WorkflowPhase.
-  'argoproj.io/Workflow': unlessSpec('suspend', byPhase({ healthy: ['Succeeded'], degraded: ['Failed', 'Error'] })),
-  'argoproj.io/CronWorkflow': unlessSpec(
-    'suspend',
-    unlessTrue(['SubmissionError', 'SpecError'], () => HEALTHY),
-  ),
+  // status.phase: argo-workflows WorkflowPhase; conditions SubmissionError, SpecError: CronWorkflow.
+  'argoproj.io/Workflow': byPhase({ healthy: ['Succeeded'], degraded: ['Failed', 'Error'] }),
+  'argoproj.io/CronWorkflow': unlessTrue(['SubmissionError', 'SpecError'], () => HEALTHY),
+  'argoproj.io/WorkflowTemplate': () => HEALTHY,
+  'argoproj.io/ClusterWorkflowTemplate': () => HEALTHY,
   // status.health.status: argo-cd HealthStatusCode.
   'argoproj.io/Application': application,
-  // conditions ErrorOccurred, ResourcesUpToDate: argo-cd ApplicationSetConditionType.
-  'argoproj.io/ApplicationSet': unlessTrue(['ErrorOccurred'], isTrue('ResourcesUpToDate')),
+  'argoproj.io/AppProject': () => HEALTHY,
+  // conditions ErrorOccurred, ResourcesUpToDate, RolloutProgressing: argo-cd ApplicationSetConditionType.
+  'argoproj.io/ApplicationSet': unlessTrue(['ErrorOccurred'], (look) => {
+    const rolling = look.condition('RolloutProgressing')
+    if (rolling?.status === 'True') return progressing(rolling.reason || 'RolloutProgressing', rolling.message)
+    return isTrue('ResourcesUpToDate')(look)
+  }),
   // conditions: argo-events common Status; each of them is to be True.
   'argoproj.io/EventBus': allTrue,
   'argoproj.io/EventSource': allTrue,
   'argoproj.io/Sensor': allTrue,
+  // status.environments[].{active,proposed}.dry.sha, commitStatuses[].phase, status.phase, condition Ready: gitops-promoter api/v1alpha1.
+  'promoter.argoproj.io/ArgoCDCommitStatus': selectedCommitStatus,
+  'promoter.argoproj.io/ChangeTransferPolicy': changeTransferPolicy,
+  'promoter.argoproj.io/ClusterScmProvider': promoter,
+  'promoter.argoproj.io/CommitStatus': commitStatus,
+  'promoter.argoproj.io/GitCommitStatus': selectedCommitStatus,
+  'promoter.argoproj.io/GitRepository': promoter,
+  'promoter.argoproj.io/PromotionStrategy': promotionStrategy,
+  'promoter.argoproj.io/PullRequest': promoter,
+  'promoter.argoproj.io/ScmProvider': promoter,
+  'promoter.argoproj.io/TimedCommitStatus': selectedCommitStatus,
+  'promoter.argoproj.io/WebRequestCommitStatus': selectedCommitStatus,
   // status.phase: flagger CanaryPhase.
   'flagger.app/Canary': canary,
-  // condition Ready, spec.suspend: fluxcd/pkg/apis/meta conditions.
+  // condition Ready, reason ProgressingWithRetry: fluxcd/pkg/apis/meta conditions.
   'kustomize.toolkit.fluxcd.io/Kustomization': flux,
   'helm.toolkit.fluxcd.io/HelmRelease': flux,
   'source.toolkit.fluxcd.io/Bucket': flux,
@@ -99,52 +180,47 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'image.toolkit.fluxcd.io/ImagePolicy': flux,
   'image.toolkit.fluxcd.io/ImageRepository': flux,
   'image.toolkit.fluxcd.io/ImageUpdateAutomation': flux,
+  'notification.toolkit.fluxcd.io/Alert': fluxConfiguration,
+  'notification.toolkit.fluxcd.io/Provider': fluxConfiguration,
   'notification.toolkit.fluxcd.io/Receiver': flux,
   // condition Succeeded: knative apis.ConditionSucceeded, as Tekton's PipelineRunStatus has it; spec.status: PipelineRunPending.
   'tekton.dev/CustomRun': tektonRun,
+  'tekton.dev/Pipeline': () => HEALTHY,
   'tekton.dev/PipelineRun': tektonRun,
+  'tekton.dev/Task': () => HEALTHY,
   'tekton.dev/TaskRun': tektonRun,
   'operator.tekton.dev/TektonConfig': isTrue('Ready', { falseIs: 'Degraded', patient: ['Installing'] }),
-  // conditions Installed, Healthy: crossplane apis/pkg/v1 conditions; Synced, Ready: crossplane-runtime xpv1; Established: apiextensions/v1.
-  'pkg.crossplane.io/Configuration': crossplanePackage,
-  'pkg.crossplane.io/Function': crossplanePackage,
-  'pkg.crossplane.io/Provider': crossplanePackage,
-  'apiextensions.crossplane.io/CompositeResourceDefinition': isTrue('Established'),
-  'apiextensions.crossplane.io/Composition': () => HEALTHY,
-  // status.phase, failureReason, failureMessage, spec.paused: cluster-api api/v1beta1; conditions Ready (v1beta1), Available (v1beta2).
-  'cluster.x-k8s.io/Cluster': capiPhase(['Provisioned']),
-  'cluster.x-k8s.io/Machine': capiPhase(['Running']),
-  'cluster.x-k8s.io/MachineDeployment': capiPhase(['Running']),
-  'cluster.x-k8s.io/MachinePool': capiPhase(['Running']),
-  'cluster.x-k8s.io/MachineSet': capiBroken(replicasReady),
-  'controlplane.cluster.x-k8s.io/KubeadmControlPlane': controlPlane,
-  'bootstrap.cluster.x-k8s.io/KubeadmConfig': capiBroken(isTrue('Ready')),
-  'addons.cluster.x-k8s.io/ClusterResourceSet': isTrue('ResourcesApplied', {
-    failed: ['ApplyFailed', 'RetrievingResourceFailed', 'WrongSecretType'],
-  }),
-  // phases and conditions: operator-framework/api operators/v1alpha1.
-  'operators.coreos.com/CatalogSource': byPhase({
-    at: ['connectionState', 'lastObservedState'],
-    healthy: ['READY'],
-    degraded: ['TRANSIENT_FAILURE', 'SHUTDOWN'],
-  }),
-  'operators.coreos.com/ClusterServiceVersion': byPhase({ healthy: ['Succeeded'], degraded: ['Failed'] }),
-  'operators.coreos.com/InstallPlan': byPhase({ healthy: ['Complete'], degraded: ['Failed'], suspended: ['RequiresApproval'] }),
-  'operators.coreos.com/Subscription': unlessTrue(
-    ['CatalogSourcesUnhealthy', 'InstallPlanFailed', 'ResolutionFailed'],
-    byPhase({ at: ['state'], healthy: ['AtLatestKnown', 'UpgradeAvailable'], suspended: ['UpgradePending'] }),
-  ),
-  // conditions Available, Progressing, Degraded: openshift/api config/v1, tigera/operator api/v1.
-  'config.openshift.io/ClusterOperator': availableProgressingDegraded,
-  'operator.tigera.io/APIServer': availableProgressingDegraded,
-  'operator.tigera.io/Installation': availableProgressingDegraded,
-  'operator.tigera.io/TigeraStatus': availableProgressingDegraded,
-  // conditions of jobs: kubeflow/training-operator JobConditionType; kubernetes-sigs/jobset; kubernetes-sigs/lws.
-  'kubeflow.org/MPIJob': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Succeeded'))),
-  'kubeflow.org/PyTorchJob': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Succeeded'))),
-  'kubeflow.org/TFJob': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Succeeded'))),
+  // status.status, status.overallStatus (KeptnState); status.state, status.pass; status.value, status.errMsg: keptn lifecycle-operator and metrics-operator api/v1.
+  'lifecycle.keptn.sh/KeptnAppVersion': keptn,
+  'lifecycle.keptn.sh/KeptnEvaluation': keptnEvaluation,
+  'lifecycle.keptn.sh/KeptnTask': keptn,
+  'lifecycle.keptn.sh/KeptnWorkloadInstance': keptn,
+  'lifecycle.keptn.sh/KeptnWorkloadVersion': keptn,
+  'metrics.keptn.sh/Analysis': keptnAnalysis,
+  'metrics.keptn.sh/KeptnMetric': keptnMetric,
+  // status.phase and conditions, each of which is to be True: numaflow pkg/apis/numaflow/v1alpha1 Status.IsReady; numaplane pkg/apis/numaplane/v1alpha1.
+  'numaflow.numaproj.io/InterStepBufferService': statusTogether,
+  'numaflow.numaproj.io/MonoVertex': statusTogether,
+  'numaflow.numaproj.io/Pipeline': statusTogether,
+  'numaflow.numaproj.io/Vertex': statusTogether,
+  'numaplane.numaproj.io/ISBServiceRollout': statusTogether,
+  'numaplane.numaproj.io/MonoVertexRollout': statusTogether,
+  'numaplane.numaproj.io/NumaflowControllerRollout': statusTogether,
+  'numaplane.numaproj.io/PipelineRollout': statusTogether,
+  // condition Ready, Stalled, Reconciling: pulumi-kubernetes-operator pulumi.com/v1.
+  'pulumi.com/Stack': readySummary,
+  // conditions of jobs: kubeflow/training-operator JobConditionType, kubeflow/trainer; kubernetes-sigs/jobset; kubernetes-sigs/lws.
+  'kubeflow.org/MPIJob': kubeflowJob,
+  'kubeflow.org/PyTorchJob': kubeflowJob,
+  'kubeflow.org/TFJob': kubeflowJob,
+  'kubeflow.org/XGBoostJob': kubeflowJob,
+  'trainer.kubeflow.org/TrainJob': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Complete'))),
   'jobset.x-k8s.io/JobSet': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Completed'))),
   'leaderworkerset.x-k8s.io/LeaderWorkerSet': isTrue('Available'),
+  // condition Active, reasons FlavorNotFound, CheckNotFoundOrInactive, Stopped: kueue apis/kueue/v1beta1; conditions Available, JobCreated, Failed: k3s helm-controller helm.cattle.io/v1.
+  'kueue.x-k8s.io/ClusterQueue': kueueQueue,
+  'kueue.x-k8s.io/LocalQueue': kueueQueue,
+  'helm.cattle.io/HelmChart': unlessTrue(['Failed'], isTrue('JobCreated')),
   // status.state: ray-operator ClusterState; conditions Ready, status.jobDeploymentStatus.
   'ray.io/RayCluster': byPhase({ at: ['state'], message: ['reason'], healthy: ['ready'], degraded: ['failed'], suspended: ['suspended'] }),
   'ray.io/RayJob': byPhase({
@@ -154,11 +230,16 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
     suspended: ['Suspended'],
   }),
   'ray.io/RayService': isTrue('Ready', { failed: ['ValidationFailed', 'FailedServe'] }),
+  // status.jobManagerDeploymentStatus, lifecycleState, jobStatus.state, error: flink-kubernetes-operator reference.
+  'flink.apache.org/FlinkDeployment': flinkDeployment,
+  'flink.apache.org/FlinkSessionJob': flinkSessionJob,
   // status.applicationState.state, status.scheduleState: spark-operator api/v1beta2.
-  'sparkoperator.k8s.io/ScheduledSparkApplication': unlessSpec(
-    'suspend',
-    byPhase({ at: ['scheduleState'], message: ['reason'], healthy: ['Scheduled'], degraded: ['FailedValidation'] }),
-  ),
+  'sparkoperator.k8s.io/ScheduledSparkApplication': byPhase({
+    at: ['scheduleState'],
+    message: ['reason'],
+    healthy: ['Scheduled'],
+    degraded: ['FailedValidation'],
+  }),
   'sparkoperator.k8s.io/SparkApplication': byPhase({
     at: ['applicationState', 'state'],
     message: ['applicationState', 'errorMessage'],
@@ -166,29 +247,11 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
     degraded: ['FAILED', 'SUBMISSION_FAILED', 'INVALIDATING', 'UNKNOWN'],
     suspended: ['SUSPENDED'],
   }),
-}
-
-/** Whole families of kinds that speak alike, by their group. */
-const FAMILIES: ReadonlyArray<readonly [suffix: string, rule: Rule]> = [
-  // conditions Synced, Ready of managed resources and of what providers ship.
-  ['.crossplane.io', crossplaneManaged],
-  ['.upbound.io', crossplaneManaged],
-  // conditions ACK.Terminal, ACK.ResourceSynced: aws-controllers-k8s/runtime.
-  ['.services.k8s.aws', ack],
-  // condition Ready and its reasons: GoogleCloudPlatform/k8s-config-connector.
-  ['.cnrm.cloud.google.com', configConnector],
-  // condition Ready with severity: azure-service-operator conditions.
-  ['.azure.com', azure],
-  // condition Ready, False for good: knative/pkg apis.
-  ['.knative.dev', isTrue('Ready', { falseIs: 'Degraded' })],
-]
-/** Those families hold configuration too (ProviderConfig), which has no conditions; what is managed has a `spec.forProvider`, or a status. */
-export function deliveryFamily(group: string): Rule | null {
-  for (const [suffix, rule] of FAMILIES) {
-    if (!group.endsWith(suffix)) continue
-    const isManaged = ({ spec, status }: Look) =>
-      spec['forProvider'] !== undefined || (Object.keys(status).length > 0 && status['users'] === undefined)
-    return (look) => (look.conditions.length === 0 && !isManaged(look) ? HEALTHY : rule(look))
-  }
-  return null
+  // status.ansibleJobResult.status: ansible awx-resource-operator, the states of a job in AWX.
+  'tower.ansible.com/AnsibleJob': byPhase({
+    at: ['ansibleJobResult', 'status'],
+    message: ['message'],
+    healthy: ['successful'],
+    degraded: ['failed', 'error', 'canceled'],
+  }),
 }

@@ -8,10 +8,14 @@ export interface Health {
   reason: string
   /** For people, in the controller's own words where it has any. */
   message: string
+  /** It becomes another health at that time, without a change of the object (HE17). */
+  settles?: { atMs: number; health: Health }
 }
 
 /** One value for all: four thousand objects hold it. */
 export const HEALTHY: Health = { word: 'Healthy', reason: 'Healthy', message: '' }
+/** Healthy, and something about it that a person may want to know. */
+export const healthyWith = (reason: string, message: string): Health => ({ word: 'Healthy', reason, message })
 /** Controllers often leave the message out. */
 const spoken = (reason: string, message: string): string => message || `its controller says ${reason} and no more`
 export const progressing = (reason: string, message: string): Health => ({ word: 'Progressing', reason, message: spoken(reason, message) })
@@ -24,11 +28,15 @@ export interface Condition {
   status: string
   reason: string
   message: string
-  atMs: number
+  /** As it is written; parsed by the rules that ask. */
+  changedAt: string
   /** Null: it does not say for which generation it holds. */
   generation: number | null
+  /** Error, Warning, Info; '' where the API has none (Cluster API, Azure and others have). */
+  severity: string
 }
 export interface Look {
+  kind: string
   spec: Fields
   status: Fields
   annotations: Fields
@@ -38,18 +46,31 @@ export interface Look {
   nowMs: number
   /** `sync.waitForAddress`. */
   waitForAddress: boolean
+  /** Its kind has a status subresource; null when nobody asked the API server. */
+  hasStatus: boolean | null
+  /** When it was created. */
+  createdMs: number
 }
 export type Rule = (look: Look) => Health
 
-export function lookAt(object: K8sObject, nowMs: number, waitForAddress: boolean): Look {
+/** Facts about an object from outside of it. */
+export interface LookContext {
+  /** `sync.waitForAddress`. */
+  waitForAddress?: boolean
+  /** From discovery: its kind has a status subresource. Absent means not known. */
+  hasStatus?: boolean | undefined
+}
+
+export function lookAt(object: K8sObject, nowMs: number, { waitForAddress = false, hasStatus }: LookContext = {}): Look {
   const status = fields(object['status'])
   // Read when a rule asks: most objects have none, and each event of each object comes through here.
   let parsed: readonly Condition[] | null = null
   const conditions = () => {
-    parsed ??= conditionsIn(status['conditions'], nowMs)
+    parsed ??= conditionsIn(status['conditions'])
     return parsed
   }
   return {
+    kind: object.kind,
     spec: fields(object['spec']),
     status,
     annotations: fields(object.metadata.annotations),
@@ -60,21 +81,31 @@ export function lookAt(object: K8sObject, nowMs: number, waitForAddress: boolean
     condition: (type) => conditions().find((entry) => entry.type === type),
     nowMs,
     waitForAddress,
+    hasStatus: hasStatus ?? null,
+    get createdMs() {
+      const createdMs = Date.parse(text(object.metadata['creationTimestamp']))
+      return Number.isNaN(createdMs) ? nowMs : createdMs
+    },
   }
 }
 
-export const conditionsIn = (value: unknown, nowMs: number): Condition[] =>
-  list(value).map((entry) => {
-    const atMs = Date.parse(text(entry['lastTransitionTime']))
-    return {
-      type: text(entry['type']),
-      status: text(entry['status']),
-      reason: text(entry['reason']),
-      message: text(entry['message']),
-      atMs: Number.isNaN(atMs) ? nowMs : atMs,
-      generation: typeof entry['observedGeneration'] === 'number' ? entry['observedGeneration'] : null,
-    }
-  })
+export const conditionsIn = (value: unknown): Condition[] =>
+  list(value).map((entry) => ({
+    type: text(entry['type']),
+    status: statusWord(entry['status']),
+    reason: text(entry['reason']),
+    message: text(entry['message']),
+    severity: text(entry['severity']),
+    changedAt: text(entry['lastTransitionTime']),
+    generation: typeof entry['observedGeneration'] === 'number' ? entry['observedGeneration'] : null,
+  }))
+
+/** The conventions ask for `True`, `False` or `Unknown`; some controllers write a boolean, or small letters. */
+function statusWord(value: unknown): string {
+  const word = typeof value === 'boolean' ? String(value) : text(value)
+  return STATUS_WORDS[word.toLowerCase()] ?? word
+}
+const STATUS_WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', unknown: 'Unknown' }
 
 export const fields = (value: unknown): Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Fields) : {}
@@ -83,3 +114,34 @@ export const text = (value: unknown): string => (typeof value === 'string' ? val
 export const count = (value: unknown, absent = 0): number => (typeof value === 'number' ? value : absent)
 /** `at(status, 'ceph', 'health')` */
 export const at = (from: Fields, ...path: string[]): unknown => path.reduce<unknown>((found, name) => fields(found)[name], from)
+
+const TEXT_CHARS_MAX = 400
+/** A controller's own text on one line, and not too much of it. */
+export function oneLine(said: string): string {
+  const line = said
+    .slice(0, TEXT_CHARS_MAX + 1)
+    .replaceAll(/[\r\n\t]/g, ' ')
+    .trim()
+  return line.length > TEXT_CHARS_MAX ? `${line.slice(0, TEXT_CHARS_MAX)}…` : line
+}
+
+/** HE17: so long an object that tells nothing yet counts as Progressing. */
+export const STATUS_GRACE_MS = 120_000
+
+/** HE17: its controller has told nothing that can be understood: on its way for a grace time, then Healthy with a note. A kind without a status subresource never tells anything. */
+export function unreported(
+  { hasStatus, createdMs, nowMs }: Look,
+  reason = 'NotReported',
+  message = 'its controller has not reported a status',
+): Health {
+  if (hasStatus === false) return HEALTHY
+  const waiting = progressing(reason, message)
+  if (hasStatus === null) return waiting
+  // An agent's clock may be years behind the API server's.
+  const atMs = Math.min(createdMs, nowMs) + STATUS_GRACE_MS
+  const health = healthyWith(
+    reason,
+    `${message}; taken as healthy after ${STATUS_GRACE_MS / 1_000} s: write a health rule if it should say more`,
+  )
+  return nowMs >= atMs ? health : { ...waiting, settles: { atMs, health } }
+}

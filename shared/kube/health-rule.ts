@@ -42,7 +42,7 @@ export function healthByRule({ failed, inProgress, current }: CompiledRule, obje
 }
 
 /** The controller’s own words, where it left any in a condition that is not True. */
-function saidBy(object: K8sObject): string {
+export function saidBy(object: K8sObject): string {
   const status = object['status']
   const conditions = typeof status === 'object' && status !== null && 'conditions' in status ? status.conditions : null
   if (!Array.isArray(conditions)) return ''
@@ -55,7 +55,7 @@ function saidBy(object: K8sObject): string {
 }
 
 /** `spec` and `status` are there before a controller wrote any, so that `has(status.x)` can be asked. Whole numbers are CEL's ints, as they are for Kubernetes. */
-function membersOf(object: K8sObject): Record<string, unknown> {
+export function membersOf(object: K8sObject): Record<string, unknown> {
   const { metadata, ...others } = object
   const { managedFields: _, ...named } = metadata
   return { spec: {}, status: {}, ...(celValue({ ...others, metadata: named }, 0) as Record<string, unknown>) }

@@ -1,16 +1,21 @@
-// How an object is doing, from the object alone: no API call, no clock. General rules mirror kstatus (kubernetes-sigs/cli-utils pkg/kstatus); health-core.ts has the kinds that Kubernetes
-// serves, health-delivery.ts and health-platform.ts well-known custom ones, health-rule.ts those of a service's author.
+// The health of an object, from the object alone: no API call, no clock. General rules mirror kstatus (kubernetes-sigs/cli-utils pkg/kstatus). health-core.ts has the kinds that Kubernetes
+// serves; health-data, -delivery, -network, -platform, -provision and -silent have well-known custom ones; health-general.ts judges all others; health-rule.ts has those of a service's author.
 //   Healthy      it is what its spec asks for      Progressing  on the way there
 //   Degraded     it will not get there by itself   Suspended    somebody stopped it on purpose
 //   Missing      it should exist and does not      Unknown      it could not be looked at
 
 import { deletionText } from './deletion.ts'
-import { byConditions } from './health-conditions.ts'
+import { concerns, type FleetRule, healthByFleetRule } from './fleet-rule.ts'
 import { CORE_RULES } from './health-core.ts'
-import { DELIVERY_RULES, deliveryFamily } from './health-delivery.ts'
-import { degraded, HEALTHY, type Health, type Look, lookAt, progressing, type Rule } from './health-look.ts'
+import { DATA_RULES } from './health-data.ts'
+import { DELIVERY_RULES } from './health-delivery.ts'
+import { generalHealth, stopAskedFor } from './health-general.ts'
+import { degraded, HEALTHY, type Health, type Look, lookAt, oneLine, progressing, type Rule } from './health-look.ts'
+import { NETWORK_RULES } from './health-network.ts'
 import { PLATFORM_RULES } from './health-platform.ts'
+import { familyRule, PROVISION_RULES } from './health-provision.ts'
 import { type CompiledRule, healthByRule } from './health-rule.ts'
+import { SILENT_RULES, silentGroup } from './health-silent.ts'
 import { groupOf, type K8sObject } from './object.ts'
 import { isBuiltInGroup } from './order.ts'
 
@@ -22,26 +27,68 @@ export interface HealthOptions {
   waitForAddress: boolean
   /** `spec.health`; the first of the object's group and kind counts. */
   rules: readonly CompiledRule[]
+  /** HealthRules that concern the service, those of its project first. */
+  fleetRules?: readonly FleetRule[]
+  /** From discovery: the kind has a status subresource. Absent means not known: then the grace time of HE17 does not end. */
+  hasStatus?: boolean
 }
 
-/** HE1: deletion and observedGeneration first, then the service's own rule, then Stalled and Reconciling, then the kind's own, then conditions. */
-export function healthOf(object: K8sObject, nowMs: number, options?: HealthOptions): Health {
+/** Told which rule decides: `deletion`, `observedGeneration`, `service`, `healthrule:web/thing`, `stop`, `condition:Stalled`, `kind:apps/Deployment`, `general`, `existence`. */
+export type NoteRule = (rule: string) => void
+
+/** HE1: deletion and observedGeneration first, then the service's own rule, then HealthRules, then a stop asked for, Stalled and Reconciling, then the rule of the kind, then the general evaluation. */
+export function healthOf(object: K8sObject, nowMs: number, options?: Partial<HealthOptions>, note?: NoteRule): Health {
   const deleting = deletionText(object)
-  if (deleting !== null) return progressing('Deleting', deleting)
-  const look = lookAt(object, nowMs, options?.waitForAddress ?? false)
+  if (deleting !== null) {
+    note?.('deletion')
+    return progressing('Deleting', deleting)
+  }
+  const look = lookAt(object, nowMs, options)
   const group = groupOf(object.apiVersion)
   const unseen = generationUnseen(look, object.metadata.generation)
-  if (unseen !== null) return unseen
-  const own = options?.rules.find((rule) => rule.group === group && rule.kind === object.kind)
-  if (own !== undefined) return healthByRule(own, object)
+  if (unseen !== null) {
+    note?.('observedGeneration')
+    return unseen
+  }
+  const own = options?.rules?.find((rule) => rule.group === group && rule.kind === object.kind)
+  if (own !== undefined) {
+    note?.('service')
+    return healthByRule(own, object)
+  }
+  for (const rule of options?.fleetRules ?? []) {
+    const health = concerns(rule, object) ? healthByFleetRule(rule, object) : null
+    if (health === null) continue
+    note?.(`healthrule:${rule.id}`)
+    return health
+  }
+  const isCustom = !isBuiltInGroup(group)
+  const stopped = isCustom ? stopAskedFor(look) : null
+  if (stopped !== null) {
+    note?.('stop')
+    return stopped
+  }
   const stalled = look.condition('Stalled')
-  if (stalled?.status === 'True') return degraded(stalled.reason || 'Stalled', stalled.message)
+  if (stalled?.status === 'True') {
+    note?.('condition:Stalled')
+    return degraded(stalled.reason || 'Stalled', oneLine(stalled.message))
+  }
   const reconciling = look.condition('Reconciling')
-  if (reconciling?.status === 'True') return progressing(reconciling.reason || 'Reconciling', reconciling.message)
-  const rule = ruleOf(group, object.kind)
+  // Flux tries again after a failure: Ready tells about that failure.
+  if (reconciling?.status === 'True' && reconciling.reason !== 'ProgressingWithRetry') {
+    note?.('condition:Reconciling')
+    return progressing(reconciling.reason || 'Reconciling', oneLine(reconciling.message))
+  }
+  const rule = KIND_RULES.get(`${group}/${object.kind}`) ?? (isCustom ? (familyRule(group) ?? silentGroup(group)) : null)
+  note?.(rule !== null ? `kind:${group === '' ? '' : `${group}/`}${object.kind}` : isCustom ? 'general' : 'existence')
   if (rule !== null) return rule(look)
-  return isBuiltInGroup(group) ? HEALTHY : byConditions(look)
+  return isCustom ? generalHealth(look) : HEALTHY
 }
+
+const KIND_RULES: ReadonlyMap<string, Rule> = new Map(
+  [CORE_RULES, DATA_RULES, DELIVERY_RULES, NETWORK_RULES, PLATFORM_RULES, PROVISION_RULES, SILENT_RULES].flatMap((rules) =>
+    Object.entries(rules),
+  ),
+)
 
 /** Argo Rollouts writes the number as a text. */
 function generationUnseen({ status }: Look, generation: number | undefined): Health | null {
@@ -51,31 +98,9 @@ function generationUnseen({ status }: Look, generation: number | undefined): Hea
   return progressing('GenerationNotObserved', `its controller has seen generation ${observed} of ${generation}`)
 }
 
-function ruleOf(group: string, kind: string): Rule | null {
-  const key = `${group}/${kind}`
-  return CORE_RULES[key] ?? DELIVERY_RULES[key] ?? PLATFORM_RULES[key] ?? deliveryFamily(group)
-}
-
 /** HE2: past its deadline, Progressing is Degraded. */
 export function pastDeadline(health: Health, sinceMs: number, deadlineMs: number, nowMs: number): Health {
   if (health.word !== 'Progressing' || nowMs - sinceMs < deadlineMs) return health
   const message = `${health.message}; not healthy within ${Math.round(deadlineMs / 1000)} s (sync.healthDeadline)`.replace(/^; /, '')
   return degraded('DeadlineExceeded', message)
 }
-
-/** These end by their own rules and may run for hours: the health deadline is not theirs. */
-const WITHOUT_DEADLINE: ReadonlySet<string> = new Set([
-  'batch/Job',
-  'argoproj.io/Workflow',
-  'kubeflow.org/MPIJob',
-  'kubeflow.org/PyTorchJob',
-  'kubeflow.org/TFJob',
-  'jobset.x-k8s.io/JobSet',
-  'ray.io/RayJob',
-  'sparkoperator.k8s.io/SparkApplication',
-  'tekton.dev/PipelineRun',
-  'tekton.dev/TaskRun',
-  'velero.io/Backup',
-  'velero.io/Restore',
-])
-export const hasHealthDeadline = (group: string, kind: string): boolean => !WITHOUT_DEADLINE.has(`${group}/${kind}`)

@@ -9,6 +9,8 @@ import { refKey } from './object.ts'
 export const SERVICE_LABEL = 'skerry.dev/service'
 /** Annotation `<cluster id>/<project>/<service>:<ref key>`. A mark that names another object was copied by some controller and is ignored. */
 export const TRACKING_ANNOTATION = 'skerry.dev/tracking'
+/** Annotation with the commit that last changed the document of the object. */
+export const COMMIT_ANNOTATION = 'skerry.dev/commit'
 export const FIELD_MANAGER = 'skerry'
 
 const LABEL_VALUE_MAX = 63

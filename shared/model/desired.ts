@@ -1,19 +1,32 @@
 // Rows of `desired`: what the server writes for a cluster and its agent enforces. An id's form is part of the protocol.
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
+import { serviceHealthSchema } from './health-rules.ts'
 import type { ServiceId } from './ids.ts'
-import { dependencySchema, healthRuleSchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
+import { dependencySchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
 
 export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
 /** Every object row of a service begins with this, and nothing else does: names hold no slash. */
 export const objectRowPrefix = (id: ServiceId): string => `object/${id.project}/${id.service}/`
 export const objectRowId = (id: ServiceId, ref: ObjectRef): string => objectRowPrefix(id) + refKey(ref)
 
-export type RowId = { kind: 'service'; id: ServiceId } | { kind: 'object'; id: ServiceId; ref: ObjectRef } | { kind: 'other' }
+/** Stands in the place of a service for the health rules that a cluster's agent shall know. No service has an empty name. */
+export const HEALTH_RULES: ServiceId = { project: '', service: '' }
+export const isHealthRules = ({ service }: ServiceId): boolean => service === HEALTH_RULES.service
+/** `project` is empty for a rule of the whole fleet. Agents that know no rules take these rows for rows of another kind, which they leave alone. */
+export const healthRuleRowId = (project: string, name: string): string => `${HEALTH_RULE_PREFIX}${project}/${name}`
+export const HEALTH_RULE_PREFIX = 'healthrule/'
+
+export type RowId =
+  | { kind: 'service'; id: ServiceId }
+  | { kind: 'object'; id: ServiceId; ref: ObjectRef }
+  | { kind: 'healthrule'; project: string; name: string }
+  | { kind: 'other' }
 
 /** Rows of a kind this version does not know are kept and left alone: a newer server may have a use for them. */
 export function parseRowId(rowId: string): RowId {
   const [kind, project, service, ...rest] = rowId.split('/')
+  if (kind === 'healthrule' && project !== undefined && service && rest.length === 0) return { kind, project, name: service }
   if (!project || !service) return { kind: 'other' }
   if (kind === 'service' && rest.length === 0) return { kind: 'service', id: { project, service } }
   const ref = kind === 'object' ? parseRefKey(rest.join('/')) : null
@@ -21,12 +34,15 @@ export function parseRowId(rowId: string): RowId {
 }
 
 export const removalOrderSchema = z.object({
-  policy: z.enum(['prune', 'orphan']),
+  /** `delete`: objects that hold data or objects of others only when `confirmed` names them. `prune`: from a server that had no such rule; carried out as `delete`. An agent
+   *  without the rule cannot read `delete`, and so deletes nothing (RV5). */
+  policy: z.enum(['prune', 'orphan', 'delete']),
   by: z.string(),
   atMs: z.number().int(),
   why: z.string(),
 })
 export type RemovalOrder = z.infer<typeof removalOrderSchema>
+export const deletes = ({ policy }: Pick<RemovalOrder, 'policy'>): boolean => policy !== 'orphan'
 
 /** NS1: of a namespace that is left as it is. */
 const UNREADABLE_MARKS = { 'skerry.dev/unreadable': '' }
@@ -69,6 +85,9 @@ export const serviceRowSchema = z.object({
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */
   pruneConfirmed: z.string().optional(),
+  /** RM1: names of objects whose deletion a person confirmed with what is lost: of the revision that `pruneConfirmed` names, or of the removal order. Absent beside a
+   *  `pruneConfirmed`: the sender confirms whole revisions. What a newer server means by another value confirms nothing. */
+  confirmed: z.array(z.string()).catch([]).optional(),
   /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit that changes it. What a
    *  newer server means by another value prunes nothing either. */
   restored: z.boolean().catch(true).optional(),
@@ -77,7 +96,7 @@ export const serviceRowSchema = z.object({
   factsOnly: z.boolean().catch(true).optional(),
   /** Each as in the service's spec. Rules that this version cannot read make the revision incomplete: the last one stays in force. */
   ignore: z.array(ignoreRuleSchema).optional(),
-  health: z.array(healthRuleSchema).optional(),
+  health: z.array(serviceHealthSchema).optional(),
   dependsOn: z.array(dependencySchema).optional(),
   /** `sync.mode: manual`: a person said that this digest may be applied. */
   synced: z.string().optional(),
@@ -97,3 +116,7 @@ export const serviceRowSchema = z.object({
   removal: removalOrderSchema.optional(),
 })
 export type ServiceRow = z.infer<typeof serviceRowSchema>
+
+/** The subject of a confirmation: a revision of the service, or one removal order. */
+export const confirmationToken = ({ digest, removal }: Pick<ServiceRow, 'digest' | 'removal'>): string =>
+  removal === undefined ? digest : `${digest.slice(0, 40)}-${removal.atMs}`

@@ -1,6 +1,7 @@
 // The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come from here.
 // Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
+import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSchema, renderSchema } from './render.ts'
@@ -39,6 +40,14 @@ const projectMetadata = z.strictObject({
 const fleetMetadata = z.strictObject({
   name: nameSchema.describe('Name, the only one in the fleet.'),
   labels: labelsSchema.default({}).describe('By which services choose clusters, and which templates may look at: {region: eu}.'),
+})
+
+const ruleMetadata = z.strictObject({
+  name: nameSchema.describe('Name, the only one of a rule in its project, or of those for the whole fleet.'),
+  project: nameSchema
+    .optional()
+    .describe('The rule is for the services of this project. Without a project it is for all services of the fleet.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
 })
 
 export const repositorySpecSchema = z
@@ -160,18 +169,6 @@ export const ignoreRuleSchema = z
   })
 export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
 
-/** Health of a kind in CEL over the object's members (`status.phase == 'Ready'`), as in Flux's healthCheckExprs. The first that is true counts, in the order failed,
- *  inProgress, current; none is Progressing. */
-const celSchema = z.string().min(1).max(1_024)
-export const healthRuleSchema = z.strictObject({
-  apiVersion: z.string().min(1).max(317).describe('Of the kind: example.com/v1.'),
-  kind: z.string().min(1).max(63).describe('The kind whose health it tells.'),
-  current: celSchema.describe("CEL that is true of a healthy object: status.phase == 'Ready'."),
-  inProgress: celSchema.optional().describe('CEL that is true while it is Progressing; asked before current.'),
-  failed: celSchema.optional().describe('CEL that is true when it is Degraded; asked before the two others.'),
-})
-export type HealthRule = z.infer<typeof healthRuleSchema>
-
 /** Another service of the same clusters that must be Healthy first. */
 export const dependencySchema = z.strictObject({
   name: nameSchema.describe('The other service.'),
@@ -237,7 +234,7 @@ const serviceShape = z.strictObject({
     ),
   protect: z.boolean().default(false).describe('Nothing of it is removed or pruned without a person.'),
   ignore: z.array(ignoreRuleSchema).max(100).optional().describe('Fields that are left to others: neither compared nor sent.'),
-  health: z.array(healthRuleSchema).max(50).optional().describe('Health of further kinds, in CEL over their members.'),
+  health: z.array(serviceHealthSchema).max(50).optional().describe('Health of further kinds, in CEL over their members.'),
   dependsOn: z.array(dependencySchema).max(50).optional().describe('Services of the same clusters that must be Healthy first.'),
 })
 export const serviceSpecSchema = serviceShape
@@ -308,13 +305,27 @@ export const configSchema = z.strictObject({
   spec: configSpecSchema.default(() => configSpecSchema.parse({})).describe('Variables and secrets of a project.'),
 })
 
+export const healthRuleSchema = z.strictObject({
+  ...head,
+  kind: z.literal('HealthRule').describe(KIND_MEANING),
+  metadata: ruleMetadata.describe(METADATA_MEANING),
+  spec: healthRuleSpecSchema.describe('How the objects of one kind are judged, for all services of a project or of the fleet.'),
+})
+
 /** What `skerry apply -f` takes. */
-export const applicableSchema = z.discriminatedUnion('kind', [repositorySchema, serviceSchema, clusterSchema, configSchema])
+export const applicableSchema = z.discriminatedUnion('kind', [
+  repositorySchema,
+  serviceSchema,
+  clusterSchema,
+  configSchema,
+  healthRuleSchema,
+])
 export type Applicable = z.infer<typeof applicableSchema>
 export type RepositoryResource = z.infer<typeof repositorySchema>
 export type ServiceResource = z.infer<typeof serviceSchema>
 export type ClusterResource = z.infer<typeof clusterSchema>
+export type HealthRuleResource = z.infer<typeof healthRuleSchema>
 
-/** Clusters belong to no project; their project is the empty string in keys and columns. */
+/** Clusters, and health rules for the whole fleet, belong to no project; their project is the empty string in keys and columns. */
 export const FLEET = ''
-export const projectOf = (resource: Applicable): string => ('project' in resource.metadata ? resource.metadata.project : FLEET)
+export const projectOf = ({ metadata }: Applicable): string => ('project' in metadata ? metadata.project : undefined) ?? FLEET

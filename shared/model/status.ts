@@ -33,6 +33,10 @@ const ms = z.number().int().nonnegative()
 export const IMAGES_MAX = 20
 export const IMAGE_CHARS_MAX = 512
 
+/** Warnings of one object that an agent reports, and characters of each. */
+export const WARNINGS_MAX = 5
+export const WARNING_CHARS_MAX = 600
+
 /** Key `<project>/<service>/<group>/<kind>/<namespace>/<name>`. */
 export const objectStatusSchema = z.object({
   sync,
@@ -43,18 +47,25 @@ export const objectStatusSchema = z.object({
   /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag is not known to the agent. Absent: the kind runs
    *  none, it is not there, or its sender does not say. */
   images: z.array(z.string().max(IMAGE_CHARS_MAX)).max(IMAGES_MAX).optional(),
+  /** Warnings of the API server about the last write of the object: a deprecated version, a violated security standard. Sorted, each once. Absent: there are none, or the
+   *  sender does not report them. */
+  warnings: z.array(z.string().max(1_024)).max(20).optional(),
 })
 export type ObjectStatus = z.infer<typeof objectStatusSchema>
 
 const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().max(64), atMs: ms })
 export const pruneRefusalSchema = z.object({
-  /** The revision's digest: a confirmation is for this one only. */
+  /** `confirmationToken` of the revision or removal order: a confirmation is for this one only. */
   digest: z.string().max(64),
-  /** `Kind namespace/name`, sorted; `count` is the whole number when there are more than fit. */
+  /** `Kind namespace/name` (deletionName), what can be lost first; `count` is the whole number when there are more than fit. */
   names: z.array(z.string().max(512)).max(200),
   count: z.number().int().nonnegative(),
   ownedCount: z.number().int().nonnegative(),
   why: message,
+  /** Of digest and names: what a confirmation at the site names. */
+  list: z.string().max(64).optional(),
+  /** Only the named objects wait; whatever else is to be deleted goes on. Absent: nothing of the revision is deleted. */
+  only: z.boolean().optional(),
 })
 export type PruneRefusal = z.infer<typeof pruneRefusalSchema>
 
@@ -111,7 +122,10 @@ export type FactsStatus = z.infer<typeof factsStatusSchema>
 /** Key as an object's. The newest drift of that object. */
 export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
+  /** The managers that hold these paths now; '' when nobody does. */
   manager: z.string().max(256),
+  /** The object was deleted outside Git: no field has a path or a manager. Absent: it was not, or the sender does not say. */
+  deleted: z.boolean().optional(),
   action: z.enum(['healed', 'reported', 'contested', 'failed']).catch('reported'),
   detectedMs: ms,
   healedMs: ms.optional(),

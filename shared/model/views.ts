@@ -3,6 +3,8 @@
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
 import { removalOrderSchema } from './desired.ts'
+import { healthRuleSpecSchema } from './health-rules.ts'
+import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
 import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
@@ -47,7 +49,7 @@ export type Liveness = z.infer<typeof livenessSchema>
 
 const metadata = z.object({
   name: z.string(),
-  /** Absent for clusters. */
+  /** Absent for clusters, and for health rules of the whole fleet. */
   project: z.string().optional(),
   labels: z.record(z.string(), z.string()),
   uid: z.string(),
@@ -144,6 +146,17 @@ export const configViewSchema = z.object({
 })
 export type ConfigView = z.infer<typeof configViewSchema>
 
+export const healthRuleViewSchema = z.object({
+  ...head,
+  kind: z.literal('HealthRule'),
+  spec: healthRuleSpecSchema,
+  status: z.object({
+    /** Clusters whose agents are given the rule. Null in lists: not counted. */
+    clusters: ms.nullable(),
+  }),
+})
+export type HealthRuleView = z.infer<typeof healthRuleViewSchema>
+
 const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
 /** One service in one cluster. */
 export const placementViewSchema = z.object({
@@ -178,6 +191,8 @@ export const objectViewSchema = z.object({
   drift: driftStatusSchema.nullable(),
   /** As the live pod template names them; absent for what runs none. */
   images: z.array(z.string()).optional(),
+  /** Warnings of the API server about the last write; absent if there are none. */
+  warnings: z.array(z.string()).optional(),
 })
 export type ObjectView = z.infer<typeof objectViewSchema>
 
@@ -285,6 +300,8 @@ const moveSchema = z.object({
   comes: z.object({ count: z.number(), first: z.array(placeSchema) }),
   /** Of those that leave: services that leave no cluster until a person says yes, and why. */
   waits: z.array(z.object({ project: z.string(), service: z.string(), why: z.string() })),
+  /** What is deleted where services leave; absent: nothing leaves, or the server does not say. */
+  removals: z.array(removalViewSchema).exactOptional(),
 })
 export type MoveView = z.infer<typeof moveSchema>
 

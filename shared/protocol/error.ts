@@ -114,9 +114,15 @@ export const ERRORS = define({
   cluster_unknown: {
     status: 401,
     retryable: false,
-    cause: 'The server knows no cluster with this key: it was removed.',
+    cause: 'The server knows no cluster with this key.',
     remedy:
-      'Join the cluster again: start the agent with a new join token and an empty state folder. What is applied stays applied meanwhile.',
+      'If the server was restored from a backup, finish the restore there. Else join the cluster again: start the agent with a new join token and an empty state folder. What is applied stays applied meanwhile, and is healed.',
+  },
+  cluster_removed: {
+    status: 401,
+    retryable: false,
+    cause: 'The cluster was removed from the server, which says so with its signature: this agent has stopped enforcing.',
+    remedy: 'To join the cluster again, start the agent with a new join token. What is applied stays as it is until then.',
   },
   revoked: {
     status: 403,

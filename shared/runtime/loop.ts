@@ -48,9 +48,11 @@ export async function runLoop(options: LoopOptions): Promise<void> {
   }
 }
 
-/** One line for logs and states: the message, and the causes behind it. */
+/** One line for logs and states: the message, and the causes behind it. A SyntaxError quotes the text that it could not
+ *  parse, which may hold a secret: the quotation is left out. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
+  const message = error instanceof SyntaxError ? error.message.replace(/["'`].*/s, '').trim() : error.message
   const cause = error.cause === undefined ? '' : ` (${describeError(error.cause)})`
-  return `${error.message}${cause}`
+  return `${message}${cause}`
 }

@@ -1,7 +1,8 @@
 // One table describes all options of a program: flags, environment names, help and checks derive from it. Whatever is wrong is told at once, by name.
+import { durationMs } from '../model/resources.ts'
 import type { Problem } from '../protocol/error.ts'
 
-type OptionType = 'text' | 'flag' | 'integer' | 'address'
+type OptionType = 'text' | 'flag' | 'integer' | 'address' | 'interval'
 
 export interface OptionEntry {
   type: OptionType
@@ -12,6 +13,8 @@ export interface OptionEntry {
   choices?: readonly string[]
   /** Of an integer. */
   max?: number
+  /** Of an interval. */
+  leastMs?: number
   /** Shown for the value in `--help`: DIR, URL. */
   placeholder?: string
   /** Never printed, not even by a bad value's message. */
@@ -22,7 +25,7 @@ export type OptionTable = Record<string, OptionEntry>
 export type OptionValues<T extends OptionTable> = {
   [K in keyof T]: T[K]['type'] extends 'flag'
     ? boolean
-    : T[K]['type'] extends 'integer'
+    : T[K]['type'] extends 'integer' | 'interval'
       ? number | (T[K] extends { default: string } | { required: true } ? never : undefined)
       : string | (T[K] extends { default: string } | { required: true } ? never : undefined)
 }
@@ -50,17 +53,33 @@ export function readOptions<const T extends OptionTable>(
     } else {
       const shown = entry.secret ? '***' : JSON.stringify(given)
       const wrong = checkValue(entry, String(given))
-      if (wrong === null) options[name] = entry.type === 'integer' ? Number(given) : String(given)
+      if (wrong === null) options[name] = readValue(entry, String(given))
       else problems.push({ path, message: `${wrong}, not ${shown}` })
     }
   }
   return problems.length > 0 ? { kind: 'problems', problems } : { kind: 'options', options: options as OptionValues<T> }
 }
 
+/** An interval is milliseconds, and 0 for `off`. */
+function readValue({ type }: OptionEntry, given: string): string | number {
+  if (type === 'interval') return given === OFF ? 0 : durationMs(given)
+  return type === 'integer' ? Number(given) : given
+}
+
+const OFF = 'off'
+
+function checkInterval({ leastMs = 0 }: OptionEntry, value: string): string | null {
+  if (value === OFF) return null
+  const ms = durationMs(value)
+  if (Number.isNaN(ms)) return `expected ${OFF}, or a whole number with s, m, h or d, such as 24h`
+  return ms < leastMs ? `expected ${OFF}, or at least ${leastMs / 60_000}m` : null
+}
+
 function checkValue(entry: OptionEntry, value: string): string | null {
   if (entry.choices !== undefined && !entry.choices.includes(value)) return `expected one of ${entry.choices.join(', ')}`
   if (entry.type === 'integer' && !/^\d{1,9}$/.test(value)) return 'expected a whole number'
   if (entry.type === 'integer' && entry.max !== undefined && Number(value) > entry.max) return `expected a whole number up to ${entry.max}`
+  if (entry.type === 'interval') return checkInterval(entry, value)
   if (entry.type === 'address' && parseAddress(value) === null) return 'expected HOST:PORT, such as 0.0.0.0:8080 or [::1]:8080'
   return null
 }

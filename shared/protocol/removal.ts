@@ -1,0 +1,32 @@
+// The server's word that it removed a cluster. It comes with the refusal of a session (`cluster_unknown`, member `removal`) and ends enforcement, so it counts only with
+// a signature by a key that the agent pinned: what a proxy, another server or a restored one answers never does. It names agent and registration, which are drawn anew
+// at each join: it says nothing of a later one. A session that the server opens takes it back: the server was restored and knows the cluster again.
+import { z } from 'zod'
+import { clusterIdSchema } from '../model/ids.ts'
+import { verifyBytes } from '../runtime/keys.ts'
+import { followLinks, keyLinksSchema } from './key-links.ts'
+import { signatureSchema } from './signatures.ts'
+
+export const removalSchema = z.object({
+  clusterId: clusterIdSchema,
+  /** Oldest first; absent while the server's first key is in use (RP7). */
+  keyLinks: keyLinksSchema.optional(),
+  /** Ed25519 over `removalBytes`. */
+  signature: signatureSchema,
+})
+export type RemovalStatement = z.infer<typeof removalSchema>
+
+export const removalBytes = (agentId: string, clusterId: string): Uint8Array =>
+  new TextEncoder().encode(['skerry-removal-v1', agentId, clusterId].join('\n'))
+
+/** CM9: true only for a statement about this very registration, signed by a pinned key or one that follows from it. */
+export function isRemovalOf(given: unknown, own: { agentId: string; clusterId: string; serverKeys: readonly string[] }): boolean {
+  const read = removalSchema.safeParse(given)
+  if (!read.success || read.data.clusterId !== own.clusterId) return false
+  const bytes = removalBytes(own.agentId, own.clusterId)
+  return followLinks(own.serverKeys, read.data.keyLinks ?? []).some((key) => verifyBytes(key, bytes, read.data.signature))
+}
+
+/** CM8: former registrations that a join answer names, signed by themselves: an answer without them stays as it was. */
+export const formerClustersBytes = (clusterId: string, former: readonly string[]): Uint8Array =>
+  new TextEncoder().encode(['skerry-former-clusters-v1', clusterId, ...former].join('\n'))
