@@ -1,7 +1,9 @@
 // The agent, put together: sync brings rows, reconcile enforces them, neither waits for the other. With no server and no network it enforces what it holds;
 // with no API server it goes on syncing.
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDiskFull } from '../shared/adapters/sqlite.ts'
+import { sha256Hex } from '../shared/kube/canonical.ts'
 import type { ClusterStatus } from '../shared/model/status.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -10,13 +12,15 @@ import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import { FactsKeeper } from './facts-keeper.ts'
+import { claimantText } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
-import type { EdgeAnswer, EdgeOrder } from './reconcile/gates/edge-orders.ts'
-import { type ActiveHold, Holds, holdText } from './reconcile/gates/hold.ts'
+import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
+import { type ActiveHold, Holds, holdText } from './reconcile/plan/gates/hold.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
-import type { KubeEvents } from './reconcile/tell/kube-event.ts'
+import type { KubeEvents } from './reconcile/report/kube-event.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
+import type { AgentState } from './state/agent-state.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { loadAgentKeys } from './sync/agent-keys.ts'
@@ -41,6 +45,8 @@ export interface AgentOptions {
   kubeEvents?: KubeEvents
   /** Last log lines of failing containers that are read; 0, or absent: none. */
   podLogLines?: number
+  /** How often each watched kind is compared with a list of it; 0, or absent: never. */
+  resyncMs?: number
   version: string
 }
 
@@ -58,8 +64,9 @@ export interface AgentDeps {
 }
 
 export interface Agent {
-  /** Until the signal; begun requests are finished. */
-  run(signal: AbortSignal): Promise<void>
+  /** Until the signal; begun requests are finished. `join_anew`: the cluster was removed from the server, and a token that was never used brings it back (CM10): another
+   *  agent is to be created on this data folder. */
+  run(signal: AbortSignal): Promise<'stopped' | 'join_anew'>
   report(): AgentReport
   /** Of a person at the site. */
   order(order: EdgeOrder): EdgeAnswer
@@ -100,6 +107,7 @@ class RunningAgent implements Agent {
   #freeing = new AbortController()
   #holdEnd = new AbortController()
   #current = false
+  readonly #anew = new AbortController()
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
 
@@ -112,6 +120,12 @@ class RunningAgent implements Agent {
     this.#reserve = createDiskReserve(dataDir, () => this.#isClosed || this.#reportCluster())
     const state = openAgentState(files.state, this.#reserve)
     this.#state = state
+    if (mayJoinAnew(state, joinToken)) {
+      log.info('this cluster was removed from its server: joining anew', { before: state.removal()?.clusterId })
+      state.forgetRegistration()
+      for (const path of [files.replica, `${files.replica}-wal`, `${files.replica}-shm`]) rmSync(path, { force: true })
+    }
+    if (state.removal() !== null) this.#claim = { kind: 'removed' }
     const uid = () => this.#info?.uid ?? ''
     this.#sync = new SyncLoop({
       serverUrl,
@@ -139,6 +153,7 @@ class RunningAgent implements Agent {
         })
       },
       onChange: (services) => this.#reconciler?.revisionsChanged(services),
+      onRemoved: (isRemoved) => this.#onRemoved(isRemoved),
       onCurrent: () => {
         if (this.#current) return
         this.#current = true
@@ -154,9 +169,9 @@ class RunningAgent implements Agent {
     })
   }
 
-  async run(stop: AbortSignal): Promise<void> {
+  async run(stop: AbortSignal): Promise<'stopped' | 'join_anew'> {
     const broken = new AbortController()
-    const signal = AbortSignal.any([stop, broken.signal])
+    const signal = AbortSignal.any([stop, broken.signal, this.#anew.signal])
     const learned = this.#learnCluster(signal)
     const syncing = async () => {
       // A join that names its cluster lets the server know it again when this disk is lost (RP6).
@@ -171,13 +186,28 @@ class RunningAgent implements Agent {
     const parts = [learned, syncing(), this.#enforce(signal), this.#tend(signal)].map((part) => part.catch(endAll))
     await Promise.allSettled(parts)
     await Promise.all(parts)
+    return this.#anew.signal.aborted && !stop.aborted ? 'join_anew' : 'stopped'
   }
 
   order(order: EdgeOrder): EdgeAnswer {
     const answer = this.#reconciler?.order(order)
     if (answer === undefined) return { kind: 'refused', message: 'the agent does not enforce yet; ask again when it does' }
-    if (answer.kind === 'done' && order.kind !== 'confirm' && order.service === null) this.#reportCluster()
+    if (answer.kind === 'done' && (order.kind === 'hold' || order.kind === 'unhold') && order.service === null) this.#reportCluster()
     return answer
+  }
+
+  /** CM9 */
+  #onRemoved(isRemoved: boolean): void {
+    const { log } = this.#deps
+    if (isRemoved) log.error('this cluster was removed from its server: enforcement stops, every object stays as it is')
+    else log.warn('the server knows this cluster again: enforcement goes on')
+    if (isRemoved && mayJoinAnew(this.#state, this.#options.joinToken)) {
+      this.#anew.abort()
+      return
+    }
+    if (isRemoved) this.#claim = { kind: 'removed' }
+    else if (this.#claim.kind === 'removed') this.#claim = { kind: 'asking', message: null }
+    this.#reconciler?.setRemoved(isRemoved)
   }
 
   /** Begins as soon as there is an identity and a replica; a network is not needed. */
@@ -197,6 +227,8 @@ class RunningAgent implements Agent {
       state: this.#state,
       cluster,
       identity,
+      server: originOf(this.#options.serverUrl),
+      isRemoved: this.#state.removal() !== null,
       place,
       clock,
       random,
@@ -211,6 +243,7 @@ class RunningAgent implements Agent {
         this.#reportCluster()
       },
       ...this.#told(),
+      resyncMs: this.#options.resyncMs || null,
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     void this.#freeMemoryLater(signal) // what only the start needed
@@ -311,6 +344,9 @@ class RunningAgent implements Agent {
     if (this.#claim.kind === 'superseded') {
       found.push({ code: 'superseded', message: `agent ${this.#claim.by.agent} has the claim of this cluster: this one stopped enforcing` })
     }
+    if (this.#claim.kind === 'contested') {
+      found.push({ code: 'contested', message: `${claimantText(this.#claim.by)} is active in this cluster: this one does not enforce` })
+    }
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
@@ -336,6 +372,7 @@ class RunningAgent implements Agent {
       enforcement,
       todayBytes: this.#sync.status().today.bytes,
       disk: this.#reserve.problem(),
+      resync: this.#reconciler?.resynced() ?? null,
     })
   }
 
@@ -366,6 +403,22 @@ class RunningAgent implements Agent {
   }
 }
 
+/** CM10: only a token that this registration never used is a person's word that the cluster is to join again. */
+function mayJoinAnew(state: AgentState, joinToken: string | null): boolean {
+  if (state.removal() === null || joinToken === null) return false
+  const used = state.usedTokens()
+  return used.length > 0 && !used.includes(sha256Hex(joinToken))
+}
+
+/** Without credentials that the URL may have. */
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : ''
+}
+
+/** An agent that waits for a person asks no more by itself: that the other one is gone is seen at its next start. */
+const whoDecides =
+  'stop this one; or, to have this one enforce, run `skerry-agent take-over --reason …`, or stop the other one and start this one again'
+
 /** In words that a person at the site understands without a manual: what is, and what to do about it. */
 export function enforcementOf(
   claim: ClaimState,
@@ -375,8 +428,17 @@ export function enforcementOf(
 ): AgentReport['enforcement'] {
   if (!joined) return { state: 'waiting', message: 'it has not joined a server yet, so it does not know what this cluster shall be' }
   if (claim.kind === 'superseded') {
-    const message = `agent ${claim.by.agent} enforces this cluster; stop that one and start this one again to take over, or stop this one`
+    const message = `${claimantText(claim.by)} enforces this cluster; ${whoDecides}`
     return { state: 'superseded', message }
+  }
+  if (claim.kind === 'removed') {
+    const message =
+      'the server says that this cluster was removed from it, so every object stays as it is and is not healed; to join it again, start the agent with a new join token'
+    return { state: 'removed', message }
+  }
+  if (claim.kind === 'contested') {
+    const message = `${claimantText(claim.by)} is active in this cluster; ${whoDecides}`
+    return { state: 'contested', message }
   }
   if (unreachable !== null) {
     const message = `the Kubernetes API gives no answer, and it goes on by itself when it does; the reason was: ${unreachable}`

@@ -47,6 +47,13 @@ export const RUN_OPTIONS = {
     placeholder: 'LINES',
     help: 'Last log lines of a failing container that go into the status of its workload, and so to the server; up to 20. Logs may hold secrets.',
   },
+  resync: {
+    type: 'interval',
+    placeholder: 'DURATION',
+    help: 'Interval at which each watched kind is compared with a list, in case an event was missed; off disables it.',
+    default: '24h',
+    leastMs: 3_600_000,
+  },
   probes: { type: 'address', help: 'Serves /healthz and /readyz there; off without it.' },
   logLevel: {
     type: 'text',

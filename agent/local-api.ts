@@ -1,7 +1,7 @@
 // What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. On the socket, which only who may read the folder can open, it takes the orders of a person at the site.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/gates/edge-orders.ts'
+import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
 import { type AgentReport, agentReportSchema } from './report.ts'
 
 export const socketPath = (dataDir: string): string => join(dataDir, 'agent.sock')

@@ -39,6 +39,8 @@ export const agentReportSchema = z.object({
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
   /** Why nothing new can be written down; null: it can (RP4). */
   disk: z.string().nullable().catch(null),
+  /** Results of comparing watched kinds with lists since the agent started (LS6). */
+  resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
   outboxDepth: z.number(),
   /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */
   todayBytes: z.number(),
@@ -54,10 +56,11 @@ export interface ReportParts {
   link: LinkReport | null
   enforcement: { state: string; message: string }
   disk: string | null
+  resync: AgentReport['resync']
   todayBytes: number
 }
 
-export function agentReport({ running, version, state, replica, link, enforcement, disk, todayBytes }: ReportParts): AgentReport {
+export function agentReport({ running, version, state, replica, link, enforcement, disk, resync, todayBytes }: ReportParts): AgentReport {
   const identity = state.identity()
   const position = replica?.position() ?? null
   const names = new Set([...(replica?.services() ?? []), ...state.services()].map(serviceKey))
@@ -70,6 +73,7 @@ export function agentReport({ running, version, state, replica, link, enforcemen
     link,
     enforcement,
     disk,
+    resync,
     replica:
       replica === null
         ? null

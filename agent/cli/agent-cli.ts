@@ -18,14 +18,14 @@ import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
 import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
-import type { KubeEvents } from '../reconcile/tell/kube-event.ts'
+import type { KubeEvents } from '../reconcile/report/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
 import { addEdgeCommands, examples } from './edge-commands.ts'
-import { createMemoryRelease } from './memory-release.ts'
+import { createMemoryRelease, releaseOften } from './memory-release.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -105,7 +105,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const read = readOptions(RUN_OPTIONS, flags, io.env)
   if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
-  const { kubeEvents, podLogs } = read.options
+  const { kubeEvents, podLogs, resync } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const fetcher = createServerLink({ serverUrl: server, caFile: serverCa === undefined ? null : resolve(serverCa), env: io.env, log })
@@ -121,41 +121,55 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     log: log.with({ part: 'cluster' }),
     userAgent: `skerry-agent/${VERSION}`,
   })
-  const agent = createAgent(
-    {
-      dataDir: folder.path,
-      serverUrl: server,
-      clusterName: clusterName ?? '',
-      joinToken,
-      waitSeconds: wait ?? null,
-      metered,
-      dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
-      kubeEvents: kubeEvents as KubeEvents,
-      podLogLines: podLogs ?? 0,
-      version: VERSION,
-    },
-    {
-      cluster,
-      logs: cluster,
-      fetcher,
-      clock: systemClock,
-      random: systemRandom,
-      log,
-      place: folder.place,
-      freeMemory: createMemoryRelease(),
-    },
-  )
+  const freeMemory = createMemoryRelease()
+  const create = () =>
+    createAgent(
+      {
+        dataDir: folder.path,
+        serverUrl: server,
+        clusterName: clusterName ?? '',
+        joinToken,
+        waitSeconds: wait ?? null,
+        metered,
+        dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
+        kubeEvents: kubeEvents as KubeEvents,
+        podLogLines: podLogs ?? 0,
+        resyncMs: resync,
+        version: VERSION,
+      },
+      {
+        cluster,
+        logs: cluster,
+        fetcher,
+        clock: systemClock,
+        random: systemRandom,
+        log,
+        place: folder.place,
+        freeMemory,
+      },
+    )
+  let agent = create()
   const stopping = new AbortController()
   io.onStop((signal) => {
     log.info('stopping', { signal })
     stopping.abort()
   })
   const address = probes === undefined ? null : parseAddress(probes)
-  const local = serveLocalApi(folder.path, agent, ...(address === null ? [] : [address]))
+  const local = serveLocalApi(
+    folder.path,
+    { report: () => agent.report(), order: (order) => agent.order(order) },
+    ...(address === null ? [] : [address]),
+  )
+  const ended = new AbortController()
+  void releaseOften(freeMemory, systemClock, ended.signal)
   log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
   try {
-    await agent.run(stopping.signal)
+    while ((await agent.run(stopping.signal)) === 'join_anew') {
+      agent.close()
+      agent = create()
+    }
   } finally {
+    ended.abort()
     await local.stop()
     agent.close()
     cluster.close()
@@ -214,6 +228,7 @@ function reportFromDisk(data: string): AgentReport {
     replica,
     link: null,
     disk: null,
+    resync: null,
     enforcement: {
       state: 'stopped',
       message: 'no agent runs on this data folder; what is applied stays, and is not healed until one does',

@@ -1,13 +1,14 @@
-// `skerry-agent hold | unhold | confirm`: what a person at the site asks of the running agent, with no network.
+// `skerry-agent hold | unhold | confirm | take-over`: what a person at the site asks of the running agent, with no network.
 import { hostname, userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
+import { nameWithLoss } from '../../shared/kube/data-loss.ts'
 import { DEFAULT_PROJECT, durationMs, durationSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, orderRunningAgent } from '../local-api.ts'
-import type { EdgeOrder } from '../reconcile/gates/edge-orders.ts'
+import type { EdgeOrder } from '../reconcile/edge-orders.ts'
 
 export interface EdgeIo {
   out(text: string): void
@@ -67,11 +68,19 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .addOption(dataOption())
     .action((name: string | undefined, flags: Flags) => order({ kind: 'unhold', service: scopeOf(name, flags), by: flags.by }, flags, io))
   program
+    .command('take-over')
+    .description('Make this agent enforce the cluster in place of another Skerry agent that is active in it; that one stops')
+    .addHelpText('before', examples('take-over --reason "moved to the new server"'))
+    .requiredOption('--reason <TEXT>', 'required: why, for the record')
+    .addOption(byOption())
+    .addOption(dataOption())
+    .action((flags: Flags & { reason: string }) => order({ kind: 'take_over', by: flags.by, why: flags.reason }, flags, io))
+  program
     .command('confirm')
-    .description('Shows which deletions of a service wait for a yes; with --digest, says yes to exactly those.')
+    .description('Show the deletions of a service that wait for confirmation; with --digest, confirm exactly those')
     .argument('<PROJECT/SERVICE>')
     .addHelpText('before', examples('confirm default/shop', 'confirm default/shop --digest 3f2c…'))
-    .option('--digest <DIGEST>', 'of the list that was shown')
+    .option('--digest <DIGEST>', 'digest of the list that was shown')
     .addOption(byOption())
     .addOption(dataOption())
     .action((service: string, flags: Flags & { digest?: string }) =>
@@ -100,7 +109,11 @@ async function order(order: EdgeOrder, { data }: Flags, { out }: EdgeIo): Promis
   const answer = await orderRunningAgent(resolve(data), order)
   if (answer === null) throw notRunning(data)
   if (answer.kind === 'refused')
-    throw new AppError('bad_options', { doing: order.kind, detail: answer.message, remedy: '`skerry-agent status` shows what is here.' })
+    throw new AppError('bad_options', {
+      doing: order.kind.replace('_', '-'),
+      detail: answer.message,
+      remedy: '`skerry-agent status` shows what is here.',
+    })
   out(`${answer.message}\n`)
 }
 
@@ -109,13 +122,13 @@ async function showList(service: string, { data }: Flags, { out }: EdgeIo): Prom
   if (report === null) throw notRunning(data)
   const refusal = report.services.find(({ name }) => name === service)?.status?.refusal
   if (refusal === undefined) {
-    out(`Nothing of ${service} waits for a confirmation.\n`)
+    out(`No deletion of ${service} waits for confirmation.\n`)
     return
   }
   const more = refusal.count > refusal.names.length ? `  and ${refusal.count - refusal.names.length} more\n` : ''
   out(
-    `${service} waits with these deletions: ${refusal.why}\n${refusal.names.map((name) => `  ${name}\n`).join('')}${more}` +
-      `To delete them: skerry-agent confirm ${service} --digest ${refusal.digest}\n`,
+    `Deletions of ${service} that wait for confirmation: ${refusal.why}\n${refusal.names.map((name) => `  ${nameWithLoss(name)}\n`).join('')}${more}` +
+      `To confirm exactly these: skerry-agent confirm ${service} --digest ${refusal.list ?? refusal.digest}\n`,
   )
 }
 

@@ -1,6 +1,10 @@
 // What a process that works in bursts gives back between them. The collector lets tens of megabytes of garbage gather before it looks, and what code a burst
 // touched stays counted: an agent at rest would weigh half as much again as it needs.
 import { dropCodePages } from '../../shared/adapters/code-pages.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+
+/** Between two looks whether there is something to give back: garbage of steady small work would otherwise pile up for as long as the collector lets it. */
+export const RELEASE_EVERY_MS = 5_000
 
 /** Processor time after which there is something to give back. Collecting takes 20 ms at 4,000 objects; an idle agent does not come to this in minutes. */
 export const WORK_MS = 100
@@ -28,5 +32,13 @@ export function createMemoryRelease({ cpuMs, collect, dropCode }: ProcessMemory 
     collect()
     dropCode() // last: collecting is code, too
     sinceMs = cpuMs()
+  }
+}
+
+/** Until the signal aborts. */
+export async function releaseOften(release: () => void, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(RELEASE_EVERY_MS, signal)
+    if (!signal.aborted) release()
   }
 }

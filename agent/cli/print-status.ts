@@ -66,6 +66,8 @@ export function statusText(report: AgentReport, nowMs: number): string {
     ])
   }
   if (report.disk !== null) lines.push(['disk', report.disk])
+  const { compared, differences } = report.resync ?? { compared: 0, differences: 0 }
+  if (compared > 0) lines.push(['resync', `${compared} lists compared, ${differences} missed changes found`])
   lines.push(['outbox', report.outboxDepth === 0 ? 'empty' : `${report.outboxDepth} rows wait for the server`])
   const head = lines.map(([name, text]) => `${name.padEnd(12)} ${text}`)
   return [...head, '', ...serviceTable(report)].join('\n')

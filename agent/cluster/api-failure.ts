@@ -1,8 +1,9 @@
-// What a refused request means, decided from HTTP status and the body's Status alone. Kubernetes says some final errors with code 500 and
-// some passing ones with 403, so the number is never enough.
+// Classifies a refused request by its HTTP status and the Status in its body. Kubernetes answers some final errors with
+// code 500 and some passing ones with 403, so the code alone is never enough. The classes are read from the raw text,
+// which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts).
 import { z } from 'zod'
 import type { ApiFailure } from './cluster.ts'
-import { withoutDocuments } from './failure-text.ts'
+import { MESSAGE_CHARS_MAX, safeStatus, safeText } from './redact/safe-text.ts'
 
 const statusSchema = z.looseObject({
   kind: z.literal('Status'),
@@ -23,31 +24,28 @@ const statusSchema = z.looseObject({
 export type KubeStatus = z.infer<typeof statusSchema>
 type Cause = NonNullable<NonNullable<KubeStatus['details']>['causes']>[number]
 
-/** Longest message taken over from a server; a proxy's HTML page or a validation of a thousand fields must not fill the status. */
-const MESSAGE_CHARS_MAX = 2000
-
-/** The Status in a body, or null when something else answered (a proxy, the mux's "404 page not found"). */
+/** The Status in a body. Null when the answer is not from Kubernetes, such as the page of a proxy. */
 export function parseStatus(body: unknown): KubeStatus | null {
   const parsed = statusSchema.safeParse(body)
   return parsed.success ? parsed.data : null
 }
 
-/** Seconds of a Retry-After header as ms; dates are not sent by API servers and count as absent. */
+/** Seconds of a Retry-After header, in ms. API servers send no dates; a date counts as absent. */
 export function retryAfterMsOf(header: string | null, status: KubeStatus | null): number | undefined {
   const seconds = header !== null && /^\d{1,6}$/.test(header) ? Number(header) : status?.details?.retryAfterSeconds
   return seconds === undefined || seconds <= 0 ? undefined : seconds * 1000
 }
 
-/** An object that the server can never take, said with code 500: it cannot be read as its kind at all. */
+/** Code 500 for an object that the server can never accept, because it cannot decode it as its kind. */
 const UNREADABLE = [
   'failed to create typed patch',
   'failed to convert new object',
   'etcdserver: request is too large',
-  // Above what the API server's own etcd client sends.
+  // The limit of the API server's etcd client.
   'trying to send message larger than max',
 ]
 const WEBHOOK_DOWN = ['failed calling webhook', 'failed to call webhook', 'conversion webhook for']
-/** Fields that need a new object, in the words of the API server's own validation where those do not say "immutable". */
+/** Errors of immutable fields, as the validation of the API server writes them. */
 const IMMUTABLE = [
   'immutable',
   'cannot change roleRef',
@@ -59,67 +57,83 @@ const IMMUTABLE = [
   'updates to parameters are forbidden',
 ]
 
-/** Said with any code: 403 and 422 by policies, 400 by webhooks that name none. */
+/** Denials come with any code: policies choose 403 or 422, and a webhook that names none gets 400. */
 const DENIED = /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' with binding /
 
 const saysOneOf = (text: string, phrases: readonly string[]) => phrases.some((phrase) => text.includes(phrase))
 
-/** KA5: only when every cause is an immutable field of the object's own content: deleting and creating it again would then help. */
+/** KA5: only if every cause is an immutable field outside of metadata: only then does deleting and creating the object
+ *  help. */
 function isImmutable(causes: readonly Cause[]): boolean {
   return (
     causes.length > 0 && causes.every(({ message, field }) => saysOneOf(message ?? '', IMMUTABLE) && !(field ?? '').startsWith('metadata.'))
   )
 }
 
-/** KA32: what has it may go: nothing is wrong with the object itself. */
+/** KA32: the object is fine; another one holds the port or the address, and may be deleted. */
 const isTaken = (causes: readonly Cause[]): boolean =>
   causes.length > 0 && causes.every(({ message }) => saysOneOf(message ?? '', ['port is already allocated', 'IP is already allocated']))
 
-/** KA1–KA6: the meaning of an answer that is not a success. `plural` names the resource that was asked for, for telling a missing namespace
- *  from a missing object. */
-export function failureOf(answer: { status: number; body: unknown; text: string; retryAfter: string | null; plural: string }): ApiFailure {
-  const status = parseStatus(answer.body)
-  const said = withoutDocuments(withoutValues(status?.message ?? plainText(answer.text)))
-  const message = said.slice(0, MESSAGE_CHARS_MAX) || `HTTP ${answer.status} without a message`
-  const retryAfterMs = retryAfterMsOf(answer.retryAfter, status)
+export interface RefusedAnswer {
+  status: number
+  /** The parsed body; undefined if it is not JSON. */
+  body: unknown
+  /** The body as it came. */
+  text: string
+  retryAfter: string | null
+  /** Plural of the requested resource; it tells a missing namespace from a missing object. */
+  plural: string
+  /** The body of the request. The answer may quote it. */
+  sent?: unknown
+}
+
+/** KA1–KA6, KA31: the meaning of an answer that is not a success. */
+export function failureOf({ status: code, body, text, retryAfter, plural, sent }: RefusedAnswer): ApiFailure {
+  const status = parseStatus(body)
+  const context = { documents: sent === undefined ? [] : [sent], isSecret: plural === 'secrets' }
+  const raw = status === null ? plainText(text) : (status.message ?? '')
+  const message = status === null ? safeText(raw, context) : safeStatus(status, context)
+  const retryAfterMs = retryAfterMsOf(retryAfter, status)
   return {
-    kind: kindOf(answer.status, status, message, answer.plural),
-    status: answer.status,
-    reason: status?.reason ?? '',
-    message,
+    kind: kindOf(code, status, raw, plural),
+    status: code,
+    reason: reasonOf(status),
+    message: message.slice(0, MESSAGE_CHARS_MAX) || `HTTP ${code} without a message`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   }
 }
 
-/** What has the wrong type is quoted whole, also of a Secret, and nothing tells where the quotation ends. */
-function withoutValues(message: string): string {
-  const at = message.indexOf(', got &')
-  return at < 0 ? message : `${message.slice(0, at)}, got something else`
-}
+/** A webhook may write anything here. */
+const reasonOf = (status: KubeStatus | null): string => (/^[A-Za-z]{1,64}$/.test(status?.reason ?? '') ? (status?.reason ?? '') : '')
 
 function kindOf(code: number, status: KubeStatus | null, message: string, plural: string): ApiFailure['kind'] {
   const causes = status?.details?.causes ?? []
   if (code === 401) return 'unauthorized'
-  // KA29: the policy may change and the object stay; that its text says "immutable" is no reason to delete it.
+  // KA29: the policy may change while the object stays. A denial that says "immutable" is no reason to delete the
+  // object.
   if (code >= 400 && code < 500 && DENIED.test(message)) return 'forbidden'
   if (code === 403) return causes.some(({ reason }) => reason === 'NamespaceTerminating') ? 'namespace_terminating' : 'forbidden'
   if (code === 404) return status?.details?.kind === 'namespaces' && plural !== 'namespaces' ? 'namespace_missing' : 'not_found'
   if (code === 409) return 'conflict'
   if (code === 422) return isImmutable(causes) ? 'immutable' : isTaken(causes) ? 'taken' : 'invalid'
   if (code === 429) return 'throttled'
-  // 408 and 410 are about this one request; asking again is the cure.
+  // 408 and 410 concern this one request; a retry helps.
   if (code === 408 || code === 410) return 'server_error'
   if (code >= 400 && code < 500) return 'invalid'
   if (saysOneOf(message, WEBHOOK_DOWN)) return 'webhook'
   return saysOneOf(message, UNREADABLE) ? 'invalid' : 'server_error'
 }
 
-/** A 404 about an object names it; one without a name means that the server does not serve this kind (or that its group is gone). Taking the
- *  second for the first would make every object of a broken group look deleted. */
+/** KA7: a 404 that names an object means that the object is absent. A 404 without a name means that the server does not
+ *  serve the kind; to confuse the two would make every object of a broken group look deleted. */
 export function namesMissingObject(body: unknown): boolean {
   const status = parseStatus(body)
   return status?.reason === 'NotFound' && status.details?.name !== undefined && status.details.name !== ''
 }
+
+/** The server has not reached the resourceVersion that was asked for, and does not expect to. */
+export const isTooLargeVersion = (body: unknown): boolean =>
+  parseStatus(body)?.details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') ?? false
 
 const plainText = (text: string) =>
   text
@@ -128,7 +142,7 @@ const plainText = (text: string) =>
     .trim()
     .slice(0, 300)
 
-/** Codes of a TLS handshake that failed on trust, as Bun names them. */
+/** Codes of Bun for a certificate that is not trusted. */
 const UNTRUSTED = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -142,15 +156,16 @@ const UNTRUSTED = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ])
 
-/** A request that got no answer. Says whether trust failed, because the remedy is another one than for a dead server. */
+/** A request without an answer. An untrusted certificate is told from a server that is down: the remedies differ. */
 export function unreachable(server: string, error: unknown): ApiFailure {
   const code = errorCode(error)
-  const text = error instanceof Error ? error.message : String(error)
+  const address = server.replace(/^(https?:\/\/)[^/@]*@/, '$1')
   if (UNTRUSTED.has(code)) {
-    const message = `the certificate of ${server} was refused (${code}): it is not signed by the certificate authority in the credentials, is not for this name, or has expired`
+    const message = `the certificate of ${address} was refused (${code}): it is not signed by the certificate authority in the credentials, is not for this name, or has expired`
     return { kind: 'unreachable', status: 0, reason: 'UntrustedCertificate', message }
   }
-  return { kind: 'unreachable', status: 0, reason: code, message: `no answer from ${server}: ${text}` }
+  const text = safeText(error instanceof Error ? error.message : String(error))
+  return { kind: 'unreachable', status: 0, reason: code, message: `no answer from ${address}: ${text}` }
 }
 
 function errorCode(error: unknown): string {

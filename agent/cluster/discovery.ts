@@ -1,8 +1,10 @@
-// Aggregated discovery (apidiscovery.k8s.io/v2) as data: which kinds are served, under which plural, and which groups did not answer.
+// Parses aggregated discovery (apidiscovery.k8s.io/v2): the served kinds with their plurals, and groups that did not
+// answer.
 import { z } from 'zod'
 import type { ApiResource, Discovery } from './cluster.ts'
 
-/** v2beta1 has the same shape and is what Kubernetes 1.27–1.29 serve. A server that knows neither answers an APIGroupList: refused. */
+/** Kubernetes 1.27 to 1.29 serve v2beta1, of the same form. A server without either answers an APIGroupList, which is
+ *  refused. */
 export const DISCOVERY_ACCEPT = ['v2', 'v2beta1']
   .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
   .join(',')
@@ -25,6 +27,7 @@ const discoveryList = z.looseObject({
                     responseKind: z.looseObject({ kind: z.string().optional() }).nullish(),
                     scope: z.string().optional(),
                     verbs: z.array(z.string()).nullish(),
+                    subresources: z.array(z.looseObject({ subresource: z.string() })).nullish(),
                   }),
                 )
                 .nullish(),
@@ -36,7 +39,8 @@ const discoveryList = z.looseObject({
     .nullish(),
 })
 
-/** KA10, KA11: `documents` are the answers of /api and /apis. Versions keep the server's order, preferred first. Null: not aggregated discovery. */
+/** KA10, KA11: `documents` are the answers of /api and /apis. Versions keep the order of the server, preferred first.
+ *  Null when an answer is not aggregated discovery. */
 export function parseDiscovery(documents: readonly unknown[]): Discovery | null {
   const resources: ApiResource[] = []
   const staleGroups = new Set<string>()
@@ -50,8 +54,16 @@ export function parseDiscovery(documents: readonly unknown[]): Discovery | null 
         for (const entry of version.resources ?? []) {
           const kind = entry.responseKind?.kind
           if (!kind) continue
-          const { resource: plural, scope, verbs } = entry
-          resources.push({ group: name, version: version.version, kind, plural, namespaced: scope === 'Namespaced', verbs: verbs ?? [] })
+          const { resource: plural, scope, verbs, subresources } = entry
+          resources.push({
+            group: name,
+            version: version.version,
+            kind,
+            plural,
+            namespaced: scope === 'Namespaced',
+            verbs: verbs ?? [],
+            hasStatus: subresources?.some(({ subresource }) => subresource === 'status') ?? false,
+          })
         }
       }
     }
@@ -59,7 +71,8 @@ export function parseDiscovery(documents: readonly unknown[]): Discovery | null 
   return { resources, staleGroups: [...staleGroups].sort() }
 }
 
-/** `/api/v1` or `/apis/GROUP/VERSION`, then namespace and plural. Names are encoded: RBAC names hold colons. */
+/** `/api/v1` or `/apis/GROUP/VERSION`, then namespace and plural. Names are encoded, because names of RBAC have
+ *  colons. */
 export function collectionPath(resource: ApiResource, namespace: string): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`
   const scope = resource.namespaced && namespace !== '' ? `/namespaces/${encodeURIComponent(namespace)}` : ''

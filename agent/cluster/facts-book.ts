@@ -1,21 +1,22 @@
-// FA1: what this cluster serves, as templates of the server may ask it. What is new counts at once; what is missing counts as gone only when complete discovery
-// has lacked it for a while: an aggregated API whose backend restarts would else change what is rendered. Pure but for the notes it keeps.
+// FA1: the APIs that this cluster serves, for templates on the server. A new API counts at once. A missing API counts
+// as gone when complete discovery has lacked it for a while; otherwise, a restart of its backend would change what is
+// rendered.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX, type FactsStatus } from '../../shared/model/status.ts'
 import type { Discovery } from './cluster.ts'
 
 export const GONE_AFTER_MS = 10 * 60_000
-/** While nothing at all is known. */
+/** Until the first complete discovery. */
 const FIRST_AGAIN_MS = 60_000
 
 export interface FactsLook {
-  /** To be reported; null: nothing changed. */
+  /** Facts to report. Null when nothing changed. */
   changed: FactsStatus | null
-  /** When to look again, whatever happens; null: nothing is missing. */
+  /** Time of the next look. Null when nothing is missing. */
   againAtMs: number | null
 }
 
-/** `apps/v1`, and `apps/v1/Deployment`. */
+/** `apps/v1` or `apps/v1/Deployment`. */
 type Api = string
 
 export class FactsBook {
@@ -23,7 +24,7 @@ export class FactsBook {
   #known: Set<Api>
   readonly #missingSince = new Map<Api, number>()
 
-  /** `held`: what was reported last, also by the process before this one. */
+  /** `held`: the facts that were reported last, also by an earlier process. */
   constructor(held: FactsStatus | null) {
     this.#held = held
     this.#known = new Set(held === null ? [] : apisOf(held))
@@ -31,7 +32,7 @@ export class FactsBook {
 
   look({ resources, staleGroups }: Discovery, kubernetesVersion: string, nowMs: number): FactsLook {
     if (staleGroups.length > 0) {
-      this.#missingSince.clear() // counted from the next complete one
+      this.#missingSince.clear() // time counts from the next complete discovery
       return { changed: null, againAtMs: nowMs + (this.#known.size === 0 ? FIRST_AGAIN_MS : GONE_AFTER_MS) }
     }
     const found = new Set<Api>()
@@ -56,7 +57,7 @@ export class FactsBook {
   }
 }
 
-/** By group and version, so that each is named once. */
+/** Groups kinds by version, so that each version is named once. */
 export function factsOf(apis: ReadonlySet<Api>, kubernetesVersion: string): FactsStatus {
   const byVersion: Record<string, string[]> = {}
   const names = [...apis].sort()
@@ -72,13 +73,13 @@ export function factsOf(apis: ReadonlySet<Api>, kubernetesVersion: string): Fact
   return { kubernetesVersion, apis: Object.fromEntries(versions.map((version) => [version, []])), cut: true }
 }
 
-/** Of a cluster with more than that nobody has heard. */
+/** Far above any known cluster. */
 const FACTS_VERSIONS_MAX = 1_000
 
 const apisOf = ({ apis }: FactsStatus): Api[] =>
   Object.entries(apis).flatMap(([version, kinds]) => [version, ...kinds.map((kind) => `${version}/${kind}`)])
 
-/** Kinds begin with a capital letter, versions do not. */
+/** Kinds start with a capital letter; versions do not. */
 function splitApi(api: Api): [groupVersion: string, kind: string | null] {
   const slash = api.lastIndexOf('/')
   return slash >= 0 && /^[A-Z]/.test(api.slice(slash + 1)) ? [api.slice(0, slash), api.slice(slash + 1)] : [api, null]

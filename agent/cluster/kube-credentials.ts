@@ -1,30 +1,30 @@
-// What it takes to speak to one API server. Made by kubeconfig.ts, used by kube-http.ts.
+// Credentials for one API server, from kubeconfig.ts to kube-http.ts.
 
 export interface KubeTls {
-  /** PEM of the authorities to trust; absent means the system's. */
+  /** PEM of the trusted authorities. Absent means those of the system. */
   ca?: string
   cert?: string
   key?: string
-  /** Name that the certificate must carry, where it is not the host of the URL. */
+  /** Name in the certificate, if it is not the host of the URL. */
   serverName?: string
-  /** True only where a kubeconfig says `insecure-skip-tls-verify`. */
+  /** True only if the kubeconfig sets `insecure-skip-tls-verify`. */
   insecure: boolean
 }
 
 export interface KubeAccess {
   tls: KubeTls
-  /** Whole value of the Authorization header; null where a client certificate is the identity. */
+  /** Value of the Authorization header. Null with a client certificate. */
   authorization: string | null
   impersonateUser?: string
 }
 
 export interface KubeCredentials {
-  /** Where they come from, for logs and errors: "in-cluster", "context demo of PATH". */
+  /** Origin, for logs and errors: `in-cluster`, `context demo of PATH`. */
   source: string
   /** https://host:port, without a trailing slash. */
   server: string
   proxyUrl?: string
-  /** Reads files again: tokens and authorities rotate under a running process. A plugin is run again when its token has expired or was
-   *  `refused`. Throws AppError `kube_config`. */
+  /** Reads the files again, because tokens and authorities rotate. A plugin runs again when its token has expired or
+   *  was `refused`. Throws AppError `kube_config`. */
   read(options?: { refused: boolean }): Promise<KubeAccess>
 }

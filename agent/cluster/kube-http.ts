@@ -1,5 +1,5 @@
-// HTTP to one API server on its own Bun.FetchSession: credentials that rotate, a cap on what is in flight, deadlines. Knows nothing of
-// resources. Certificates are verified unless the kubeconfig itself says otherwise.
+// HTTP to one API server on its own Bun.FetchSession, with rotating credentials, deadlines and a limit of requests in
+// flight. It knows nothing of resources. It verifies certificates unless the kubeconfig turns that off.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -9,36 +9,39 @@ import type { ApiFailure } from './cluster.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 import { parseJson } from './watch-stream.ts'
 
-/** Bun answers at most 256 requests at once in one process, and the 257th waits in silence: both limits together stay below. */
+/** Bun runs at most 256 requests at once in a process; further ones wait without an error. Both limits stay below
+ *  that. */
 export const REQUESTS_IN_FLIGHT_MAX = 32
 export const WATCHES_MAX = 192
-/** Above the API server's own limit of 60 s, so that its answer, which says what was slow, arrives first. */
+/** Above the limit of the API server, 60 s, whose answer tells what was slow. */
 const REQUEST_TIMEOUT_MS = 65_000
-/** How old credentials may get before files are read again; kubelets rotate tokens hours before they expire. */
+/** Credentials are read again at this age. Kubelets rotate tokens hours before they expire. */
 const ACCESS_AGE_MAX_MS = 60_000
 
 export interface KubeRequest {
   method: 'GET' | 'PATCH' | 'DELETE'
   /** Path and query. */
   path: string
-  /** Plural of the resource asked for, for reading a refusal. */
+  /** Plural of the requested resource, by which a refusal is classified. */
   plural: string
   accept?: string
   body?: { type: string; json: unknown }
-  /** Whom the request is made as, instead of the credentials' own user. */
+  /** Impersonated user, in place of the one of the credentials. */
   as?: string | undefined
   signal?: AbortSignal
-  /** The body of a good answer is text, not JSON. */
+  /** The body of a success is text, not JSON. */
   plain?: true
 }
 
-/** `answer`: success only; everything else is a failure, with the body it came with. */
-export type KubeAnswer = { kind: 'answer'; status: number; body: unknown } | { kind: 'failed'; failure: ApiFailure; body: unknown }
+/** `answer` is a success. `body` of a failure is that of the answer. `warning` is the Warning header. */
+export type KubeAnswer =
+  | { kind: 'answer'; status: number; body: unknown; warning?: string | null }
+  | { kind: 'failed'; failure: ApiFailure; body: unknown; warning?: string | null }
 export type KubeStream = { kind: 'stream'; body: ReadableStream<Uint8Array>; release: () => void } | { kind: 'failed'; failure: ApiFailure }
 
 export interface KubeHttp {
   request(request: KubeRequest): Promise<KubeAnswer>
-  /** A request whose answer goes on; the caller watches for silence and calls `release` at its end, whatever that was. */
+  /** A request with an open answer. The caller detects silence, and calls `release` when the stream has ended. */
   stream(request: KubeRequest & { signal: AbortSignal }): Promise<KubeStream>
   close(): void
 }
@@ -64,12 +67,13 @@ export function createKubeHttp(
     const user = as ?? access.impersonateUser
     if (user !== undefined) headers['impersonate-user'] = user
     if (body !== undefined) headers['content-type'] = body.type
-    // Never follows a redirect: the credentials are for this server alone. `timeout: false`: Bun would cut idle watches; deadlines are ours.
+    // No redirect is followed: the credentials are for this server alone. No timeout of Bun, which would cut idle
+    // watches: the deadlines are ours.
     const init = { method, headers, redirect: 'manual' as const, timeout: false, ...(signal === undefined ? {} : { signal }) }
     return session.fetch(credentials.server + path, body === undefined ? init : { ...init, body: JSON.stringify(body.json) })
   }
 
-  /** KA8: after a 401 the credentials are read again, and only others are tried. */
+  /** KA8: after a 401 the credentials are read again, and the request is repeated only if they changed. */
   async function sendAuthorized(request: KubeRequest, ageMaxMs: number): Promise<Response> {
     const connection = await connections.get(ageMaxMs)
     const response = await send(request, connection)
@@ -80,10 +84,12 @@ export function createKubeHttp(
     return send(request, renewed)
   }
 
-  async function refused(response: Response, plural: string): Promise<{ failure: ApiFailure; body: unknown }> {
+  async function refused(response: Response, { plural, body: request }: KubeRequest) {
     const text = await response.text()
     const body = parseJson(text)
-    return { failure: failureOf({ status: response.status, body, text, retryAfter: response.headers.get('retry-after'), plural }), body }
+    const retryAfter = response.headers.get('retry-after')
+    const failure = failureOf({ status: response.status, body, text, retryAfter, plural, sent: request?.json })
+    return { failure, body, warning: response.headers.get('warning') }
   }
 
   function noAnswer(error: unknown): ApiFailure {
@@ -98,9 +104,10 @@ export function createKubeHttp(
         const deadline = startDeadline(clock, REQUEST_TIMEOUT_MS, request.signal)
         try {
           const response = await sendAuthorized({ ...request, signal: deadline.signal }, ACCESS_AGE_MAX_MS)
-          if (!response.ok) return { kind: 'failed', ...(await refused(response, request.plural)) }
+          if (!response.ok) return { kind: 'failed', ...(await refused(response, request)) }
           const text = await response.text()
-          return { kind: 'answer', status: response.status, body: request.plain ? text : parseJson(text) }
+          const warning = response.headers.get('warning')
+          return { kind: 'answer', status: response.status, body: request.plain ? text : parseJson(text), warning }
         } catch (error) {
           return { kind: 'failed', failure: noAnswer(error), body: undefined }
         } finally {
@@ -110,11 +117,11 @@ export function createKubeHttp(
 
     async stream(request) {
       if (watches >= WATCHES_MAX) {
-        const message = `this agent already holds ${WATCHES_MAX} watches; more kinds than that cannot be watched by one process`
+        const message = `the agent has ${WATCHES_MAX} open watches, which is the limit; reduce the kinds that its services use`
         return { kind: 'failed', failure: { kind: 'throttled', status: 0, reason: 'TooManyWatches', message } }
       }
       watches += 1
-      // The deadline covers the time to the answer's head only.
+      // The deadline is for the head of the answer only.
       const deadline = startDeadline(clock, REQUEST_TIMEOUT_MS, request.signal)
       let held = true
       const release = () => {
@@ -123,13 +130,13 @@ export function createKubeHttp(
         deadline.end()
       }
       try {
-        // Age 0: a watch opens seldom and stays for long, so it always starts with what the files hold now.
+        // Age 0: a watch is opened rarely and stays open for long, so it starts with the present files.
         const response = await sendAuthorized({ ...request, signal: deadline.signal }, 0)
         if (response.ok && response.body !== null) {
           deadline.keepOpen()
           return { kind: 'stream', body: response.body, release }
         }
-        const { failure } = await refused(response, request.plural)
+        const { failure } = await refused(response, request)
         release()
         return { kind: 'failed', failure }
       } catch (error) {
@@ -142,7 +149,7 @@ export function createKubeHttp(
   }
 }
 
-/** One session at a time; a new one when certificate, key or authority changed, because a session's TLS is fixed when it is made. */
+/** One session at a time. A changed certificate, key or authority needs a new session, whose TLS options are fixed. */
 class Connections {
   #current: Connection | null = null
   #reading: Promise<Connection> | null = null
@@ -162,13 +169,13 @@ class Connections {
     return this.#read(false)
   }
 
-  /** Other credentials than the refused ones, or null when there are none. */
+  /** Null when the credentials are still those that were refused. */
   async renew(refused: Connection): Promise<Connection | null> {
     const newer = this.#current !== null && this.#current.readAtMs > refused.readAtMs ? this.#current : await this.#read(true)
     return JSON.stringify(newer.access) === JSON.stringify(refused.access) ? null : newer
   }
 
-  /** After a request without an answer: the authority may have been replaced, so the files are read before the next one. */
+  /** After a request without an answer, the files are read again: the authority may have been replaced. */
   suspect(): void {
     if (this.#current !== null) this.#current.readAtMs = Number.NEGATIVE_INFINITY
   }
@@ -192,16 +199,16 @@ class Connections {
     try {
       access = await this.#credentials.read({ refused })
     } catch (error) {
-      // A file that is missing for a moment during a rotation must not stop an agent whose old token still works.
+      // A file may be missing for a moment during a rotation, while the old token still works.
       if (old === null) throw error
-      this.#log.warn('credentials could not be read again, using the old ones', { error: describeError(error) })
+      this.#log.warn('cannot read credentials again, using the old ones', { error: describeError(error) })
       old.readAtMs = readAtMs
       return old
     }
     const kept = old !== null && JSON.stringify(old.access.tls) === JSON.stringify(access.tls)
     const session = kept ? old.session : openSession(access, this.#credentials.proxyUrl)
     if (old !== null && !kept) {
-      this.#log.info('tls credentials changed, connecting anew')
+      this.#log.info('TLS credentials changed, opening a new connection')
       old.session.close()
     }
     this.#current = { access, session, readAtMs }
@@ -220,17 +227,18 @@ function openSession({ tls }: KubeAccess, proxyUrl: string | undefined): Bun.Fet
       ...(serverName === undefined ? {} : { serverName }),
       rejectUnauthorized: !insecure,
     },
-    // `false`, because Bun would take HTTP_PROXY and HTTPS_PROXY, which are for the way to the server: what leads to an API server stands in its kubeconfig.
+    // `false`, because Bun would use HTTP_PROXY and HTTPS_PROXY, which are for the Skerry server. The proxy of an API
+    // server is in its kubeconfig.
     proxy: proxyUrl ?? false,
   })
 }
 
-/** A reason of our own: without one, each abort makes a DOMException with a stack that nobody reads. */
+/** The reason of an abort. Without one, each abort creates a DOMException with a stack. */
 const OVER = 'over'
 
 interface Deadline {
   signal: AbortSignal
-  /** The answer has begun: from now on only the caller's signal aborts. */
+  /** The head of the answer is there: from now on, only the signal of the caller aborts. */
   keepOpen(): void
   end(): void
 }
@@ -254,7 +262,7 @@ function startDeadline(clock: Clock, timeoutMs: number, outer: AbortSignal | und
   }
 }
 
-/** At most `limit` at once; the others wait in the order they came. */
+/** Runs at most `limit` at once; the others wait in order. */
 class Slots {
   #free: number
   readonly #waiting: Array<() => void> = []

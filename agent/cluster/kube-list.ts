@@ -1,9 +1,10 @@
-// A list by pages: only for servers that cannot stream one in a watch.
+// Lists by pages, for servers that cannot stream a list in a watch.
 import { z } from 'zod'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { ApiFailure, ApiResource } from './cluster.ts'
+import type { ApiFailure, ApiResource, Extent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
+import { METADATA_LIST_ACCEPT, ofResource } from './object-metadata.ts'
 import { asObject } from './watch-stream.ts'
 
 const PAGE_OBJECTS_MAX = 500
@@ -17,20 +18,18 @@ export type ListPage =
   | { kind: 'page'; objects: readonly K8sObject[]; resourceVersion: string; last: boolean }
   | { kind: 'failed'; failure: ApiFailure }
 
-/** Pages of one consistent state; ends after the first failure. */
-export async function* listObjects(
-  http: KubeHttp,
-  resource: ApiResource,
-  options: { labelSelector?: string; fieldSelector?: string; namespace?: string; signal: AbortSignal },
-): AsyncGenerator<ListPage> {
+/** The pages of one consistent list. Ends after the first failure. From the watch cache, all objects come in one page. */
+export async function* listObjects(http: KubeHttp, resource: ApiResource, options: WatchScope & Extent): AsyncGenerator<ListPage> {
   let token = ''
   while (true) {
-    const params = new URLSearchParams({ limit: String(PAGE_OBJECTS_MAX) })
+    const extent: Record<string, string> = options.fromCache ? { resourceVersion: '0' } : { limit: String(PAGE_OBJECTS_MAX) }
+    const params = new URLSearchParams(extent)
     if (options.labelSelector !== undefined) params.set('labelSelector', options.labelSelector)
     if (options.fieldSelector !== undefined) params.set('fieldSelector', options.fieldSelector)
     if (token !== '') params.set('continue', token)
     const path = `${collectionPath(resource, options.namespace ?? '')}?${params}`
-    const answer = await http.request({ method: 'GET', path, plural: resource.plural, signal: options.signal })
+    const accept = options.metadataOnly ? { accept: METADATA_LIST_ACCEPT } : {}
+    const answer = await http.request({ method: 'GET', path, plural: resource.plural, signal: options.signal, ...accept })
     if (answer.kind === 'failed') return yield answer
     const page = readPage(answer.body, resource)
     yield page
@@ -39,13 +38,14 @@ export async function* listObjects(
   }
 }
 
-function readPage(body: unknown, { group, version, kind }: ApiResource): (ListPage & { token: string }) | (ListPage & { kind: 'failed' }) {
+function readPage(body: unknown, resource: ApiResource): (ListPage & { token: string }) | (ListPage & { kind: 'failed' }) {
+  const { group, version, kind } = resource
   const parsed = listSchema.safeParse(body)
   const objects: K8sObject[] = []
   const apiVersion = group === '' ? version : `${group}/${version}`
   for (const item of parsed.data?.items ?? []) {
-    // Items of built-in lists carry neither field.
-    const object = asObject({ apiVersion, kind, ...item })
+    // Items of built-in lists have no apiVersion and no kind.
+    const object = asObject(ofResource({ apiVersion, kind, ...item }, resource))
     if (object === null) return unreadable(kind)
     objects.push(object)
   }
@@ -56,5 +56,5 @@ function readPage(body: unknown, { group, version, kind }: ApiResource): (ListPa
 
 const unreadable = (kind: string): { kind: 'failed'; failure: ApiFailure } => ({
   kind: 'failed',
-  failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message: `the answer is no list of ${kind}` },
+  failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message: `the answer is not a list of ${kind}` },
 })

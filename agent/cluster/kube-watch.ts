@@ -1,5 +1,6 @@
-// One watch for as long as its consumer lives: starts with the server's own list, follows, and after every cut goes on from where it was.
-// It lists again only when the server says that it no longer remembers the position (410).
+// Keeps one watch until its consumer stops: it starts with the list of the server, follows the events, and resumes
+// after each cut. It lists again only when the server no longer remembers the position (410), or has not reached it
+// because etcd was restored from a snapshot.
 
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
@@ -7,38 +8,48 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { ApiFailure, ApiResource, WatchEvent } from './cluster.ts'
+import { isTooLargeVersion } from './api-failure.ts'
+import type { ApiFailure, ApiResource, Extent, WatchEvent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
 import { listObjects } from './kube-list.ts'
+import { METADATA_ACCEPT } from './object-metadata.ts'
+import type { Positions } from './resource-version.ts'
 import { LineSplitter, parseWatchLine, type WatchLine } from './watch-stream.ts'
 
-/** API servers send a bookmark a minute; a link silent for longer than two of them is taken for frozen. */
+/** API servers send a bookmark each minute. A longer silence means a frozen link. */
 export const SILENCE_MAX_MS = 150_000
-/** Silence before the initial events have ended: a server that does not know `sendInitialEvents` never ends them. */
+/** Silence before the end of the initial events. A server without `sendInitialEvents` never ends them. */
 const INITIAL_SILENCE_MAX_MS = 30_000
-/** A stream that lived this long was a working one, even if nothing happened in it. */
+/** A stream of this age worked, also without events. */
 const WORKING_STREAM_MS = 10_000
-/** Streams cut one after the other without a line: from here on the kind counts as unknown. */
+/** After so many streams in a row without a line, the kind counts as unknown. */
 const CUTS_MAX = 3
 export const WATCH_BACKOFF = { baseMs: 1000, capMs: 30_000 }
+/** After such an answer the position cannot be checked, and the watch resumes unchecked. */
+const UNCHECKED: ReadonlySet<ApiFailure['kind']> = new Set(['forbidden', 'invalid'])
 
 export interface WatchDeps {
   http: KubeHttp
+  /** The positions of all watches of this API server. */
+  positions: Positions
   clock: Clock
   random: Random
   log: Logger
 }
 
-export interface WatchOptions {
-  labelSelector?: string
-  fieldSelector?: string
-  namespace?: string
-  signal: AbortSignal
-}
+export type WatchOptions = WatchScope & Extent
 
-/** How one connection ended. `progressed`: it worked for a while, so that going on at once cannot spin. */
-type StreamEnd = { kind: 'cut'; progressed: boolean } | { kind: 'silent' } | { kind: 'expired' } | { kind: 'failed'; failure: ApiFailure }
+/** How one connection ended. `progressed`: it worked for a while, so that it may resume at once. */
+type StreamEnd =
+  | { kind: 'cut'; progressed: boolean }
+  | { kind: 'silent' }
+  | { kind: 'expired' }
+  /** The server has not reached the position: etcd was restored. */
+  | { kind: 'rolled_back' }
+  /** Ended by the agent, to check the position. */
+  | { kind: 'doubted' }
+  | { kind: 'failed'; failure: ApiFailure }
 
 export function watchResource(deps: WatchDeps, resource: ApiResource, options: WatchOptions): AsyncGenerator<WatchEvent> {
   return new Watch(deps, resource, options).run()
@@ -49,35 +60,68 @@ class Watch {
   readonly #resource: ApiResource
   readonly #options: WatchOptions
   readonly #log: Logger
-  /** resourceVersion to go on from; null: everything has to be sent again. */
+  /** The resourceVersion to resume from. Null when the watch has to start over. */
   #position: string | null = null
   #canStreamList = true
-  /** A `failed` was told and no `synced` since. */
+  /** The position is checked before it is resumed. */
+  #doubted = false
+  #stream: AbortController | null = null
+  /** KA41: a list of one object costs the server no more than a watch that resumes, and says at which resourceVersion
+   *  the server is. */
+  readonly #isOfOne: boolean
+  /** Its resourceVersions are those of the main etcd: kinds of an aggregated API and Events may have an etcd of their
+   *  own. */
+  readonly #teaches: boolean
+  /** A `failed` was reported, and no `synced` since. */
   #unknown = false
   constructor(deps: WatchDeps, resource: ApiResource, options: WatchOptions) {
     this.#deps = deps
     this.#resource = resource
     this.#options = options
+    this.#isOfOne = options.fieldSelector?.startsWith('metadata.name=') ?? false
+    this.#teaches = resource.group === '' && resource.plural !== 'events'
     this.#log = deps.log.with({ kind: resource.kind, group: resource.group })
   }
 
   async *run(): AsyncGenerator<WatchEvent> {
+    const leave = this.#deps.positions.join({ position: () => this.#position, doubt: () => this.#doubt() })
+    try {
+      yield* this.#run()
+    } finally {
+      leave()
+    }
+  }
+
+  #doubt(): void {
+    this.#doubted = true
+    this.#stream?.abort()
+  }
+
+  async *#run(): AsyncGenerator<WatchEvent> {
     const { signal } = this.#options
     let attempt = 0
     while (!signal.aborted) {
-      const end = yield* this.#position === null ? this.#start() : this.#follow()
+      const end = yield* this.#next()
       if (signal.aborted) return
       switch (end.kind) {
         case 'expired':
-          // KA24: once, and at once, when it was a position that expired; a start that expires waits like any failure.
+          // KA24: an expired position starts over at once; a start that expires waits like any failure.
           if (this.#position !== null) {
-            this.#log.info('watch position expired, listing again')
+            this.#log.info('the position of the watch expired, listing again')
             this.#position = null
             continue
           }
           break
+        case 'rolled_back':
+          this.#log.warn('etcd was restored: the API server has not reached the position of the watch, listing again', {
+            position: this.#position,
+          })
+          this.#position = null
+          continue
+        case 'doubted':
+          continue
         case 'silent':
-          this.#log.info('watch silent for too long, connecting again')
+          this.#log.info('the watch is silent for too long, connecting again')
           break
         case 'cut':
           if (end.progressed) {
@@ -101,24 +145,51 @@ class Watch {
   *#fail(failure: ApiFailure): Generator<WatchEvent> {
     if (!this.#unknown) this.#log.warn('watch failed', { failure: failure.kind, error: failure.message })
     this.#unknown = true
+    this.#doubted = true
     yield { kind: 'failed', failure }
   }
 
-  /** KA21: everything, then `synced`. */
+  async *#next(): AsyncGenerator<WatchEvent, StreamEnd> {
+    if (this.#position === null || this.#isOfOne) return yield* this.#start()
+    const end = this.#doubted ? await this.#checkPosition(this.#position) : null
+    if (end !== null) return end
+    this.#doubted = false
+    return yield* this.#follow()
+  }
+
+  /** KA40: asks for no object, at a resourceVersion not older than the position. Null: the server has reached it, or
+   *  does not say. */
+  async #checkPosition(position: string): Promise<StreamEnd | null> {
+    const { http } = this.#deps
+    const { namespaced, plural } = this.#resource
+    // One key of the watch cache is all that the server looks at.
+    const query = { fieldSelector: 'metadata.name=skerry-position', resourceVersion: position, resourceVersionMatch: 'NotOlderThan' }
+    const namespace = this.#options.namespace ?? (namespaced ? 'default' : '')
+    const path = `${collectionPath(this.#resource, namespace)}?${new URLSearchParams(query)}`
+    const answer = await http.request({ method: 'GET', path, plural, signal: this.#options.signal })
+    if (answer.kind === 'answer') return null
+    if (isTooLargeVersion(answer.body)) return { kind: 'rolled_back' }
+    return UNCHECKED.has(answer.failure.kind) ? null : { kind: 'failed', failure: answer.failure }
+  }
+
+  /** KA21: all objects, then `synced`. */
   async *#start(): AsyncGenerator<WatchEvent, StreamEnd> {
-    if (!this.#canStreamList) return yield* this.#startByList()
+    this.#position = null
+    this.#doubted = false
+    const learn = this.#teaches ? this.#deps.positions.beforeRead() : () => {}
+    if (!this.#canStreamList) return yield* this.#startByList(learn)
     const query = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }
-    const end = yield* this.#stream(query, 'initial')
+    const end = yield* this.#read(query, learn)
     const refused = end.kind === 'failed' && end.failure.kind === 'invalid'
     if (refused || (end.kind === 'silent' && this.#position === null)) {
-      this.#log.info('server does not stream lists, listing by pages')
+      this.#log.info('the server does not stream lists, listing by pages')
       this.#canStreamList = false
       return { kind: 'cut', progressed: true }
     }
     return end
   }
 
-  async *#startByList(): AsyncGenerator<WatchEvent, StreamEnd> {
+  async *#startByList(learn: (resourceVersion: string) => void): AsyncGenerator<WatchEvent, StreamEnd> {
     let begun = false
     for await (const page of listObjects(this.#deps.http, this.#resource, this.#options)) {
       if (page.kind === 'failed') return { kind: 'failed', failure: page.failure }
@@ -127,13 +198,14 @@ class Watch {
       for (const object of page.objects) yield { kind: 'present', object }
       this.#position = page.last ? page.resourceVersion : null
     }
+    if (this.#position !== null && !this.#options.fromCache) learn(this.#position)
     yield* this.#synced()
-    return { kind: 'cut', progressed: true }
+    return yield* this.#follow()
   }
 
-  /** KA22: goes on from the last position; what happened meanwhile comes as ordinary events. */
+  /** KA22: resumes from the last position; events since then come as usual. */
   async *#follow(): AsyncGenerator<WatchEvent, StreamEnd> {
-    return yield* this.#stream({ resourceVersion: this.#position ?? '' }, 'following')
+    return yield* this.#read({ resourceVersion: this.#position ?? '' }, null)
   }
 
   *#synced(): Generator<WatchEvent> {
@@ -142,28 +214,38 @@ class Watch {
     yield { kind: 'synced' }
   }
 
-  async *#stream(query: Record<string, string>, phase: 'initial' | 'following'): AsyncGenerator<WatchEvent, StreamEnd> {
+  /** `learn`: of a stream of initial events, is told the resourceVersion at their end. */
+  async *#read(query: Record<string, string>, learn: ((resourceVersion: string) => void) | null): AsyncGenerator<WatchEvent, StreamEnd> {
     const { http, clock } = this.#deps
     const abort = new AbortController()
+    this.#stream = abort
     const onAbort = () => abort.abort()
     this.#options.signal.addEventListener('abort', onAbort, { once: true })
-    const answer = await http.stream({ method: 'GET', path: this.#path(query), plural: this.#resource.plural, signal: abort.signal })
+    const accept = this.#options.metadataOnly ? { accept: METADATA_ACCEPT } : {}
+    const path = this.#path(query)
+    const answer = await http.stream({ method: 'GET', path, plural: this.#resource.plural, signal: abort.signal, ...accept })
     const openedMs = clock.nowMs()
     try {
-      if (answer.kind === 'failed') return answer.failure.status === 410 ? { kind: 'expired' } : { kind: 'failed', failure: answer.failure }
-      if (phase === 'initial') yield { kind: 'reset' }
+      if (answer.kind === 'failed') {
+        if (this.#doubted) return { kind: 'doubted' }
+        return answer.failure.status === 410 ? { kind: 'expired' } : { kind: 'failed', failure: answer.failure }
+      }
+      if (learn !== null) yield { kind: 'reset' }
       else if (this.#unknown) yield* this.#synced()
       let progressed = false
       const reader = answer.body.getReader()
       const splitter = new LineSplitter()
       while (true) {
-        const chunk = await this.#read(reader, this.#position === null ? INITIAL_SILENCE_MAX_MS : SILENCE_MAX_MS)
+        const chunk = await this.#chunk(reader, this.#position === null ? INITIAL_SILENCE_MAX_MS : SILENCE_MAX_MS)
+        if (this.#doubted) return { kind: 'doubted' }
         if (chunk === 'silent') return { kind: 'silent' }
         if (chunk === 'end') return { kind: 'cut', progressed: progressed || clock.nowMs() - openedMs >= WORKING_STREAM_MS }
         for (const line of splitter.push(chunk)) {
-          const parsed = parseWatchLine(line, this.#resource.plural)
+          const parsed = parseWatchLine(line, this.#resource)
           if (parsed.kind === 'expired') return parsed
           if (parsed.kind === 'error') return { kind: 'failed', failure: parsed.failure }
+          const isInitial = this.#position === null
+          if (parsed.kind === 'bookmark' && parsed.initialEventsEnd && isInitial) learn?.(parsed.resourceVersion)
           yield* this.#take(parsed)
           progressed = this.#position !== null
         }
@@ -175,7 +257,7 @@ class Watch {
     }
   }
 
-  /** The position moves before the event is handed on: a consumer that stops there has seen it. */
+  /** Moves the position before it yields the event: a consumer that stops there has seen the event. */
   *#take(line: Extract<WatchLine, { kind: 'object' | 'bookmark' }>): Generator<WatchEvent> {
     const initial = this.#position === null
     if (line.kind === 'bookmark') {
@@ -185,7 +267,7 @@ class Watch {
       return
     }
     if (initial) {
-      // During the initial events nothing has a position to resume from: a cut before their end starts over.
+      // Initial events have no position to resume from: a cut before their end starts over.
       if (line.type !== 'DELETED') yield { kind: 'present', object: line.object }
       return
     }
@@ -193,7 +275,7 @@ class Watch {
     yield { kind: line.type === 'DELETED' ? 'removed' : 'changed', object: line.object }
   }
 
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>, silenceMaxMs: number): Promise<Uint8Array | 'silent' | 'end'> {
+  async #chunk(reader: ReadableStreamDefaultReader<Uint8Array>, silenceMaxMs: number): Promise<Uint8Array | 'silent' | 'end'> {
     const timer = new AbortController()
     const silent = this.#deps.clock.sleep(silenceMaxMs, timer.signal).then(() => 'silent' as const)
     const read = reader.read().then(
@@ -221,5 +303,5 @@ const cutFailure = (cuts: number): ApiFailure => ({
   kind: 'unreachable',
   status: 0,
   reason: 'Cut',
-  message: `the watch was cut ${cuts} times in a row as soon as it was open`,
+  message: `the API server closed the watch ${cuts} times in a row right after it was opened`,
 })

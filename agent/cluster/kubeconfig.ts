@@ -1,33 +1,36 @@
-// Where credentials come from: the pod's ServiceAccount, or a kubeconfig with all its plugins. The only importer of @kubernetes/client-node,
-// and of its KubeConfig alone: its HTTP ignores authority and certificates on Bun, and loading it costs 20 MB, so it is loaded only where a kubeconfig
-// is more than certificates and tokens (plain-kubeconfig.ts).
+// Reads the credentials of the pod's ServiceAccount or of a kubeconfig, with credential plugins. This file is the only
+// importer of @kubernetes/client-node and uses its KubeConfig alone: on Bun, its HTTP client ignores the CA and client
+// certificates. The library costs 20 MB, so it is loaded only for what plain-kubeconfig.ts cannot read.
 import { readFile } from 'node:fs/promises'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 import { readPlainKubeconfig } from './plain-kubeconfig.ts'
+import { safeText } from './redact/safe-text.ts'
 
 export const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
-/** A credential plugin may ask a cloud, but a hanging one must not hang the agent. */
+/** Time limit of a credential plugin. A plugin may call a cloud; one that hangs must not hang the agent. */
 const PLUGIN_TIMEOUT_MS = 60_000
 
 export interface KubeconfigOptions {
-  /** Path; absent means in-cluster. */
+  /** Path of the file; absent means in-cluster. */
   kubeconfig?: string
   /** Name in the kubeconfig; absent means its current-context. */
   context?: string
-  /** KUBERNETES_SERVICE_HOST and _PORT are read from it. */
+  /** Has KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in a pod. */
   env: Readonly<Record<string, string | undefined>>
   serviceAccountFolder?: string
 }
 
-/** Reads once to find mistakes early; later reads are the transport's. Throws AppError `kube_config` that names file and context. */
+/** Reads once, to find mistakes early; the transport reads again later. Throws AppError `kube_config` with file and
+ *  context. */
 export async function loadKubeCredentials(options: KubeconfigOptions, deps: { clock: Clock; log: Logger }): Promise<KubeCredentials> {
   const credentials =
     options.kubeconfig === undefined ? inCluster(options) : await fromKubeconfig(options.kubeconfig, options.context, deps.clock)
   const { tls } = await credentials.read()
-  if (tls.insecure) deps.log.warn('certificate of the api server is not verified: insecure-skip-tls-verify', { source: credentials.source })
+  if (tls.insecure)
+    deps.log.warn('the certificate of the API server is not verified: insecure-skip-tls-verify is set', { source: credentials.source })
   return credentials
 }
 
@@ -35,8 +38,8 @@ export async function loadKubeCredentials(options: KubeconfigOptions, deps: { cl
 function inCluster({ env, context, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: KubeconfigOptions): KubeCredentials {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT']
-  if (!host || !port) throw configError('neither --kubeconfig was given nor does this process run in a Kubernetes pod')
-  if (context !== undefined) throw configError(`--context ${context} was given without --kubeconfig`)
+  if (!host || !port) throw configError('--kubeconfig is not set and this process does not run in a Kubernetes pod')
+  if (context !== undefined) throw configError(`--context ${context} needs --kubeconfig`)
   return {
     source: 'in-cluster',
     server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -53,7 +56,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw configError(`cannot read ${path}`, cause)
+    throw configError(causeText(cause, `cannot read ${path}`))
   }
 }
 
@@ -68,7 +71,7 @@ async function fromKubeconfig(path: string, context: string | undefined, clock: 
     ...(plain.proxyUrl === undefined ? {} : { proxyUrl: plain.proxyUrl }),
     async read(options) {
       const now = readPlainKubeconfig(path, plain.name)
-      // Somebody changed it into what the library has to read, or broke it, which the library tells.
+      // The file needs the library now, or is broken; the library reports which.
       if (now === null) {
         full ??= await byKubeConfig(path, plain.name, clock)
         return full.read(options)
@@ -77,7 +80,7 @@ async function fromKubeconfig(path: string, context: string | undefined, clock: 
       try {
         return now.access()
       } catch (cause) {
-        throw configError(`${source}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+        throw configError(`${source}: ${causeText(cause)}`)
       }
     },
   }
@@ -90,16 +93,16 @@ async function byKubeConfig(path: string, context: string | undefined, clock: Cl
     try {
       config.loadFromFile(path)
     } catch (cause) {
-      throw configError(`cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+      throw configError(`cannot read ${path}: ${causeText(cause)}`)
     }
     const name = context ?? config.getCurrentContext()
-    if (!name) throw configError(`${path} has no current-context; choose one with --context: ${namesOf(config.getContexts())}`)
+    if (!name) throw configError(`${path} has no current-context; set --context to one of: ${namesOf(config.getContexts())}`)
     if (config.getContextObject(name) === null) throw configError(`${path} has no context ${name}; it has ${namesOf(config.getContexts())}`)
     config.setCurrentContext(name)
     const cluster = config.getCurrentCluster()
-    if (cluster === null) throw configError(`context ${name} of ${path} names a cluster that is not there`)
-    if (config.getCurrentUser() === null) throw configError(`context ${name} of ${path} names a user that is not there`)
-    if (!cluster.server.startsWith('https://')) throw configError(`server ${cluster.server} of context ${name} is not https`)
+    if (cluster === null) throw configError(`context ${name} of ${path} refers to a cluster that is not in the file`)
+    if (config.getCurrentUser() === null) throw configError(`context ${name} of ${path} refers to a user that is not in the file`)
+    if (!cluster.server.startsWith('https://')) throw configError(`server of context ${name} is not an https URL`)
     describeToPlugin(config.getCurrentUser()?.exec)
     return { config, cluster, name }
   }
@@ -113,21 +116,21 @@ async function byKubeConfig(path: string, context: string | undefined, clock: Cl
     server: cluster.server.replace(/\/+$/, ''),
     ...(cluster.proxyUrl ? { proxyUrl: cluster.proxyUrl } : {}),
     async read({ refused } = { refused: false }) {
-      // A KubeConfig reads a token file only when it is loaded, so it is loaded again; but it also holds what a plugin said until that
-      // expires (for ever, where no expiry is named), and running a plugin for each read would be a process a minute.
+      // A KubeConfig reads a token file only when it is loaded, so it is loaded again. With a plugin it is kept: it
+      // caches the answer of the plugin until that expires, and a new one would run the plugin once a minute.
       if (refused || !config.getCurrentUser()?.exec) config = load().config
       const options: TlsOptions = {}
       try {
         await within(clock, PLUGIN_TIMEOUT_MS, config.applyToHTTPSOptions(options))
       } catch (cause) {
-        throw configError(`${source}: ${cause instanceof Error ? cause.message.trim() : String(cause)}`, cause)
+        throw configError(`${source}: ${causeText(cause)}`)
       }
       return accessOf(options, config.getCurrentUser()?.impersonateUser)
     },
   }
 }
 
-/** What KubeConfig fills in; its own parameter type is node:https's, of which these are the members that it sets. */
+/** The members that KubeConfig sets in the options of node:https. */
 interface TlsOptions {
   ca?: string | Buffer
   cert?: string | Buffer
@@ -154,7 +157,7 @@ function accessOf(options: TlsOptions, impersonateUser: string | null | undefine
   }
 }
 
-/** client-go tells plugins which API version to answer in; some refuse to run without it, and client-node leaves it out. */
+/** Some plugins refuse to run without KUBERNETES_EXEC_INFO, which client-go sets and client-node does not. */
 function describeToPlugin(exec: unknown): void {
   if (exec === null || typeof exec !== 'object' || !('apiVersion' in exec)) return
   const plugin = exec as { apiVersion: unknown; env?: Array<{ name: string; value: string }> | null }
@@ -165,7 +168,7 @@ function describeToPlugin(exec: unknown): void {
 async function within<T>(clock: Clock, timeoutMs: number, work: Promise<T>): Promise<T> {
   const timer = new AbortController()
   const late = clock.sleep(timeoutMs, timer.signal).then(() => {
-    throw new Error(`the credential plugin gave no answer within ${timeoutMs / 1000} s`)
+    throw new Error(`no answer of the credential plugin within ${timeoutMs / 1000} s`)
   })
   late.catch(() => {})
   try {
@@ -177,5 +180,12 @@ async function within<T>(clock: Clock, timeoutMs: number, work: Promise<T>): Pro
 
 const namesOf = (named: ReadonlyArray<{ name: string }>): string => named.map(({ name }) => name).join(', ') || 'none'
 
-const configError = (detail: string, cause?: unknown): AppError =>
-  new AppError('kube_config', { doing: 'load kubernetes credentials', detail }, cause === undefined ? {} : { cause })
+const configError = (detail: string): AppError => new AppError('kube_config', { doing: 'load kubernetes credentials', detail })
+
+/** KA54: a parser quotes the lines around a mistake, and a plugin may print anything: tokens among it. Errors of files
+ *  name a path only. */
+function causeText(cause: unknown, otherwise = ''): string {
+  if (!(cause instanceof Error)) return otherwise || 'failed'
+  if ('code' in cause && 'path' in cause && typeof cause.path === 'string') return `cannot read ${cause.path} (${cause.code})`
+  return safeText(cause.message.trim().split('\n')[0] ?? '', { isSecret: true }) || otherwise
+}

@@ -1,12 +1,12 @@
-// One list of a resource, left as soon as it is whole. The start of a watch is such a list, and costs an API server less than a list by pages.
+// Lists a resource once, by the start of a watch, which costs the API server less than a list by pages.
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { ApiFailure, ApiResource, Cluster } from './cluster.ts'
+import type { ApiFailure, ApiResource, Cluster, Extent, WatchScope } from './cluster.ts'
 
-/** Null: everything was shown to `onObject`. */
+/** Null when `onObject` got all objects. */
 export async function listOnce(
-  cluster: Cluster,
+  cluster: Pick<Cluster, 'watch'>,
   resource: ApiResource,
-  options: { namespace?: string; labelSelector?: string; signal: AbortSignal },
+  options: WatchScope & Extent,
   onObject: (object: K8sObject, isThere: boolean) => void,
 ): Promise<ApiFailure | null> {
   const stop = new AbortController()
@@ -16,7 +16,7 @@ export async function listOnce(
       if (event.kind === 'synced') return null
       if (event.kind !== 'reset') onObject(event.object, event.kind !== 'removed')
     }
-    return { kind: 'unreachable', status: 0, reason: 'Stopped', message: 'the list was cut' }
+    return { kind: 'unreachable', status: 0, reason: 'Stopped', message: 'the agent stopped the list' }
   } finally {
     stop.abort()
   }

@@ -1,5 +1,6 @@
-// Kubeconfigs as most are: certificates and tokens, in the file or beside it. Read without @kubernetes/client-node, which weighs 20 MB in a process
-// that stays. Whatever is more than that (a plugin, a provider, a mistake) is null here, and left to that library and to its messages.
+// Reads kubeconfigs that hold certificates and tokens, in the file or beside it, which most do. It avoids
+// @kubernetes/client-node, which takes 20 MB of memory. For any other kubeconfig (with a plugin, a provider or a
+// mistake) it returns null, and the library reads it and reports mistakes.
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
@@ -17,7 +18,7 @@ const clusterSchema = z.object({
   'proxy-url': text,
 })
 
-/** Strict: an unknown member may say who we are. */
+/** Strict, because an unknown member may be a credential. */
 const userSchema = z.strictObject({
   'client-certificate': text,
   'client-certificate-data': text,
@@ -35,11 +36,11 @@ const kubeconfigSchema = z.looseObject({ 'current-context': text, clusters: name
 const contextSchema = z.object({ cluster: z.string(), user: z.string() })
 
 export interface PlainKubeconfig {
-  /** Of the context. */
+  /** Name of the context. */
   name: string
   server: string
   proxyUrl?: string
-  /** Reads the files that it names; throws what the file system says. */
+  /** Reads the files that the kubeconfig names. Throws errors of the file system. */
   access(): KubeAccess
 }
 
@@ -60,7 +61,7 @@ export function readPlainKubeconfig(path: string, context: string | undefined): 
   }
 }
 
-/** Null where anything is odd. */
+/** Null for anything but one YAML document. */
 function onlyDocument(path: string): unknown {
   try {
     const { documents, problems } = parseYamlDocuments(readFileSync(path, 'utf8'), { file: path })
@@ -70,7 +71,7 @@ function onlyDocument(path: string): unknown {
   }
 }
 
-/** A name that is there twice is a mistake that others shall tell. */
+/** A name that occurs twice is a mistake, which the library reports. */
 function pick(all: z.infer<typeof named>, name: string | undefined): z.infer<typeof named>[number] | undefined {
   const found = all.filter((item) => item.name === name)
   return found.length === 1 ? found[0] : undefined

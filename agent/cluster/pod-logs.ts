@@ -1,18 +1,18 @@
-// The last lines of a container's log: a port of its own, because few may read logs and nothing depends on it.
+// Reads the last lines of the log of a container. A port of its own, because few agents may read logs.
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { objectPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
 
 const LOG_BYTES_MAX = 16_384
-/** More says no more, and a status has little room. */
+/** A status has no room for more. */
 export const LOG_LINES_MAX = 20
 const PODS: ApiResource = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true, verbs: [] }
 
 export type LogResult = { kind: 'log'; text: string } | { kind: 'failed'; failure: ApiFailure }
 
 export interface PodLogs {
-  /** `previous`: of the run that ended before the one that is on. */
+  /** `previous`: the log of the run before the present one. */
   logTail(pod: ObjectRef, options: { container: string; previous: boolean; lines: number }): Promise<LogResult>
 }
 

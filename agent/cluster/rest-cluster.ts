@@ -1,5 +1,5 @@
-// The Cluster port on a real API server: raw JSON both ways, server-side apply, watches that resume. Every refusal is a value; only `info` and
-// `discover`, without which nothing can begin, throw.
+// The Cluster port on a real API server, with raw JSON, server-side apply and watches that resume. A refusal is a
+// value. Only `info` and `discover` throw, because nothing can start without them.
 import { z } from 'zod'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
@@ -7,28 +7,32 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { namesMissingObject } from './api-failure.ts'
+import { namesMissingObject, parseStatus } from './api-failure.ts'
 import type { Acting, ApiFailure, ApiResource, ApplyResult, Cluster, ClusterInfo, DeleteResult, Discovery, GetResult } from './cluster.ts'
 import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
 import { createKubeHttp, type KubeAnswer, type KubeHttp } from './kube-http.ts'
 import { watchResource } from './kube-watch.ts'
+import { METADATA_ACCEPT, ofResource } from './object-metadata.ts'
 import { type PodLogs, readPodLog } from './pod-logs.ts'
+import { Positions } from './resource-version.ts'
+import { warningsOf } from './warning-header.ts'
 import { asObject } from './watch-stream.ts'
 
-/** Owner of what Skerry patches outside an apply, so that such a patch never mixes with the fields that Git owns. */
+/** Field manager of patches outside of an apply, whose fields must not mix with those that Git owns. */
 export const MARKS_MANAGER = 'skerry-marks'
 
 export interface RestClusterDeps {
   clock: Clock
   random: Random
   log: Logger
-  /** `skerry-agent/<version>`: audit logs tell our requests by it. */
+  /** `skerry-agent/<version>`, by which audit logs tell the requests of the agent. */
   userAgent: string
 }
 
 export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & PodLogs & { close(): void } {
   const http = createKubeHttp(credentials, deps)
+  const positions = new Positions()
 
   async function patch(
     resource: ApiResource,
@@ -39,9 +43,11 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
   ): Promise<ApplyResult> {
     const path = `${objectPath(resource, namespace, name)}?${query}`
     const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body, as })
-    if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure }
+    const warnings = warningsOf(answer.warning ?? null, body.json)
+    const warned = warnings.length === 0 ? {} : { warnings }
+    if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure, ...warned }
     const object = asObject(answer.body)
-    return object === null ? failed(unreadable(answer)) : { kind: 'applied', object, created: answer.status === 201 }
+    return object === null ? failed(unreadable(answer)) : { kind: 'applied', object, created: answer.status === 201, ...warned }
   }
 
   return {
@@ -57,21 +63,23 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     mergePatch: (resource, ref, body, { as } = {}) =>
       patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }, as),
 
-    async get(resource, ref): Promise<GetResult> {
-      const answer = await http.request({ method: 'GET', path: objectPath(resource, ref.namespace, ref.name), plural: resource.plural })
+    async get(resource, ref, { metadataOnly = false } = {}): Promise<GetResult> {
+      const path = objectPath(resource, ref.namespace, ref.name)
+      const accept = metadataOnly ? { accept: METADATA_ACCEPT } : {}
+      const answer = await http.request({ method: 'GET', path, plural: resource.plural, ...accept })
       if (answer.kind === 'failed') return isAbsent(answer) ? { kind: 'absent' } : failed(answer.failure)
-      const object = asObject(answer.body)
+      const object = asObject(metadataOnly ? ofResource(answer.body, resource) : answer.body)
       return object === null ? failed(unreadable(answer)) : { kind: 'found', object }
     },
 
     delete: (resource, ref, uid, options) => deleteObject(http, { resource, ref, uid, ...options }),
-    watch: (resource, options) => watchResource({ http, ...deps }, resource, options),
+    watch: (resource, options) => watchResource({ http, positions, ...deps }, resource, options),
     logTail: (pod, options) => readPodLog(http, pod, options),
     close: () => http.close(),
   }
 }
 
-/** Before the storage is asked, and by it: apiserver's rest/delete.go and storage/interfaces.go. */
+/** Both forms of an unmet precondition: rest/delete.go and storage/interfaces.go of the API server. */
 const UNMET = /\b(UID|ResourceVersion) in (?:the )?precondition/
 
 interface Deletion extends Acting {
@@ -93,21 +101,21 @@ async function deleteObject(
   const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json }, as })
   if (answer.kind === 'failed') {
     if (isAbsent(answer)) return { kind: 'gone' }
-    const unmet = answer.failure.kind === 'conflict' ? UNMET.exec(answer.failure.message)?.[1] : undefined
+    const unmet = answer.failure.kind === 'conflict' ? UNMET.exec(parseStatus(answer.body)?.message ?? '')?.[1] : undefined
     return unmet === undefined ? failed(answer.failure) : { kind: unmet === 'UID' ? 'replaced' : 'changed' }
   }
   const object = asObject(answer.body)
   return object === null || isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }
 }
 
-/** Some kinds answer with a Status, some with the object as it was last, and those with work left to do with a deletionTimestamp. A pod that
- *  was never started has one too, with nothing to wait for. */
+/** The answer to a delete is a Status or the last state of the object. A deletionTimestamp means that work is left,
+ *  except for a Pod that never started. */
 function isGone(object: K8sObject): boolean {
   if (object.metadata.deletionTimestamp === undefined) return true
   return finalizersOf(object).length === 0 && object.metadata['deletionGracePeriodSeconds'] === 0
 }
 
-/** Namespaces hold one of their finalizers in spec. */
+/** A Namespace has finalizers in its spec, too. */
 function finalizersOf(object: K8sObject): readonly string[] {
   const inSpec = z.looseObject({ spec: z.looseObject({ finalizers: z.array(z.string()) }) }).safeParse(object)
   const ofNamespace = object.apiVersion === 'v1' && object.kind === 'Namespace' && inSpec.success ? inSpec.data.spec.finalizers : []
@@ -123,7 +131,7 @@ async function readInfo(http: KubeHttp): Promise<ClusterInfo> {
   const parsedVersion = z.looseObject({ gitVersion: z.string() }).safeParse(bodyOf(version, doing))
   const uid = asObject(bodyOf(namespace, doing))?.metadata.uid
   if (!parsedVersion.success || uid === undefined)
-    throw new AppError('kube_unsupported', { doing, detail: 'the answers are not of Kubernetes' })
+    throw new AppError('kube_unsupported', { doing, detail: 'the answers do not come from Kubernetes' })
   return { uid, version: parsedVersion.data.gitVersion }
 }
 
@@ -133,7 +141,7 @@ async function readDiscovery(http: KubeHttp): Promise<Discovery> {
     ['/api', '/apis'].map((path) => http.request({ method: 'GET', path, plural: '', accept: DISCOVERY_ACCEPT })),
   )
   const discovery = parseDiscovery(answers.map((answer) => bodyOf(answer, doing)))
-  if (discovery === null) throw new AppError('kube_unsupported', { doing, detail: 'the server has no aggregated discovery' })
+  if (discovery === null) throw new AppError('kube_unsupported', { doing, detail: 'the server does not support aggregated discovery' })
   return discovery
 }
 
@@ -145,7 +153,7 @@ function bodyOf(answer: KubeAnswer, doing: string): unknown {
   throw new AppError(code, { doing, detail: message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 
-/** KA7 */
+/** KA7: the answer names the missing object. */
 const isAbsent = (answer: Extract<KubeAnswer, { kind: 'failed' }>): boolean =>
   answer.failure.status === 404 && namesMissingObject(answer.body)
 
@@ -155,5 +163,5 @@ const unreadable = ({ status }: { status: number }): ApiFailure => ({
   kind: 'server_error',
   status,
   reason: 'Unreadable',
-  message: 'the answer holds no Kubernetes object',
+  message: 'the answer is not a Kubernetes object',
 })

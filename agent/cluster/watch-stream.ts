@@ -1,21 +1,24 @@
-// Bytes of a watch as events: line splitting and what one line means. Pure; requests, resuming and retries are kube-watch.ts's.
+// Turns the bytes of a watch into events: splits lines and parses each one. Pure; kube-watch.ts does requests and
+// retries.
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
 import { failureOf } from './api-failure.ts'
-import type { ApiFailure } from './cluster.ts'
+import type { ApiFailure, ApiResource } from './cluster.ts'
+import { ofResource } from './object-metadata.ts'
+import { safeText } from './redact/safe-text.ts'
 
-/** One line is one object; etcd holds 1.5 MB by default. More than this is not a watch. */
+/** One line is one object, and etcd takes 1.5 MB by default. A longer line does not come from a watch. */
 export const LINE_BYTES_MAX = 32 * 1024 * 1024
 
 const NEWLINE = 10
 
-/** Cuts a byte stream into lines wherever its chunks happen to end, also inside a UTF-8 sequence. */
+/** Splits a byte stream into lines. Chunks may end anywhere, also inside a UTF-8 sequence. */
 export class LineSplitter {
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   #pending: Uint8Array[] = []
   #pendingBytes = 0
 
-  /** Whole lines that `chunk` completes, without their newline; empty lines are left out. */
+  /** The lines that `chunk` completes, without newline and without empty lines. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = []
     let start = 0
@@ -25,7 +28,7 @@ export class LineSplitter {
       start = end + 1
     }
     if (start < chunk.length) {
-      // Copied: the stream may reuse the buffer of a chunk that was read.
+      // A copy, because the stream may reuse the buffer of a chunk.
       this.#pending.push(chunk.slice(start))
       this.#pendingBytes += chunk.length - start
       if (this.#pendingBytes > LINE_BYTES_MAX) throw new Error(`a line of a watch is longer than ${LINE_BYTES_MAX} bytes`)
@@ -45,7 +48,7 @@ export class LineSplitter {
 export type WatchLine =
   | { kind: 'object'; type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: K8sObject; resourceVersion: string }
   | { kind: 'bookmark'; resourceVersion: string; initialEventsEnd: boolean }
-  /** 410 inside a 200: the server no longer remembers the position. */
+  /** Code 410 inside a 200: the server no longer remembers the position. */
   | { kind: 'expired' }
   | { kind: 'error'; failure: ApiFailure }
 
@@ -53,37 +56,38 @@ const bookmark = z.looseObject({
   metadata: z.looseObject({ resourceVersion: z.string(), annotations: z.record(z.string(), z.string()).nullish() }),
 })
 
-/** KA20: a line that cannot be understood is an error of the stream, never skipped: a lost event would be a wrong picture for ever. */
-export function parseWatchLine(line: string, plural: string): WatchLine {
+/** KA20: a line that cannot be parsed is an error of the stream. To skip it would lose an event for ever. KA54: the
+ *  error does not quote the line, which may hold a Secret. */
+export function parseWatchLine(line: string, resource: ApiResource): WatchLine {
   const event = parseJson(line)
   if (event === null || typeof event !== 'object' || !('type' in event))
-    return unreadable(`a line of the watch is no event: ${line.slice(0, 120)}`)
+    return unreadable(`a line of the watch is not an event: ${line.length} characters`)
   const { type, object } = event as { type: unknown; object?: unknown }
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED': {
-      const checked = asObject(object)
-      if (checked === null) return unreadable(`an event of the watch holds no object: ${line.slice(0, 120)}`)
+      const checked = asObject(ofResource(object, resource))
+      if (checked === null) return unreadable(`an event of the watch has no Kubernetes object: ${type}, ${line.length} characters`)
       return { kind: 'object', type, object: checked, resourceVersion: checked.metadata.resourceVersion ?? '' }
     }
     case 'BOOKMARK': {
       const checked = bookmark.safeParse(object)
-      if (!checked.success) return unreadable(`a bookmark without a resourceVersion: ${line.slice(0, 120)}`)
+      if (!checked.success) return unreadable('a bookmark of the watch has no resourceVersion')
       const { resourceVersion, annotations } = checked.data.metadata
       return { kind: 'bookmark', resourceVersion, initialEventsEnd: annotations?.['k8s.io/initial-events-end'] === 'true' }
     }
     case 'ERROR': {
       const code = codeOf(object)
       if (code === 410) return { kind: 'expired' }
-      return { kind: 'error', failure: failureOf({ status: code, body: object, text: line, retryAfter: null, plural }) }
+      return { kind: 'error', failure: failureOf({ status: code, body: object, text: line, retryAfter: null, plural: resource.plural }) }
     }
     default:
-      return unreadable(`an event of unknown type ${type}`)
+      return unreadable(`an event of the watch has an unknown type: ${safeText(String(type))}`)
   }
 }
 
-/** The value itself when it is an object of Kubernetes: checked, not rebuilt, so that nothing in it changes. */
+/** The value itself, if it is a Kubernetes object. It is checked and not rebuilt, so that nothing in it changes. */
 export function asObject(value: unknown): K8sObject | null {
   return isK8sObject(value) ? value : null
 }

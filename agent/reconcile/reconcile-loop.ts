@@ -5,41 +5,59 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { Cluster, Discovery } from '../cluster/cluster.ts'
+import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { REQUESTS_MAX, RequestGate } from './apply/request-gate.ts'
-import { type ClaimState, keepClaim } from './claim/claim-keeper.ts'
-import { Autoscalers } from './fields/autoscalers.ts'
-import { Dependents } from './gates/dependents.ts'
-import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './gates/edge-orders.ts'
-import { Holds } from './gates/hold.ts'
-import { revisionGate } from './gates/revision-gate.ts'
-import { type ServiceWindows, TimeGates, type WindowSource } from './gates/time-gates.ts'
-import { farewellRounds, phaseRounds } from './order/phase-rounds.ts'
-import { pruneRounds } from './prune/prune-rounds.ts'
-import { recallInventory } from './prune/recall.ts'
-import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './revision.ts'
-import type { ServiceModel } from './service-model.ts'
-import { Explainer } from './tell/explainer.ts'
-import { HealthChoices } from './tell/health-choices.ts'
-import type { KubeEvents } from './tell/kube-event.ts'
-import { KubeEventWriter, tellKubernetes } from './tell/kube-events.ts'
-import { publish, touchOverdue } from './tell/publish.ts'
-import type { TurnDeps } from './turn-deps.ts'
-import { FirstContacts } from './watch/first-contacts.ts'
-import { OwnedObjects } from './watch/owned-objects.ts'
-import { ServedKinds } from './watch/served-kinds.ts'
-import { Watches } from './watch/watches.ts'
-import { WorkQueue } from './work-queue.ts'
+import { revisionGate } from './apply/begin.ts'
+import { ContentsReader } from './apply/contents.ts'
+import { settleJobs } from './apply/gone-jobs.ts'
+import { MarkedSearch } from './apply/marked-search.ts'
+import { farewellRounds, phaseRounds } from './apply/phase-rounds.ts'
+import { pruneRounds } from './apply/prune-rounds.ts'
+import { recallInventory } from './apply/recall.ts'
+import { forgetService, recallService, remember, writeApplied } from './apply/remember.ts'
+import { readRevision, retryWhatIsDue, wasRemoved, widenInventory } from './apply/revision.ts'
+import { applyRounds } from './apply/rounds.ts'
+import type { ClaimState } from './claim/claim-keeper.ts'
+import { createEnforcement } from './claim/enforcement.ts'
+import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts'
+import { Holds } from './plan/gates/hold.ts'
+import { type ServiceWindows, TimeGates, type WindowSource } from './plan/gates/time-gates.ts'
+import type { Reports, Requests, Services, Site, Storage, Turns } from './ports.ts'
+import { Explainer } from './report/explainer.ts'
+import { HealthChoices } from './report/health-choices.ts'
+import type { KubeEvents } from './report/kube-event.ts'
+import { KubeEventWriter, tellKubernetes } from './report/kube-events.ts'
+import { publish, touchOverdue } from './report/publish.ts'
+import { createReports } from './report/reports.ts'
+import { asking } from './requests/placed-cluster.ts'
+import { REQUESTS_MAX, RequestScheduler } from './requests/request-scheduler.ts'
+import { Dependents } from './snapshot/dependents.ts'
+import type { ServiceModel } from './snapshot/service-model.ts'
+import { Autoscalers } from './snapshot/watch/autoscalers.ts'
+import { checkedCluster } from './snapshot/watch/checked-answers.ts'
+import { Definitions } from './snapshot/watch/definitions.ts'
+import { EventRouter } from './snapshot/watch/event-router.ts'
+import { FirstContacts } from './snapshot/watch/first-contacts.ts'
+import { OwnedIndex, type SourcedObject } from './snapshot/watch/owned-index.ts'
+import { Resync, type ResyncCount } from './snapshot/watch/resync.ts'
+import { ServedKinds } from './snapshot/watch/served-kinds.ts'
+import { ServiceRegistry } from './snapshot/watch/service-registry.ts'
+import { StorageClasses } from './snapshot/watch/storage-classes.ts'
+import { Watches } from './snapshot/watch/watches.ts'
+import { TURN_BUDGET_MS, type Urgency, WorkQueue } from './work-queue.ts'
 
 export interface ReconcilerDeps {
   replica: Replica
   state: AgentState
   cluster: Cluster
   /** Of this agent: whose marks are ours, and what the claim says. */
-  identity: { clusterId: string; agentId: string; incarnation: number }
+  identity: { clusterId: string; agentId: string; incarnation: number; formerClusters?: readonly string[] }
+  /** For the claim: where this agent is registered. */
+  server?: string
+  /** CM9: the server said that this cluster was removed from it. */
+  isRemoved?: boolean
   /** CM5: where this process runs; absent: that cannot be told. */
   place?: string | null
   clock: Clock
@@ -51,6 +69,8 @@ export interface ReconcilerDeps {
   isCurrent?(): boolean
   /** Told of every change of the claim. */
   onClaim(claim: ClaimState): void
+  /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
+  resyncMs?: number | null
   /** Null: discovery answers. Else why nothing can begin. */
   onUnreachable(message: string | null): void
   /** Of each time that the cluster said what it serves. */
@@ -70,14 +90,24 @@ export interface Reconciler {
   becameCurrent(): void
   /** What a person at the site asks for. */
   order(order: EdgeOrder): EdgeAnswer
+  /** CM9: the server said that this cluster was removed from it, or knows it again. */
+  setRemoved(isRemoved: boolean): void
   /** Asks the cluster what it serves; nothing before it was asked for the first time. */
   discover(): Promise<void>
+  /** From where it knows what becomes of each object that it applied; nothing before it enforces. */
+  sources(): Iterable<SourcedObject>
+  /** What resyncs found since this process started. */
+  resynced(): ResyncCount
   /** Runs until the signal aborts, and lets begun requests finish. */
   run(signal: AbortSignal): Promise<void>
 }
 
 /** Services that have their turn at the same time: as many as there may be requests, since a small service has one at a time. */
 const TURNS_MAX = REQUESTS_MAX
+/** Turns beside those, for services in which something is to be healed. */
+const TURNS_FOR_HEALING = 4
+/** Who asks where no service does; no service has such a name. */
+const [DEFINITIONS, WATCHES, RESYNC, KUBE_EVENTS] = ['(definitions)', '(watches)', '(resync)', '(events)']
 const NO_WINDOWS: ServiceWindows = { windows: [] }
 const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
 /** Objects of a turn after which there is memory to give back. */
@@ -89,6 +119,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
   let wakeAll: () => void = () => {}
   let discover: () => Promise<void> = async () => {}
+  let sources: () => Iterable<SourcedObject> = () => []
+  let resynced: ResyncCount = { compared: 0, differences: 0 }
+  let isRemoved = deps.isRemoved ?? false
+  let setRemoved: (isRemoved: boolean) => void = () => {}
   let carryOut: (order: EdgeOrder) => EdgeAnswer = () => ({
     kind: 'refused',
     message: 'the agent does not enforce yet; ask again when it does',
@@ -97,77 +131,116 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
     discover: () => discover(),
+    sources: () => sources(),
+    resynced: () => resynced,
     order: (order) => carryOut(order),
+    setRemoved: (value) => {
+      isRemoved = value
+      setRemoved(value)
+    },
     run: async (signal) => {
-      const { owned, turnDeps, queue, holds } = assemble(deps, signal)
-      wakeServices = (services) => owned.revisionsChanged(services)
+      const { registry, index, ports, queue, holds, resync, healthChoices, kubeEvents, registeredBefore } = assemble(deps, signal)
+      const rulesCame = () => healthChoices.rulesCame(deps, (changed) => ports.watches.judgeKindAgain(changed))
+      wakeServices = (services) => {
+        void rulesCame()
+        registry.revisionsChanged(services)
+      }
       wakeAll = () => {
         for (const id of deps.replica.services()) queue.wake(serviceKey(id))
       }
-      await discoverFirst(deps, turnDeps.kinds, signal)
+      await discoverFirst(deps, ports.kinds, signal)
       if (signal.aborted) return
-      discover = () => turnDeps.kinds.refresh()
-      await turnDeps.healthChoices.load(deps.state)
-      owned.load()
+      discover = () => ports.kinds.refresh()
+      sources = () => index.sources(ports.watches)
+      resynced = resync.count
+      await healthChoices.load(deps.state)
+      await rulesCame()
       const services = () => [...new Map([...deps.state.services(), ...deps.replica.services()].map((id) => [serviceKey(id), id])).values()]
-      carryOut = (order) => carryOutOrder(order, { holds, turn: turnDeps, modelOf: (key) => owned.known(key), services })
-      const { agentId: agent, incarnation } = deps.identity
-      const onChange = (claim: ClaimState) => {
-        // CM4: once held, only another agent's claim takes it away.
-        if (claim.kind !== 'asking') queue.setOpen(claim.kind === 'held')
-        deps.onClaim(claim)
-      }
-      await keepClaim({ ...deps, own: { agent, incarnation }, place: deps.place ?? null, signal, onChange })
+      // Everything that replica or inventory know is looked at once.
+      for (const id of services()) registry.model(id).markAll()
+      index.followKinds()
+      for (const { key } of registry.all()) queue.wake(key)
+      void resync.run()
+      const { agentId: agent, incarnation, clusterId, formerClusters = [] } = deps.identity
+      const { keeper, takeOver } = createEnforcement({
+        ...deps,
+        own: { agent, incarnation, cluster: clusterId, server: deps.server ?? '' },
+        formerByServer: formerClusters,
+        place: deps.place ?? null,
+        signal,
+        setOpen: (isOpen) => queue.setOpen(isOpen),
+        onFormer: registeredBefore,
+        emit: ports.emit,
+        flushReports: () => ports.flushReports(),
+        kubeEvents,
+      })
+      setRemoved = (value) => keeper.setRemoved(value)
+      setRemoved(isRemoved)
+      const edge = { holds, turn: ports, modelOf: (key: string) => registry.known(key), services }
+      carryOut = (order) => (order.kind === 'take_over' ? takeOver(order.by, order.why) : carryOutOrder(order, edge))
+      await keeper.run()
       await queue.idle()
     },
   }
 }
 
+type Ports = Site & Requests & Storage & Services & Turns & Reports
+
 /** One turn; how many objects it had something to say of. */
-async function reconcileService(model: ServiceModel, deps: TurnDeps): Promise<number> {
+async function reconcileService(model: ServiceModel, deps: Ports): Promise<number> {
+  const isStopped = () => deps.isHalted() || deps.mustYield(model.key)
   const beganMs = deps.clock.nowMs()
-  model.hold = deps.times.hold(model.id, beganMs)
+  model.gating.heldBy(deps.times.hold(model.id, beganMs))
   model.forgetContacts()
   touchOverdue(model, beganMs)
   do {
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     const shut = deps.times.shut(model.id, deps.clock.nowMs())
     model.noteShut(shut !== null)
-    model.markGated(shut ?? revisionGate(model, deps, false))
+    model.markGated(shut ?? revisionGate(model, deps))
     await retryWhatIsDue(model, deps)
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything
-    await phaseRounds(model, deps) // OR3: phases, waves, stages
-    await farewellRounds(model, deps, 'pre-delete')
+    await settleJobs(model, deps) // JB1: what has ended is not missing
+    if (model.hooks.isInUse())
+      await phaseRounds(model, deps) // OR3: phases, waves, stages
+    else await applyRounds(model, deps)
+    if (hasFarewell(model)) await farewellRounds(model, deps, 'pre-delete')
     await pruneRounds(model, deps) // PR1: past the guard, after health
-    if (model.row?.removal !== undefined && (await farewellRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
-  } while (model.revisionPending && !deps.isHalted()) // RC14
+    if (model.row?.removal !== undefined && (!hasFarewell(model) || (await farewellRounds(model, deps, 'post-delete'))))
+      await pruneRounds(model, deps)
+  } while (model.revisionPending && !isStopped()) // RC14
   finishRemoval(model, deps)
   deps.explainer.look(model, deps) // HE8
-  const objects = model.touched.size
+  const objects = model.agenda.touched.size
   publish(model, deps)
-  // CM2: what was not begun is begun when the claim comes back.
-  if (deps.isHalted()) deps.wake(model.key)
+  // CM2, RC30: what was not begun is begun when the claim comes back, or in the service's next turn.
+  if (isStopped()) {
+    const untilMs = deps.scheduler.pausedUntilMs()
+    if (untilMs === null) deps.wake(model.key)
+    else deps.wakeAt(model.key, untilMs)
+  }
   return objects
 }
 
+const hasFarewell = ({ row, hooks }: ServiceModel): boolean => row?.removal !== undefined && hooks.awaitsFarewell(row.removal)
+
 /** A removal order is carried out when the inventory is empty; the service is forgotten when that is in the outbox. */
-function finishRemoval(model: ServiceModel, deps: TurnDeps): void {
+function finishRemoval(model: ServiceModel, deps: Storage & Turns & Reports): void {
   if (model.inventory.size > 0) return
   const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
-  if (order !== undefined && model.recalledOrderMs !== order.atMs) return
+  if (order !== undefined && !model.removal.isRecalled(order)) return
   if (order !== undefined && model.row?.restored !== true && model.hooks.awaitsFarewell(order)) return // HK10
-  if (order !== undefined && model.removedOrderMs !== order.atMs) {
-    model.removedOrderMs = order.atMs
+  if (order !== undefined && !model.removal.isCarriedOut(order)) {
+    model.removal.carriedOut(order)
     const message = `${model.key} was removed (${order.policy})`
     // After a restart the order may still stand: the server has not read yet that it was carried out.
-    if (!wasRemoved(model, deps)) deps.emit({ type: 'Normal', reason: 'Removed', message, service: model.key })
+    if (!wasRemoved(model)) deps.emit({ type: 'Normal', reason: 'Removed', message, service: model.key })
   }
   if (order === undefined && model.reading.kind !== 'absent') return
-  deps.state.forgetService(model.id)
+  forgetService(model, deps)
   deps.times.forget(model.id)
-  model.progress = { applied: null, healthy: null }
 }
 
 /** Nothing of it is left, here or in the cluster. */
@@ -192,110 +265,189 @@ function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSi
 }
 
 function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
-  const { replica, state, cluster, clock, random, log } = deps
+  const { replica, state, clock, random, log } = deps
+  const { clusterId } = deps.identity
+  const former = new Set<string>()
+  const cluster = checkedCluster(deps.cluster, () => watches)
   const kinds = new ServedKinds(cluster, deps.onDiscovery?.bind(deps))
-  const reports: Parameters<AgentState['report']>[0][number][] = []
-  let eventCount = 0
-  const owned: OwnedObjects = new OwnedObjects({
-    state,
-    replica,
+  const scheduler = new RequestScheduler({ clock, signal })
+  const wake = (key: string, urgency?: Urgency) => {
+    queue.wake(key, urgency)
+    // RC14: what waits for a place is not begun.
+    scheduler.reconsider(key)
+  }
+  const registry = new ServiceRegistry({
+    recall: (id) => recallService(id, state),
+    inventory: (id) => state.inventory(id),
+    wake,
+    release: (key) => watches.release(key),
+  })
+  const index: OwnedIndex = new OwnedIndex({
+    registry,
     kinds,
-    clusterId: deps.identity.clusterId,
+    clusterId,
+    former,
+    follow: (resources) => {
+      watches.follow(resources)
+      definitions.follow(resources.values())
+    },
+    live: () => watches.all(),
+    autoscalers: () => autoscalers,
+  })
+  const router: EventRouter = new EventRouter({
+    registry,
+    index,
+    keep: {
+      settled: (model, entry) => writeApplied(model, { state }, [entry]),
+      facts: (model, facts) => remember(model, { state }, facts),
+    },
+    kinds,
+    clusterId,
+    former,
     clock,
     random,
     log,
     signal,
-    wake: (key) => queue.wake(key),
-    follow: (resources) => watches.follow(resources),
-    live: () => watches.all(),
+    wake,
     autoscalers: () => autoscalers,
   })
   const autoscalers = new Autoscalers({
     cluster,
+    clock,
     find: kinds.find.bind(kinds),
     log,
     signal,
-    changed: (targets) => owned.rescaled(targets),
+    changed: (targets) => router.rescaled(targets),
   })
   const healthChoices = new HealthChoices()
-  const healthOptions = healthChoices.of.bind(healthChoices)
-  const watches = new Watches({ cluster, clock, random, log, signal, sink: owned, healthOptions })
-  const holds = new Holds(state)
-  const gate = new RequestGate({ clock, signal })
-  const kubeEvents = new KubeEventWriter({
-    mode: deps.kubeEvents ?? 'none',
+  const health = { optionsOf: healthChoices.of.bind(healthChoices) }
+  const classes = new StorageClasses({
     cluster,
+    find: kinds.find.bind(kinds),
     clock,
     log,
     signal,
-    agent: deps.identity.agentId,
-    isStrained: () => gate.limit() < REQUESTS_MAX / 2,
+    changed: () => watches.bindingsChanged(),
   })
-  const turnDeps: TurnDeps = {
-    times: new TimeGates(holds, deps.windowsOf ?? (() => NO_WINDOWS)),
-    replica,
-    state,
-    cluster,
-    clusterId: deps.identity.clusterId,
+  const ask: Requests['asking'] = (who) => asking(cluster, scheduler, who)
+  const contents = new ContentsReader({
+    asking: ask,
     kinds,
-    watches,
-    gate,
-    firstContacts: new FirstContacts({ cluster, clock, signal }),
-    lacking: owned.lacking,
-    causeChanged: (key, isHealthy) => owned.causeChanged(key, isHealthy),
+    clusterId,
+    former,
+    signal,
+    isLeaving: (key) => registry.known(key)?.row?.removal !== undefined,
+  })
+  const definitions = new Definitions({ cluster: ask({ service: DEFINITIONS }), kinds, state, log })
+  const watches: Watches = new Watches({
+    // RC5: what a deletion is judged by.
+    cluster: { get: ask({ service: WATCHES, purpose: 'heal' }).get, watch: cluster.watch.bind(cluster) },
     clock,
     random,
     log,
     signal,
-    owners: owned.owners,
-    othersWanting: (model, key) => owned.othersWanting(model, key),
-    othersNeeding: (model, key) => owned.othersNeeding(model, key),
+    owned: index,
+    sink: router,
+    health,
+    classes,
+  })
+  const isWatched = (resource: ApiResource) => watches.isComplete(resource)
+  const marked = new MarkedSearch({ cluster, kinds, clusterId, former, isWatched, clock, log, signal })
+  const resync = new Resync({
+    list: ask({ service: RESYNC }).list,
+    clusterId,
+    intervalMs: deps.resyncMs ?? null,
+    clock,
+    log,
+    signal,
+    watches: () => watches.kinds(),
+  })
+  const holds = new Holds(state)
+  const kubeEvents = new KubeEventWriter({
+    mode: deps.kubeEvents ?? 'none',
+    cluster: ask({ service: KUBE_EVENTS }),
+    clock,
+    log,
+    signal,
+    agent: deps.identity.agentId,
+    isStrained: () => scheduler.limit() < REQUESTS_MAX / 2,
+  })
+  const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, clock, random, log, signal }
+  const requests: Requests = {
+    scheduler,
+    asking: ask,
+    firstContacts: new FirstContacts({ cluster, clock, signal }),
+    evidence: { definitions, contents, marked },
+  }
+  const services: Services = {
+    owners: registry.owners,
+    modelOf: (key) => registry.known(key),
+    othersWanting: (model, key) => registry.othersWanting(model, key),
+    othersNeeding: (model, key) => registry.othersNeeding(model, key),
+    unrecorded: (model) => index.unrecorded.of(model.key),
+    uidsInForce: () => registry.uidsInForce(),
+    taker: (id) => registry.taker(id),
     dependents: new Dependents(),
-    modelOf: (key) => owned.known(key),
-    autoscalers,
-    healthChoices,
-    explainer: new Explainer({ logs: deps.podLogs ?? null }),
-    revisionsSeen: () => owned.revisionsSeen(),
-    waitsForOthers: (model) => owned.waitsForOthers(model),
-    wakeWhenRead: (model) => owned.wakeWhenRead(model),
-    taker: (id) => owned.taker(id),
-    uidsInForce: () => owned.uidsInForce(),
-    revisionRead: () => owned.revisionRead(),
-    isCurrent: () => deps.isCurrent?.() ?? true,
-    followKinds: (model) => owned.followKinds(model),
-    strays: (model) => owned.strays.of(model.key),
+    revisionsSeen: () => registry.revisionsSeen(),
+    revisionRead: () => registry.revisionRead(),
+    waitsForOthers: (model) => registry.waitsForOthers(model),
+    wakeWhenRead: (model) => registry.wakeWhenRead(model),
+    lacking: router.lacking,
+    causeChanged: (key, isHealthy) => router.causeChanged(key, isHealthy),
+    followKinds: (model) => index.followKinds(model),
+  }
+  /** RC30: the API server asked for a pause that ends after the turn's time. What the turn knows by now is said before that. */
+  const isOutlasted = (key: string): boolean => {
+    const untilMs = scheduler.pausedUntilMs()
+    const beganMs = queue.beganMs(key)
+    return untilMs !== null && beganMs !== null && untilMs - beganMs >= TURN_BUDGET_MS.other
+  }
+  const turns: Turns = {
     isHalted: () => signal.aborted || !queue.isOpen(),
+    mustYield: (key) => queue.mustYield(key) || isOutlasted(key),
+    isCurrent: () => deps.isCurrent?.() ?? true,
+    times: new TimeGates(holds, deps.windowsOf ?? (() => NO_WINDOWS)),
     wake: (key) => queue.wake(key),
     wakeAt: (key, atMs) => queue.wakeAt(key, atMs),
-    emitOnObject: (event) => tellKubernetes(event, owned, kubeEvents),
-    emit: (event) => {
-      tellKubernetes(event, owned, kubeEvents)
-      const atMs = clock.nowMs()
-      eventCount += 1
-      reports.push({ kind: 'event', key: `${String(atMs).padStart(13, '0')}-${eventCount}`, doc: { atMs, ...event } })
-      log.info('event', { ...event })
-    },
-    report: (rows) => void reports.push(...rows),
-    flushReports: (turn) => state.report(reports.splice(0), turn),
+  }
+  const reports = createReports({ clock, log, state, explainer: new Explainer({ logs: deps.podLogs ?? null }) }, (event) =>
+    tellKubernetes(event, registry, kubeEvents),
+  )
+  const ports: Ports = { ...site, ...requests, state, replica, ...services, ...turns, ...reports }
+  /** CM8: what these marked is ours to take over, from the next turn on. */
+  const registeredBefore = (clusters: readonly string[]) => {
+    const known = former.size
+    for (const id of clusters) former.add(id)
+    if (former.size === known) return
+    index.unrecorded.maybeNew()
+    for (const model of registry.all()) {
+      model.expectNewObjects()
+      model.markAll()
+      queue.wake(model.key)
+    }
   }
   const queue: WorkQueue = new WorkQueue({
     clock,
     concurrency: TURNS_MAX,
+    reserved: TURNS_FOR_HEALING,
     signal,
+    mustYield: (key) => scheduler.reconsider(key),
     turn: async (key) => {
-      const model = owned.model(parseServiceKey(key))
+      const model = registry.model(parseServiceKey(key))
       try {
-        const objects = await reconcileService(model, turnDeps)
+        const objects = await reconcileService(model, ports)
         if (objects >= LARGE_TURN_OBJECTS) deps.onLargeTurn?.(objects)
         if (!isForgotten(model)) return
-        owned.drop(model)
+        registry.drop(model)
+        router.forget(model)
+        index.forget(model)
         healthChoices.forget(model.id)
-        turnDeps.times.forget(model.id)
+        ports.times.forget(model.id)
       } catch (error) {
         log.error('turn failed', { service: key, error: describeError(error), retryInMs: BROKEN_TURN_WAIT_MS })
         queue.wakeAt(key, clock.nowMs() + BROKEN_TURN_WAIT_MS)
         try {
-          owned.recover(model)
+          registry.recover(model)
         } catch (unreadable) {
           log.error('inventory cannot be read', { service: key, error: describeError(unreadable) })
           model.markAll()
@@ -303,5 +455,5 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
       }
     },
   })
-  return { owned, turnDeps, queue, holds }
+  return { registry, index, ports, queue, holds, resync, healthChoices, kubeEvents, registeredBefore }
 }

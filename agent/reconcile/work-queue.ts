@@ -1,22 +1,43 @@
 // Which services need a turn. It says *which*, never *what happened*: a turn looks at everything that its service has become meanwhile.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
+/** RC30: how long a turn keeps its place while one that heals waits for it, or another one. */
+export const TURN_BUDGET_MS = { heal: 500, other: 2_000 } as const
+/** `heal`: something that was in force is not any more. */
+export type Urgency = keyof typeof TURN_BUDGET_MS
+
 export interface WorkQueueOptions {
   clock: Clock
   /** Services that have their turn at the same time. */
   concurrency: number
+  /** Turns beside those, for services that were woken to heal; and as many of the others go on when such services take all places. */
+  reserved: number
   signal: AbortSignal
   /** Must not throw: its failures are its own to report. */
   turn(key: string): Promise<void>
+  /** Told when the turn of this service is to end. */
+  mustYield(key: string): void
+}
+
+interface Turn {
+  urgency: Urgency
+  beganMs: number
+  /** It has given up its place: it begins nothing more, and ends when what it waits for is answered. */
+  yields: boolean
+  done: Promise<void>
 }
 
 /** RC10: one turn for each service at a time; what wakes it during its turn gives it exactly one more. */
 export class WorkQueue {
   readonly #options: WorkQueueOptions
-  readonly #ready = new Set<string>()
-  readonly #running = new Map<string, Promise<void>>()
+  readonly #ready: Record<Urgency, Set<string>> = { heal: new Set(), other: new Set() }
+  /** In the order in which they began. */
+  readonly #running = new Map<string, Turn>()
   readonly #deadlines = new Map<string, { atMs: number; cancel: AbortController }>()
   #open = false
+  /** When budgets are looked at next. */
+  #lookAtMs = Number.POSITIVE_INFINITY
+  #endLook = new AbortController()
 
   constructor(options: WorkQueueOptions) {
     this.#options = options
@@ -33,8 +54,10 @@ export class WorkQueue {
     return this.#open
   }
 
-  wake(key: string): void {
-    this.#ready.add(key)
+  wake(key: string, urgency: Urgency = 'other'): void {
+    if (urgency === 'heal') this.#ready.other.delete(key)
+    else if (this.#ready.heal.has(key)) return
+    this.#ready[urgency].add(key)
     this.#start()
   }
 
@@ -53,31 +76,122 @@ export class WorkQueue {
     })
   }
 
+  /** RC30 */
+  mustYield(key: string): boolean {
+    return this.#running.get(key)?.yields === true
+  }
+
+  /** RC30: null: the service has no turn now. */
+  beganMs(key: string): number | null {
+    const turn = this.#running.get(key)
+    return turn === undefined ? null : began(turn, this.#options.clock.nowMs())
+  }
+
   /** Resolves when no turn is running any more. */
   async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running.values())
+    while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ done }) => done))
   }
 
   #start(): void {
     if (!this.#open || this.#options.signal.aborted) return
-    for (const key of this.#ready) {
-      if (this.#running.size >= this.#options.concurrency) return
-      if (this.#running.has(key)) continue
-      this.#ready.delete(key)
-      // Begun a moment later: a turn that wakes its own service must find itself running.
-      const turn = Promise.resolve()
-        .then(() => this.#options.turn(key))
-        .finally(() => {
-          this.#running.delete(key)
-          this.#start()
-        })
-      this.#running.set(key, turn)
+    for (const urgency of ['heal', 'other'] as const) {
+      for (const key of this.#ready[urgency]) {
+        if (!this.#hasPlace(urgency)) break
+        if (!this.#running.has(key)) this.#begin(key, urgency)
+      }
     }
+    this.#lookAtBudgets()
+  }
+
+  #hasPlace(urgency: Urgency): boolean {
+    const { concurrency, reserved } = this.#options
+    let [all, others] = [0, 0]
+    for (const turn of this.#running.values()) {
+      if (turn.yields) continue
+      all += 1
+      if (turn.urgency === 'other') others += 1
+    }
+    return urgency === 'heal' ? all < concurrency + reserved : all < concurrency || others < reserved
+  }
+
+  #begin(key: string, urgency: Urgency): void {
+    const { clock, turn } = this.#options
+    this.#ready[urgency].delete(key)
+    // Begun a moment later: a turn that wakes its own service must find itself running.
+    const done = Promise.resolve()
+      .then(() => turn(key))
+      .finally(() => {
+        const isCutShort = this.mustYield(key)
+        this.#running.delete(key)
+        // RC30: what it did not get to is still to heal.
+        if (isCutShort && urgency === 'heal' && this.#ready.other.has(key)) this.wake(key, 'heal')
+        else this.#start()
+      })
+    this.#running.set(key, { urgency, beganMs: clock.nowMs(), yields: false, done })
+  }
+
+  /** RC30: for each service that waits, the turn that has lasted longest gives up its place; for one that is to heal and has its turn, this very turn. */
+  #lookAtBudgets(): void {
+    const nowMs = this.#options.clock.nowMs()
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const urgency of ['heal', 'other'] as const) {
+      for (const key of this.#ready[urgency]) {
+        const own = this.#running.get(key)
+        if (own !== undefined && urgency === 'other') continue
+        const turn = own === undefined ? this.#oldest() : ([key, own] as const)
+        if (turn === null) break
+        const [who, oldest] = turn
+        if (oldest.yields) continue
+        // Its own turn may heal it before long; and changes that the turn itself makes look like that for a moment.
+        const dueMs = began(oldest, nowMs) + TURN_BUDGET_MS[own === undefined ? urgency : 'other']
+        if (dueMs > nowMs) {
+          nextMs = Math.min(nextMs, dueMs)
+          if (own === undefined) break
+        } else this.#yield(who)
+      }
+    }
+    this.#lookAgainAt(nextMs, nowMs)
+  }
+
+  #oldest(): readonly [string, Turn] | null {
+    for (const entry of this.#running) if (!entry[1].yields) return entry
+    return null
+  }
+
+  #yield(key: string): void {
+    const turn = this.#running.get(key)
+    if (turn === undefined) return
+    turn.yields = true
+    // Later: whoever woke a service is not called back while it does.
+    queueMicrotask(() => {
+      this.#options.mustYield(key)
+      this.#start()
+    })
+  }
+
+  #lookAgainAt(atMs: number, nowMs: number): void {
+    if (atMs >= this.#lookAtMs || atMs === Number.POSITIVE_INFINITY) return
+    this.#endLook.abort()
+    const cancel = new AbortController()
+    this.#endLook = cancel
+    this.#lookAtMs = atMs
+    void this.#options.clock.sleep(atMs - nowMs, cancel.signal).then(() => {
+      if (cancel.signal.aborted) return
+      this.#lookAtMs = Number.POSITIVE_INFINITY
+      this.#start()
+    })
   }
 
   #stop(): void {
     for (const { cancel } of this.#deadlines.values()) cancel.abort()
+    this.#endLook.abort()
     this.#deadlines.clear()
-    this.#ready.clear()
+    for (const keys of Object.values(this.#ready)) keys.clear()
   }
+}
+
+/** A clock that was set back makes no turn last longer: it counts from the first look after that. */
+function began(turn: Turn, nowMs: number): number {
+  turn.beganMs = Math.min(turn.beganMs, nowMs)
+  return turn.beganMs
 }

@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { isDamage, isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
+import { HEALTH_RULE_PREFIX } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -32,6 +33,8 @@ export interface CrdtReplicaOptions {
 /** The whole check of CU2, for a timer: bits can flip under an idle file. */
 export interface CheckedReplica extends Replica {
   recheck(): boolean
+  /** The file lost what the server said last, by a power cut: the head beside it is of a later page (RP2). */
+  isBehind(): boolean
 }
 
 export function createCrdtReplica(options: CrdtReplicaOptions): CheckedReplica {
@@ -93,6 +96,14 @@ class CrdtReplica implements CheckedReplica {
 
   proof(): HeadProof | null {
     return this.#last.proof
+  }
+
+  isBehind(): boolean {
+    const said = this.#last.proof?.hello
+    const held = this.#file?.proof()?.hello
+    return (
+      said !== undefined && held !== undefined && (held.epoch < said.epoch || (held.epoch === said.epoch && held.ordinal < said.ordinal))
+    )
   }
 
   verified(): boolean {
@@ -257,6 +268,12 @@ class CrdtReplica implements CheckedReplica {
     const file = this.#file
     const unreadable: ServiceRead = { kind: 'incomplete', why: 'the replica waits to be fetched again' }
     return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
+  }
+
+  healthRules(): Array<readonly [id: string, doc: string]> | null {
+    const file = this.#file
+    const [from, below] = [HEALTH_RULE_PREFIX, `${HEALTH_RULE_PREFIX.slice(0, -1)}0`]
+    return file === null || !this.verified() ? null : this.#unlessDamaged(() => file.rows(from, below), null)
   }
 
   rowCount(): number {

@@ -42,7 +42,7 @@ export function servicesOf(ids: Iterable<string>): ServiceId[] {
   for (const id of ids) {
     if (id.startsWith(known)) continue // rows of a service come together
     const row = parseRowId(id)
-    if (row.kind === 'other') continue
+    if (row.kind !== 'service' && row.kind !== 'object') continue
     services.set(serviceKey(row.id), row.id)
     known = objectRowPrefix(row.id)
   }

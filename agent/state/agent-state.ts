@@ -19,7 +19,23 @@ export interface InventoryEntry {
   ownedHash: string | null
   /** Digest of the revision in which it was last applied. */
   digest: string | null
+  /** The commit that brought `appliedDoc` (RC24); null: not known. */
+  commit: string | null
 }
+
+/** Of an object that is about to be applied or adopted: nothing is known to be in force. */
+export const entryOnPaper = (
+  { ref, apiVersion }: Pick<InventoryEntry, 'ref' | 'apiVersion'>,
+  uid: string | null = null,
+): InventoryEntry => ({
+  ref,
+  apiVersion,
+  uid,
+  appliedDoc: null,
+  ownedHash: null,
+  digest: null,
+  commit: null,
+})
 
 /** What a service has reached here. */
 export interface ServiceProgress {
@@ -57,6 +73,14 @@ export interface Identity {
   serverKeys: string[]
   /** How the later ones follow from the earlier; shown to a server that may have forgotten (RP2). */
   keyLinks?: KeyLink[]
+  /** Registrations of this very cluster that the server knows to be former ones (CM8). */
+  formerClusters?: string[]
+}
+
+/** CM9: the signed word of the server that it removed this cluster. */
+export interface Removal {
+  clusterId: string
+  atMs: number
 }
 
 export interface AgentState {
@@ -67,9 +91,22 @@ export interface AgentState {
   wantNextIncarnation(): void
   wantsNextIncarnation(): boolean
 
+  /** CM9: null: the server knows this cluster, as far as is known here. */
+  removal(): Removal | null
+  setRemoval(removal: Removal | null): void
+  /** Hashes of join tokens that belong to this registration. */
+  usedTokens(): string[]
+  noteToken(hash: string): void
+  /** CM10: everything of this registration goes but for the claim that this place wrote. */
+  forgetRegistration(): void
+
   /** CM5 */
   writtenClaim(): WrittenClaim | null
   setWrittenClaim(written: WrittenClaim): void
+
+  /** `group/kind` of custom kinds to the name of the CRD that was seen to define them. */
+  definitions(): ReadonlyMap<string, string>
+  noteDefinition(kind: string, crd: string): void
 
   services(): ServiceId[]
   inventory(service: ServiceId): InventoryEntry[]

@@ -8,11 +8,11 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { WrittenClaim } from '../reconcile/claim/claim.ts'
-import type { AgentState, Identity, InventoryEntry, OutboxRow, ServiceState } from './agent-state.ts'
+import type { AgentState, Identity, InventoryEntry, OutboxRow, Removal, ServiceState } from './agent-state.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { createRepeats } from './event-repeats.ts'
 
-const SCHEMA_VERSION = 2
+const SCHEMA_VERSION = 3
 /** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
 export const OUTBOX_EVENTS_MAX = 1_000
 export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
@@ -33,11 +33,14 @@ CREATE INDEX outbox_waiting ON outbox (rev) WHERE acked = 0;
 const MIGRATIONS = [
   SCHEMA,
   'CREATE TABLE fact (service TEXT NOT NULL, key TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (service, key)) WITHOUT ROWID',
+  'ALTER TABLE inventory ADD COLUMN commit_text TEXT',
 ]
 
 /** Rows are read in order or one at a time, and the kernel has their pages: SQLite's own 2 MB of copies would only be held. */
 const CACHE_KIB = 512
 
+/** Join tokens of one registration that are remembered. */
+const TOKENS_MAX = 16
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
 
@@ -48,6 +51,7 @@ interface InventoryRecord {
   applied_doc: string | null
   owned_hash: string | null
   digest: string | null
+  commit_text: string | null
 }
 
 interface Waiting {
@@ -111,8 +115,8 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
   const recordApplied = (service: ServiceId, entries: readonly InventoryEntry[]) => {
     const key = serviceKey(service)
-    for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest } of entries) {
-      const { changes } = statements.record.run(apiVersion, uid, appliedDoc, ownedHash, digest, refKey(ref), key)
+    for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest, commit } of entries) {
+      const { changes } = statements.record.run(apiVersion, uid, appliedDoc, ownedHash, digest, commit, refKey(ref), key)
       assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
     }
   }
@@ -140,11 +144,36 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     },
     wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
 
+    removal: () => {
+      const text = readMeta('removal')
+      return text === null || text === '' ? null : (JSON.parse(text) as Removal)
+    },
+    setRemoval: (removal) => {
+      write(() => void writeMeta('removal', removal === null ? '' : JSON.stringify(removal)))
+      emptyLog(db)
+    },
+    usedTokens: () => JSON.parse(readMeta('join_tokens') ?? '[]') as string[],
+    noteToken: (hash) => {
+      const known = JSON.parse(readMeta('join_tokens') ?? '[]') as string[]
+      if (!known.includes(hash)) write(() => void writeMeta('join_tokens', JSON.stringify([...known, hash].slice(-TOKENS_MAX))))
+    },
+    forgetRegistration: () => {
+      write(() => {
+        for (const table of ['inventory', 'fact', 'service', 'outbox']) db.run(`DELETE FROM ${table}`)
+        db.run("DELETE FROM meta WHERE key NOT IN ('claim', 'definitions')")
+      })
+      emptyLog(db)
+    },
+
     writtenClaim: () => {
       const text = readMeta('claim')
       return text === null ? null : (JSON.parse(text) as WrittenClaim)
     },
     setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
+
+    definitions: () => new Map(Object.entries(JSON.parse(readMeta('definitions') ?? '{}') as Record<string, string>)),
+    noteDefinition: (kind, crd) =>
+      void write(() => writeMeta('definitions', JSON.stringify({ ...JSON.parse(readMeta('definitions') ?? '{}'), [kind]: crd }))),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
     inventory: (service) => {
@@ -356,14 +385,14 @@ function prepare(db: Database) {
     forgetFacts: query<never, [string]>('DELETE FROM fact WHERE service = ?'),
     forgetService: query<never, [string]>('DELETE FROM service WHERE key = ?'),
     inventory: query<InventoryRecord, [string]>(
-      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest FROM inventory WHERE service = ? ORDER BY ref',
+      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest, commit_text FROM inventory WHERE service = ? ORDER BY ref',
     ),
     owner: query<{ service: string }, [string]>('SELECT service FROM inventory WHERE ref = ?'),
     widen: query<never, [string, string, string]>(
       'INSERT INTO inventory (ref, service, api_version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     ),
-    record: query<never, [string, string | null, string | null, string | null, string | null, string, string]>(
-      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ? WHERE ref = ? AND service = ?',
+    record: query<never, [string, string | null, string | null, string | null, string | null, string | null, string, string]>(
+      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ?, commit_text = ? WHERE ref = ? AND service = ?',
     ),
     narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
     forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),
@@ -409,6 +438,7 @@ function entryOf(row: InventoryRecord, shared: (text: string) => string): Invent
   const read = parseRefKey(row.ref)
   assert(read !== null, `the inventory holds well-formed refs, not ${row.ref}`)
   const ref = { group: shared(read.group), kind: shared(read.kind), namespace: shared(read.namespace), name: read.name }
-  const digest = row.digest === null ? null : shared(row.digest)
-  return { ref, apiVersion: shared(row.api_version), uid: row.uid, appliedDoc: row.applied_doc, ownedHash: row.owned_hash, digest }
+  const [digest, commit] = [row.digest, row.commit_text].map((text) => (text === null ? null : shared(text)))
+  const { uid, applied_doc: appliedDoc, owned_hash: ownedHash } = row
+  return { ref, apiVersion: shared(row.api_version), uid, appliedDoc, ownedHash, digest: digest ?? null, commit: commit ?? null }
 }

@@ -10,6 +10,7 @@ import {
   parseJoinToken,
 } from '../../shared/protocol/join.ts'
 import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
+import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
@@ -49,7 +50,11 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
   const asker = { agentId, clusterId, ...pins, incarnation: null }
   const { incarnation } = await openSession(client, keys, asker, { nonce: null, pin, signal })
   if (!mayFollow(answer.incarnation, incarnation)) throw implausible(answer.incarnation, incarnation)
-  return { clusterId, agentId, ...pins, incarnation }
+  const former = answer.former?.clusters ?? []
+  const isSigned =
+    former.length > 0 &&
+    pins.serverKeys.some((key) => verifyBytes(key, formerClustersBytes(clusterId, former), answer.former?.signature ?? ''))
+  return { clusterId, agentId, ...pins, incarnation, ...(isSigned ? { formerClusters: [...former] } : {}) }
 }
 
 /** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */

@@ -5,9 +5,9 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX } from './outbox-batch.ts'
+import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX, PUSH_ROWS_MAX } from './outbox-batch.ts'
 import { compareRevs, type PushLimits, pushBatch, pushInventory } from './push.ts'
-import { pushAtMs } from './push-pace.ts'
+import { paidUntilMs, pushAtMs, withinRun } from './push-pace.ts'
 import { cutOf } from './server-client.ts'
 import type { SessionKeeper } from './session-keeper.ts'
 
@@ -42,6 +42,7 @@ export class PushLoop {
   #given: number | null
   readonly #limits: PushLimits
   #lastMs: number | null = null
+  #paidMs = 0
   #underWay: Promise<unknown> = Promise.resolve()
   /** Until the next doubt may be acted on at once. */
   #calm: Promise<unknown> = Promise.resolve()
@@ -94,6 +95,7 @@ export class PushLoop {
     await this.#due(signal)
     if (signal.aborted) return
     this.#lastMs = clock.nowMs()
+    this.#paidMs = paidUntilMs(this.#paidMs, this.#lastMs)
     const pushed = await this.#alone(async () => {
       if (this.#given !== null) {
         const compared = await compareRevs(session, state, this.#given, log, signal)
@@ -131,7 +133,8 @@ export class PushLoop {
     const { state, clock, contact, metered, spent } = this.#options
     let sinceMs: number | null = null
     while (!signal.aborted) {
-      if (!contact() || (this.#given === null && state.outboxDepth() === 0)) {
+      const depth = state.outboxDepth()
+      if (!contact() || (this.#given === null && depth === 0)) {
         sinceMs = null
         await this.#woken(null, signal)
         continue
@@ -139,7 +142,10 @@ export class PushLoop {
       // Never later than now: a clock that was set back must not hold anything for years.
       sinceMs = Math.min(sinceMs ?? clock.nowMs(), clock.nowMs())
       if (this.#lastMs !== null) this.#lastMs = Math.min(this.#lastMs, clock.nowMs())
-      const atMs = pushAtMs({ metered, spent: spent(), urgent: metered && state.outboxUrgent(), sinceMs, lastMs: this.#lastMs })
+      this.#paidMs = withinRun(this.#paidMs, clock.nowMs())
+      const urgent = metered && state.outboxUrgent()
+      const full = depth >= PUSH_ROWS_MAX
+      const atMs = pushAtMs({ metered, spent: spent(), urgent, sinceMs, lastMs: this.#lastMs, paidMs: this.#paidMs, full })
       if (atMs <= clock.nowMs()) return
       await this.#woken(atMs - clock.nowMs(), signal)
     }

@@ -2,6 +2,10 @@
 
 /** Changes of status that come together travel together. */
 export const PUSH_DEBOUNCE_MS = 20
+/** The work of a server for a push hardly depends on its rows: of many that follow each other the first few go at once… */
+export const PUSHES_AT_ONCE = 5
+/** …and then one each time. States that changed twice meanwhile travel once. */
+export const PUSH_INTERVAL_MS = 250
 /** On a metered link. */
 export const PUSH_GATHER_MS = 300_000
 /** On a metered link, when a service became Degraded or Healthy: somebody waits for that. */
@@ -17,11 +21,22 @@ export interface Pace {
   sinceMs: number
   /** When the last push went up; null before the first. */
   lastMs: number | null
+  /** Where pushes of one each interval would stand (`paidUntilMs`); absent: there was none. */
+  paidMs?: number
+  /** There are rows for a whole push: waiting would gather nothing into it. */
+  full?: boolean
 }
 
+/** After a push, from what `paidMs` was. */
+export const paidUntilMs = (paidMs: number, nowMs: number): number => Math.max(withinRun(paidMs, nowMs), nowMs) + PUSH_INTERVAL_MS
+
+/** A clock that was set back makes no run longer. */
+export const withinRun = (paidMs: number, nowMs: number): number => Math.min(paidMs, nowMs + PUSHES_AT_ONCE * PUSH_INTERVAL_MS)
+
 /** When the next push may go. */
-export function pushAtMs({ metered, spent, urgent, sinceMs, lastMs }: Pace): number {
+export function pushAtMs({ metered, spent, urgent, sinceMs, lastMs, paidMs = Number.NEGATIVE_INFINITY, full = false }: Pace): number {
   if (spent) return Math.max(sinceMs + PUSH_URGENT_MS, (lastMs ?? Number.NEGATIVE_INFINITY) + PUSH_SPENT_MS)
-  if (!metered) return sinceMs + PUSH_DEBOUNCE_MS
+  if (!metered && full) return sinceMs
+  if (!metered) return Math.max(sinceMs + PUSH_DEBOUNCE_MS, paidMs - (PUSHES_AT_ONCE - 1) * PUSH_INTERVAL_MS)
   return sinceMs + (urgent ? PUSH_URGENT_MS : PUSH_GATHER_MS)
 }

@@ -3,6 +3,7 @@
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { followLinks, KEY_LINKS_MAX, type KeyLink } from '../../shared/protocol/key-links.ts'
+import { isRemovalOf } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import {
   INCARNATION_AHEAD,
@@ -34,13 +35,15 @@ export interface SessionKeeper {
 export interface SessionDeps {
   client: ServerClient
   keys: AgentKeys
-  state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation'>
+  state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
+  /** CM9: the server said with its signature that it removed this cluster, or opened a session after it had. */
+  onRemoved?(isRemoved: boolean): void
   /** Part of its life after which a session is renewed; late where bytes are dear. */
   renewAfter?: number
 }
 
-export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0.5 }: SessionDeps): SessionKeeper {
+export function createSessionKeeper({ client, keys, state, clock, onRemoved = () => {}, renewAfter = 0.5 }: SessionDeps): SessionKeeper {
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
 
@@ -55,15 +58,35 @@ export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0
     const { answer, ahead } = await ask(forgetful ? null : own, given).then(
       (answer) => ({ answer, ahead: false }),
       async (error: unknown) => {
-        if (!isTooFarAhead(error)) throw error
+        if (!isTooFarAhead(error)) throw removed(identity, error)
         return { answer: await ask(null, null), ahead: true }
       },
     )
     const good = answer.incarnation === own ? !forgetful : mayFollow(own, answer.incarnation, ahead)
     if (!good) throw implausible(own, answer.incarnation)
     if (answer.incarnation !== own) state.setIdentity({ ...(state.identity() ?? identity), incarnation: answer.incarnation })
+    if (state.removal() !== null) {
+      state.setRemoval(null)
+      onRemoved(false)
+    }
     held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs * renewAfter }
     return answer.token
+  }
+  /** CM9: a bare refusal is anybody's word. */
+  const removed = (identity: Identity, error: unknown): unknown => {
+    if (!(error instanceof AppError) || error.code !== 'cluster_unknown') return error
+    if (!isRemovalOf(error.data.extra?.['removal'], identity)) return error
+    if (state.removal() === null) {
+      state.setRemoval({ clusterId: identity.clusterId, atMs: clock.nowMs() })
+      onRemoved(true)
+    }
+    return new AppError('cluster_removed', { doing: 'open a session', detail: error.data.detail ?? '' })
+  }
+  /** CM9: why the agent is unknown is told to whoever asks for a session. */
+  const explain = async (error: AppError, signal: AbortSignal): Promise<void> => {
+    held = null
+    const reason: unknown = await openOnce(signal, null).catch((failure: unknown) => failure)
+    throw reason instanceof AppError && reason.code === 'cluster_removed' ? reason : error
   }
   const openOnce = (signal: AbortSignal, nonce: string | null): Promise<string> => {
     opening ??= open(signal, nonce).finally(() => {
@@ -95,6 +118,7 @@ export function createSessionKeeper({ client, keys, state, clock, renewAfter = 0
         // Superseded by ourselves: another call takes the next incarnation while this one is under way, and the server may say so here before it does there.
         if (error instanceof AppError && error.code === 'superseded') await opening?.catch(() => {})
         const replaced = error instanceof AppError && error.code === 'superseded' && held !== null && held.token !== used
+        if (error instanceof AppError && error.code === 'cluster_unknown') await explain(error, call.signal)
         if (!replaced && !(error instanceof AppError && error.code === 'session_required')) throw error
         if (held?.token === used) held = null
         // A refusal brings a nonce with it: one request fewer.

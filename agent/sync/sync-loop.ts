@@ -2,6 +2,7 @@
 // whatever happens here.
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
@@ -50,6 +51,8 @@ export interface SyncOptions {
   openReplica(identity: Identity): CheckedReplica
   /** After rows of these services changed and are on the disk. */
   onChange(services: ServiceId[]): void
+  /** CM9: the server removed this cluster, or knows it again. */
+  onRemoved?(isRemoved: boolean): void
   /** The server answered a pull: the replica is no older than the server is. */
   onCurrent?(): void
   clock: Clock
@@ -106,7 +109,14 @@ export class SyncLoop {
     this.#client = createServerClient(serverUrl, this.#withContact(fetcher), clock, {
       onTraffic: (sent, received) => this.#day.add(sent + received),
     })
-    this.#session = createSessionKeeper({ client: this.#client, keys, state, clock, renewAfter: metered ? 0.95 : 0.5 })
+    this.#session = createSessionKeeper({
+      client: this.#client,
+      keys,
+      state,
+      clock,
+      onRemoved: (isRemoved) => options.onRemoved?.(isRemoved),
+      renewAfter: metered ? 0.95 : 0.5,
+    })
     this.#pull = createPull({
       session: this.#session,
       stage: this.#stage,
@@ -130,7 +140,8 @@ export class SyncLoop {
     const staged = this.#stage.current(nowMs)
     const ours = staged !== null && staged.clusterId === identity?.clusterId
     if (staged !== null && !ours) this.#stage.drop()
-    return beginSync({ joined: identity !== null, verified: this.#replica?.verified() ?? false, staged: ours ? staged.of : null }, nowMs)
+    const [verified, behind] = [this.#replica?.verified() ?? false, this.#replica?.isBehind() ?? false]
+    return beginSync({ joined: identity !== null, verified, behind, staged: ours ? staged.of : null }, nowMs)
   }
 
   /** What the agent enforces; null until it has joined. */
@@ -213,9 +224,10 @@ export class SyncLoop {
     const { state, join, keys, openReplica, log } = this.#options
     const identity = await joinServer(this.#client, keys, join, signal)
     state.setIdentity(identity)
+    if (join.joinToken !== null) state.noteToken(sha256Hex(join.joinToken))
     this.#replica ??= openReplica(identity)
     log.info('joined', { cluster: identity.clusterId, agent: identity.agentId, incarnation: identity.incarnation })
-    return { kind: 'joined', verified: this.#replica.verified() && this.#replica.position() !== null }
+    return { kind: 'joined', verified: this.#replica.verified() && this.#replica.position() !== null && !this.#replica.isBehind() }
   }
 
   #eventOf(result: PullResult): SyncEvent {

@@ -82,6 +82,7 @@ export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'revoked',
   'superseded',
   'cluster_unknown',
+  'cluster_removed',
   'protocol_unsupported',
   'join_token_unknown',
   'join_token_expired',
@@ -116,14 +117,16 @@ export interface Beginning {
   joined: boolean
   /** The replica's file is whole. */
   verified: boolean
+  /** The replica is older than the last head that the server signed. Only a refetch shows that head, and a server that lost it, too, learns of it by nothing else. */
+  behind: boolean
   /** What the staged parts of a page are for, when there are any. */
   staged: PageTask | null
 }
 
 /** A start with an identity goes on where it was, parts of a page included. */
-export function beginSync({ joined, verified, staged }: Beginning, nowMs: number): SyncState {
-  const fresh: Task = verified ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: false }
-  const task: Task = !joined ? { kind: 'join' } : staged === null ? fresh : { kind: 'parts', of: staged }
+export function beginSync({ joined, verified, behind, staged }: Beginning, nowMs: number): SyncState {
+  const fresh: Task = verified && !behind ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: verified }
+  const task: Task = !joined ? { kind: 'join' } : staged === null || behind ? fresh : { kind: 'parts', of: staged }
   // A start is no proof of anything: what holds on the disk was proven when it was written.
   return stateOf(task.kind === 'follow' ? { ...task, proven: true } : task, { sinceMs: nowMs, failure: null })
 }
@@ -271,7 +274,8 @@ const restedAfterAll = (of: PageTask, outcome: Outcome): Outcome =>
 const withoutParts = (outcome: Outcome): Outcome =>
   outcome.footing === 'same' ? outcome : { ...outcome, effects: [DROP_PARTS, ...(outcome.effects ?? [])] }
 
-const told = (services: readonly ServiceId[]): SyncEffect[] => (services.length > 0 ? [{ kind: 'tell', services }] : [])
+/** Also of a page that changed no service: rows of other kinds came with it. */
+const told = (services: readonly ServiceId[]): SyncEffect[] => [{ kind: 'tell', services }]
 
 const refetchLine = (reason: RefetchReason): SyncEffect => ({
   kind: 'log',

@@ -1,36 +1,7 @@
-// As whom a service's writes are made: the agent, or the ServiceAccount that `sync.serviceAccount` names. Watches, looks and the claim stay the agent's own.
-import { z } from 'zod'
-import type { ServiceRow } from '../../../shared/model/desired.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
-import type { SyncOptions } from '../../../shared/model/resources.ts'
+// The port as the account that a service acts as (account.ts): every write is made as its ServiceAccount, and a refusal says what that account lacks. Watches, looks and the claim stay the agent's own.
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import type { AgentState } from '../../state/agent-state.ts'
-import { type Closed, closed } from '../gates/gates.ts'
-
-export interface Account {
-  namespace: string
-  name: string
-}
-export type ActingAs = { kind: 'agent' } | { kind: 'account'; account: Account } | { kind: 'unplaced'; name: string }
-
-const AGENT: ActingAs = { kind: 'agent' }
-
-/** IM1 */
-export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>, namespace: string | undefined): ActingAs {
-  if (serviceAccount === undefined) return AGENT
-  const slash = serviceAccount.indexOf('/')
-  if (slash >= 0) return { kind: 'account', account: { namespace: serviceAccount.slice(0, slash), name: serviceAccount.slice(slash + 1) } }
-  return namespace === undefined
-    ? { kind: 'unplaced', name: serviceAccount }
-    : { kind: 'account', account: { namespace, name: serviceAccount } }
-}
-
-/** IM2: null: nothing is wrong with it. */
-export function unplacedAccount(acting: ActingAs): Closed | null {
-  if (acting.kind !== 'unplaced') return null
-  const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace to look for it in: write it as namespace/${acting.name}, or set spec.namespace`
-  return closed('ServiceAccountUnplaced', message)
-}
+import type { Site } from '../ports.ts'
+import { type Account, type Acted, type ActingAs, actingOf, unplacedAccount } from '../snapshot/account.ts'
 
 export const userOf = ({ namespace, name }: Account): string => `system:serviceaccount:${namespace}:${name}`
 
@@ -59,7 +30,7 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
   return {
     info: () => cluster.info(),
     discover: () => cluster.discover(),
-    get: (resource, ref) => cluster.get(resource, ref),
+    get: (resource, ref, options) => cluster.get(resource, ref, options),
     watch: (resource, options) => cluster.watch(resource, options),
     apply: async (resource, object, options) => explained(await cluster.apply(resource, object, { ...options, as })),
     delete: async (resource, ref, uid, options) => explained(await cluster.delete(resource, ref, uid, { ...options, as })),
@@ -86,7 +57,7 @@ function refusing(cluster: Cluster, acting: ActingAs): Cluster {
   return {
     info: () => cluster.info(),
     discover: () => cluster.discover(),
-    get: (resource, ref) => cluster.get(resource, ref),
+    get: (resource, ref, options) => cluster.get(resource, ref, options),
     watch: (resource, options) => cluster.watch(resource, options),
     apply: refused,
     delete: refused,
@@ -94,32 +65,8 @@ function refusing(cluster: Cluster, acting: ActingAs): Cluster {
   }
 }
 
-const FACT = 'acting/account'
-const factSchema = z.object({ serviceAccount: z.string(), namespace: z.string().optional() })
-
-interface Acted {
-  readonly id: ServiceId
-  readonly row: ServiceRow | null
-  /** As the last complete revision said, for the time before one is read. */
-  actedAs: ActingAs | null
-}
-
-export const actingOf = ({ row, actedAs }: Pick<Acted, 'row' | 'actedAs'>): ActingAs =>
-  row === null ? (actedAs ?? AGENT) : actingAs(row.sync, row.namespace)
-
-/** IM1: what was applied is healed as the same account, also after a restart before any revision can be read. */
-export function recallActing(model: Acted, state: AgentState): void {
-  const parsed = factSchema.safeParse(state.facts(model.id, FACT).get(FACT))
-  model.actedAs = parsed.success ? actingAs(parsed.data, parsed.data.namespace) : AGENT
-}
-
-export function rememberActing(model: Acted, state: AgentState): void {
-  if (model.row === null) return
-  const acting = actingOf(model)
-  if (JSON.stringify(acting) === JSON.stringify(model.actedAs)) return
-  const { serviceAccount } = model.row.sync
-  const { namespace } = model.row
-  const fact = serviceAccount === undefined ? null : { serviceAccount, ...(namespace === undefined ? {} : { namespace }) }
-  state.setFacts(model.id, new Map([[FACT, fact]]))
-  model.actedAs = acting
+/** IM1: the cluster as the service may change it. */
+export function serviceCluster(model: Acted, { cluster, kinds }: Pick<Site, 'cluster' | 'kinds'>): Cluster {
+  const lookup = kinds.find('', 'v1', 'ServiceAccount')
+  return clusterAs(cluster, actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
 }

@@ -1,12 +1,12 @@
 // `Replace`: what others wrote into an object becomes ours first, so that the apply that follows takes away all that the document does not name. A PUT would do it
 // too, and would lose what the API server itself filled in (a Job's selector, a claim's volume) and all ownership by which drift is seen.
-import type { K8sObject, ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.ts'
+import type { ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import { splitRuled, type Take, union, withTaken } from '../fields/client-side.ts'
-import type { Split } from '../fields/common-fields.ts'
-import type { Leave } from '../fields/ignore.ts'
-import { childNode, type FieldsNode } from '../fields/owned-fields.ts'
-import { patchManagedFields } from '../fields/take-over.ts'
+import { type Managed, splitRuled, type Take, union, withTaken } from '../snapshot/fields/client-side.ts'
+import type { Split } from '../snapshot/fields/common-fields.ts'
+import type { Leave } from '../snapshot/fields/ignore.ts'
+import { childNode, type FieldsNode } from '../snapshot/fields/owned-fields.ts'
+import { patchManagedFields } from './take-over.ts'
 
 /** AO3: of whoever writes them: taking out another's finalizer or owner would leave rubbish behind, or delete the object. */
 const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
@@ -16,7 +16,7 @@ export type Spared = Pick<Take, 'leave' | 'wanted'>
 
 /** Null: there is nothing of others to take. Status, finalizers, owner references, what came by a subresource (an autoscaler's replicas) and what a rule leaves to others
  *  stay whose they are. */
-function allOurs(live: K8sObject, { leave, wanted }: Spared): ManagedFieldsEntry[] | null {
+function allOurs(live: Managed, { leave, wanted }: Spared): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []
   const object: unknown = paths.length === 0 ? undefined : JSON.parse(wanted)
   return withTaken(live, ({ subresource, manager, apiVersion, fieldsV1 = {} }) => {

@@ -1,21 +1,26 @@
 // Holds the claim of this cluster for as long as the agent runs, and says at once when another agent took it. It writes when something has to be
 // written, and else only watches.
-import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import type { K8sObject } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import type { EdgeAnswer } from '../edge-orders.ts'
 import {
   CLAIM_NAME,
   CLAIM_NAMESPACE,
+  CLAIM_REF,
   type Claim,
   type ClaimVerdict,
+  claimantText,
   claimNamespace,
   claimObject,
+  formerOf,
   isSameClaim,
   judgeClaim,
+  type LiveClaim,
   readClaim,
   type WrittenClaim,
 } from './claim.ts'
@@ -23,17 +28,22 @@ import {
 /** Both are served by every Kubernetes: the claim is asked for before discovery is. */
 const CONFIG_MAPS: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false, verbs: [] }
-const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
 const WRITE_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
+/** In which an active agent answers (CM6): it sees the question within milliseconds, and a minute later when its watch was just cut. */
+export const ANSWER_WITHIN_MS = 60_000
 
 export type ClaimState =
   | { kind: 'asking'; message: string | null } // not known yet; the message says what keeps it from being known
   | { kind: 'held' }
   | { kind: 'superseded'; by: Claim }
+  | { kind: 'contested'; by: Claim } // another agent is active; waits for a person (CM6)
+  | { kind: 'removed' } // the server said that this cluster was removed from it (CM9)
 
 export interface ClaimKeeperDeps {
   cluster: Cluster
-  own: { agent: string; incarnation: number }
+  own: { agent: string; incarnation: number; cluster: string; server: string }
+  /** Registrations of this cluster that the server knows to be former ones. */
+  formerByServer: readonly string[]
   /** Where this process runs; null: that cannot be told. */
   place: string | null
   state: ClaimMemory
@@ -42,6 +52,10 @@ export interface ClaimKeeperDeps {
   log: Logger
   signal: AbortSignal
   onChange(state: ClaimState): void
+  /** Registrations whose marks are ours to take over; before the first `held`. */
+  onFormer(clusters: readonly string[]): void
+  /** Another agent asks whether this one is active. */
+  onChallenge(challenger: string): void
   /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
   onUnreachable(message: string | null): void
 }
@@ -54,91 +68,174 @@ export interface ClaimMemory {
 
 const NO_CONTACT: ReadonlySet<ApiFailure['kind']> = new Set(['unreachable', 'unauthorized', 'server_error'])
 
-/** Runs until the signal aborts. */
-export async function keepClaim(deps: ClaimKeeperDeps): Promise<void> {
-  const { cluster, signal } = deps
-  const keeper = new ClaimKeeper(deps)
-  const options = { namespace: CLAIM_NAMESPACE, fieldSelector: `metadata.name=${CLAIM_NAME}`, signal }
-  let found: K8sObject | null = null
-  let listing = true
-  for await (const event of cluster.watch(CONFIG_MAPS, options)) {
-    switch (event.kind) {
-      case 'reset':
-        listing = true
-        found = null
-        continue
-      case 'present':
-      case 'changed':
-        found = event.object
-        break
-      case 'removed':
-        found = null
-        break
-      case 'synced':
-        listing = false
-        break
-      case 'failed':
-        // CM4: not known is not lost: who held it goes on, who did not begin waits.
-        if (keeper.isFirst()) deps.onChange({ kind: 'asking', message: event.failure.message })
-        if (NO_CONTACT.has(event.failure.kind)) deps.onUnreachable(event.failure.message)
-        continue
-    }
-    deps.onUnreachable(null)
-    if (!listing) keeper.take(readClaim(found))
-  }
-  await keeper.idle()
-}
-
-class ClaimKeeper {
+export class ClaimKeeper {
   readonly #deps: ClaimKeeperDeps
   #own: Claim
   #isRemembered = false
-  /** The claim that was there at the start, which is ours to take (CM3); one that says no start, until the first write succeeded. Undefined: none was judged yet. */
-  #met: Claim | null | undefined
-  #isMetTaken = false
+  #live: LiveClaim | null = null
+  #isJudging = false
+  /** The claim that is ours to write over: the one met at the start (CM3), of a stranger only when it gave no answer or a person decided (CM6). */
+  #mine: Claim | null = null
+  #isMineTaken = false
+  #hasHeld = false
+  #isRemoved = false
+  /** The other agent that is active here, or was when its claim was last seen. */
+  #stranger: Claim | null = null
+  #asked: { claim: Claim; answer: string } | null = null
+  /** The API server gave no answer since it was last looked at. */
+  #wasBlind = false
   #attempt = 0
-  #writer: AbortController | null = null
-  #writing = Promise.resolve()
+  #worker: AbortController | null = null
+  #working = Promise.resolve()
 
   constructor(deps: ClaimKeeperDeps) {
     this.#deps = deps
-    this.#own = { ...deps.own, instance: drawInstance(deps.random) }
+    this.#own = { ...deps.own, instance: draw(deps.random), uid: '', former: [] }
   }
 
-  isFirst(): boolean {
-    return this.#met === undefined
-  }
-
-  async idle(): Promise<void> {
-    await this.#writing
-  }
-
-  /** Whatever was about to be written was decided about another claim. */
-  take(live: Claim | null): void {
-    this.#writer?.abort()
-    this.#writer = null
-    if (this.#judge(live) !== 'write') return
-    // Beside the events: an attempt may wait long, and a newer claim ends enforcement at once.
-    const writer = new AbortController()
-    this.#writer = writer
-    const stopped = AbortSignal.any([this.#deps.signal, writer.signal])
-    this.#writing = this.#writing.then(() => this.#write(stopped))
-  }
-
-  #judge(live: Claim | null): ClaimVerdict {
-    const { log, onChange } = this.#deps
-    if (this.#met === undefined) this.#meet(live)
-    const own = this.#own
-    // Whoever wrote that very claim never writes it again: if it comes back later, then with the whole cluster, out of a backup.
-    const mayMeet = !this.#isMetTaken || (live !== null && live.instance !== '')
-    const isMet = mayMeet && isSameClaim(live, this.#met ?? null)
-    const verdict = judgeClaim(live, own, isMet)
-    if (verdict !== 'write') {
-      this.#isMetTaken = true
-      this.#attempt = 0
+  /** Runs until the signal aborts. */
+  async run(): Promise<void> {
+    const { cluster, signal, onChange, onUnreachable } = this.#deps
+    await this.#learnUid()
+    const options = { namespace: CLAIM_NAMESPACE, fieldSelector: `metadata.name=${CLAIM_NAME}`, signal }
+    let found: K8sObject | null = null
+    let listing = true
+    for await (const event of cluster.watch(CONFIG_MAPS, options)) {
+      switch (event.kind) {
+        case 'reset':
+          listing = true
+          found = null
+          continue
+        case 'present':
+        case 'changed':
+          found = event.object
+          break
+        case 'removed':
+          found = null
+          break
+        case 'synced':
+          listing = false
+          break
+        case 'failed':
+          // CM4: not known is not lost: who held it goes on, who did not begin waits.
+          if (!this.#isJudging && !this.#isRemoved) onChange({ kind: 'asking', message: event.failure.message })
+          if (NO_CONTACT.has(event.failure.kind)) {
+            this.#wasBlind = true
+            onUnreachable(event.failure.message)
+          }
+          continue
+      }
+      onUnreachable(null)
+      if (!listing) this.#take(readClaim(found))
     }
-    if (verdict === 'held') onChange({ kind: 'held' })
-    else if (verdict === 'superseded' && live !== null) {
+    await this.#working
+  }
+
+  /** CM9: the server said that this cluster was removed from it, or that it knows it again. */
+  setRemoved(isRemoved: boolean): void {
+    if (this.#isRemoved === isRemoved) return
+    this.#isRemoved = isRemoved
+    this.#stopWork()
+    if (this.#isJudging) this.#take(this.#live)
+  }
+
+  /** CM7: a person at the site decides between two agents. */
+  takeOver(by: string): EdgeAnswer {
+    const live = this.#live
+    const refused = (message: string): EdgeAnswer => ({ kind: 'refused', message })
+    if (this.#isRemoved) return refused('this cluster was removed from its server: join it again with a new join token')
+    if (live === null || !this.#isJudging) return refused('no other agent holds the claim of this cluster')
+    const verdict = this.#verdict(live)
+    if (verdict === 'held' || verdict === 'write') return refused('this agent enforces already, or is about to')
+    if (live.agent === this.#own.agent && live.incarnation > this.#own.incarnation)
+      return refused(
+        `${claimantText(live)} is this agent in a later incarnation: move agent.sqlite out of the data folder and start it again`,
+      )
+    this.#deps.log.warn('a person decided that this agent enforces', { by, over: live.agent })
+    this.#mayTake(live)
+    this.#take(live)
+    return { kind: 'done', message: `taken over from ${claimantText(live)}, which stops; decided by ${by}` }
+  }
+
+  /** UID of the ConfigMap, for Events about it; null if there is none. */
+  objectUid(): string | null {
+    return this.#live?.objectUid ?? null
+  }
+
+  async #learnUid(): Promise<void> {
+    const { cluster, state, log, formerByServer, onFormer } = this.#deps
+    try {
+      this.#own.uid = (await cluster.info()).uid
+    } catch (error) {
+      this.#own.uid = state.writtenClaim()?.claim.uid ?? ''
+      log.info('the identity of the cluster cannot be read', { error: describeError(error) })
+    }
+    onFormer(formerOf(this.#own, [], formerByServer))
+  }
+
+  #stopWork(): void {
+    this.#worker?.abort()
+    this.#worker = null
+    this.#asked = null
+  }
+
+  #work(run: (stopped: AbortSignal) => Promise<void>): void {
+    // Beside the events: an attempt may wait long, and a newer claim ends enforcement at once.
+    const worker = new AbortController()
+    this.#worker = worker
+    const stopped = AbortSignal.any([this.#deps.signal, worker.signal])
+    this.#working = this.#working.then(() => run(stopped))
+  }
+
+  #take(live: LiveClaim | null): void {
+    this.#live = live
+    if (!this.#isJudging) this.#meet(live)
+    if (this.#isRemoved) this.#deps.onChange({ kind: 'removed' })
+    else if (this.#asked !== null && live !== null && isSameClaim(live, this.#asked.claim)) {
+      if (live.answer !== this.#asked.answer) this.#contest(live)
+    }
+    // Whoever wrote a claim while it was asked for is active, and so is whoever was.
+    else if (this.#isAmongStrangers() && live !== null && this.#verdict(live) === 'challenge') this.#contest(live)
+    else this.#act(live)
+  }
+
+  #isAmongStrangers(): boolean {
+    return this.#stranger !== null || this.#asked !== null
+  }
+
+  #act(live: LiveClaim | null): void {
+    const isAmongStrangers = this.#isAmongStrangers()
+    // Whatever was about to be written was decided about another claim.
+    this.#stopWork()
+    const verdict = this.#judge(live)
+    if (verdict === 'write') {
+      this.#work((stopped) => (live === null && isAmongStrangers ? this.#waitThenWrite(stopped) : this.#write(stopped)))
+    } else if (verdict === 'challenge' && live !== null) {
+      this.#asked = { claim: live, answer: live.answer }
+      this.#work((stopped) => this.#challenge(live, stopped))
+    } else if (verdict === 'held' && live !== null && live.challenge !== '' && live.challenge !== live.answer) {
+      this.#work((stopped) => this.#answer(live, stopped))
+    }
+  }
+
+  #verdict(live: Claim | null): ClaimVerdict {
+    // Whoever wrote that very claim never writes it again: if it comes back later, then with the whole cluster, out of a backup.
+    const mayMeet = !this.#isMineTaken || (live !== null && live.instance !== '')
+    return judgeClaim(live, this.#own, { mayTake: mayMeet && isSameClaim(live, this.#mine), hasHeld: this.#hasHeld })
+  }
+
+  #judge(live: LiveClaim | null): ClaimVerdict {
+    const { log, onChange } = this.#deps
+    const verdict = this.#verdict(live)
+    if (verdict === 'held' || verdict === 'superseded') {
+      this.#isMineTaken = true
+      this.#attempt = 0
+      this.#stranger = verdict === 'superseded' && live !== null && live.agent !== this.#own.agent ? live : null
+    }
+    if (verdict === 'held') {
+      this.#hasHeld = true
+      onChange({ kind: 'held' })
+    } else if (verdict === 'superseded' && live !== null) {
       log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
       onChange({ kind: 'superseded', by: live })
     }
@@ -146,17 +243,95 @@ class ClaimKeeper {
   }
 
   /** CM5: a claim that this place wrote is still its own. Whatever is written is drawn anew: who met an instance once may trust that it does not come again. */
-  #meet(live: Claim | null): void {
-    const { place, state } = this.#deps
-    this.#met = live
-    if (live === null || place === null) return
+  #meet(live: LiveClaim | null): void {
+    const { place, state, formerByServer, onFormer } = this.#deps
+    this.#isJudging = true
+    const own = this.#own
     const written = state.writtenClaim()
-    if (written === null || written.place !== place || !isSameClaim(written.claim, live)) return
-    if (live.agent !== this.#own.agent || live.incarnation !== this.#own.incarnation) return
-    this.#own = live
+    const isWrittenHere = written !== null && place !== null && written.place === place && isSameClaim(written.claim, live)
+    if (live?.agent === own.agent || isWrittenHere) this.#mine = live
+    this.#own.former = formerOf(own, [this.#mine, written?.claim ?? null, written?.over ?? null], formerByServer)
+    onFormer(this.#own.former)
+    if (!isWrittenHere || live === null || live.agent !== own.agent || live.incarnation !== own.incarnation) return
+    // The claim of an older agent does not say so much.
+    if (live.cluster !== own.cluster || live.uid !== own.uid) return
+    this.#own = { ...live, former: this.#own.former }
     this.#isRemembered = true
-    this.#met = written.over
-    this.#isMetTaken = true
+    this.#mine = written.over
+    this.#isMineTaken = true
+    this.#hasHeld = true
+  }
+
+  /** CM8: with the right to a claim come the registrations that it names. */
+  #mayTake(claim: Claim): void {
+    const { formerByServer, onFormer } = this.#deps
+    this.#asked = null
+    this.#mine = claim
+    this.#isMineTaken = false
+    this.#isRemembered = false
+    this.#own = { ...this.#own, instance: draw(this.#deps.random), former: formerOf(this.#own, [claim, this.#own], formerByServer) }
+    onFormer(this.#own.former ?? [])
+  }
+
+  #contest(live: LiveClaim): void {
+    this.#stopWork()
+    const isNews = this.#stranger === null
+    this.#stranger = live
+    if (isNews) this.#deps.log.warn('another agent is active in this cluster: a person has to decide', { agent: live.agent })
+    this.#deps.onChange({ kind: 'contested', by: live })
+  }
+
+  /** CM6: a claim that is missing says as little as one that is silent. */
+  async #waitThenWrite(stopped: AbortSignal): Promise<void> {
+    await this.#silence(stopped)
+    if (stopped.aborted) return
+    if (this.#stranger !== null) this.#mayTake(this.#stranger)
+    await this.#write(stopped)
+  }
+
+  /** Time in which the API server gives no answer does not count as silence of the other agent. */
+  async #silence(stopped: AbortSignal): Promise<void> {
+    do {
+      this.#wasBlind = false
+      await this.#deps.clock.sleep(ANSWER_WITHIN_MS, stopped)
+    } while (this.#wasBlind && !stopped.aborted)
+  }
+
+  async #challenge(live: LiveClaim, stopped: AbortSignal): Promise<void> {
+    const { cluster, random, onChange } = this.#deps
+    onChange({ kind: 'asking', message: `${claimantText(live)} holds the claim of this cluster; asking for a minute whether it is active` })
+    const question = { challenge: draw(random), challenger: claimantText(this.#own) }
+    const body = { metadata: { resourceVersion: live.resourceVersion }, data: question }
+    if (!(await this.#untilDone(stopped, 'cannot be asked about', () => this.#patch(body)))) return
+    await this.#silence(stopped)
+    await this.#untilDone(stopped, 'cannot be read', async () => {
+      const now = await cluster.get(CONFIG_MAPS, CLAIM_REF)
+      if (now.kind === 'failed') return now.failure
+      const claim = now.kind === 'found' ? readClaim(now.object) : null
+      // An event that is on its way says the rest.
+      if (stopped.aborted || claim === null || !isSameClaim(claim, live)) return null
+      if (claim.answer !== live.answer) this.#contest(claim)
+      else {
+        this.#deps.log.warn('an agent that held the claim gives no answer: taking over', { agent: live.agent })
+        this.#mayTake(claim)
+        this.#take(claim)
+      }
+      return null
+    })
+  }
+
+  async #answer(live: LiveClaim, stopped: AbortSignal): Promise<void> {
+    const { log, onChallenge } = this.#deps
+    log.warn('another agent asks for the claim of this cluster', { challenger: live.challenger })
+    onChallenge(live.challenger)
+    const body = { metadata: { resourceVersion: live.resourceVersion }, data: { answer: live.challenge } }
+    await this.#untilDone(stopped, null, () => this.#patch(body))
+  }
+
+  async #patch(body: Record<string, unknown>): Promise<ApiFailure | null> {
+    const answer = await this.#deps.cluster.mergePatch(CONFIG_MAPS, CLAIM_REF, body)
+    // The claim is another one by now, and an event brings it.
+    return answer.kind === 'applied' || answer.failure.kind === 'conflict' || answer.failure.kind === 'not_found' ? null : answer.failure
   }
 
   /** Before the write: a process that dies in between draws again. On a disk that is full it is only forgotten, which is one write more at the next start. */
@@ -164,7 +339,7 @@ class ClaimKeeper {
     const { place, state, log } = this.#deps
     if (this.#isRemembered || place === null) return
     try {
-      state.setWrittenClaim({ place, claim: this.#own, over: this.#met ?? null })
+      state.setWrittenClaim({ place, claim: this.#own, over: this.#mine })
       this.#isRemembered = true
     } catch (error) {
       log.warn('the claim cannot be noted, so the next start writes it again', { error: describeError(error) })
@@ -173,22 +348,35 @@ class ClaimKeeper {
 
   /** The write is forced, so each attempt looks first at what it would write over. That it succeeded is said by its event. */
   async #write(stopped: AbortSignal): Promise<void> {
-    const { cluster, clock, random, onChange } = this.#deps
+    const { cluster } = this.#deps
+    await this.#untilDone(stopped, 'cannot be written', async () => {
+      const now = await cluster.get(CONFIG_MAPS, CLAIM_REF)
+      if (stopped.aborted) return null
+      if (now.kind === 'failed') return now.failure
+      const live = now.kind === 'found' ? readClaim(now.object) : null
+      if (this.#judge(live) !== 'write') return null
+      this.#remember()
+      return tryWrite(cluster, this.#own)
+    })
+  }
+
+  /** False: it was stopped before. `trouble` null: who holds the claim goes on. */
+  async #untilDone(stopped: AbortSignal, trouble: string | null, attempt: () => Promise<ApiFailure | null>): Promise<boolean> {
+    const { clock, random, onChange } = this.#deps
     while (!stopped.aborted) {
-      const live = await cluster.get(CONFIG_MAPS, CLAIM_REF)
-      if (stopped.aborted) return
-      if (live.kind !== 'failed' && this.#judge(live.kind === 'found' ? readClaim(live.object) : null) !== 'write') return
-      if (live.kind !== 'failed') this.#remember()
-      const failure = live.kind === 'failed' ? live.failure : await tryWrite(cluster, this.#own)
-      if (failure === null || stopped.aborted) return
-      onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} cannot be written: ${failure.message}` })
+      const failure = await attempt()
+      if (stopped.aborted) return false
+      if (failure === null) return true
+      if (trouble !== null)
+        onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} ${trouble}: ${failure.message}` })
       await clock.sleep(backoffMs(this.#attempt, WRITE_BACKOFF, random, failure.retryAfterMs), stopped)
       this.#attempt += 1
     }
+    return false
   }
 }
 
-const drawInstance = (random: Random): string => Math.floor(random() * 2 ** 48).toString(16)
+const draw = (random: Random): string => Math.floor(random() * 2 ** 48).toString(16)
 
 /** The namespace is made only if it is missing: an agent that may not make namespaces gets one made for it. */
 async function tryWrite(cluster: Cluster, own: Claim): Promise<ApiFailure | null> {

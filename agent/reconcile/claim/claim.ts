@@ -1,15 +1,38 @@
 // Who may enforce this cluster. Two agents (a surge, two joins, a copied disk) would fight over every object; a ConfigMap in the cluster itself
-// says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the instance tells them apart.
-import type { K8sObject } from '../../../shared/kube/object.ts'
+// says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the instance tells them apart. Agents of
+// two registrations are strangers: the one that comes later asks whether the other is active, and a person decides between them.
+import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 
 export const CLAIM_NAMESPACE = 'skerry-system'
 export const CLAIM_NAME = 'skerry-claim'
+export const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
+/** Former registrations that are remembered; the newest come first. */
+const FORMER_MAX = 16
 
 export interface Claim {
   agent: string
   incarnation: number
   /** Drawn before each first write of a start, and kept with the place where that was. */
   instance: string
+  /** Id of the registration at the server; absent in claims of older agents. */
+  cluster?: string
+  /** For people: the server of that registration. */
+  server?: string
+  /** UID of the Namespace kube-system; '' or absent: not known. Tells a claim that was copied from another cluster. */
+  uid?: string
+  /** Earlier registrations of this very cluster (CM8). */
+  former?: readonly string[]
+}
+
+/** As it is in the cluster. */
+export interface LiveClaim extends Claim {
+  objectUid: string
+  resourceVersion: string
+  /** Asked of the holder: it answers with this very text while it is active. '' is none. */
+  challenge: string
+  /** For people: who asks. */
+  challenger: string
+  answer: string
 }
 
 /** The claim that was written last, kept on the disk (CM5). */
@@ -22,36 +45,65 @@ export interface WrittenClaim {
 }
 
 /** Null: there is none, or it cannot be read and is as good as none. */
-export function readClaim(object: K8sObject | null): Claim | null {
+export function readClaim(object: K8sObject | null): LiveClaim | null {
   const data = object?.['data']
-  if (data === null || typeof data !== 'object') return null
-  const { agent, incarnation, instance } = data as Record<string, unknown>
-  const number = Number(incarnation)
-  return typeof agent === 'string' && agent !== '' && Number.isSafeInteger(number)
-    ? { agent, incarnation: number, instance: String(instance ?? '') }
-    : null
+  if (object === null || data === null || typeof data !== 'object') return null
+  const text = (key: string): string => {
+    const value: unknown = (data as Record<string, unknown>)[key]
+    return typeof value === 'string' ? value : ''
+  }
+  const incarnation = Number((data as Record<string, unknown>)['incarnation'])
+  if (text('agent') === '' || !Number.isSafeInteger(incarnation)) return null
+  return {
+    agent: text('agent'),
+    incarnation,
+    instance: text('instance'),
+    cluster: text('cluster'),
+    server: text('server'),
+    uid: text('uid'),
+    former: text('former').split(' ').filter(Boolean).slice(0, FORMER_MAX),
+    objectUid: object.metadata.uid ?? '',
+    resourceVersion: object.metadata.resourceVersion ?? '',
+    challenge: text('challenge'),
+    challenger: text('challenger'),
+    answer: text('answer'),
+  }
 }
 
-export type ClaimVerdict = 'write' | 'held' | 'superseded'
+export type ClaimVerdict = 'write' | 'held' | 'superseded' | 'challenge'
 
-/** CM1–CM3. `first`: this process has not judged a claim before. Among agents of equal incarnation, copies of one agent too, the one that came later wins: the
- *  earlier one sees the claim change and stops until it is started again, so never do both enforce. */
-export function judgeClaim(live: Claim | null, own: Claim, first: boolean): ClaimVerdict {
+/** CM1–CM3, CM6. `mayTake`: this very claim is this process's to write over. `hasHeld`: this process held the claim before. Among copies of one agent the one that
+ *  came later wins: the earlier one sees the claim change and stops until it is started again, so never do both enforce. */
+export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld }: { mayTake: boolean; hasHeld: boolean }): ClaimVerdict {
   if (live === null) return 'write'
+  if (live.agent !== own.agent) return mayTake ? 'write' : hasHeld ? 'superseded' : 'challenge'
   if (live.incarnation > own.incarnation) return 'superseded'
   if (live.incarnation < own.incarnation) return 'write'
-  if (live.agent === own.agent && live.instance === own.instance) return 'held'
-  return first ? 'write' : 'superseded'
+  if (live.instance === own.instance) return 'held'
+  return mayTake ? 'write' : 'superseded'
 }
 
 export const isSameClaim = (a: Claim | null, b: Claim | null): boolean =>
   a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
 
-export const claimObject = (own: Claim): K8sObject => ({
+/** CM8: registrations that claims of this very cluster name, without the own one. Claims of another cluster, or of which that is not known, name none. */
+export function formerOf(own: Pick<Claim, 'cluster' | 'uid'>, claims: ReadonlyArray<Claim | null>, told: readonly string[] = []): string[] {
+  const named = claims.flatMap((claim) =>
+    claim === null || !claim.uid || claim.uid !== own.uid ? [] : [claim.cluster ?? '', ...(claim.former ?? [])],
+  )
+  return [...new Set([...named, ...told])].filter((id) => id !== '' && id !== own.cluster).slice(0, FORMER_MAX)
+}
+
+/** For people. */
+export const claimantText = ({ agent, cluster, server }: Claim): string =>
+  `agent ${agent}${cluster ? ` of the registration ${cluster}` : ''}${server ? ` at ${server}` : ''}`
+
+/** An empty challenge, so that none of the claim before it is answered. */
+export const claimObject = ({ agent, incarnation, instance, cluster = '', server = '', uid = '', former = [] }: Claim): K8sObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: CLAIM_NAME, namespace: CLAIM_NAMESPACE },
-  data: { agent: own.agent, incarnation: String(own.incarnation), instance: own.instance },
+  data: { agent, incarnation: String(incarnation), instance, cluster, server, uid, former: former.join(' '), challenge: '' },
 })
 
 export const claimNamespace: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: CLAIM_NAMESPACE } }

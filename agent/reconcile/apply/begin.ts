@@ -1,0 +1,54 @@
+// Asks the gates of a service as a whole, and takes in what they say: who waits for whom, and which revision has begun. What they say is judged in revision-gate.ts.
+
+import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
+import type { Services, Storage, Turns } from '../ports.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import type { Closed } from '../snapshot/situation.ts'
+import { remember } from './remember.ts'
+
+type Beginning = Pick<Storage, 'state'> & Pick<Services, 'dependents' | 'modelOf'>
+
+/** DE3, SM1. Null: it may, or it has begun already. */
+export function revisionGate(model: ServiceModel, deps: Beginning): Closed | null {
+  return takeJudgement(model, deps, judgeRevision(model, deps), false)
+}
+
+/** As `revisionGate`; whoever asks begins the revision, if it may. */
+export function beginRevision(model: ServiceModel, deps: Beginning): Closed | null {
+  return takeJudgement(model, deps, judgeRevision(model, deps), true)
+}
+
+/** Null if no plan asked. */
+export function takeJudgement(model: ServiceModel, deps: Beginning, judgement: RevisionJudgement | null, begins: boolean): Closed | null {
+  if (judgement === null) return null
+  const { shut, on, isAnother, mayBegin } = judgement
+  if (isAnother) model.gating.nothingBegan()
+  if (on?.length === 0) deps.dependents.waitsNoMore(model.key)
+  else if (on !== null) deps.dependents.waits(model.key, 'ready', on)
+  if (begins && mayBegin && model.row !== null) {
+    const facts = begunFacts(model, model.row)
+    remember(model, deps, facts)
+    if (facts !== null) model.gating.kept(model.row.digest)
+    model.gating.begin(model.row.digest)
+  }
+  return shut
+}
+
+/** DE4: why a service that is being removed stays for now; null: it may go. */
+export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependents' | 'modelOf'>): string | null {
+  if (model.row?.removal === undefined) return null
+  const on = goFirst(model, deps)
+  const [first] = on
+  if (first === undefined) {
+    deps.dependents.waitsNoMore(model.key)
+    return null
+  }
+  deps.dependents.waits(model.key, 'gone', on)
+  return `to be removed when ${first}, which depends on it, is gone${on.length === 1 ? '' : ` (and ${on.length - 1} more)`}`
+}
+
+/** After each turn: who waited for what this service is now. */
+export function wakeDependents(model: ServiceModel, { dependents, wake }: Pick<Services, 'dependents'> & Pick<Turns, 'wake'>): void {
+  if (dependents.isAlone(model.key)) return
+  for (const key of dependents.toWake(model.key, saidToDependents(model))) wake(key)
+}

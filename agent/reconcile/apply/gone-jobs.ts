@@ -1,0 +1,46 @@
+// Finds out, before a turn plans anything, which Jobs with a TTL have ended: from what the watch holds, and for a Job that went while nobody watched from the Events that Kubernetes keeps
+// about it for an hour. Without such an Event nobody knows whether it ended; then it runs again, once, as Kubernetes itself promises of a Job no more than that it runs at least once.
+import type { ObjectRef } from '../../../shared/kube/object.ts'
+import { liveIn } from '../plan/turn-view.ts'
+import type { Requests, Site, Storage } from '../ports.ts'
+import { isJob } from '../snapshot/finished-jobs.ts'
+import type { HookEnd } from '../snapshot/hook-spec.ts'
+import { endOf, jobEndIn } from '../snapshot/live-run.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { remember } from './remember.ts'
+
+/** JB1, JB2 */
+export async function settleJobs(model: ServiceModel, deps: Site & Requests & Storage): Promise<void> {
+  for (const key of [...model.agenda.dirty].filter(isJob)) {
+    const entry = model.inventory.get(key)
+    if (entry === undefined || entry.uid === null || entry.appliedDoc?.includes('"ttlSecondsAfterFinished"') !== true) continue
+    const { ref, apiVersion, uid } = entry
+    const view = liveIn(deps, { key, ref, apiVersion })
+    if (view.kind === 'present' && view.live.run?.id === '') noteEnd(model, deps, key, view.live.uid, endOf(view.live))
+    const isUnsettled = view.kind === 'absent' && model.finishedJobs.endOf(key, uid) === null
+    if (isUnsettled && model.finishedJobs.ask(uid)) noteEnd(model, deps, key, uid, await readJobEnd(deps, model.key, ref, uid))
+  }
+}
+
+function noteEnd(model: ServiceModel, deps: Storage, key: string, uid: string, end: HookEnd | null): void {
+  remember(model, deps, end === null ? null : model.finishedJobs.note(key, uid, end))
+}
+
+/** JB2, HK4: null: no Event tells it, or the agent may not list Events. */
+export async function readJobEnd(
+  { kinds, signal, asking }: Pick<Site & Requests, 'kinds' | 'signal' | 'asking'>,
+  service: string,
+  { namespace }: Pick<ObjectRef, 'namespace'>,
+  uid: string,
+): Promise<HookEnd | null> {
+  const lookup = kinds.find('', 'v1', 'Event')
+  if (lookup.kind !== 'served') return null
+  const ends: HookEnd[] = []
+  const options = { namespace, fieldSelector: `involvedObject.uid=${uid}`, signal }
+  // What is missing is put back only if it has not ended.
+  await asking({ service, purpose: 'heal' }).list(lookup.resource, options, (event, isThere) => {
+    const end = isThere ? jobEndIn(event) : null
+    if (end !== null) ends.push(end)
+  })
+  return ends[0] ?? null
+}

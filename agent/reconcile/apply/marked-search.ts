@@ -1,0 +1,167 @@
+// One search for the objects of all services, by their marks, in every served kind: what removal orders are carried out on besides the inventory. A kind that is watched is
+// not listed, since its watch shows all marked objects of it; any other kind is listed once for all orders that come within some minutes.
+import { SERVICE_LABEL } from '../../../shared/kube/marks.ts'
+import { type K8sObject, type ObjectRef, refOf } from '../../../shared/kube/object.ts'
+import { serviceKey } from '../../../shared/model/ids.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import { listOnce } from '../../cluster/list-once.ts'
+import { isOurs } from '../plan/plan.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { type LiveObject, ownerOf, type Registrations } from '../snapshot/watch/live-object.ts'
+import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
+
+export interface MarkedSearchDeps extends Registrations {
+  cluster: Pick<Cluster, 'watch'>
+  kinds: Pick<ServedKinds, 'all' | 'findAny' | 'unheard' | 'refresh'>
+  /** The watch of the kind shows all its marked objects now. */
+  isWatched(resource: ApiResource): boolean
+  clock: Clock
+  log: Logger
+  signal: AbortSignal
+}
+
+export interface MarkedObject {
+  ref: ObjectRef
+  apiVersion: string
+  uid: string
+  owner: LiveObject['owner']
+}
+
+/** Kinds that are listed at the same time. */
+const LISTS_MAX = 4
+/** How long a list counts for other orders: what this process applied since is in an inventory, and what others marked is theirs to say. */
+const LISTED_MS = 600_000
+/** A kind that the agent may not list now is asked again for orders that come later than this. */
+const REFUSED_MS = 60_000
+/** Discovery is asked again for a search that begins later than this after the last one. */
+const DISCOVERED_MS = 60_000
+/** An agent that may not list a kind cannot have applied objects of it, and could not delete them. */
+const NOT_OURS: ReadonlySet<ApiFailure['kind']> = new Set(['forbidden', 'not_found', 'invalid'])
+
+/** Groups whose servers store nothing. */
+const METRICS_GROUPS: ReadonlySet<string> = new Set(['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'])
+export const storesObjects = (group: string): boolean => !METRICS_GROUPS.has(group)
+
+const HALTED: ApiFailure = { kind: 'server_error', status: 0, reason: 'Halted', message: 'the search was interrupted' }
+
+const silent = (groups: readonly string[]): ApiFailure => ({
+  kind: 'server_error',
+  status: 503,
+  reason: 'NoDiscovery',
+  message: `no server answers for the API groups ${groups.join(', ')}: start it, or delete its APIService`,
+})
+
+interface Listed {
+  atMs: number
+  /** By service key. */
+  objects: ReadonlyMap<string, readonly MarkedObject[]>
+}
+const NONE: readonly MarkedObject[] = []
+const keyOf = ({ group, kind }: ApiResource): string => `${group}/${kind}`
+
+export class MarkedSearch {
+  readonly #deps: MarkedSearchDeps
+  readonly #listed = new Map<string, Listed>()
+  #discoveredMs = Number.NEGATIVE_INFINITY
+  #running: Promise<ApiFailure | null> | null = null
+
+  constructor(deps: MarkedSearchDeps) {
+    this.#deps = deps
+  }
+
+  /** IV6: null: every kind is looked at. Of several failures any one. Services that ask at the same time share one search. `isHalted`: nothing more is begun. */
+  look(isHalted: () => boolean): Promise<ApiFailure | null> {
+    this.#running ??= this.#search(isHalted).finally(() => {
+      this.#running = null
+    })
+    return this.#running
+  }
+
+  /** Those that lists showed; what watches show is known without a search. */
+  of({ id }: Pick<ServiceModel, 'id'>): MarkedObject[] {
+    const { clusterId, former } = this.#deps
+    const key = serviceKey(id)
+    const found = [...this.#listed.values()].flatMap(({ objects }) => objects.get(key) ?? NONE)
+    return found.filter(({ owner }) => isOurs({ id, clusterId, former }, { owner }))
+  }
+
+  async #search(isHalted: () => boolean): Promise<ApiFailure | null> {
+    const { kinds, log, clock } = this.#deps
+    const unheard = kinds.unheard().filter(storesObjects)
+    if (unheard.length > 0) {
+      // Asked again before the next look; the answer may bring kinds.
+      await kinds.refresh().catch((error: unknown) => log.debug('discovery failed', { error: describeError(error) }))
+      return silent(unheard)
+    }
+    const nowMs = clock.nowMs()
+    for (const [key, { atMs }] of this.#listed) if (Math.abs(nowMs - atMs) >= LISTED_MS) this.#listed.delete(key)
+    if (Math.abs(nowMs - this.#discoveredMs) >= DISCOVERED_MS) {
+      const unasked = await this.#discover()
+      if (unasked !== null) return unasked
+      this.#discoveredMs = nowMs
+    }
+    // Until nothing is left: a kind may be watched when the search begins, and not any more when it ends.
+    for (;;) {
+      const open = kinds.all().filter((resource) => this.#isToList(resource))
+      if (open.length === 0) return null
+      let failed: ApiFailure | null = null
+      const worker = async () => {
+        while (failed === null && !isHalted()) {
+          const resource = open.pop()
+          if (resource === undefined) return
+          failed = (await this.#list(resource)) ?? failed
+        }
+      }
+      await Promise.all(Array.from({ length: LISTS_MAX }, worker))
+      if (failed !== null) return failed
+      if (open.length > 0) return HALTED
+    }
+  }
+
+  async #discover(): Promise<ApiFailure | null> {
+    try {
+      await this.#deps.kinds.refresh()
+      return null
+    } catch (error) {
+      return { kind: 'server_error', status: 0, reason: 'NoDiscovery', message: describeError(error) }
+    }
+  }
+
+  #isToList(resource: ApiResource): boolean {
+    const canHold = ['list', 'watch', 'patch', 'delete'].every((verb) => resource.verbs.includes(verb))
+    return canHold && !this.#listed.has(keyOf(resource)) && !this.#deps.isWatched(resource)
+  }
+
+  async #list(resource: ApiResource): Promise<ApiFailure | null> {
+    const { cluster, clock, log, signal } = this.#deps
+    const objects = new Map<string, MarkedObject[]>()
+    const atMs = clock.nowMs()
+    const take = (object: K8sObject) => {
+      const owner = ownerOf(object)
+      if (owner.kind !== 'service') return
+      const key = serviceKey({ project: owner.project, service: owner.service } as ServiceModel['id'])
+      const of = objects.get(key) ?? []
+      objects.set(key, of)
+      of.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '', owner })
+    }
+    // Also what is being deleted: its finalizers may need what would go with it, and nothing is called removed that is there.
+    const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, signal }
+    const failure = await listOnce(cluster, resource, options, (object, isThere) => void (isThere && take(object)))
+    if (failure !== null && !NOT_OURS.has(failure.kind)) return failure
+    if (failure !== null) {
+      const { group, version, kind } = resource
+      // A 404 of a kind that is served says nothing: perhaps another version of it is served now.
+      if (failure.kind === 'not_found') {
+        const unasked = await this.#discover()
+        if (unasked !== null) return unasked
+        if (this.#deps.kinds.findAny(group, version, kind).kind !== 'unserved') return failure
+      }
+      log.info('kind passed over', { kind, group, why: failure.message })
+    }
+    this.#listed.set(keyOf(resource), { atMs: failure === null ? atMs : atMs - LISTED_MS + REFUSED_MS, objects })
+    return null
+  }
+}

@@ -1,0 +1,214 @@
+// Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
+import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
+import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
+import type { PruneRefusal } from '../../../shared/model/status.ts'
+import { confirmationOf, isConfirmedHere } from '../plan/gates/confirmation.ts'
+import { pruneHold } from '../plan/order/phases.ts'
+import { keptFacts, namespaceThatGoes } from '../plan/own-namespace.ts'
+import { type Contents, type Decision, type DeletionRequest, decideDeletions, holdingOf, isGivenUp } from '../plan/prune/deletion.ts'
+import { waitsForTakers } from '../plan/prune/handover.ts'
+import { nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
+import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
+import { planView } from '../plan/turn-view.ts'
+import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
+import { accountTrouble } from '../snapshot/account.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { beginRevision, removalWait, revisionGate } from './begin.ts'
+import { forgetHealing, healLeaving } from './heal-leaving.ts'
+import { keepNamespace } from './remember.ts'
+import { absorb, carryOut, isInterrupted } from './rounds.ts'
+
+/** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
+const MAYBE_OLDER =
+  'to be pruned at the first contact with the server since this agent started: until then an older disk could have come back'
+
+/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
+ *  already, but one out of a backup may be of a service that was made again since (RP2). */
+export async function pruneRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
+  const { row } = model
+  model.pruning.begin()
+  if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
+  const handovers = new Set((row.handover ?? []).map(({ object }) => object))
+  const options: PruneOptions = {
+    wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
+    uidsInForce: deps.uidsInForce,
+    handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
+    namespaceGoes: namespaceOf(model, row, deps),
+    removal: row.removal !== undefined,
+    orphan: row.removal?.policy === 'orphan',
+    endOf: () => ({ kind: 'unknown' }),
+    isGivenUp: (ref) => isGivenUp(ref, confirmationOf(model, row).names),
+  }
+  const contents = new Map<string, Contents>()
+  while (!isInterrupted(model, deps)) {
+    const leaving = model.leaving()
+    if (leaving.length === 0) break
+    // RC3: it may have moved to a service that has not had its turn.
+    if (deps.waitsForOthers(model)) {
+      model.pruning.waits('to be pruned when what has just come for other services is read')
+      break
+    }
+    const seen = deps.revisionsSeen()
+    // DE3: what waits is not in force yet.
+    const waits = revisionGate(model, deps)
+    const isOthers = (key: string) => options.wantedElsewhere(key) || handovers.has(key)
+    const open = waits === null ? leaving : await healLeaving(model, deps, leaving, isOthers)
+    if (waits === null) forgetHealing(model, leaving)
+    options.endOf = await deps.evidence.definitions.endsOf(unservedAmong(model, deps, open))
+    const view = planView(model, deps)
+    const plan = planPrune(view, open, options)
+    if (plan.handedOver.length > 0) deps.wakeWhenRead(model)
+    const decision = decideDeletions(requestOf(model, row, deps, plan, contents))
+    absorb(model, deps, new Map([...plan.problems, ...decision.kept]))
+    const held = whyHeld(model, deps, plan, decision)
+    model.pruning.waits(waits?.message ?? held ?? whyLeaving(model, leaving))
+    const next = nextSteps(view, plan, decision)
+    const steps = held === null ? next.steps : next.steps.filter(({ kind }) => kind === 'forget')
+    if (held === null && steps.length === 0 && next.looks.length > 0) {
+      // One at a time: it is deleted at once if nothing of others is in it.
+      for (const { ref, key } of next.looks.slice(0, 1)) contents.set(key, await deps.evidence.contents.look(model, ref))
+      continue
+    }
+    if (steps.length === 0) break
+    const kept = keptFacts(row, steps)
+    if (kept !== null) {
+      keepNamespace(model, deps, kept)
+      options.namespaceGoes = null
+    }
+    // HO1: a hold that comes meanwhile. What needs no delete goes on under one.
+    const isHeld = () => held === null && deps.times.shut(model.id, deps.clock.nowMs()) !== null
+    await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen || isHeld())
+    // A Namespace that was empty may have objects by the time of the next attempt.
+    for (const [key, { kind }] of contents) if (kind === 'own') contents.delete(key)
+  }
+  if (model.leaving().length === 0) {
+    model.pruning.waits(model.hooks.farewellWhy)
+    model.pruning.refused(null)
+  }
+}
+
+function requestOf(
+  model: ServiceModel,
+  row: ServiceRow,
+  deps: Site & Storage,
+  plan: PrunePlan,
+  contents: ReadonlyMap<string, Contents>,
+): DeletionRequest {
+  const { sync, count, protect, restored = false, factsOnly = false } = row
+  const cause = row.removal === undefined ? 'prune' : 'removal'
+  // A hook that is left says nothing of what was meant by the rest.
+  const hooks = model.hooks.held()
+  const ownedCount = [...model.inventory].filter(([key, { uid }]) => uid !== null && !hooks.has(key)).length
+  const desiredCount = count - model.hooks.count()
+  const guard = { desiredCount, ownedCount, protect, maxPrunePercent: sync.maxPrunePercent, restored, factsOnly }
+  const { isConfirmed, names } = confirmationOf(model, row)
+  return {
+    cause,
+    candidates: plan.candidates.map(({ key, ref, live, allowed }) => ({
+      ref,
+      allowed,
+      holding: holdingOf(
+        cause,
+        ref,
+        live,
+        contents.get(key) ?? null,
+        live.wasThere !== true || model.inventory.get(key)?.appliedDoc != null,
+      ),
+    })),
+    doomed: plan.doomed,
+    undecided: plan.pending.filter(({ allowed, problem }) => !allowed && problem.kind !== 'waiting').map(({ ref }) => ref),
+    unreachable: plan.unreachable,
+    guard: cause === 'prune' || restored ? guard : null,
+    token: confirmationToken(row),
+    ownedCount,
+    isConfirmed,
+    confirmed: names,
+    before: (key) => model.problems.get(key),
+    nowMs: deps.clock.nowMs(),
+  }
+}
+
+function namespaceOf({ id, inventory, removal }: ServiceModel, row: ServiceRow, { clusterId, owners }: Site & Services): string | null {
+  const key = namespaceThatGoes({ id, row, clusterId, inventory, owners })
+  return key !== null && removal.keepsNamespace ? null : key
+}
+
+const unservedAmong = ({ inventory }: ServiceModel, { kinds }: Site, keys: readonly string[]): ObjectRef[] =>
+  keys.flatMap((key) => {
+    const entry = inventory.get(key)
+    return entry !== undefined && kinds.findAny(entry.ref.group, versionOf(entry.apiVersion), entry.ref.kind).kind === 'unserved'
+      ? [entry.ref]
+      : []
+  })
+
+/** OR5, HK10. */
+const orderHold = ({ hooks, row }: ServiceModel): string | null =>
+  row?.removal === undefined ? pruneHold(hooks.position) : deletes(row.removal) ? hooks.farewellWhy : null
+
+/** Returns the reason why nothing is deleted now, or null. Steps that delete nothing go on. */
+function whyHeld(
+  model: ServiceModel,
+  deps: Site & Storage & Services & Turns & Reports,
+  { doomed }: PrunePlan,
+  decision: Decision,
+): string | null {
+  const { row } = model
+  const shut = deps.times.shut(model.id, deps.clock.nowMs())
+  if (shut !== null) return shut.message
+  const wait = accountTrouble(model)?.message ?? removalWait(model, deps) ?? orderHold(model)
+  if (wait !== null) return wait
+  const held = row === null || doomed.length === 0 ? null : holdPrune(model, row, deps, doomed, decision)
+  if (held !== null) return held
+  // A person who confirmed it here has seen the list of objects that this agent holds now.
+  return deps.isCurrent() || doomed.length === 0 || isConfirmedHere(model) ? null : MAYBE_OLDER
+}
+
+function holdPrune(
+  model: ServiceModel,
+  row: ServiceRow,
+  deps: Site & Storage & Services & Turns & Reports,
+  doomed: readonly ObjectRef[],
+  decision: Decision,
+): string | null {
+  const { sync } = row
+  const isPrune = row.removal === undefined
+  const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
+  if (!sync.prune && isPrune) {
+    model.pruning.refused(null)
+    return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
+  }
+  // A revision that has not begun prunes nothing.
+  const shut = beginRevision(model, deps)
+  if (shut !== null) {
+    model.pruning.refused(null)
+    return shut.message
+  }
+  const { refusal } = decision
+  if (refusal !== null && !isSaid(refusal, model.pruning.refusal ?? model.told.last?.refusal ?? null)) {
+    const [first] = doomed
+    const object = first === undefined ? {} : { object: refKey(first) }
+    const [reason, message] = refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneRefused', `${refusal.why}: ${names}`]
+    deps.emit({ type: 'Warning', reason, message, service: model.key, ...object })
+  }
+  model.pruning.refused(refusal)
+  if (decision.isShut) return refusal?.why ?? ''
+  if (!isPrune) return null
+  const waitsFor = firstNotReady(model, deps, doomed)
+  if (waitsFor === null) return null
+  const overdueMs = overdueAtMs(model, sync.healthDeadline, deps.clock.nowMs())
+  model.pruning.overdue(overdueMs === null)
+  if (overdueMs !== null) deps.wakeAt(model.key, overdueMs)
+  return waitText(waitsFor, names, sync.pruneWhen, overdueMs === null ? sync.healthDeadline : null)
+}
+
+const isSaid = (refusal: PruneRefusal, said: PruneRefusal | null): boolean =>
+  said !== null && refusal.digest === said.digest && refusal.why === said.why && refusal.names.join() === said.names.join()
+
+function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {
+  const refs = leaving
+    .flatMap((key) => model.inventory.get(key)?.ref ?? [])
+    .map(refText)
+    .sort()
+  const more = refs.length > 5 ? ` and ${refs.length - 5} more` : ''
+  return `being deleted: ${refs.slice(0, 5).join(', ')}${more}`
+}

@@ -1,0 +1,329 @@
+// Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
+// it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
+import { deletingText } from '../../../shared/kube/deletion.ts'
+import { otherOwner, takeoverWarning } from '../../../shared/kube/foreign-owners.ts'
+import { type K8sObject, type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
+import { serviceKey } from '../../../shared/model/ids.ts'
+import type { DriftStatus } from '../../../shared/model/status.ts'
+import { exhaustive } from '../../../shared/runtime/assert.ts'
+import { backoffMs } from '../../../shared/runtime/backoff.ts'
+import { type ApiFailure, TERMINAL_FAILURES } from '../../cluster/cluster.ts'
+import { entryOnPaper, type InventoryEntry } from '../../state/agent-state.ts'
+import { describeProblem } from '../plan/problem-text.ts'
+import { refusedRecreate } from '../plan/recreate.ts'
+import type { Step, StepOf, StepResult } from '../plan/step.ts'
+import { liveIn } from '../plan/turn-view.ts'
+import type { Reports, Services, Site, Storage, Turns } from '../ports.ts'
+import { driftText, NO_NOTE } from '../snapshot/fields/drift.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { CHANGED_BEFORE_DELETE, namespaceKey, type Problem } from '../snapshot/situation.ts'
+import { dropNulls, nullsDocumentId, withoutRefusedNulls } from '../snapshot/wanted.ts'
+import { isCaused } from '../snapshot/watch/causes.ts'
+import { isOfThisCluster, safeDeletion } from '../snapshot/watch/live-object.ts'
+import { warningNews } from './admission-warnings.ts'
+import { keepRecreates, keepRefusedNulls, lastObject, letGo, remember, takeIn, writeApplied } from './remember.ts'
+import { RETRY_BACKOFF } from './revision.ts'
+
+const BATCH_MAX = 200
+/** Attempts to delete an object that is never as it was seen, before the next ones wait. */
+const DELETES_AT_ONCE_MAX = 3
+
+export class Recorder {
+  readonly #model: ServiceModel
+  readonly #deps: Site & Storage & Services & Turns & Reports
+  #gone: ObjectRef[] = []
+  /** What was forgotten with the mark of another service on it, and which. */
+  readonly #marked = new Map<string, { model: ServiceModel; entry: InventoryEntry }>()
+
+  constructor(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports) {
+    this.#model = model
+    this.#deps = deps
+  }
+
+  take(result: StepResult): void {
+    const model = this.#model
+    switch (result.kind) {
+      case 'inspected':
+        for (const [key, contact] of result.contacts) model.objects.met(key, contact)
+        return
+      case 'applied':
+        if (result.object.metadata.deletionTimestamp === undefined) this.#takeApplied(result)
+        else this.#takeDying(result)
+        this.#tellWarnings(result.step, result.warnings, false)
+        break
+      case 'cleared':
+        this.#deps.watches.drop(result.step.resource, result.step.key)
+        model.objects.setProblem(result.step.key, null)
+        model.agenda.mark(result.step.key)
+        break
+      case 'gone':
+        this.#takeGone(result.step)
+        break
+      case 'deleting': {
+        const message = deletingText(result.finalizers)
+        this.#deps.watches.markDeleting(result.step.resource, result.step.key, message)
+        model.objects.setProblem(result.step.key, { kind: 'waiting', on: result.step.key, message })
+        model.agenda.touch(result.step.key)
+        break
+      }
+      case 'changed':
+        // Perhaps a keep mark came: it is judged again by what it is now.
+        this.#deps.watches.accept(result.step.resource, result.object)
+        this.#takeChanged(result.step)
+        break
+      case 'failed':
+        this.#takeFailed(result.step, result.failure)
+        if (result.step.kind === 'apply') this.#tellWarnings(result.step, result.warnings, true)
+        break
+      default:
+        exhaustive(result)
+    }
+    if (this.#model.unrecordedCount + this.#gone.length >= BATCH_MAX) this.flush()
+  }
+
+  flush(): void {
+    if (this.#model.unrecordedCount >= BATCH_MAX) writeApplied(this.#model, this.#deps)
+    const gone = this.#gone
+    if (gone.length === 0) return
+    letGo(this.#model, this.#deps, gone)
+    this.#gone = []
+    for (const ref of gone) this.#release(refKey(ref))
+    this.#deps.followKinds(this.#model)
+  }
+
+  /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
+  #release(key: string): void {
+    const { othersWanting, wake } = this.#deps
+    const takers = othersWanting(this.#model, key)
+    for (const taker of [...takers, ...this.#deps.othersNeeding(this.#model, key)]) {
+      taker.expectNewObjects()
+      taker.agenda.mark(key)
+      wake(taker.key)
+    }
+    const marked = this.#marked.get(key)
+    if (marked === undefined || takers.length > 0) return
+    // At once: with its last object a kind is watched no more, and nobody would find it.
+    const { model, entry } = marked
+    for (const taken of takeIn(model, this.#deps, [entry])) {
+      model.agenda.mark(taken)
+      wake(model.key)
+    }
+  }
+
+  /** IV3: it was to be taken over and never was: the service whose mark is still on it has it again. */
+  #noteMark(key: string): void {
+    const { modelOf } = this.#deps
+    const entry = this.#model.inventory.get(key)
+    if (entry === undefined) return
+    const view = liveIn(this.#deps, { key, ref: entry.ref, apiVersion: entry.apiVersion })
+    if (view.kind !== 'present' || !isOfThisCluster(view.live.owner, this.#deps)) return
+    const marked = modelOf(serviceKey(view.live.owner))
+    if (marked === null || marked === this.#model) return
+    const { ref, apiVersion } = entry
+    this.#marked.set(key, {
+      model: marked,
+      entry: entryOnPaper({ ref, apiVersion }, view.live.uid),
+    })
+  }
+
+  #takeApplied({ step, object, created, withoutNulls }: Extract<StepResult, { kind: 'applied' }>): void {
+    const { key, ref, why } = step
+    const doc = withoutNulls ?? step.doc
+    const model = this.#model
+    const live = this.#deps.watches.accept(step.resource, object)
+    const before = model.inventory.get(key)
+    const digest = why === 'drift' || why === 'takeover' ? (before?.digest ?? null) : (model.row?.digest ?? null)
+    const { commit } = step
+    const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest, commit }
+    const isNews = before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash
+    model.applied(entry, isNews)
+    // It went again before this answer came; its event has been and told nobody of an object that was not known yet.
+    if (liveIn(this.#deps, { key, ref, apiVersion: object.apiVersion }).kind === 'absent') model.agenda.mark(key)
+    if (withoutNulls !== undefined) this.#takeWithoutNulls(step)
+    const wanted = model.wanted.get(key)
+    const of = step.shaped?.of ?? step.doc
+    if (wanted !== undefined && wanted.sent !== (withoutNulls === undefined ? of : (dropNulls(of) ?? of))) {
+      // DR6: healed to what is in force; what keeps the wanted one back is found again, or nothing would remember that it is still to come.
+      model.agenda.mark(key)
+    } else if (wanted !== undefined) {
+      model.objects.setProblem(key, null)
+      if (model.recreates.has(key)) {
+        keepRecreates(model, this.#deps, new Map([[key, null]]))
+        this.#emit('Normal', 'Recreated', `${refText(ref)} was deleted and made again, because a field of it cannot be changed`, key)
+      }
+    }
+    model.agenda.touch(key)
+    if (why === 'new' || why === 'changed') {
+      this.#deps.emitOnObject({
+        type: 'Normal',
+        reason: 'Applied',
+        message: `${refText(ref)} was applied`,
+        service: model.key,
+        object: key,
+      })
+    }
+    if (why === 'changed') {
+      model.objects.progresses(key, null)
+      model.deadlines.forget(key)
+    }
+    if (why === 'new') this.#tellTakeover(step, object)
+    if (why === 'drift') this.#tellHealed(key, ref, created)
+    // An apply to an object without managedFields makes an entry `before-first-apply` of all that was there: it is taken over like any other tool's.
+    if (live.others !== undefined && why !== 'takeover') model.agenda.mark(key)
+    if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
+    model.objects.setNote(key, null)
+    if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
+    this.#deps.causeChanged(key, live.health.word === 'Healthy')
+  }
+
+  /** RC25: from now on the document without nulls is the wanted one, until Git says another one. */
+  #takeWithoutNulls({ key, ref, shaped, doc }: StepOf<'apply'>): void {
+    const model = this.#model
+    const refused = shaped?.of ?? doc
+    const wanted = model.wanted.get(key)
+    if (wanted?.sent !== refused) return
+    const isNews = keepRefusedNulls(model, this.#deps, key, nullsDocumentId(refused))
+    model.objects.want(key, withoutRefusedNulls(wanted, model.refusedNulls.get(key)))
+    if (!isNews) return
+    this.#emit(
+      'Warning',
+      'NullRefused',
+      `${refText(ref)}: the API server takes no null in this kind; applied without fields that are null`,
+      key,
+    )
+  }
+
+  /** DR2, DR12: `deleted`: the correction created the object. */
+  #tellHealed(key: string, ref: ObjectRef, deleted: boolean): void {
+    this.drift(key, 'healed', deleted)
+    const what = driftText(this.#model.notes.get(key) ?? NO_NOTE, deleted)
+    this.#emit('Normal', deleted ? 'Restored' : 'DriftHealed', `${refText(ref)}: ${what}; restored`, key)
+  }
+
+  /** RC20: the API server says yes, and the object goes all the same. Its events tell when; who has no label of ours yet is looked at again. */
+  #takeDying({ step: { key, ref }, object }: Extract<StepResult, { kind: 'applied' }>): void {
+    const model = this.#model
+    const { clock, random } = this.#deps
+    const before = model.problems.get(key)
+    const attempt = before?.kind === 'owned' && before.going !== undefined ? before.attempt + 1 : 0
+    const retryAtMs = clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random)
+    model.objects.failed(key, { kind: 'owned', owner: refText(ref), going: safeDeletion(object) ?? '', attempt, retryAtMs })
+    model.agenda.touch(key)
+  }
+
+  /** RC3: the other tool's mark stays, because its fields are not ours to delete; what that means is said once. */
+  #tellTakeover({ key, ref, doc }: StepOf<'apply'>, object: K8sObject): void {
+    const warning = takeoverWarning(object.metadata, ref)
+    if (warning === null || otherOwner((JSON.parse(doc) as K8sObject).metadata, ref) === otherOwner(object.metadata, ref)) return
+    this.#emit('Warning', 'TakenOver', `${refText(ref)} was taken over; ${warning}`, key)
+  }
+
+  #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
+    const { key, ref } = step
+    const { watches } = this.#deps
+    if (step.kind !== 'forget') {
+      watches.drop(step.resource, key, step.kind === 'delete' ? step.uid : undefined)
+      const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
+      this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
+    }
+    if (step.kind === 'forget') this.#noteMark(key)
+    this.#model.forget(key)
+    keepRecreates(this.#model, this.#deps, new Map([[key, null]]))
+    keepRefusedNulls(this.#model, this.#deps, key, null)
+    remember(this.#model, this.#deps, this.#model.finishedJobs.forget(key))
+    this.#gone.push(ref)
+    if (step.kind === 'delete') this.#deps.causeChanged(key, false)
+  }
+
+  /** PR12: at once a few times, then with backoff: a controller that writes all the time would be raced for ever. */
+  #takeChanged(step: StepOf<'delete'>): void {
+    const { key, ref } = step
+    const model = this.#model
+    const before = model.problems.get(key)
+    const attempt = before?.kind === 'failed' && before.failure.reason === CHANGED_BEFORE_DELETE ? before.attempt + 1 : 0
+    const waitMs = attempt < DELETES_AT_ONCE_MAX ? 0 : backoffMs(attempt - DELETES_AT_ONCE_MAX, RETRY_BACKOFF, this.#deps.random)
+    const message = `changed by somebody else before each of ${attempt + 1} attempts to delete it`
+    const failure: ApiFailure = { kind: 'conflict', status: 409, reason: CHANGED_BEFORE_DELETE, message }
+    model.objects.setProblem(key, { kind: 'failed', failure, attempt, retryAtMs: this.#deps.clock.nowMs() + waitMs, sent: null })
+    model.agenda.touch(key)
+    if (attempt === DELETES_AT_ONCE_MAX) this.#emit('Warning', 'DeletionConflict', `${refText(ref)}: ${message}`, key)
+  }
+
+  #takeFailed(step: Step, failure: ApiFailure): void {
+    const refs = step.kind === 'inspect' ? step.refs : [step.ref]
+    for (const ref of refs) this.#fail(refKey(ref), ref, step, failure)
+  }
+
+  #fail(key: string, ref: ObjectRef, step: Step, failure: ApiFailure): void {
+    const model = this.#model
+    const { random, clock } = this.#deps
+    const sent = step.kind === 'apply' ? (step.shaped?.of ?? step.doc) : (model.wanted.get(key)?.sent ?? null)
+    const before = model.problems.get(key)
+    const heals = step.kind === 'apply' && step.why === 'drift'
+    // RC8: the wanted document and the one in force take turns; that is no reason to try either more often.
+    const isAgain = before?.kind === 'failed' && (before.sent === sent || heals || before.heals === true)
+    const attempt = isAgain ? before.attempt + 1 : 0
+    const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)
+    const retryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
+    const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
+    model.objects.failed(key, problem)
+    model.agenda.touch(key)
+    if (isCaused(failure.kind)) this.#deps.lacking.add(model.key)
+    const wanted = model.wanted.get(key)
+    if (step.kind === 'apply' && wanted?.sent === sent) {
+      const refused = terminal && failure.kind !== 'immutable' ? refusedRecreate(model, key, failure.message) : null
+      if (refused !== null) keepRecreates(model, this.#deps, new Map([[key, refused]]))
+      // Looked at again at once: it may be made again, or else what was there before comes back (DR6).
+      model.agenda.plan(key)
+    }
+    if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
+      // Who asked for Force need not be told of it.
+      const again = failure.kind === 'immutable' && wanted?.sent === sent && (wanted?.options?.recreate ?? 'never') !== 'never'
+      const said = again
+        ? `${failure.message}; its sync-options have it made again where nothing forbids that`
+        : describeProblem(problem).message
+      this.#emit('Warning', 'Failed', `${refText(ref)}: ${said}`, key)
+    }
+    if (step.kind === 'apply' && step.why === 'drift') {
+      const entry = model.inventory.get(key)
+      this.drift(key, 'failed', entry !== undefined && liveIn(this.#deps, { key, ref, apiVersion: entry.apiVersion }).kind === 'absent')
+    }
+    // The service's own namespace went unseen, because it is not ours: look again, and make it if it is gone.
+    const namespace = namespaceKey(ref.namespace)
+    if (failure.kind === 'namespace_missing' && model.wanted.get(namespace)?.onlyIfAbsent && model.objects.forgetContact(namespace))
+      model.agenda.mark(namespace)
+  }
+
+  #tellWarnings({ key, ref }: StepOf<'apply'>, warnings: readonly string[] = [], isRefused: boolean): void {
+    const model = this.#model
+    // Almost every write has none, and a look into the state for each would cost a thousand of them.
+    const known = warnings.length === 0 ? [] : (model.warnings.get(key) ?? lastObject(model, this.#deps, key)?.warnings ?? [])
+    const news = warningNews({ ref, warnings, known, isRefused })
+    if (news.warnings !== null) model.objects.warned(key, news.warnings)
+    if (news.event !== null) this.#emit(news.event.type, news.event.reason, news.event.message, key)
+  }
+
+  /** The newest drift of an object, with how often it happened. */
+  drift(key: string, action: DriftStatus['action'], deleted: boolean): void {
+    const { state, clock } = this.#deps
+    const note = deleted ? undefined : this.#model.notes.get(key)
+    const nowMs = clock.nowMs()
+    const statusKey = `${this.#model.key}/${key}`
+    const last = state.lastReported('drift', statusKey)
+    const count = last !== null && typeof last === 'object' && 'count' in last && typeof last.count === 'number' ? last.count : 0
+    const doc: DriftStatus = {
+      paths: note?.paths ?? [],
+      manager: note?.manager ?? '',
+      ...(deleted ? { deleted: true } : {}),
+      action,
+      detectedMs: this.#model.notes.get(key)?.atMs ?? nowMs,
+      ...(action === 'healed' ? { healedMs: nowMs } : {}),
+      count: count + 1,
+    }
+    this.#deps.report([{ kind: 'drift', key: statusKey, doc }])
+  }
+
+  #emit(type: 'Normal' | 'Warning', reason: string, message: string, object: string): void {
+    this.#deps.emit({ type, reason, message: message.slice(0, 1_000), service: this.#model.key, object: object.slice(0, 512) })
+  }
+}

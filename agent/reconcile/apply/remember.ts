@@ -1,0 +1,139 @@
+// What of a service outlives this process: its inventory, its progress, and its facts. The turns of services write them here and nowhere else, before anything relies on them; plans only say what is to be
+// kept. Whatever happens between two of these writes costs work that is done again, and never an object.
+import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
+import { confirmationToken, type ServiceRow } from '../../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../../shared/model/status.ts'
+import { type AgentState, entryOnPaper, type InventoryEntry, type ServiceState } from '../../state/agent-state.ts'
+import { confirmationFact, isOutdated, recallConfirmation, type SiteConfirmation } from '../plan/gates/confirmation.ts'
+import { recallBegun } from '../plan/gates/revision-gate.ts'
+import { recallKept } from '../plan/own-namespace.ts'
+import { type Recreate, readRecreates, recreateFacts } from '../plan/recreate.ts'
+import type { Services, Storage } from '../ports.ts'
+import { recallActing } from '../snapshot/account.ts'
+import { FinishedJobs } from '../snapshot/finished-jobs.ts'
+import { HookBook } from '../snapshot/hooks.ts'
+import { type Recalled, ServiceModel } from '../snapshot/service-model.ts'
+import { recallDegraded } from '../snapshot/service-state.ts'
+import { readRefusedNulls, refusedNullsFact } from '../snapshot/wanted.ts'
+
+/** By key; null drops one. */
+export type Facts = ReadonlyMap<string, unknown>
+type State = Pick<Storage, 'state'>
+
+/** As a former process left it. */
+export const recallService = (id: ServiceId, state: AgentState): ServiceModel =>
+  new ServiceModel(id, {
+    inventory: state.inventory(id),
+    progress: state.serviceState(id),
+    ...recallFacts(state.facts(id, '')),
+    said: serviceStatusSchema.safeParse(state.lastReported('service', serviceKey(id))).data ?? null,
+  })
+
+const recallFacts = (facts: Facts): Omit<Recalled, 'inventory' | 'progress' | 'said'> => ({
+  hooks: new HookBook(facts),
+  finishedJobs: new FinishedJobs(facts),
+  acting: recallActing(facts),
+  recreates: readRecreates(facts),
+  refusedNulls: readRefusedNulls(facts),
+  confirmation: recallConfirmation(facts),
+  keepsNamespace: recallKept(facts),
+  begun: recallBegun(facts),
+  degraded: recallDegraded(facts),
+})
+
+/** Null, or none: there is nothing new to keep. */
+export function remember({ id }: { id: ServiceId }, { state }: { state: Pick<AgentState, 'setFacts'> }, facts: Facts | null): void {
+  if (facts !== null && facts.size > 0) state.setFacts(id, facts)
+}
+
+/** IV1: objects enter the inventory on paper, in the file before anything else. Returns those that did: what another service has stays its. */
+export function takeIn<T extends { ref: ObjectRef; apiVersion: string; uid?: string | null }>(
+  model: ServiceModel,
+  { state, owners }: State & Pick<Services, 'owners'>,
+  objects: readonly T[],
+): string[] {
+  if (objects.length === 0) return []
+  const taken = new Set(state.widenInventory(model.id, objects).map(refKey))
+  const keys: string[] = []
+  for (const { ref, apiVersion, uid } of objects) {
+    const key = refKey(ref)
+    if (taken.has(key) || model.inventory.has(key)) continue
+    model.objects.own(entryOnPaper({ ref, apiVersion }, uid ?? undefined))
+    owners.set(key, model.id)
+    keys.push(key)
+  }
+  return keys
+}
+
+/** The API server said that they are gone, or another service has them. Whoever wants them next is told after this. */
+export function letGo(model: ServiceModel, { state, owners }: State & Pick<Services, 'owners'>, refs: readonly ObjectRef[]): void {
+  if (refs.length === 0) return
+  state.narrowInventory(model.id, refs)
+  for (const ref of refs) {
+    const owner = owners.get(refKey(ref))
+    if (owner !== undefined && serviceKey(owner) === model.key) owners.delete(refKey(ref))
+  }
+}
+
+/** What was applied; without `entries` all that is not written down yet. */
+export function writeApplied(
+  model: ServiceModel,
+  { state }: { state: Pick<AgentState, 'recordApplied'> },
+  entries: readonly InventoryEntry[] = model.takeUnrecorded(),
+): void {
+  state.recordApplied(model.id, entries)
+}
+
+export function writeProgress(model: ServiceModel, { state }: State, progress: ServiceState): void {
+  model.told.reached(progress)
+  state.setServiceState(model.id, progress)
+}
+
+/** Its removal is carried out, or no row names it any more and nothing is left of it. */
+export function forgetService(model: ServiceModel, { state }: State): void {
+  state.forgetService(model.id)
+  model.startOver()
+}
+
+/** The last status of an object, also from before this start. */
+export function lastObject(model: ServiceModel, { state }: State, key: string): ObjectStatus | null {
+  const known = model.statuses.get(key)
+  if (known !== undefined) return known
+  const parsed = objectStatusSchema.safeParse(state.lastReported('object', `${model.key}/${key}`))
+  return parsed.success ? parsed.data : null
+}
+
+/** AO5; null: it is not being made again, or not any more. */
+export function keepRecreates(model: ServiceModel, deps: State, notes: ReadonlyMap<string, Recreate | null>): void {
+  const news = new Map([...notes].filter(([key, note]) => note !== null || model.recreates.has(key)))
+  remember(model, deps, recreateFacts(news))
+  for (const [key, note] of news) model.objects.setRecreate(key, note)
+}
+
+/** RC25; null: nothing is known to be refused. True: it is news. */
+export function keepRefusedNulls(model: ServiceModel, deps: State, key: string, document: string | null): boolean {
+  if ((model.refusedNulls.get(key) ?? null) === document) return false
+  remember(model, deps, refusedNullsFact(key, document))
+  model.objects.refuseNulls(key, document)
+  return true
+}
+
+export function keepConfirmation(model: ServiceModel, deps: State, confirmation: SiteConfirmation): void {
+  remember(model, deps, confirmationFact(confirmation))
+  model.pruning.confirm(confirmation)
+}
+
+/** EC1: those of other revisions and orders. */
+export function dropOutdatedConfirmation({ id, pruning }: ServiceModel, deps: State, row: ServiceRow): void {
+  if (pruning.confirmedHere !== confirmationToken(row)) pruning.forgetConfirmedHere()
+  if (!isOutdated(pruning.confirmation, row)) return
+  remember({ id }, deps, confirmationFact(null))
+  pruning.forgetConfirmation()
+}
+
+/** NS2: something was let go in the namespace of the service to be kept. */
+export function keepNamespace(model: ServiceModel, deps: State, facts: Facts): void {
+  if (!model.removal.keepsNamespace) remember(model, deps, facts)
+  model.removal.keepNamespace()
+}

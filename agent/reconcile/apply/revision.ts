@@ -1,0 +1,156 @@
+// Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
+import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
+import { dependencyKeys } from '../../../shared/model/dependencies.ts'
+import { backoffMs } from '../../../shared/runtime/backoff.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import { isUndone } from '../plan/gates/revision-gate.ts'
+import { isOurs } from '../plan/plan.ts'
+import type { Services, Site, Storage, Turns } from '../ports.ts'
+import { actingFacts, actingOf } from '../snapshot/account.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { isStillToCome, retryAtOf } from '../snapshot/situation.ts'
+import { dropOutdatedConfirmation, remember, takeIn, writeProgress } from './remember.ts'
+
+/** RC8: waits between attempts that may succeed by themselves. */
+export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
+
+export async function readRevision(model: ServiceModel, deps: Site & Storage & Services & Turns): Promise<void> {
+  const { replica, clusterId, kinds } = deps
+  await deps.healthChoices.rulesRead()
+  const read = replica.read(model.id)
+  switch (read.kind) {
+    case 'absent':
+      model.readNone()
+      dependsOn(model, deps, [])
+      markRead(model, deps)
+      return
+    case 'incomplete':
+      model.readInPart(read.why)
+      markRead(model, deps)
+      return
+    case 'complete': {
+      const { row } = read.revision
+      if (model.received?.digest !== row.digest) model.receivedAt(row, receivedAtMs(model, deps, row.digest))
+      const context = { clusterId, find: kinds.find.bind(kinds) }
+      const isFirst = model.row === null
+      model.take(read.revision, context)
+      if (isUndone(model, isFirst)) {
+        model.hooks.finished = null
+        writeProgress(model, deps, { applied: null, healthy: null })
+      }
+      remember(model, deps, actingFacts(model))
+      model.actsAs(actingOf(model))
+      dropOutdatedConfirmation(model, deps, row)
+      const seen = deps.revisionsSeen()
+      await deps.healthChoices.follow(model, deps)
+      dependsOn(model, deps, dependencyKeys(model.id.project, row.dependsOn))
+      // What came while its health rules were compiled is read next.
+      if (deps.revisionsSeen() === seen) markRead(model, deps)
+      if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
+        await refreshKinds(deps)
+        model.readAgain(context)
+      }
+      model.expectNewObjects()
+      if (row.removal === undefined) {
+        model.removal.clear()
+      } else if (wasRemoved(model)) model.removal.recalled(row.removal) // nothing is left to look for (IV5)
+      deps.log.info('revision read', {
+        service: model.key,
+        revision: row.digest,
+        commit: row.commit,
+        objects: row.count,
+        changed: model.agenda.dirty.size,
+      })
+    }
+  }
+}
+
+/** DE4 */
+function dependsOn({ key }: ServiceModel, { dependents, wake }: Services & Turns, dependencies: readonly string[]): void {
+  for (const free of dependents.set(key, dependencies)) wake(free)
+}
+
+/** Not before it succeeded: while a revision is only half read, nobody prunes. */
+function markRead(model: ServiceModel, deps: Services): void {
+  model.rowsRead()
+  deps.revisionRead()
+}
+
+/** The last thing reported was that it is gone, in answer to the order that stands. */
+export const wasRemoved = ({ row, told }: ServiceModel): boolean =>
+  row?.removal !== undefined && told.last?.removed === true && told.last.removedOrderMs === row.removal.atMs
+
+/** The same revision was received when it was received, also after a restart. */
+const receivedAtMs = ({ told }: ServiceModel, { clock }: Site, digest: string): number =>
+  told.last?.received?.digest === digest ? told.last.received.atMs : clock.nowMs()
+
+/** IV1: everything that the revision names is in the inventory before the first request about it. Objects of other services stay theirs. */
+export function widenInventory(model: ServiceModel, deps: Site & Storage & Services): void {
+  if (!model.takeNarrow()) return
+  const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
+  for (const named of [model.wanted, model.unread]) {
+    for (const [key, { ref, apiVersion }] of named) {
+      if (model.wanted.get(key)?.options?.touch === 'never') continue
+      if (!model.inventory.has(key) && !deps.owners.has(key)) missing.push({ ref, apiVersion })
+    }
+  }
+  if (missing.length > 0) {
+    // It may have been looked at while it was nobody's, in a turn that another service's prune crossed.
+    for (const key of takeIn(model, deps, missing)) model.agenda.mark(key)
+  }
+  adoptMarked(model, deps)
+  deps.followKinds(model)
+}
+
+/** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between
+ *  an apply and its record. Those that the revision does not name are then pruned past the guard and PR13. */
+function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void {
+  if (model.reading.kind !== 'complete') return
+  const view = { id: model.id, clusterId: deps.clusterId, former: deps.former }
+  for (const { key, apiVersion, live } of deps.unrecorded(model)) {
+    if (deps.owners.has(key) || !isOurs(view, live)) continue
+    // It was released for them, and they take it in their turn: two services that hand objects to each other would take them back for ever.
+    if (deps.othersWanting(model, key).length > 0) continue
+    const ref = parseRefKey(key)
+    if (ref === null) continue
+    for (const taken of takeIn(model, deps, [{ ref, apiVersion, uid: live.uid }])) model.agenda.mark(taken)
+  }
+}
+
+/** What waited for a time that has come is planned again; a kind that was not served is asked for again first. */
+export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services): Promise<void> {
+  const { clock, random, kinds, clusterId } = deps
+  const nowMs = clock.nowMs()
+  model.agenda.began(nowMs)
+  let askKinds = false
+  for (const [key, problem] of model.problems) {
+    const retryAtMs = retryAtOf(problem)
+    if (retryAtMs === null || isStillToCome(retryAtMs, nowMs)) continue
+    model.agenda.mark(key)
+    if (problem.kind === 'unserved' || (problem.kind === 'failed' && problem.failure.kind === 'not_found')) askKinds = true
+    if (problem.kind === 'owned') {
+      model.objects.forgetContact(key)
+      model.expectNewObjects()
+    }
+  }
+  if (!askKinds) return
+  await refreshKinds(deps)
+  deps.followKinds(model) // what is served again is watched again
+  if (model.readAgain({ clusterId, find: kinds.find.bind(kinds) })) model.expectNewObjects()
+  for (const [key, unread] of model.unread) {
+    const problem = model.problems.get(key)
+    if (problem?.kind !== 'unserved' || problem.retryAtMs > nowMs) continue
+    const next = { ...problem, attempt: problem.attempt + 1, retryAtMs: nowMs + backoffMs(problem.attempt, RETRY_BACKOFF, random) }
+    model.objects.setProblem(key, next)
+    model.objects.setUnread(key, { ...unread, problem: next })
+  }
+}
+
+/** Not knowing is no failure of the turn: what is unknown stays a problem of its object, with its time. */
+async function refreshKinds({ kinds, log }: Site): Promise<void> {
+  try {
+    await kinds.refresh()
+  } catch (error) {
+    log.warn('discovery failed', { error: describeError(error) })
+  }
+}

@@ -1,0 +1,115 @@
+// The main file of the room `apply`: it plans and carries out until nothing is left to do, takes in what came of each step (record.ts) and keeps what outlives the process (remember.ts). It may send what
+// a plan asks for, and must never decide by itself that something is sent or deleted.
+import { refText } from '../../../shared/kube/object.ts'
+import { backoffMs } from '../../../shared/runtime/backoff.ts'
+import { changeGate } from '../plan/gates/revision-gate.ts'
+import { planApply } from '../plan/plan.ts'
+import { noteRecreates } from '../plan/recreate.ts'
+import type { Step } from '../plan/step.ts'
+import { liveIn, planView } from '../plan/turn-view.ts'
+import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
+import type { ServiceModel } from '../snapshot/service-model.ts'
+import { namespaceKey, type Problem } from '../snapshot/situation.ts'
+import { serviceCluster } from './acting.ts'
+import { takeJudgement } from './begin.ts'
+import { execute } from './execute.ts'
+import { Recorder } from './record.ts'
+import { keepRecreates } from './remember.ts'
+import { RETRY_BACKOFF } from './revision.ts'
+
+/** True: something was sent, so that others may have their turn. */
+export async function applyRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<boolean> {
+  let sent = false
+  while (model.agenda.dirty.size > 0 && !isInterrupted(model, deps)) {
+    const keys = model.agenda.takePlanned()
+    const change = changeGate(model, deps)
+    const plan = planApply(planView(model, deps, change.gate), keys)
+    takeJudgement(model, deps, change.asked(), true)
+    absorb(model, deps, plan.problems)
+    model.objects.contested(plan.contests, deps.clock.nowMs())
+    for (const key of plan.later) model.agenda.plan(key)
+    sent ||= plan.steps.length > 0
+    await carryOut(model, deps, plan.steps)
+  }
+  return sent
+}
+
+/** RC14, RC30: a newer revision pre-empts at the next object, and so does the end of the turn's time. */
+export const isInterrupted = (model: ServiceModel, deps: Turns): boolean =>
+  model.revisionPending || deps.isHalted() || deps.mustYield(model.key)
+
+/** Steps that were not begun stay to be planned again. */
+export async function carryOut(
+  model: ServiceModel,
+  deps: Site & Requests & Storage & Services & Turns & Reports,
+  steps: readonly Step[],
+  isPreempted = () => isInterrupted(model, deps),
+): Promise<void> {
+  if (steps.length === 0) return
+  const recorder = new Recorder(model, deps)
+  const open = new Set(steps)
+  keepRecreates(model, deps, noteRecreates(model, steps))
+  await execute(steps, {
+    cluster: serviceCluster(model, deps),
+    own: { id: model.id, clusterId: deps.clusterId, former: deps.former },
+    scheduler: deps.scheduler,
+    firstContacts: deps.firstContacts,
+    signal: deps.signal,
+    isPreempted,
+    onResult: (result) => {
+      open.delete(result.step)
+      recorder.take(result)
+    },
+  })
+  recorder.flush()
+  for (const { key } of open) if (model.wanted.has(key)) model.agenda.plan(key)
+}
+
+/** RM3: what others have in a Namespace goes by other hands, or not at all; services that are being removed with this one are gone in a moment. */
+const LOOK_BACKOFF = { baseMs: 60_000, capMs: 900_000 }
+const LEAVING_BACKOFF = { baseMs: 2_000, capMs: 60_000 }
+
+function timed(found: Problem | null, nowMs: number, { random }: Site): Problem | null {
+  if (found === null || !('retryAtMs' in found) || found.retryAtMs !== 0) return found
+  const backoff = found.kind !== 'kept' ? RETRY_BACKOFF : found.asks ? LOOK_BACKOFF : LEAVING_BACKOFF
+  return { ...found, retryAtMs: nowMs + backoffMs(found.attempt, backoff, random) }
+}
+
+/** New problems get their time; a namespace that is as it should be lets in what waited for it. */
+export function absorb(
+  model: ServiceModel,
+  deps: Site & Storage & Services & Turns & Reports,
+  problems: ReadonlyMap<string, Problem | null>,
+): void {
+  const nowMs = deps.clock.nowMs()
+  for (const [key, found] of problems) {
+    const before = model.problems.get(key)
+    const problem = timed(found, nowMs, deps)
+    model.objects.setProblem(key, problem)
+    if (before?.kind !== problem?.kind || problem !== null) model.agenda.touch(key)
+    if (problem === null && key.startsWith(namespaceKey(''))) model.markWaiting(key)
+    if ((problem?.kind === 'contested' || problem?.kind === 'drifted') && before?.kind !== problem.kind)
+      reportDrift(model, deps, key, problem)
+  }
+}
+
+function reportDrift(
+  model: ServiceModel,
+  deps: Site & Storage & Services & Turns & Reports,
+  key: string,
+  problem: Extract<Problem, { kind: 'contested' | 'drifted' }>,
+): void {
+  const wanted = model.wanted.get(key)
+  if (wanted === undefined) return
+  const isContested = problem.kind === 'contested'
+  const view = liveIn(deps, wanted)
+  new Recorder(model, deps).drift(key, isContested ? 'contested' : 'reported', view.kind === 'absent')
+  const text = isContested ? 'again after every correction' : 'and not corrected (sync.drift)'
+  deps.emit({
+    type: 'Warning',
+    reason: isContested ? 'Contested' : 'Drifted',
+    message: `${refText(wanted.ref)}: ${problem.drift} ${text}`.slice(0, 1_000),
+    service: model.key,
+    object: key,
+  })
+}

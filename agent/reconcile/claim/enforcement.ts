@@ -1,0 +1,55 @@
+// Turns begin and end with the claim, and people hear of what takes it away: an event for the server, a Kubernetes Event on the claim for who asks kubectl.
+import type { EventStatus } from '../../../shared/model/status.ts'
+import type { KubeEventWriter } from '../report/kube-events.ts'
+import { CLAIM_REF, claimantText } from './claim.ts'
+import { ClaimKeeper, type ClaimKeeperDeps, type ClaimState } from './claim-keeper.ts'
+
+export interface EnforcementDeps extends Omit<ClaimKeeperDeps, 'onChange' | 'onChallenge'> {
+  /** Whether turns may begin; else wakes are only collected. */
+  setOpen(isOpen: boolean): void
+  onClaim(state: ClaimState): void
+  emit(event: Omit<EventStatus, 'atMs'>): void
+  flushReports(): void
+  kubeEvents: Pick<KubeEventWriter, 'write'>
+}
+
+/** Applied objects stay as they are. */
+const REMOVED_TEXT = 'the server says that this cluster was removed from it: enforcement has stopped, and every object stays as it is'
+
+export interface Enforcement {
+  keeper: ClaimKeeper
+  /** CM7: a person at the site decides. */
+  takeOver(by: string, why: string): ReturnType<ClaimKeeper['takeOver']>
+}
+
+export function createEnforcement(deps: EnforcementDeps): Enforcement {
+  const { own, setOpen, onClaim, emit, flushReports, kubeEvents } = deps
+  let told: ClaimState['kind'] | null = null
+  const tell = (reason: string, message: string) => {
+    const event = { type: 'Warning', reason, message: message.slice(0, 1_000) } as const
+    emit(event)
+    flushReports()
+    kubeEvents.write(event, { ref: CLAIM_REF, apiVersion: 'v1', uid: keeper.objectUid() }, { service: '', commit: '' })
+  }
+  const onChange = (state: ClaimState) => {
+    // CM4: once held, only another agent's claim, a person or the server's word takes it away.
+    if (state.kind !== 'asking') setOpen(state.kind === 'held')
+    onClaim(state)
+    if (state.kind === told) return
+    told = state.kind
+    if (state.kind === 'removed') tell('ClusterRemoved', REMOVED_TEXT)
+    if (state.kind === 'contested')
+      tell('AnotherAgentActive', `${claimantText(state.by)} is active in this cluster, so agent ${own.agent} does not enforce`)
+  }
+  const onChallenge = (challenger: string) =>
+    tell('AnotherAgentWaits', `${challenger} asks to enforce this cluster; it waits until a person decides`)
+  const keeper: ClaimKeeper = new ClaimKeeper({ ...deps, onChange, onChallenge })
+  return {
+    keeper,
+    takeOver(by, why) {
+      const answer = keeper.takeOver(by)
+      if (answer.kind === 'done') tell('TakenOver', `${answer.message}: ${why}`)
+      return answer
+    },
+  }
+}

@@ -1,0 +1,47 @@
+// What a person confirmed of the deletions of a service: on the server, whose yes comes with the row, or at the site, with no network. A confirmation is for one revision or
+// removal order, and for the names that were shown.
+import { z } from 'zod'
+import { confirmationToken, type ServiceRow } from '../../../../shared/model/desired.ts'
+import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
+import type { ConfirmedNames } from '../prune/deletion.ts'
+
+/** `names` absent: written by an agent that confirmed whole revisions. */
+const confirmSchema = z.object({ digest: z.string(), by: z.string(), atMs: z.number(), names: z.array(z.string()).optional() })
+export type SiteConfirmation = z.infer<typeof confirmSchema>
+const FACT = 'confirm/prune'
+
+/** The confirmation given at the site, also before a restart. */
+export const recallConfirmation = (facts: ReadonlyMap<string, unknown>): SiteConfirmation | null =>
+  confirmSchema.safeParse(facts.get(FACT)).data ?? null
+
+/** Names of earlier confirmations of the same revision or order stay confirmed. */
+export function joinConfirmations(
+  before: SiteConfirmation | null,
+  { names, ...confirmation }: SiteConfirmation & { names: readonly string[] },
+): SiteConfirmation {
+  const kept = before?.digest === confirmation.digest ? (before.names ?? []) : []
+  return { ...confirmation, names: [...new Set([...kept, ...names])].sort() }
+}
+
+export const confirmationFact = (confirmation: SiteConfirmation | null): ReadonlyMap<string, unknown> => new Map([[FACT, confirmation]])
+
+/** EC1: of the list that was shown. The same revision may come back later with another list. */
+export const isOutdated = (confirmation: SiteConfirmation | null, row: ServiceRow): boolean =>
+  confirmation !== null && confirmation.digest !== confirmationToken(row)
+
+/** `isConfirmed`: the revision or order as a whole, past the guard (PR4). */
+export function confirmationOf(
+  { pruning }: Pick<ServiceSnapshot, 'pruning'>,
+  row: ServiceRow,
+): { isConfirmed: boolean; names: ConfirmedNames } {
+  const site = pruning.confirmation
+  const isHere = site?.digest === confirmationToken(row)
+  const isInRow = row.pruneConfirmed === row.digest
+  if ((isInRow && row.confirmed === undefined) || (isHere && site.names === undefined)) return { isConfirmed: true, names: 'all' }
+  const ofRow = isInRow || row.removal !== undefined ? (row.confirmed ?? []) : []
+  return { isConfirmed: isInRow || isHere, names: new Set([...ofRow, ...(isHere ? (site.names ?? []) : [])]) }
+}
+
+/** In this life of the agent: whoever did has seen what it holds now. */
+export const isConfirmedHere = ({ row, pruning }: ServiceSnapshot): boolean =>
+  row !== null && pruning.confirmedHere === confirmationToken(row)

@@ -1,0 +1,81 @@
+// `dependsOn` between services of this cluster: which of them a service waits for before it begins a revision, and which wait for it before it may go. Pure: what is
+// known of the others comes in by look-up.
+import { cycleText, cycleThrough } from '../../../../shared/model/dependencies.ts'
+import { type Closed, closed } from '../../snapshot/situation.ts'
+
+/** What a service that others depend on is. `words`: as it was reported last, for people. */
+export type DependencyState =
+  | { kind: 'ready' }
+  /** No row of it here. */
+  | { kind: 'absent' }
+  | { kind: 'removing' }
+  /** Not (yet) Healthy at the revision that its row names, or Degraded since. */
+  | { kind: 'unready'; words: string }
+
+export interface DependencyView {
+  stateOf(key: string): DependencyState
+  /** Keys of the services that a service depends on; none for one that is not known. */
+  dependenciesOf(key: string): readonly string[]
+}
+
+export const BLOCKED_BY = 'BlockedBy'
+
+export interface Blocked {
+  gate: Closed
+  /** All that it waits for, sorted. */
+  on: string[]
+}
+
+/** DE1, DE2. Null: everything that `key` depends on is ready. */
+export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyView): Blocked | null {
+  const states = dependenciesOf(key).map((dependency) => ({ dependency, state: stateOf(dependency) }))
+  const on = states.filter(({ state }) => state.kind !== 'ready').map(({ dependency }) => dependency)
+  const [first] = states.filter(({ state }) => state.kind !== 'ready')
+  if (first === undefined) return null
+  const cycle = cycleThrough(key, dependenciesOf)
+  if (cycle !== null) {
+    const message = `it depends on itself: ${cycleText(cycle)}; take one of these out of spec.dependsOn`
+    return { gate: closed(BLOCKED_BY, message), on }
+  }
+  const more = on.length === 1 ? '' : ` (and for ${on.length - 1} more)`
+  return { gate: closed(BLOCKED_BY, `${waitText(first.dependency, first.state)}${more}`), on }
+}
+
+function waitText(name: string, state: DependencyState): string {
+  switch (state.kind) {
+    case 'absent':
+      return `it waits for ${name}, which is not in this cluster; apply that service with this cluster among its targets, or take it out of spec.dependsOn`
+    case 'removing':
+      return `it waits for ${name}, which is being removed from this cluster; keep that service, or take it out of spec.dependsOn`
+    case 'unready':
+      return `it waits for ${name} to be Healthy at its newest revision; now that one is ${state.words}; this goes on by itself when it is`
+    case 'ready':
+      return ''
+  }
+}
+
+/** DE4. Of the services that depend on `key`: those that have to go before it. None of a circle waits for another. */
+export function goneFirst(
+  key: string,
+  dependents: readonly string[],
+  isLeaving: (key: string) => boolean,
+  dependenciesOf: (key: string) => readonly string[],
+): string[] {
+  const leaving = dependents.filter((dependent) => dependent !== key && isLeaving(dependent))
+  if (leaving.length === 0) return leaving
+  return leaving.filter((dependent) => !reaches(key, dependent, dependenciesOf)).sort()
+}
+
+function reaches(from: string, to: string, dependenciesOf: (key: string) => readonly string[]): boolean {
+  const seen = new Set([from])
+  const open = [from]
+  for (let key = open.pop(); key !== undefined; key = open.pop()) {
+    for (const next of dependenciesOf(key)) {
+      if (next === to) return true
+      if (seen.has(next)) continue
+      seen.add(next)
+      open.push(next)
+    }
+  }
+  return false
+}

@@ -1,0 +1,41 @@
+// What may not be done yet although the revision asks for it: a hold, a window, a person who was not asked, a dependency, a phase or wave whose turn has not
+// come. Each gate is pure and says why in words for people; the first closed one speaks. A closed gate changes nothing of what is applied: drift is healed
+// to that (DR6), within what the gate allows.
+import type { ServiceRow } from '../../../../shared/model/desired.ts'
+import type { ServiceId } from '../../../../shared/model/ids.ts'
+import { type Closed, closed } from '../../snapshot/situation.ts'
+import type { Wanted } from '../../snapshot/wanted.ts'
+
+/** `change`: a document that is not applied yet. `restore`: an object of ours that is gone. `correct`: one that somebody changed. */
+export type Deed = 'change' | 'restore' | 'correct'
+export type Gate = (wanted: Wanted, deed: Deed) => Closed | null
+
+export const OPEN: Gate = () => null
+
+/** In the order in which a person would want to hear of them. */
+export function allOf(gates: readonly Gate[]): Gate {
+  const [first, ...others] = gates
+  if (first === undefined) return OPEN
+  if (others.length === 0) return first
+  return (wanted, deed) => {
+    for (const gate of gates) {
+      const verdict = gate(wanted, deed)
+      if (verdict !== null) return verdict
+    }
+    return null
+  }
+}
+
+// `sync.mode: manual`: a revision that no person has allowed yet changes and prunes nothing; drift is healed to what is applied meanwhile. Pure.
+
+export const MANUAL_SYNC = 'ManualSync'
+
+/** SM1. */
+export function manualGate({ project, service }: ServiceId, { sync, synced, digest, commit }: ServiceRow): Closed | null {
+  if (sync.mode !== 'manual' || synced === digest) return null
+  const revision = `revision ${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`
+  return closed(
+    MANUAL_SYNC,
+    `${revision} waits for a person (sync.mode is manual); \`skerry sync ${service} -p ${project}\` shows its plan and asks`,
+  )
+}

@@ -1,0 +1,85 @@
+// A person's word at the site that nothing is to be changed for now: who said so, why, until when. It is kept with the agent's state, so that it outlives a restart, and
+// works with no network. It shuts what a window shuts: new documents, prunes and the correction of what people change by hand; what is deleted is put back.
+import { z } from 'zod'
+import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import type { AgentState } from '../../../state/agent-state.ts'
+import { type Closed, closed } from '../../snapshot/situation.ts'
+
+export const holdSchema = z.object({
+  by: z.string().max(256),
+  why: z.string().max(1_024),
+  sinceMs: z.number().int(),
+  /** Absent: until somebody lifts it. */
+  untilMs: z.number().int().optional(),
+})
+export type Hold = z.infer<typeof holdSchema>
+/** `scope`: what `skerry-agent unhold` is given to lift it. */
+export type ActiveHold = Hold & { scope: string }
+
+/** Names hold no star: facts that belong to no service but to all. */
+const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }
+const FACT = 'hold/site'
+
+/** To be written down before it counts. `id` null: the whole cluster. `hold` null: lifted. */
+export const holdFacts = (id: ServiceId | null, hold: Hold | null): { owner: ServiceId; facts: ReadonlyMap<string, unknown> } => ({
+  owner: id ?? WHOLE_CLUSTER,
+  facts: new Map([[FACT, hold]]),
+})
+
+export class Holds {
+  readonly #state: Pick<AgentState, 'facts'>
+  readonly #known = new Map<string, Hold | null>()
+
+  constructor(state: Pick<AgentState, 'facts'>) {
+    this.#state = state
+  }
+
+  /** Of the service or of the whole cluster; of both, the one that lasts longer. */
+  of(id: ServiceId, nowMs: number): ActiveHold | null {
+    const own = this.#read(id)
+    const whole = this.#read(WHOLE_CLUSTER)
+    const longer = own === null || endOf(whole) > endOf(own) ? whole : own
+    const hold = longer !== null && nowMs < endOf(longer) ? longer : null
+    return hold === null ? null : { ...hold, scope: hold === own ? serviceKey(id) : '--all' }
+  }
+
+  /** Of the whole cluster. */
+  ofCluster(nowMs: number): ActiveHold | null {
+    const hold = this.#read(WHOLE_CLUSTER)
+    return hold === null || nowMs >= endOf(hold) ? null : { ...hold, scope: '--all' }
+  }
+
+  /** It was written down. Null: lifted. */
+  set(owner: ServiceId, hold: Hold | null): void {
+    this.#known.set(serviceKey(owner), hold)
+  }
+
+  /** The service is gone, its facts with it. */
+  forget(id: ServiceId): void {
+    this.#known.delete(serviceKey(id))
+  }
+
+  #read(id: ServiceId): Hold | null {
+    const key = serviceKey(id)
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const read = holdSchema.safeParse(this.#state.facts(id, FACT).get(FACT)).data ?? null
+    this.#known.set(key, read)
+    return read
+  }
+}
+
+const endOf = (hold: Hold | null): number => (hold === null ? Number.NEGATIVE_INFINITY : (hold.untilMs ?? Number.POSITIVE_INFINITY))
+
+/** The last that has a name of four digits: what cannot be said cannot be held until. */
+export const LAST_UNTIL_MS = 253_402_300_799_999
+
+const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_MS)).toISOString().slice(0, 16)}Z`
+
+/** The same text for as long as the hold is the same. */
+export function holdText({ by, why, sinceMs, untilMs, scope }: ActiveHold): string {
+  const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
+  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` lets it go on`
+}
+
+export const heldGate = (hold: ActiveHold): Closed => closed('Held', holdText(hold))

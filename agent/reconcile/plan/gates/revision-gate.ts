@@ -1,0 +1,119 @@
+// Whether a service may begin the revision that its row names: a person was asked for (sync.mode), what it depends on is ready. Asked until the answer is yes; what has
+// begun goes to its end. Also who has to be gone before a service goes. The deciding is manual-gate's and dependencies', this looks things up for them.
+import type { ServiceRow } from '../../../../shared/model/desired.ts'
+import type { Services } from '../../ports.ts'
+import { leaveOf } from '../../snapshot/fields/ignore.ts'
+import { isInForce } from '../../snapshot/fields/shaping.ts'
+import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
+import type { Closed } from '../../snapshot/situation.ts'
+import type { Wanted } from '../../snapshot/wanted.ts'
+import { isApart, isKeptAsMade } from '../left-alone.ts'
+import { blockedBy, type DependencyState, type DependencyView, goneFirst } from './dependencies.ts'
+import { type Gate, manualGate } from './gates.ts'
+
+type OtherServices = Pick<Services, 'dependents' | 'modelOf'>
+
+export interface RevisionJudgement {
+  /** DE3, SM1. Null: it may begin, or it has begun already. */
+  shut: Closed | null
+  /** Services that it waits for; null: nobody had to be asked. */
+  on: readonly string[] | null
+  /** What had begun before this start was another revision. */
+  isAnother: boolean
+  /** It has not begun yet, and may. */
+  mayBegin: boolean
+}
+const BEGUN: RevisionJudgement = { shut: null, on: null, isAnother: false, mayBegin: false }
+
+export function judgeRevision(model: ServiceSnapshot, services: OtherServices): RevisionJudgement {
+  const { row, key, gating, told } = model
+  if (row === null || row.removal !== undefined) return BEGUN
+  if (gating.begun === row.digest || told.progress.applied?.digest === row.digest) return BEGUN
+  const found = blockedBy(key, dependencyView(services))
+  const isAsked = found !== null && gating.begun === null
+  const hadBegun = isAsked && gating.begunBefore === row.digest
+  const blocked = hadBegun ? null : found
+  const shut = manualGate(model.id, row) ?? blocked?.gate ?? null
+  return { shut, on: blocked?.on ?? [], isAnother: isAsked && !hadBegun, mayBegin: shut === null }
+}
+
+const FACT = 'gate/begun'
+export const recallBegun = (facts: ReadonlyMap<string, unknown>): string | null => {
+  const digest = facts.get(FACT)
+  return typeof digest === 'string' ? digest : null
+}
+
+/** DE3: a restart does not ask again. Null: nobody could be asked, or it is kept already. */
+export const begunFacts = ({ gating }: ServiceSnapshot, { digest, dependsOn = [] }: ServiceRow): ReadonlyMap<string, unknown> | null =>
+  dependsOn.length === 0 || gating.begunBefore === digest ? null : new Map([[FACT, digest]])
+
+/** RC15: what a revision that began in between has undone is not applied any more. `isFirst`: the first that is read since the start, when nobody remembers which one had
+ *  begun, and the documents in force tell. True: it is so. */
+export function isUndone({ row, gating, told, wanted, inventory }: ServiceSnapshot, isFirst: boolean): boolean {
+  if (row === null || row.removal !== undefined || told.progress.applied?.digest !== row.digest) return false
+  if (isFirst) return [...wanted.values()].some((one) => isReplaced(one, inventory.get(one.key)?.appliedDoc ?? null))
+  return gating.begun !== null && gating.begun !== '' && gating.begun !== row.digest
+}
+
+/** Whatever an autoscaler may have is taken to be left to it. */
+function isReplaced(wanted: Wanted, applied: string | null): boolean {
+  if (isApart(wanted, applied) || isKeptAsMade(wanted)) return false
+  return !isInForce(wanted, leaveOf(wanted.leave, wanted.leave?.scaled ?? []), null, applied)
+}
+
+/** For new documents only: what is applied is healed whatever this says. The answer is looked for once, and only where somebody asks. */
+export function changeGate(model: ServiceSnapshot, services: OtherServices): { gate: Gate; asked(): RevisionJudgement | null } {
+  let answer: RevisionJudgement | null = null
+  const gate: Gate = (_, deed) => {
+    if (deed !== 'change') return null
+    answer ??= judgeRevision(model, services)
+    return answer.shut
+  }
+  return { gate, asked: () => answer }
+}
+
+/** DE4: those that have to go before a service that is being removed. */
+export function goFirst(model: ServiceSnapshot, { dependents, modelOf }: OtherServices): readonly string[] {
+  const isLeavingKey = (key: string) => {
+    const other = modelOf(key)
+    return other !== null && isLeaving(other)
+  }
+  return goneFirst(model.key, dependents.dependentsOf(model.key), isLeavingKey, dependents.dependenciesOf)
+}
+
+/** What those that depend on a service are told of it. */
+export function saidToDependents(model: ServiceSnapshot): { ready: boolean; leaving: boolean; text: string } {
+  const state = stateOf(model)
+  return { ready: state.kind === 'ready', leaving: isLeaving(model), text: state.kind === 'unready' ? state.words : state.kind }
+}
+
+const dependencyView = (services: OtherServices): DependencyView => ({
+  stateOf: (key) => {
+    const model = services.modelOf(key)
+    return model === null ? { kind: 'absent' } : stateOf(model)
+  },
+  dependenciesOf: services.dependents.dependenciesOf,
+})
+
+function stateOf(model: ServiceSnapshot): DependencyState {
+  const { reading, row } = model
+  const { progress } = model.told
+  if (reading.kind === 'absent' && !model.revisionPending) return { kind: 'absent' }
+  const words = wordsOf(model)
+  if (reading.kind !== 'complete' || row === null || model.revisionPending) return { kind: 'unready', words: words.text }
+  if (row.removal !== undefined) return { kind: 'removing' }
+  const isHealthy = progress.applied?.digest === row.digest && progress.healthy?.digest === row.digest
+  return isHealthy && words.isWell ? { kind: 'ready' } : { kind: 'unready', words: words.text }
+}
+
+/** As it was reported last, also before this start. */
+function wordsOf({ told: { last } }: ServiceSnapshot): { text: string; isWell: boolean } {
+  if (last === null) return { text: 'not looked at yet', isWell: true }
+  const why = last.reason === '' || last.reason === last.sync || last.reason === last.health ? '' : ` (${last.reason})`
+  return { text: `${last.sync}, ${last.health}${why}`, isWell: last.health !== 'Degraded' && last.health !== 'Missing' }
+}
+
+/** It has a removal order that is not carried out yet. */
+function isLeaving({ reading, row, removal }: ServiceSnapshot): boolean {
+  return reading.kind === 'complete' && row?.removal !== undefined && !removal.isCarriedOut(row.removal)
+}

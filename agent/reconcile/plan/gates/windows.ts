@@ -1,0 +1,136 @@
+// When a service may be changed: windows of allow and deny, each a cron line of openings, how long they stay open, and a time zone. Pure in `nowMs`. The wall clock of
+// the zone counts: an opening in the hour that is skipped in spring comes when the clock has sprung, one in the hour that comes twice in autumn comes once, the first time.
+import { durationMs } from '../../../../shared/model/resources.ts'
+import { type CronTimes, parseCron } from './cron-times.ts'
+import { createZone, type Zone } from './zone.ts'
+
+export interface ChangeWindow {
+  kind: 'allow' | 'deny'
+  /** Five fields: minute, hour, day of month, month, day of week. */
+  schedule: string
+  /** As `90m`, `8h`, `2d`. */
+  duration: string
+  /** IANA name; absent: of the machine that the agent runs on. */
+  timeZone?: string
+}
+
+export interface WindowVerdict {
+  /** Null: changes may be made. Else why not, for people; the same text for as long as nothing changes. */
+  closed: string | null
+  /** When that changes; null: never, as far as a year can tell. */
+  changesAtMs: number | null
+  /** It changes later than this, and has to be asked again then. */
+  looksAgainAtMs?: number
+}
+
+const OPEN_FOR_EVER: WindowVerdict = { closed: null, changesAtMs: null }
+const MINUTE_MS = 60_000
+/** A schedule that is asked for openings further off than this has none. */
+const HORIZON_DAYS = 366
+const EDGES_MAX = 200
+/** Nothing is open for longer, so that looking back has an end. */
+const DURATION_MAX_MS = 35 * 86_400_000
+
+interface ReadWindow {
+  window: ChangeWindow
+  zone: Zone
+  times: CronTimes
+  durationMs: number
+}
+
+/** A deny that is open closes; with allow windows, one of them must be open. A window that cannot be read closes: nobody meant it to mean nothing. */
+export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): WindowVerdict {
+  if (windows.length === 0) return OPEN_FOR_EVER
+  const read: ReadWindow[] = []
+  for (const window of windows) {
+    const parsed = readWindow(window)
+    if (typeof parsed === 'string')
+      return { closed: `a window cannot be read (${parsed}): nothing is changed until it is corrected`, changesAtMs: null }
+    read.push(parsed)
+  }
+  const closed = closedBy(read, nowMs)
+  const next = nextChange(read, nowMs, closed !== null)
+  if (next?.kind === 'later')
+    return { closed: closed && `${closed}; it is looked at again later`, changesAtMs: null, looksAgainAtMs: next.atMs }
+  const changesAtMs = next?.atMs ?? null
+  if (closed === null) return { closed: null, changesAtMs }
+  const until =
+    changesAtMs === null ? 'no opening is in sight: change the windows' : `opens at ${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
+  return { closed: `${closed}; ${until}`, changesAtMs }
+}
+
+function readWindow(window: ChangeWindow): ReadWindow | string {
+  const times = parseCron(window.schedule)
+  if (times === null) return `schedule ${JSON.stringify(window.schedule)}`
+  const length = durationMs(window.duration)
+  if (!(length >= MINUTE_MS && length <= DURATION_MAX_MS)) return `duration ${JSON.stringify(window.duration)}`
+  const zone = createZone(window.timeZone)
+  if (zone === null) return `time zone ${JSON.stringify(window.timeZone)}`
+  return { window, zone, times, durationMs: length }
+}
+
+function closedBy(windows: readonly ReadWindow[], atMs: number): string | null {
+  const denied = windows.find(({ window, ...rest }) => window.kind === 'deny' && isOpen(rest, atMs))
+  if (denied !== undefined) return `changes are denied by the window ${windowText(denied)}`
+  const allows = windows.filter(({ window }) => window.kind === 'allow')
+  if (allows.length === 0 || allows.some((one) => isOpen(one, atMs))) return null
+  return `outside of the ${allows.length === 1 ? 'window' : 'windows'} ${allows.map(windowText).sort().join(', ')}`
+}
+
+const windowText = ({ window, zone }: ReadWindow): string => `"${window.schedule}" for ${window.duration} (${zone.name})`
+
+const isOpen = (one: Omit<ReadWindow, 'window'>, atMs: number): boolean => {
+  const openedMs = lastOpening(one, atMs)
+  return openedMs !== null && atMs < openedMs + one.durationMs
+}
+
+/** From edge to edge: windows that overlap hide each other's. Null: none. */
+function nextChange(windows: readonly ReadWindow[], nowMs: number, isClosed: boolean): { kind: 'at' | 'later'; atMs: number } | null {
+  let atMs = nowMs
+  for (let edge = 0; edge < EDGES_MAX; edge += 1) {
+    atMs = Math.min(...windows.map((one) => nextEdge(one, atMs)))
+    if (!Number.isFinite(atMs)) return null
+    if ((closedBy(windows, atMs) !== null) !== isClosed) return { kind: 'at', atMs }
+  }
+  return { kind: 'later', atMs }
+}
+
+function nextEdge(one: ReadWindow, atMs: number): number {
+  const openedMs = lastOpening(one, atMs)
+  if (openedMs !== null && openedMs + one.durationMs > atMs) return openedMs + one.durationMs
+  return nextOpening(one, atMs) ?? Number.POSITIVE_INFINITY
+}
+
+/** The latest opening at or before `atMs` that could still be open. */
+function lastOpening({ zone, times, durationMs: length }: Omit<ReadWindow, 'window'>, atMs: number): number | null {
+  const earliest = atMs - length
+  for (let day = zone.dayOf(atMs); day >= zone.dayOf(earliest); day -= 1) {
+    if (!times.isDay(day)) continue
+    const at = firstAfter(zone, day, times.minutes, atMs) - 1
+    const minute = times.minutes[at]
+    const openedMs = minute === undefined ? null : zone.instantOf(day, minute)
+    if (openedMs !== null) return openedMs > earliest ? openedMs : null
+  }
+  return null
+}
+
+function nextOpening({ zone, times }: ReadWindow, atMs: number): number | null {
+  const today = zone.dayOf(atMs)
+  for (let day = today; day <= today + HORIZON_DAYS; day += 1) {
+    if (!times.isDay(day)) continue
+    const minute = times.minutes[firstAfter(zone, day, times.minutes, atMs)]
+    if (minute !== undefined) return zone.instantOf(day, minute)
+  }
+  return null
+}
+
+/** Where the openings of a day begin that come after `atMs`: a wall clock that is set back repeats none, so their order is that of the minutes. */
+function firstAfter(zone: Zone, day: number, minutes: readonly number[], atMs: number): number {
+  let [low, high] = [0, minutes.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (zone.instantOf(day, minutes[middle] ?? 0) <= atMs) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,29 @@
+// Objects that an option keeps out of our hands: what is said of them, and what they hold up (nothing).
+import type { ObjectStatus } from '../../../shared/model/status.ts'
+import type { InventoryEntry } from '../../state/agent-state.ts'
+import type { Problem } from '../snapshot/situation.ts'
+import type { Wanted } from '../snapshot/wanted.ts'
+
+type Standing = Pick<ObjectStatus, 'sync' | 'health' | 'reason' | 'message'>
+
+const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', reason: 'Ignored', message: 'an annotation says that it is not applied' }
+const LEFT_ALONE: Standing = {
+  sync: 'Synced',
+  health: 'Healthy',
+  reason: 'LeftAlone',
+  message: 'it was there already, and an annotation says that it is only made when it is not (IfNotPresent)',
+}
+
+/** AO6: what is said of an object that is not ours to look at; null: it is. */
+export function leftAlone(wanted: Wanted | undefined, entry: InventoryEntry | undefined, problem: Problem | undefined): Standing | null {
+  const touch = wanted?.options?.touch
+  if (touch === 'never') return IGNORED
+  return touch === 'ifAbsent' && problem === undefined && (entry?.appliedDoc ?? null) === null ? LEFT_ALONE : null
+}
+
+/** AO6: nothing of the revision waits for it. */
+export const isApart = ({ options, onlyIfAbsent }: Wanted, appliedDoc: string | null): boolean =>
+  options?.touch === 'never' || (appliedDoc === null && (onlyIfAbsent || options?.touch === 'ifAbsent'))
+
+/** AO6: whatever was applied is what is wanted. */
+export const isKeptAsMade = ({ options }: Wanted): boolean => options?.touch === 'ifAbsent'

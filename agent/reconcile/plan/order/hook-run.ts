@@ -1,0 +1,131 @@
+// One hook, one phase, one revision: its object, and what is to be done about it next. Pure.
+import { canonicalJson, sha256Hex } from '../../../../shared/kube/canonical.ts'
+import { markObject } from '../../../../shared/kube/clean.ts'
+import { lossKind } from '../../../../shared/kube/data-loss.ts'
+import { type K8sObject, type ObjectRef, refText } from '../../../../shared/kube/object.ts'
+import { HOOK_RUN_ANNOTATION, type Phase } from '../../../../shared/kube/waves.ts'
+import type { ServiceId } from '../../../../shared/model/ids.ts'
+import type { HookEnd, HookRun, HookSpec } from '../../snapshot/hook-spec.ts'
+import { endOf } from '../../snapshot/live-run.ts'
+import type { LiveObject, LiveView } from '../../snapshot/watch/live-object.ts'
+import { type Permit, permitHook } from '../prune/deletion.ts'
+
+/** HK2: what has run has run for this revision, manifest and phase. */
+export const runIdOf = (digest: string, hash: string, phase: Phase): string => sha256Hex(`${digest}\0${hash}\0${phase}`).slice(0, 20)
+
+/** A generated name fits where names are labels too, as those of Jobs are. */
+const PREFIX_CHARS_MAX = 53
+
+/** HK9: the same run has the same name, so that a crash makes no second object. */
+export function runRef({ ref, generateName }: HookSpec, runId: string): ObjectRef {
+  return generateName === null ? ref : { ...ref, name: generateName.slice(0, PREFIX_CHARS_MAX) + runId.slice(0, 10) }
+}
+
+/** As it is sent. */
+export function runDocument(spec: HookSpec, runId: string, clusterId: string, service: ServiceId): string {
+  const object = JSON.parse(spec.doc) as K8sObject
+  const { generateName: _, ...metadata } = object.metadata
+  const named = {
+    ...object,
+    metadata: {
+      ...metadata,
+      name: runRef(spec, runId).name,
+      annotations: { ...metadata.annotations, [HOOK_RUN_ANNOTATION]: runId },
+    },
+  }
+  return canonicalJson(markObject(named, clusterId, service))
+}
+
+const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
+/** Its object can only be run anew when it is made anew. */
+export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
+
+export type RunStep =
+  | { kind: 'over'; end: HookEnd }
+  /** It ended now. */
+  | { kind: 'end'; end: HookEnd }
+  /** Its object is there, and that is not known yet. */
+  | { kind: 'meet'; uid: string }
+  | { kind: 'wait'; why: string }
+  /** Its Job is gone, and Events may tell how it ended. */
+  | { kind: 'ask'; uid: string }
+  /** What a former run left goes first. */
+  | { kind: 'clear'; ref: ObjectRef; uid: string; permit: Permit }
+  | { kind: 'begin' }
+
+export interface RunFacts {
+  spec: HookSpec
+  runId: string
+  record: HookRun | null
+  /** Under the name of this run. */
+  live: LiveView
+  /** Under the name of the recorded run, where that is another one. */
+  former: LiveView | null
+  /** What a watch showed of the recorded object, or an Event. */
+  seen: HookEnd | null
+  /** Events about the recorded object were looked for. */
+  wasAsked: boolean
+  /** It had its time (HE2). */
+  isOverdue: boolean
+}
+
+const wait = (why: string): RunStep => ({ kind: 'wait', why })
+
+/** HK2, HK4, HK6. */
+export function judgeRun({ spec, runId, record, live, former, seen, wasAsked, isOverdue }: RunFacts): RunStep {
+  const begun = record?.run === runId ? record : null
+  if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
+  if (begun !== null && seen !== null) return { kind: 'end', end: seen }
+  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('what the cluster holds of its kind is not known at the moment')
+  if (live.kind === 'present' && live.live.run?.id === runId) return judgeOwn(spec, live.live, begun, isOverdue)
+  if (begun !== null && begun.uid !== null) {
+    if (spec.ref.kind === 'Job' && !wasAsked) return { kind: 'ask', uid: begun.uid }
+    const message = 'its object was deleted before it had ended'
+    return { kind: 'end', end: { outcome: 'failed', message } }
+  }
+  return judgeFormer(spec, record, live, former) ?? { kind: 'begin' }
+}
+
+function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
+  // Applied over while it goes: the run has no object yet (RC20).
+  if (begun?.uid !== live.uid && live.deleting !== null && !runsToAnEnd(ref)) return wait(live.deleting)
+  if (begun?.uid !== live.uid) return { kind: 'meet', uid: live.uid }
+  const end = endOf(live)
+  if (end !== null) return { kind: 'end', end }
+  if (live.deleting !== null) return wait(live.deleting)
+  const { message, reason } = live.health
+  if (isOverdue) return { kind: 'end', end: { outcome: 'failed', message: `it was not healthy in time: ${message || reason}` } }
+  return wait(message || reason)
+}
+
+/** Null: nothing is in the way. */
+function judgeFormer(spec: HookSpec, record: HookRun | null, live: LiveView, former: LiveView | null): RunStep | null {
+  const replaces = spec.policies.includes('before-hook-creation')
+  for (const [found, ref] of [
+    [live, spec.ref],
+    [former, record?.ref],
+  ] as const) {
+    if (found?.kind !== 'present' || ref === undefined) continue
+    const { deleting, run, uid, keep } = found.live
+    const permit = permitHook(ref, found.live)
+    const what = refText(ref)
+    if (deleting !== null) return wait(`${what} of the run before: ${deleting}`)
+    // HK5.
+    if (run?.ended === 'no' && !replaces) return wait(`${what} of the run before has not ended`)
+    const isKept = keep !== null || permit === null
+    if (found === live && spec.generateName === null) {
+      // Applied over, if it may.
+      if (runsToAnEnd(ref) && isKept)
+        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the run before is kept by ${keep}` } }
+      if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
+    } else if (isKept) continue
+    if (permit !== null) return { kind: 'clear', ref, uid, permit }
+  }
+  return null
+}
+
+/** HK6: by its policies its object goes when it ended so. */
+export function goesAfter({ policies, ref }: HookSpec, outcome: HookRun['outcome']): boolean {
+  if (lossKind(ref) !== null) return false
+  return (outcome === 'succeeded' && policies.includes('hook-succeeded')) || (outcome === 'failed' && policies.includes('hook-failed'))
+}

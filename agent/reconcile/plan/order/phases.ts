@@ -1,0 +1,228 @@
+// Where a revision is: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: what each wave still lacks and how each hook stands comes in.
+import { type ObjectRef, refText } from '../../../../shared/kube/object.ts'
+import { compareRefs } from '../../../../shared/kube/order.ts'
+import type { Phase } from '../../../../shared/kube/waves.ts'
+import type { InventoryEntry } from '../../../state/agent-state.ts'
+import type { HookRun, HookSpec } from '../../snapshot/hook-spec.ts'
+import { type Closed, closed, WAITING_FOR_HOOK, WAITING_FOR_WAVE } from '../../snapshot/situation.ts'
+import type { Gate } from '../gates/gates.ts'
+
+/** What keeps a wave or phase from being over. */
+export interface Wait {
+  ref: ObjectRef
+  lacks: 'applied' | 'healthy' | 'finished'
+  sinceMs: number
+  /** Why it will not get there by itself; null: it may. */
+  failed: string | null
+  /** For the service's own row: what is known beyond that; '' after a failure that says it all. */
+  detail: string
+}
+
+export interface WaveState {
+  unapplied: Wait | null
+  unhealthy: Wait | null
+  /** The first that failed, of those. */
+  failed: Wait | null
+}
+const CLEAR_WAVE: WaveState = Object.freeze({ unapplied: null, unhealthy: null, failed: null })
+
+export interface HookState {
+  outcome: HookRun['outcome'] | 'none'
+  message: string
+  sinceMs: number
+}
+
+export interface PhaseFacts {
+  digest: string
+  specs: readonly HookSpec[]
+  stateOf(phase: Phase, spec: HookSpec): HookState
+  /** Of ordinary objects. */
+  waves: ReadonlyMap<number, WaveState>
+  waitForHealth: boolean
+}
+
+type Stand = 'pre-sync' | 'sync' | 'post-sync' | 'done'
+export interface Position {
+  digest: string
+  phase: Stand
+  wave: number
+  /** Hooks whose turn it is, and those that run; none that failed. */
+  hooks: readonly HookSpec[]
+  /** Those of sync-fail, when something failed. */
+  failHooks: readonly HookSpec[]
+  /** Null: for nothing (the end). */
+  waitsFor: Wait | null
+  /** Everything of the sync phase is applied, its hooks have ended. */
+  applied: boolean
+  /** A hook failed: this revision gets no further. */
+  hookFailed: boolean
+  /** No wave comes after this one. */
+  last?: true
+}
+
+/** OR3, HK2. */
+export function positionOf(facts: PhaseFacts): Position {
+  const position = standOf(facts)
+  const failed = position.hookFailed || [...facts.waves].some(([wave, { failed: found }]) => found !== null && isBegun(position, wave))
+  if (!failed) return position
+  return { ...position, failHooks: hookWave(facts, 'sync-fail')?.open ?? [] }
+}
+
+/** Only what had its turn can have failed: what is there of later waves is of the revision before. */
+const isBegun = ({ phase, wave: now }: Position, wave: number): boolean => phase !== 'pre-sync' && (phase !== 'sync' || wave <= now)
+
+function standOf(facts: PhaseFacts): Position {
+  const { digest, waves, specs, waitForHealth } = facts
+  const base = { digest, wave: 0, hooks: [], failHooks: [], waitsFor: null, applied: false, hookFailed: false }
+  const before = hookWave(facts, 'pre-sync')
+  if (before !== null) return { ...base, phase: 'pre-sync', ...standing(before) }
+  const numbers = new Set(waves.keys())
+  for (const { phases, wave } of specs) if (phases.includes('sync')) numbers.add(wave)
+  const order = [...numbers].sort((a, b) => a - b)
+  for (const wave of order) {
+    const hooks = hookWave(facts, 'sync', wave)
+    const { unapplied, unhealthy, failed } = waves.get(wave) ?? CLEAR_WAVE
+    const isLast = wave === order.at(-1)
+    if (hooks !== null) {
+      const stand = standing(hooks)
+      const waitsFor = stand.hookFailed ? stand.waitsFor : (failed ?? unapplied ?? stand.waitsFor)
+      return { ...base, phase: 'sync', ...stand, waitsFor, ...lastIf(isLast) }
+    }
+    if (unapplied !== null || (waitForHealth && unhealthy !== null)) {
+      const waitsFor = failed ?? unapplied ?? unhealthy
+      return { ...base, phase: 'sync', wave, waitsFor, applied: isLast && unapplied === null, ...lastIf(isLast) }
+    }
+  }
+  const wave = order.at(-1) ?? 0
+  const late = order.map((number) => waves.get(number)?.failed ?? waves.get(number)?.unhealthy ?? null).find((found) => found !== null)
+  if (late !== undefined) return { ...base, phase: 'sync', wave, waitsFor: late, applied: true }
+  const after = hookWave(facts, 'post-sync')
+  if (after !== null) return { ...base, phase: 'post-sync', ...standing(after), applied: true }
+  return { ...base, phase: 'done', wave, applied: true }
+}
+
+const lastIf = (isLast: boolean): { last?: true } => (isLast ? { last: true } : {})
+
+interface HookWave {
+  wave: number
+  open: HookSpec[]
+  wait: Wait
+}
+
+const standing = ({ wave, open, wait }: HookWave) => ({ wave, hooks: open, waitsFor: wait, hookFailed: wait.failed !== null })
+
+/** The first wave of hooks of the phase (or that very wave) in which not all succeeded; null: all have. */
+export function hookWave({ specs, stateOf }: Pick<PhaseFacts, 'specs' | 'stateOf'>, phase: Phase, only?: number): HookWave | null {
+  const open = specs
+    .filter((spec) => spec.phases.includes(phase) && (only === undefined || spec.wave === only))
+    .map((spec) => ({ spec, state: stateOf(phase, spec) }))
+    .filter(({ state }) => state.outcome !== 'succeeded')
+    .sort((a, b) => a.spec.wave - b.spec.wave || compareRefs(a.spec.ref, b.spec.ref))
+  const [first] = open
+  if (first === undefined) return null
+  const here = open.filter(({ spec }) => spec.wave === first.spec.wave)
+  const failed = here.find(({ state }) => state.outcome === 'failed')
+  const { spec, state } = failed ?? first
+  const wait: Wait = {
+    ref: spec.ref,
+    lacks: 'finished',
+    sinceMs: state.sinceMs,
+    failed: failed === undefined ? null : state.message || 'it failed',
+    detail: failed === undefined ? state.message : '',
+  }
+  // After a failure nothing more begins; what runs is seen to its end.
+  const mayGo = here.filter(({ state: { outcome } }) => (failed === undefined ? outcome !== 'failed' : outcome === 'running'))
+  return { wave: first.spec.wave, open: mayGo.map((item) => item.spec), wait }
+}
+
+const timeText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+
+/** Of a revision, or of a removal. */
+type Standing = Pick<Position, 'wave' | 'waitsFor'> & { phase: string }
+const TO_COMMIT = 'correct it and commit, a new revision runs it again'
+
+const phaseText = ({ phase, wave }: Standing, hook: boolean): string =>
+  hook ? `the ${phase} hook ` : phase === 'sync' ? `wave ${wave}: ` : `${phase}: `
+
+/** Says the same as long as it waits for the same. */
+export function waitText(position: Standing, remedy = TO_COMMIT): string {
+  const { waitsFor } = position
+  if (waitsFor === null) return ''
+  const { ref, lacks, sinceMs, failed } = waitsFor
+  const what = `${phaseText(position, lacks === 'finished')}${refText(ref)}`
+  if (lacks === 'finished') {
+    if (failed === null) return `it waits for ${what} to end, since ${timeText(sinceMs)}`
+    return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
+  }
+  if (failed !== null) {
+    // What was refused says what to do about it, a workload does not.
+    const next = lacks === 'healthy' ? 'correct it in Git, this goes on' : 'this goes on'
+    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
+  }
+  return `it waits for ${what} to be ${lacks}, since ${timeText(sinceMs)}`
+}
+
+const HOOK_FAILED = 'HookFailed'
+
+/** OR3, HK2: new documents wait for their wave, and all of them for pre-sync. What is applied is healed meanwhile (DR6). */
+export function orderGate(position: Position | null, inventory: ReadonlyMap<string, InventoryEntry>): Gate {
+  if (position === null || position.phase === 'done' || position.phase === 'post-sync') return () => null
+  const words: { text: string | null } = { text: null }
+  const shut = (reason: string): Closed => {
+    words.text ??= waitText(position)
+    return closed(reason, words.text)
+  }
+  return ({ key, ref, wave = 0, onlyIfAbsent }, deed) => {
+    if (deed !== 'change' || onlyIfAbsent) return null
+    // Hooks and earlier waves may live in it.
+    if (ref.kind === 'Namespace' && ref.group === '' && (inventory.get(key)?.appliedDoc ?? null) === null) return null
+    if (position.phase === 'pre-sync') return shut(WAITING_FOR_HOOK)
+    return wave > position.wave ? shut(position.waitsFor?.lacks === 'finished' ? WAITING_FOR_HOOK : WAITING_FOR_WAVE) : null
+  }
+}
+
+export interface PhaseWords {
+  reason: string
+  message: string
+  /** Something of the revision is not applied because of it. */
+  holdsBack: boolean
+  failed: boolean
+  /** Nothing but hooks comes after the object that it waits for: what is wrong with that one says more. */
+  behindObjects?: true
+}
+
+/** For the service's own row: null when order holds nothing back. */
+export function phaseWords(position: Position | null): PhaseWords | null {
+  if (position === null || position.waitsFor === null || position.phase === 'done') return null
+  const { phase, waitsFor, applied, hookFailed } = position
+  // Everything is applied and something is not healthy: that speaks for itself.
+  if (phase === 'sync' && applied) return null
+  const detail = waitsFor.detail === '' ? '' : ` (${waitsFor.detail})`
+  const isHook = waitsFor.lacks === 'finished'
+  return {
+    reason: hookFailed ? HOOK_FAILED : isHook ? WAITING_FOR_HOOK : WAITING_FOR_WAVE,
+    message: `${waitText(position)}${detail}`,
+    holdsBack: phase !== 'post-sync',
+    failed: hookFailed,
+    ...(position.last && !isHook ? { behindObjects: true } : {}),
+  }
+}
+
+/** After this nothing is looked for any more: all of the revision was well once. */
+export const finishedPosition = (digest: string): Position => ({
+  digest,
+  phase: 'done',
+  wave: 0,
+  hooks: [],
+  failHooks: [],
+  waitsFor: null,
+  applied: true,
+  hookFailed: false,
+})
+
+/** Why nothing is pruned yet; null: order holds nothing back. */
+export function pruneHold(position: Position | null): string | null {
+  if (position === null || position.applied) return null
+  const words = phaseWords(position)
+  return words === null ? null : `to be pruned after the sync phase; ${words.message}`
+}

@@ -1,0 +1,216 @@
+// The one authority over deletions of managed objects: a prune of a revision, a removal order, an object that is made again, and the run of a hook ask here, and a DELETE
+// is sent only with the permit that comes back. What Git cannot bring back (volumes, other people's objects) waits until a person confirmed it by name. Pure.
+import { sha256Hex } from '../../../../shared/kube/canonical.ts'
+import { CLAIMS_LOST, deletionName, lossKind, lossText } from '../../../../shared/kube/data-loss.ts'
+import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
+import { comparePrune } from '../../../../shared/kube/order.ts'
+import type { PruneRefusal } from '../../../../shared/model/status.ts'
+import { isStillToCome, type Problem } from '../../snapshot/situation.ts'
+import type { LiveObject } from '../../snapshot/watch/live-object.ts'
+import { type GuardCounts, whyGuarded } from './prune-guard.ts'
+
+declare const permit: unique symbol
+/** Says that a deletion was decided here. */
+export interface Permit {
+  readonly cause: 'prune' | 'removal' | 'recreate' | 'hook'
+  readonly [permit]: true
+}
+type Kept = Extract<Problem, { kind: 'kept' }>
+const permitFor = (cause: Permit['cause']): Permit => ({ cause }) as Permit
+
+/** The objects that a look into a Namespace or CRD found. */
+export type Contents =
+  | { kind: 'own' }
+  /** Objects that are not of the service; `names` are the first of them. */
+  | { kind: 'others'; count: number; names: readonly string[]; more: boolean }
+  /** Objects of services that are being removed, too: they will be gone in a moment. */
+  | { kind: 'leaving'; services: readonly string[] }
+  | { kind: 'unread'; why: string }
+
+/** The loss that the deletion of an object causes, as far as it is known. */
+export type Holding =
+  | { kind: 'nothing' }
+  | { kind: 'lost' | 'unrecorded'; what: string }
+  | { kind: 'leaving'; what: string }
+  | { kind: 'unseen' }
+const NOTHING: Holding = { kind: 'nothing' }
+
+/** PR13: a disk that came back older, of an agent and of its server alike, knows no revision that ever named the object. */
+const UNRECORDED: Holding = {
+  kind: 'unrecorded',
+  what: 'this agent found it by its label when it started, and has no record of applying it',
+}
+
+/** `contents`: of a Namespace or CRD, once it was looked at. `isRecorded`: this agent applied it, or it came while this agent watched. */
+export function holdingOf(
+  cause: 'prune' | 'removal',
+  ref: ObjectRef,
+  live: Pick<LiveObject, 'takes'>,
+  contents: Contents | null,
+  isRecorded = true,
+): Holding {
+  const holding = ownHoldingOf(cause, ref, live, contents)
+  return holding.kind === 'nothing' && cause === 'prune' && !isRecorded ? UNRECORDED : holding
+}
+
+function ownHoldingOf(cause: 'prune' | 'removal', ref: ObjectRef, live: Pick<LiveObject, 'takes'>, contents: Contents | null): Holding {
+  if (live.takes === 'claims') return { kind: 'lost', what: CLAIMS_LOST }
+  const kind = lossKind(ref)
+  const lost: Holding = { kind: 'lost', what: lossText(ref) ?? '' }
+  if (kind === null) return NOTHING
+  // PR3: a revision that drops one of these is asked about, whatever is in it.
+  if (cause === 'prune') return lost
+  if (kind === 'class' || live.takes === 'nothing') return NOTHING
+  return kind === 'data' ? lost : contents === null ? { kind: 'unseen' } : holdingOfContents(contents)
+}
+
+function holdingOfContents(contents: Contents): Holding {
+  switch (contents.kind) {
+    case 'own':
+      return NOTHING
+    case 'others': {
+      const { count, names, more } = contents
+      const objects = `${more ? 'at least ' : ''}${count} ${count === 1 ? 'object' : 'objects'}`
+      return { kind: 'lost', what: `${objects} not of this service ${count === 1 ? 'is' : 'are'} deleted with it: ${names.join(', ')}` }
+    }
+    case 'leaving':
+      return { kind: 'leaving', what: `it still holds objects of ${contents.services.join(', ')}, which is being removed` }
+    case 'unread':
+      return { kind: 'lost', what: `what it holds cannot be read: ${contents.why}` }
+  }
+}
+
+/** Names that a person confirmed; `all`: everything of the revision, as agents and servers before this rule had it. */
+export type ConfirmedNames = ReadonlySet<string> | 'all'
+const isIn = (confirmed: ConfirmedNames, ref: ObjectRef): boolean => confirmed === 'all' || confirmed.has(deletionName(ref))
+
+/** IV9: by name only; a confirmation from before this rule says nothing of what nobody can see. */
+export const isGivenUp = (ref: ObjectRef, confirmed: ConfirmedNames): boolean => confirmed !== 'all' && confirmed.has(deletionName(ref))
+
+export interface Candidate {
+  ref: ObjectRef
+  holding: Holding
+  /** PR3: `skerry.dev/prune: allowed`. */
+  allowed: boolean
+}
+
+export interface DeletionRequest {
+  cause: 'prune' | 'removal'
+  /** Objects that are there and would be deleted. */
+  candidates: readonly Candidate[]
+  /** Everything that leaves, `candidates` among it: what the guard counts and names. */
+  doomed: readonly ObjectRef[]
+  /** Objects that leave, cannot be judged yet, and that no annotation allows to be deleted. */
+  undecided: readonly ObjectRef[]
+  /** Objects that leave and of whose kind no API is known. */
+  unreachable: readonly ObjectRef[]
+  /** Null if there is no guard, because the server's own guard was passed before this order. */
+  guard: Omit<GuardCounts, 'prune' | 'precious'> | null
+  /** The revision or the order that a confirmation is for. */
+  token: string
+  ownedCount: number
+  /** PR4: a person confirmed this very revision or order, whatever was too much of it. */
+  isConfirmed: boolean
+  confirmed: ConfirmedNames
+  /** The known problem of an object that waits. */
+  before(key: string): Problem | undefined
+  nowMs: number
+}
+
+export interface Decision {
+  /** The question to a person; null if there is none. */
+  refusal: PruneRefusal | null
+  /** Nothing at all goes until that is answered. */
+  isShut: boolean
+  permits: ReadonlyMap<string, Permit>
+  /** Why single objects wait, by key. */
+  kept: ReadonlyMap<string, Kept>
+  /** To be looked into before anything can be said of them. */
+  unseen: readonly ObjectRef[]
+}
+
+/** In one question; a person can confirm only what was shown. */
+const NAMES_MAX = 200
+const UNREACHABLE = 'no API serves its kind: a confirmation drops it from the inventory and deletes nothing'
+
+/** PR1–PR5, RM1–RM3. */
+export function decideDeletions(request: DeletionRequest): Decision {
+  const { cause, candidates, confirmed, isConfirmed, guard, doomed } = request
+  const isOpen = ({ ref, allowed }: Candidate) => allowed || isIn(confirmed, ref)
+  const asked: Array<{ ref: ObjectRef; what: string }> = []
+  const permits = new Map<string, Permit>()
+  const kept = new Map<string, Kept>()
+  const unseen: ObjectRef[] = []
+  for (const candidate of candidates) {
+    const { ref, holding } = candidate
+    const key = refKey(ref)
+    const before = request.before(key)
+    if (holding.kind === 'nothing' || isOpen(candidate)) permits.set(key, permitFor(cause))
+    else if (holding.kind === 'unseen') {
+      if (!isKeptStill(before, request.nowMs)) unseen.push(ref)
+      else {
+        kept.set(key, before)
+        if (before.asks) asked.push({ ref, what: before.what })
+      }
+    } else {
+      const asks = holding.kind !== 'leaving'
+      kept.set(key, keptFor(request, before, ref, asks, holding.what))
+      if (asks) asked.push({ ref, what: holding.what })
+    }
+  }
+  for (const ref of request.unreachable) if (!isIn(confirmed, ref)) asked.push({ ref, what: UNREACHABLE })
+  const precious = [
+    ...candidates.filter(({ holding, allowed }) => holding.kind === 'lost' && !allowed).map(({ ref }) => ref),
+    ...request.undecided.filter((ref) => lossKind(ref) !== null),
+  ]
+  const why = guard === null || isConfirmed ? null : whyGuarded({ ...guard, prune: doomed, precious })
+  if (why !== null)
+    return { refusal: refusalOf(request, doomed, why, false), isShut: true, permits: new Map(), kept: new Map(), unseen: [] }
+  const names = asked.map(({ ref }) => ref)
+  const refusal = asked.length === 0 ? null : refusalOf(request, names, askedText(asked), true)
+  return { refusal, isShut: false, permits, kept, unseen }
+}
+
+const isKeptStill = (before: Problem | undefined, nowMs: number): before is Kept =>
+  before?.kind === 'kept' && before.retryAtMs !== null && isStillToCome(before.retryAtMs, nowMs)
+
+/** A look is repeated, because nobody tells when what others have in it is gone; a volume waits for the person alone. `retryAtMs` 0: the caller has the clock. */
+function keptFor({ cause, nowMs }: DeletionRequest, before: Problem | undefined, ref: ObjectRef, asks: boolean, what: string): Kept {
+  if (isKeptStill(before, nowMs) && before.what === what) return before
+  const attempt = before?.kind === 'kept' && before.asks === asks ? before.attempt + 1 : 0
+  return { kind: 'kept', what, asks, attempt, retryAtMs: cause === 'removal' && lossKind(ref) === 'contents' ? 0 : null }
+}
+
+/** Objects that hold data come first, so that a list that is cut still shows them; then in the order of deletion. */
+const compareAsked = (a: ObjectRef, b: ObjectRef): number =>
+  Number(lossKind(a) === null) - Number(lossKind(b) === null) || comparePrune(a, b)
+
+const SHOWN_MAX = 5
+
+function askedText(asked: ReadonlyArray<{ ref: ObjectRef; what: string }>): string {
+  const sorted = [...asked].sort((a, b) => compareAsked(a.ref, b.ref))
+  const shown = sorted.slice(0, SHOWN_MAX).map(({ ref, what }) => `${deletionName(ref)} (${what})`)
+  return shown.join(', ') + (asked.length > SHOWN_MAX ? ` and ${asked.length - SHOWN_MAX} more` : '')
+}
+
+function refusalOf({ token, ownedCount }: DeletionRequest, refs: readonly ObjectRef[], why: string, only: boolean): PruneRefusal {
+  const names = [...refs].sort(compareAsked).map(deletionName).slice(0, NAMES_MAX)
+  return { digest: token, names, count: refs.length, ownedCount, why, list: listDigest(token, names), ...(only ? { only } : {}) }
+}
+
+/** EC1: names exactly the list that was shown. */
+export const listDigest = (token: string, names: readonly string[]): string => sha256Hex([token, ...names].join('\n')).slice(0, 16)
+
+/** AO5: null: it may be deleted to be made again. `ownWord`: our own annotation on its manifest asks for that. */
+export function permitRecreate(ref: ObjectRef, live: Pick<LiveObject, 'takes'>, ownWord: boolean, allowed: boolean): Permit | string {
+  const isStateful = ref.group === 'apps' && ref.kind === 'StatefulSet'
+  if (!ownWord && (lossKind(ref) !== null || isStateful))
+    return `a ${ref.kind} is not made again by another tool's option, because data or other objects go with it: annotate it with skerry.dev/sync-options: Force if that is meant`
+  if (!allowed && (live.takes === 'claims' || lossKind(ref) === 'contents'))
+    return `it is not made again, because ${live.takes === 'claims' ? 'its PersistentVolumeClaims are' : 'everything in it is'} deleted with it: annotate it with skerry.dev/prune: allowed if that is meant`
+  return permitFor('recreate')
+}
+
+/** HK6: null: the object of a hook holds data or other objects, and is never deleted by a policy. */
+export const permitHook = (ref: ObjectRef, live: Pick<LiveObject, 'takes'>): Permit | null =>
+  lossKind(ref) === null && live.takes === undefined ? permitFor('hook') : null

@@ -1,0 +1,40 @@
+// An object that goes from one service to another with one commit: the server saw both revisions and wrote so into the giver's row. Until the taker's revision is read it
+// belongs to nobody else, and it must not be deleted in between. Pure.
+import type { ServiceRow } from '../../../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+
+export type Handover = NonNullable<ServiceRow['handover']>[number]
+
+/** What is known here of the service that is to have it. */
+export type Taker =
+  /** No row, or none that was read: nothing can be said. */
+  | { kind: 'unread' }
+  /** Its complete revision does not name the object, or it is being removed. */
+  | { kind: 'read'; digest: string; handover: readonly Handover[] }
+
+/** PR8: why an object is kept for those that are to have it, or null. A taker may have handed it on before it had it. */
+export function waitsForTakers(object: string, handovers: readonly Handover[], takerOf: (id: ServiceId) => Taker): string | null {
+  const asked = new Set<string>()
+  const open = handovers.filter((handover) => handover.object === object)
+  for (let handover = open.pop(); handover !== undefined; handover = open.pop()) {
+    const taker = takerOf(handover)
+    const waits = judgeHandover(handover, taker)
+    if (waits !== null) return waits
+    if (taker.kind !== 'read' || asked.has(serviceKey(handover))) continue
+    asked.add(serviceKey(handover))
+    open.push(...taker.handover.filter((next) => next.object === object))
+  }
+  return null
+}
+
+const KEPT = 'it is kept until then; if that one is not to have it any more, delete it by hand'
+
+/** Null: the taker does not want it (any more), so that it is judged as any other. Else why it is kept. What the taker wants is let go to it before anybody asks here. */
+export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
+  const name = serviceKey({ project, service })
+  if (taker.kind === 'unread') return `it goes to the service ${name}, whose revision is not here yet; ${KEPT}`
+  // `after`: the revision that the taker had when the giver lost the object; the one that names it comes later.
+  if (taker.kind === 'read' && taker.digest === after)
+    return `it goes to the service ${name}, whose next revision names it and is not here yet; ${KEPT}`
+  return null
+}

@@ -1,0 +1,52 @@
+// Whether what a revision no longer names may be deleted. A wrong render, an empty folder or a lost generator input looks just like a wish to
+// delete everything; so whatever is large, or holds what cannot be made again, waits for a person. Pure.
+import { deletionName } from '../../../../shared/kube/data-loss.ts'
+import type { ObjectRef } from '../../../../shared/kube/object.ts'
+
+/** Up to this many objects are never too many by their share alone. */
+export const PRUNE_COUNT_SMALL = 5
+
+export interface GuardCounts {
+  /** Everything that would be deleted. */
+  prune: readonly ObjectRef[]
+  /** Those of them that take data or other objects along, and that no annotation allows. */
+  precious: readonly ObjectRef[]
+  /** Objects that the revision names. */
+  desiredCount: number
+  /** Objects of the service that exist, those of `prune` among them. */
+  ownedCount: number
+  protect: boolean
+  maxPrunePercent: number
+  /** RP2: the server was set back to a backup, and this revision is what the backup says. */
+  restored: boolean
+  /** RL5: what the cluster itself serves changed, and may be why something is lacking. */
+  factsOnly: boolean
+}
+
+/** PR1–PR3, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
+export function whyGuarded({
+  prune,
+  precious,
+  desiredCount,
+  ownedCount,
+  protect,
+  maxPrunePercent,
+  restored,
+  factsOnly,
+}: GuardCounts): string | null {
+  if (prune.length === 0) return null
+  if (restored)
+    return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
+  if (factsOnly)
+    return 'the version or the API kinds that this cluster serves changed, which may be all that takes these away: make them independent of it, or confirm this prune'
+  if (protect) return 'the service is protected: nothing of it is pruned without a person'
+  if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
+  if (precious.length > 0) {
+    const kinds = [...new Set(precious.map((ref) => deletionName(ref).split(' ')[0]))].sort().join(', ')
+    return `${precious.length} of ${prune.length} hold other objects or data (${kinds}); the annotation skerry.dev/prune: allowed lets one go without asking`
+  }
+  if (prune.length > PRUNE_COUNT_SMALL && prune.length * 100 > ownedCount * maxPrunePercent) {
+    return `${prune.length} of ${ownedCount} objects are more than ${maxPrunePercent} % (sync.maxPrunePercent)`
+  }
+  return null
+}

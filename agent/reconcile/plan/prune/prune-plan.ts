@@ -1,0 +1,223 @@
+// What to do with objects that the revision no longer names. Pure; the guard looks at all of it before any step is carried out.
+import { otherOwner } from '../../../../shared/kube/foreign-owners.ts'
+import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../shared/kube/keep-marks.ts'
+import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'
+import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../../../shared/kube/order.ts'
+import { waveOfDocument } from '../../../../shared/kube/waves.ts'
+import type { InventoryEntry } from '../../../state/agent-state.ts'
+import { isRefusedStill, type Problem } from '../../snapshot/situation.ts'
+import type { KindEnd } from '../../snapshot/watch/definitions.ts'
+import type { LiveObject } from '../../snapshot/watch/live-object.ts'
+import { again, isOurs } from '../plan.ts'
+import type { PlanView } from '../plan-view.ts'
+import type { Step, StepOf } from '../step.ts'
+import type { Decision } from './deletion.ts'
+
+export interface PruneOptions {
+  /** Another service has it in its revision, or in force. */
+  wantedElsewhere(key: string): boolean
+  /** UIDs of what is applied under the names that revisions give: an API server may serve one object in two groups. */
+  uidsInForce(): ReadonlySet<string>
+  /** Why it waits for the service that is to take it over, or null. */
+  handover(key: string): string | null
+  /** IV9: what became of a kind that no API serves. */
+  endOf(kind: ObjectRef): KindEnd
+  /** A person confirmed that the object is dropped from the inventory, although nobody can see it. */
+  isGivenUp(ref: ObjectRef): boolean
+  /** NS2: the key of the namespace that goes with the service, or null. */
+  namespaceGoes?: string | null
+  /** The whole service goes. */
+  removal: boolean
+  orphan: boolean
+}
+
+type Doomed = Omit<StepOf<'delete'>, 'permit'> & { live: LiveObject; allowed: boolean }
+
+interface Pending {
+  ref: ObjectRef
+  allowed: boolean
+  problem: Problem
+}
+
+export interface PrunePlan {
+  /** What would be deleted in all: what the guard counts. */
+  doomed: ObjectRef[]
+  /** Those of it that could be deleted now, each as it was seen. */
+  candidates: readonly Doomed[]
+  /** Steps that delete nothing. */
+  quiet: readonly Step[]
+  /** Objects that leave and cannot be deleted yet, and why. */
+  pending: readonly Pending[]
+  /** IV9: those of it whose kind no API serves, and of whose CRD nothing is known. */
+  unreachable: readonly ObjectRef[]
+  handedOver: readonly ObjectRef[]
+  problems: Map<string, Problem | null>
+}
+
+/** PR6: what becomes of objects that the revision no longer names. What of it may be deleted is decided by deletion.ts, and in which order by `nextSteps`. */
+export function planPrune(view: PlanView, leaving: Iterable<string>, options: PruneOptions): PrunePlan {
+  const problems = new Map<string, Problem | null>()
+  const quiet: Step[] = []
+  const candidates: Doomed[] = []
+  const pending: Pending[] = []
+  const unreachable: ObjectRef[] = []
+  const handedOver: ObjectRef[] = []
+  const uids = lazily(() => options.uidsInForce())
+  /** A failure whose time has come stays known until its next attempt is answered: else no wait would ever grow. */
+  const settle = (key: string) => view.problems.get(key)?.kind !== 'failed' && problems.set(key, null)
+  for (const key of leaving) {
+    const entry = view.inventory.get(key)
+    if (entry === undefined) continue
+    const waits = options.wantedElsewhere(key) ? null : options.handover(key)
+    const verdict = judgeLeaving(view, key, entry, options, uids)
+    if (waits !== null && verdict.kind !== 'forget') {
+      // What is not there or not ours any more is waited for by nobody, and a removal comes to its end.
+      problems.set(key, { kind: 'waiting', on: key, message: waits })
+      handedOver.push(entry.ref)
+      continue
+    }
+    switch (verdict.kind) {
+      case 'problem':
+        problems.set(key, verdict.problem)
+        pending.push({ ref: entry.ref, allowed: verdict.allowed === true, problem: verdict.problem })
+        if (verdict.unreachable === true) unreachable.push(entry.ref)
+        break
+      case 'delete':
+        settle(key)
+        candidates.push(verdict.step)
+        break
+      default:
+        settle(key)
+        quiet.push(verdict)
+    }
+  }
+  const doomed = [...candidates, ...pending].map(({ ref }) => ref).sort(comparePrune)
+  return { doomed, candidates, quiet, pending, unreachable, handedOver, problems }
+}
+
+/** OR2, OR5: the deletes that come first, of those that are permitted, and what has to be looked into before the next ones; what needs no delete never waits. */
+export function nextSteps(view: PlanView, plan: PrunePlan, { permits, kept, unseen }: Decision): { steps: Step[]; looks: Doomed[] } {
+  const keptRefs = plan.candidates.filter(({ key }) => kept.has(key)).map(({ ref }) => ref)
+  const isUnseen = new Set(unseen.map(refKey))
+  const [open, undecided] = [[] as Doomed[], plan.pending.map(({ ref }) => ref)]
+  for (const candidate of plan.candidates) {
+    if (permits.has(candidate.key) || isUnseen.has(candidate.key)) open.push(candidate)
+    else if (!kept.has(candidate.key)) undecided.push(candidate.ref)
+  }
+  const isInWave = lastWave(view, [...open.map(({ ref }) => ref), ...undecided])
+  const next = nextToGo(
+    open.filter(({ ref }) => isInWave(ref)),
+    [...undecided.filter(isInWave), ...plan.handedOver],
+  ).filter(({ ref }) => !keptRefs.some((inside) => isInside(inside, ref)))
+  const deletes = next.flatMap(({ live: _, allowed: __, ...step }) => {
+    const permit = permits.get(step.key)
+    return permit === undefined ? [] : [{ ...step, permit }]
+  })
+  const steps = [...plan.quiet, ...deletes].sort((a, b) => comparePrune(a.ref, b.ref))
+  return { steps, looks: next.filter(({ key }) => isUnseen.has(key)) }
+}
+
+/** RM2: an object that is kept would go with its namespace. */
+const isInside = ({ namespace }: ObjectRef, { group, kind, name }: ObjectRef): boolean =>
+  group === '' && kind === 'Namespace' && namespace === name
+
+const PRUNE_STAGE_LAST = pruneStage({ group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' })
+
+/** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave; what takes others along (a CRD, a Namespace) goes after all of them, whatever
+ *  its wave (OR2). */
+function lastWave(view: PlanView, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
+  const waveOf = (ref: ObjectRef) =>
+    pruneStage(ref) >= PRUNE_STAGE_LAST ? Number.NEGATIVE_INFINITY : waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
+  let last = Number.NEGATIVE_INFINITY
+  for (const ref of open) last = Math.max(last, waveOf(ref))
+  return (ref) => waveOf(ref) === last
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: { value: T } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
+
+/** Deletes go stage by stage; custom resources must be gone before the next stage begins, and CRDs and Namespaces begin when all else is gone. */
+function nextToGo<T extends { ref: ObjectRef }>(permitted: readonly T[], pending: readonly ObjectRef[]): T[] {
+  const stage = Math.min(...permitted.map(({ ref }) => pruneStage(ref)))
+  const blocked = pending.some((ref) => pruneStage(ref) < stage && (pruneStage(ref) === PRUNE_STAGE_WAITED || stage >= PRUNE_STAGE_LAST))
+  return blocked ? [] : permitted.filter(({ ref }) => pruneStage(ref) === stage)
+}
+
+type Leaving =
+  | StepOf<'forget' | 'orphan'>
+  | { kind: 'delete'; step: Doomed }
+  | { kind: 'problem'; problem: Problem; unreachable?: true; allowed?: boolean }
+
+function judgeLeaving(
+  view: PlanView,
+  key: string,
+  entry: InventoryEntry,
+  { wantedElsewhere, orphan, removal, namespaceGoes, endOf, isGivenUp }: PruneOptions,
+  uidsInForce: () => ReadonlySet<string>,
+): Leaving {
+  const { ref, apiVersion, uid, appliedDoc } = entry
+  const forget: Leaving = { kind: 'forget', key, ref }
+  const problem = (value: Problem): Leaving => ({ kind: 'problem', problem: value })
+  if (wantedElsewhere(key)) return forget
+  const lookup = view.findAny(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
+  if (lookup.kind === 'unserved') {
+    const end = endOf(ref)
+    // A kind that is defined is served again before long: its objects are deleted then, as was confirmed.
+    if (end.kind === 'deleted' || (end.kind === 'unknown' && isGivenUp(ref))) return forget
+    const unserved = { ...again(view, key, 'unserved'), kind: 'unserved', message: endText(entry, end) } as const
+    return end.kind === 'unknown' ? { kind: 'problem', problem: unserved, unreachable: true } : problem(unserved)
+  }
+  // No event would tell that it answers again: it may not be watched.
+  if (lookup.kind === 'stale') return problem({ ...again(view, key, 'unserved'), kind: 'unserved', message: silentText(apiVersion) })
+  const { resource } = lookup
+  const found = view.view(resource, key)
+  if (found.kind === 'unknown') return problem(found)
+  if (found.kind === 'absent') return forget
+  const { live } = found
+  // PR10: the very object that a revision names in another group or version of its kind.
+  if (live.uid !== '' && uidsInForce().has(live.uid)) return forget
+  const appliedByUs = appliedDoc !== null && uid === live.uid
+  if (live.owner.kind === 'service' ? !isOurs(view, live) : !appliedByUs || wasLetGo(live)) return forget
+  if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })
+  const applied = appliedByUs ? marksOf(appliedDoc) : null
+  const allowed = live.pruneAllowed === true || allowsPrune(applied?.annotations)
+  const before = view.problems.get(key)
+  if (isRefusedStill(before, view.nowMs)) return { kind: 'problem', problem: before, allowed }
+  const kept = key === namespaceGoes ? isKeptByOthers(live.keep) || hasOtherMark(live, applied, ref) : isKept(live, applied, ref, removal)
+  if (orphan || kept) return { kind: 'orphan', key, ref, resource }
+  const { uid: seen, resourceVersion } = live
+  return { kind: 'delete', step: { kind: 'delete', key, ref, resource, uid: seen, resourceVersion, live, allowed } }
+}
+
+const KEPT_UNTIL_SERVED = 'kept in the inventory until an API serves the kind'
+
+function endText({ apiVersion, ref: { kind } }: InventoryEntry, end: Exclude<KindEnd, { kind: 'deleted' }>): string {
+  const unserved = `no API serves ${apiVersion} ${kind}; ${KEPT_UNTIL_SERVED}`
+  if (end.kind === 'unknown') return `${unserved}; install its CRD or APIService again`
+  const crd = `its CustomResourceDefinition ${end.crd}`
+  return end.why === null ? `${unserved}; ${crd} exists; retrying` : `${unserved}; ${crd} cannot be read: ${end.why}; retrying`
+}
+
+const silentText = (apiVersion: string): string =>
+  `the API of ${apiVersion} does not answer; start its server, or delete its APIService; what is to become of this object is decided as soon as it answers`
+
+/** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
+const wasLetGo = ({ ownedHash }: LiveObject): boolean => ownedHash === ''
+
+type Marks = Pick<K8sObject['metadata'], 'labels' | 'annotations'>
+
+const marksOf = (doc: string): Marks => (JSON.parse(doc) as K8sObject).metadata
+
+/** IV4: by what it says itself, by what the manifest said that was applied last, or because another tool has put its mark on it. */
+function isKept(live: LiveObject, applied: Marks | null, ref: ObjectRef, removal: boolean): boolean {
+  const deed = removal ? 'removal' : 'prune'
+  return keepsFrom(deed, live.keep) || keepsFrom(deed, keepMark(applied?.annotations)) || hasOtherMark(live, applied, ref)
+}
+
+const hasOtherMark = ({ otherMark }: LiveObject, applied: Marks | null, ref: ObjectRef): boolean =>
+  otherMark !== undefined && (applied === null || otherOwner(applied, ref) !== otherMark)

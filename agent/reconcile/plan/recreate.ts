@@ -1,0 +1,100 @@
+// When an object may be deleted to be made again, because the API server refuses to change a field of it. Pure, but for the note that is kept of it: written
+// before the delete, so that no restart makes it twice, and gone when the new object is there.
+import { z } from 'zod'
+import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
+import { sha256Hex } from '../../../shared/kube/canonical.ts'
+import { allowsPrune } from '../../../shared/kube/keep-marks.ts'
+import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import type { LiveObject } from '../snapshot/watch/live-object.ts'
+import { type Permit, permitRecreate } from './prune/deletion.ts'
+
+const recreateSchema = z.object({
+  /** Which document it is deleted for. */
+  sent: z.string(),
+  /** Of the object that goes; asked for again it is the same attempt. */
+  uid: z.string(),
+  /** Objects of this name that went for this document. */
+  count: z.number().int(),
+  /** What the API server said to the new one, if it can never take it. */
+  refused: z.string().optional(),
+})
+export type Recreate = z.infer<typeof recreateSchema>
+
+/** Somebody who makes the object again before us, each time, is not outrun by deleting more. */
+export const RECREATES_MAX = 3
+const REFUSED_CHARS_MAX = 300
+const FACT = 'recreate/'
+
+export const documentId = (sent: string): string => sha256Hex(sent).slice(0, 16)
+
+export interface RecreateCase {
+  ref: ObjectRef
+  recreate: ApplyOptions['recreate']
+  sent: string
+  /** Null: what is there is not watched, so not ours. */
+  live: LiveObject | null
+  isOurs: boolean
+  protect: boolean
+  before: Recreate | undefined
+}
+
+/** AO4, AO5: a permit: delete it. Else why not, for people; '' when nobody asked for it. */
+export function permitAgain({ ref, recreate, sent, live, isOurs, protect, before }: RecreateCase): Permit | string {
+  if (recreate === 'never') return ''
+  if (live === null || !isOurs) return 'it is not made again, because it is not ours yet: delete it by hand if that is meant'
+  if (protect) return 'it is not made again, because the service is protected: delete it by hand if that is meant'
+  if (live.keep !== null) return `it is not made again, because it carries ${live.keep}: delete it by hand if that is meant`
+  const allowed = live.pruneAllowed === true || allowsPrune((JSON.parse(sent) as K8sObject).metadata.annotations)
+  const permit = permitRecreate(ref, live, recreate === 'own', allowed)
+  if (before?.sent !== documentId(sent)) return permit
+  if (before.refused !== undefined) return `it was made again once for this document, and the new one was refused: ${before.refused}`
+  if (before.count >= RECREATES_MAX && before.uid !== live.uid)
+    return `it was deleted ${before.count} times to be made again, and each time somebody else made it first: stop them`
+  return permit
+}
+
+/** The note of one more delete. */
+export function nextRecreate(before: Recreate | undefined, sent: string, uid: string): Recreate {
+  const same = before?.sent === documentId(sent) ? before : undefined
+  return { sent: documentId(sent), uid, count: same === undefined ? 1 : same.count + (same.uid === uid ? 0 : 1) }
+}
+
+export function readRecreates(facts: ReadonlyMap<string, unknown>): Map<string, Recreate> {
+  const notes = new Map<string, Recreate>()
+  for (const [key, fact] of facts) {
+    const parsed = key.startsWith(FACT) ? recreateSchema.safeParse(fact) : null
+    if (parsed?.success) notes.set(key.slice(FACT.length), parsed.data)
+  }
+  return notes
+}
+
+export const recreateFacts = (notes: ReadonlyMap<string, Recreate | null>): ReadonlyMap<string, unknown> =>
+  new Map([...notes].map(([key, note]) => [FACT + key, note]))
+
+/** Kinds whose Pods must be gone before the next one: they hold host ports, volumes and names. */
+const OWN_PODS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'ReplicationController'])
+export const takesPodsAlong = ({ group, kind }: ObjectRef): boolean => ['', 'apps', 'batch'].includes(group) && OWN_PODS.has(kind)
+
+interface Noted {
+  readonly recreates: ReadonlyMap<string, Recreate>
+  readonly wanted: ReadonlyMap<string, { sent: string }>
+}
+
+/** To be kept before the first of these deletes goes out. */
+export function noteRecreates(
+  { recreates, wanted }: Noted,
+  steps: ReadonlyArray<{ kind: string; key: string; uid?: string }>,
+): ReadonlyMap<string, Recreate> {
+  const notes = new Map<string, Recreate>()
+  for (const { kind, key, uid = '' } of steps) {
+    const sent = kind === 'recreate' ? wanted.get(key)?.sent : undefined
+    if (sent !== undefined) notes.set(key, nextRecreate(recreates.get(key), sent, uid))
+  }
+  return notes
+}
+
+/** The API server can never take the one that was to follow: no further object goes for it. Null: that is known already. */
+export function refusedRecreate({ recreates }: Pick<Noted, 'recreates'>, key: string, message: string): Recreate | null {
+  const before = recreates.get(key)
+  return before === undefined || before.refused !== undefined ? null : { ...before, refused: message.slice(0, REFUSED_CHARS_MAX) }
+}

@@ -1,0 +1,66 @@
+// What a plan asks for, and what came of it: data, each kind with its executor (execute.ts).
+import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
+import type { Spared } from '../apply/replace.ts'
+import type { Take } from '../snapshot/fields/client-side.ts'
+import type { Contact } from '../snapshot/situation.ts'
+import type { Permit } from './prune/deletion.ts'
+
+export type ApplyReason = 'new' | 'changed' | 'drift' | 'takeover'
+export type Step =
+  /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
+  | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
+  | {
+      kind: 'apply'
+      key: string
+      ref: ObjectRef
+      resource: ApiResource
+      doc: string
+      /** RC24: what the commit annotation says; null: there is none. */
+      commit: string | null
+      why: ApplyReason
+      force: boolean
+      /** RC19: nobody looked at the object itself. */
+      unseen?: true
+      shaped?: Shaping
+      /** AO3 */
+      replace?: Spared
+    }
+  /** AO4: deleted to be made again. */
+  | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string; permit: Permit }
+  | {
+      kind: 'delete'
+      key: string
+      ref: ObjectRef
+      resource: ApiResource
+      uid: string
+      /** PR12: as it was seen. */
+      resourceVersion?: string
+      permit: Permit
+    }
+  /** Lets go of a live object: our marks and our field entry go, its fields stay. */
+  | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
+  /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
+  | { kind: 'forget'; key: string; ref: ObjectRef }
+
+/** Only where something is left to others, or taken from them. */
+export interface Shaping {
+  /** The document of which `doc` was made. */
+  of: string
+  /** TK1: before the apply. */
+  take: Take | null
+}
+
+export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
+export type StepResult =
+  | { kind: 'inspected'; step: StepOf<'inspect'>; contacts: ReadonlyMap<string, Contact> }
+  /** `withoutNulls`: the document that was applied, because the API server refused the nulls of the step's own (RC25). */
+  | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean; withoutNulls?: string; warnings?: readonly string[] }
+  /** Deleted, let go, or never there. */
+  | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
+  | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
+  /** PR12: not deleted, because it is this by now. */
+  | { kind: 'changed'; step: StepOf<'delete'>; object: K8sObject }
+  /** AO4: gone, to be made again. */
+  | { kind: 'cleared'; step: StepOf<'recreate'> }
+  | { kind: 'failed'; step: Step; failure: ApiFailure; warnings?: readonly string[] }

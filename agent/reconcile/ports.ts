@@ -1,0 +1,143 @@
+// What the rooms of the reconciler work with: one port for each subject, composed once, in reconcile-loop.ts. A function takes the ports that it uses and no others. A plan takes none: it is given
+// what was read through them.
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { EventStatus, ObjectStatus, StatusKind } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { Replica } from '../replica/replica.ts'
+import type { AgentState, TurnRecord } from '../state/agent-state.ts'
+import type { ContentsReader } from './apply/contents.ts'
+import type { MarkedSearch } from './apply/marked-search.ts'
+import type { TimeGates } from './plan/gates/time-gates.ts'
+import type { Taker } from './plan/prune/handover.ts'
+import type { Ticket } from './requests/fair-queue.ts'
+import type { Asking } from './requests/placed-cluster.ts'
+import type { RequestScheduler } from './requests/request-scheduler.ts'
+import type { Dependents } from './snapshot/dependents.ts'
+import type { ServiceModel, ServiceSnapshot } from './snapshot/service-model.ts'
+import type { Autoscalers } from './snapshot/watch/autoscalers.ts'
+import type { Definitions } from './snapshot/watch/definitions.ts'
+import type { FirstContacts } from './snapshot/watch/first-contacts.ts'
+import type { LiveObject, Registrations } from './snapshot/watch/live-object.ts'
+import type { ServedKinds } from './snapshot/watch/served-kinds.ts'
+import type { Watches } from './snapshot/watch/watches.ts'
+
+/** The cluster as this agent knows it, and where the agent runs. */
+export interface Site extends Registrations {
+  cluster: Cluster
+  kinds: ServedKinds
+  watches: Watches
+  /** The autoscalers of objects of ours. */
+  autoscalers: Autoscalers
+  /** How services want the health of their objects told. */
+  healthChoices: {
+    load(state: AgentState): Promise<void>
+    /** Resolves when the rules of the fleet that came with the rows are in force. */
+    rulesRead(): Promise<void>
+    follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
+  }
+  clock: Clock
+  random: Random
+  log: Logger
+  signal: AbortSignal
+}
+
+/** How a turn asks the API server, beyond what the watches show. */
+export interface Requests {
+  /** For the steps of plans. */
+  scheduler: RequestScheduler
+  /** For everything else. */
+  asking(who: { service: string; purpose?: Ticket['purpose'] }): Asking
+  /** What is there already, of all services together. */
+  firstContacts: FirstContacts
+  /** What is looked at before anything is deleted or forgotten. */
+  evidence: {
+    /** IV9: the CRDs of custom kinds. */
+    definitions: Definitions
+    /** RM3: what a Namespace or CRD holds. */
+    contents: ContentsReader
+    /** IV6: marked objects in kinds that are not watched. */
+    marked: MarkedSearch
+  }
+}
+
+/** State that survives the process. */
+export interface Storage {
+  state: AgentState
+  replica: Replica
+}
+
+/** The services of this cluster together. */
+export interface Services {
+  /** Keyed by refKey. */
+  owners: Map<string, ServiceId>
+  /** Null if nothing is known of that service here. */
+  modelOf(serviceKey: string): ServiceModel | null
+  /** Services other than `model` whose revision names the object. */
+  othersWanting(model: ServiceModel, key: string): ServiceModel[]
+  /** RC11: services other than `model` that make the object where nobody has it: their namespace. */
+  othersNeeding(model: ServiceModel, key: string): ServiceModel[]
+  /** IV3: live objects that carry the service's mark and were in no inventory. */
+  unrecorded(model: ServiceModel): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
+  /** PR10: UIDs of applied objects that revisions name, of all services. */
+  uidsInForce(): ReadonlySet<string>
+  /** The state of the service that an object is handed over to. */
+  taker(id: ServiceId): Taker
+  /** Who depends on whom, and who waits for whom. */
+  dependents: Dependents
+  /** How often new rows came. When it moved, nobody knows any more that no other service wants what is to be deleted. */
+  revisionsSeen(): number
+  /** A service has read its rows. */
+  revisionRead(): void
+  /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
+  waitsForOthers(model: ServiceModel): boolean
+  /** `model` is woken when rows of another service were read. */
+  wakeWhenRead(model: ServiceModel): void
+  /** Keys of services of which something failed that another object is the cause of. */
+  lacking: Set<string>
+  /** An object changed: what failed because of it is tried at once. */
+  causeChanged(key: string, isHealthy: boolean): void
+  /** Watches follow the kinds of all inventories; `model`: only this service's have changed. */
+  followKinds(model?: ServiceModel): void
+}
+
+/** Whether and when a service has its turn, and what that turn may do. */
+export interface Turns {
+  /** Stopping, or another agent has the claim: nothing more is begun. */
+  isHalted(): boolean
+  /** RC30: the turn has used up its time and others wait: nothing more is begun in it. */
+  mustYield(serviceKey: string): boolean
+  /** PR7: the replica is known not to be an older one that came back. */
+  isCurrent(): boolean
+  /** Holds and windows. */
+  times: TimeGates
+  wake(serviceKey: string): void
+  wakeAt(serviceKey: string, atMs: number): void
+}
+
+export interface StatusUpdate {
+  kind: StatusKind
+  key: string
+  /** Null removes the key. */
+  doc: unknown
+}
+
+/** The report of a turn. */
+export interface Reports {
+  emit(event: Omit<EventStatus, 'atMs'>): void
+  /** Only as a Kubernetes Event on the object, where those are wanted (KE2): too many for the server to hear of. */
+  emitOnObject(event: Omit<EventStatus, 'atMs'>): void
+  /** Goes into the agent's state at the end of the turn, in one transaction. */
+  report(rows: readonly StatusUpdate[]): void
+  flushReports(turn?: TurnRecord): void
+  /** Says why workloads are not well. */
+  explainer: {
+    /** HE8: after a turn. */
+    look(model: ServiceModel, deps: Site & Requests & Turns): void
+    /** The status with what is known beyond it. */
+    say(model: ServiceSnapshot, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus
+    explanation(service: string, key: string): string
+  }
+}

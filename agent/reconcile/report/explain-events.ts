@@ -1,0 +1,37 @@
+// What the warnings about an object say, for kinds whose status does not: Pods that quota or admission refuses, volumes that cannot be made. Pure.
+import { fields, text } from '../../../shared/kube/health-look.ts'
+import type { K8sObject } from '../../../shared/kube/object.ts'
+import { safeText } from '../../cluster/redact/safe-text.ts'
+
+/** Reasons of warnings that name the cause; others tell of something that came and went. */
+const CAUSES: ReadonlySet<string> = new Set(['FailedCreate', 'FailedBinding', 'ProvisioningFailed', 'ExternalExpanding'])
+
+/** Looks at Events one after the other and keeps the newest that names a cause. `object`: what they are about. */
+export class EventFindings {
+  readonly #object: K8sObject
+  #newest: { at: string; reason: string; message: string } | null = null
+
+  constructor(object: K8sObject) {
+    this.#object = object
+  }
+
+  add(event: K8sObject): void {
+    const reason = text(event['reason'])
+    if (event['type'] !== 'Warning' || !CAUSES.has(reason)) return
+    const at = lastTime(event)
+    if (this.#newest === null || at > this.#newest.at) this.#newest = { at, reason, message: text(event['message']) }
+  }
+
+  /** '' when no cause was named. */
+  explain(): string {
+    if (this.#newest === null) return ''
+    return `${this.#newest.reason}: ${safeText(this.#newest.message, { documents: [this.#object] })}`
+  }
+}
+
+/** Times of Kubernetes are of one form and sort as texts. */
+const lastTime = (event: K8sObject): string =>
+  text(fields(event['series'])['lastObservedTime']) ||
+  text(event['lastTimestamp']) ||
+  text(event['eventTime']) ||
+  (event.metadata.creationTimestamp ?? '')

@@ -1,0 +1,186 @@
+// Explains objects that are not well by other objects (read-cause.ts): read once when an object becomes Degraded or is late, and again when it changed, at most once a minute. It never holds
+// up a turn and never polls: what it found wakes the service, whose turn says it.
+import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
+import { durationMs } from '../../../shared/model/resources.ts'
+import type { ObjectStatus } from '../../../shared/model/status.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import type { PodLogs } from '../../cluster/pod-logs.ts'
+import type { Requests, Site, Turns } from '../ports.ts'
+import type { ServiceModel, ServiceSnapshot } from '../snapshot/service-model.ts'
+import type { LiveObject, LiveView } from '../snapshot/watch/live-object.ts'
+import { isExplained } from './explain-workload.ts'
+import { readCause } from './read-cause.ts'
+
+/** Objects that are explained at the same time, for all services. */
+const AT_ONCE = 4
+const AGAIN_AFTER_MS = 60_000
+const TEXT_CHARS_MAX = 600
+
+/** HE23: of a CronJob one of whose runs has had no Pod that runs for as long as the health deadline. */
+const RUN_HANGS = 'RunHangs'
+
+interface Explained {
+  /** Of the object that was explained. */
+  resourceVersion: string
+  atMs: number
+  /** '' when nothing says anything of it; null while that is being read. */
+  text: string | null
+  /** What was known before. */
+  before: string
+  /** The object is on its way again: nothing is said of it, and it is not read again within the minute when it comes back. */
+  isQuiet?: true
+}
+
+export interface ExplainerOptions {
+  /** Null: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  logs: (PodLogs & { lines: number }) | null
+}
+
+export class Explainer {
+  readonly #options: ExplainerOptions
+  readonly #known = new Map<string, Explained>()
+  /** By service: what changed within the minute, and when it is looked at again. */
+  readonly #due = new Map<string, Map<string, number>>()
+  readonly #waiting: Array<() => void> = []
+  #running = 0
+
+  constructor(options: ExplainerOptions) {
+    this.#options = options
+  }
+
+  /** HE8: asks for what is to be explained, before statuses are said. */
+  look(model: ServiceModel, deps: Site & Requests & Turns): void {
+    const nowMs = deps.clock.nowMs()
+    const lateMs = lateAfterMs(model)
+    for (const [key, sinceMs] of model.progressingSinceMs) {
+      const ref = named(model, key)?.ref
+      if (ref === undefined || !isExplained(ref)) continue
+      if (nowMs - sinceMs >= lateMs) {
+        if (!this.#known.has(`${model.key}/${key}`)) model.agenda.touch(key)
+      } else deps.wakeAt(model.key, sinceMs + lateMs)
+    }
+    const due = this.#due.get(model.key)
+    for (const [key, atMs] of due ?? []) {
+      if (atMs > nowMs) continue
+      due?.delete(key)
+      model.agenda.touch(key)
+    }
+    for (const key of model.agenda.touched) this.#consider(model, deps, key, nowMs)
+    for (const atMs of due?.values() ?? []) deps.wakeAt(model.key, atMs)
+    if (due?.size === 0) this.#due.delete(model.key)
+  }
+
+  /** The cause goes behind what the object says itself. While the cause is read, the former message stays. */
+  say(model: ServiceSnapshot, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus {
+    const explained = this.#known.get(`${model.key}/${key}`)
+    if (explained === undefined || explained.isQuiet || status.sync !== 'Synced' || explained.text === '') return status
+    if (status.health === 'Healthy') return hangingRun(status, previous, explained.text, model.sync().healthDeadline)
+    const said = status.message.replace(/\.$/, '')
+    if (explained.text !== null) return { ...status, message: `${said}; ${explained.text}` }
+    const stays = previous?.reason === status.reason && previous.message.startsWith(`${said}; `)
+    return stays ? { ...status, message: previous.message } : status
+  }
+
+  /** What the Pods of a workload said last; '': nothing, or nobody asked. */
+  explanation(service: string, key: string): string {
+    const explained = this.#known.get(`${service}/${key}`)
+    return explained === undefined || explained.isQuiet ? '' : (explained.text ?? explained.before)
+  }
+
+  #consider(model: ServiceModel, deps: Site & Requests & Turns, key: string, nowMs: number): void {
+    const id = `${model.key}/${key}`
+    const wanted = named(model, key)
+    if (wanted === undefined || !isExplained(wanted.ref)) {
+      this.#known.delete(id)
+      return
+    }
+    const { group, kind } = wanted.ref
+    const lookup = deps.kinds.find(group, versionOf(wanted.apiVersion), kind)
+    const view = lookup.kind === 'served' ? deps.watches.view(lookup.resource, key) : null
+    const dueMs = view?.kind === 'present' ? explainedFromMs(model, key, view.live) : null
+    if (view?.kind !== 'present' || dueMs === null || dueMs > nowMs) {
+      this.#quieten(id, view)
+      if (dueMs !== null) this.#later(model, deps, key, dueMs)
+      return
+    }
+    const known = this.#known.get(id)
+    delete known?.isQuiet
+    if (known?.text === null) return
+    // Nothing of a CronJob changes when the Pods of a run do, so a run that lasts is looked at again.
+    const isRun = view.live.health.word === 'Healthy'
+    const againAfterMs = isRun ? Math.max(AGAIN_AFTER_MS, durationMs(model.sync().healthDeadline)) : AGAIN_AFTER_MS
+    if (known !== undefined && !isAskedBeforeDeadline(model, key, known, nowMs)) {
+      if (!isRun && known.resourceVersion === view.live.resourceVersion) return
+      if (nowMs < known.atMs + againAfterMs) {
+        this.#later(model, deps, key, known.atMs + againAfterMs)
+        return
+      }
+    }
+    this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null, before: known?.text ?? '' })
+    const asking = this.#explain(deps, model.key, wanted).catch((error: unknown) => {
+      deps.log.error('object could not be explained', { service: model.key, object: key, error: describeError(error) })
+      return ''
+    })
+    void asking.then((text) => {
+      const asked = this.#known.get(id)
+      if (asked === undefined || deps.signal.aborted) return
+      this.#known.set(id, { ...asked, text })
+      if (isRun) this.#later(model, deps, key, nowMs + againAfterMs)
+      if (text === asked.before && text === '') return
+      model.agenda.touch(key)
+      deps.wake(model.key)
+    })
+  }
+
+  /** A Deployment whose generation moves is Progressing for a moment between two times that it is Degraded. */
+  #quieten(id: string, view: LiveView | null): void {
+    if (view?.kind === 'unknown') return
+    const known = this.#known.get(id)
+    if (known !== undefined && view?.kind === 'present' && view.live.health.word === 'Progressing') known.isQuiet = true
+    else this.#known.delete(id)
+  }
+
+  #later(model: ServiceModel, deps: Turns, key: string, atMs: number): void {
+    this.#due.set(model.key, (this.#due.get(model.key) ?? new Map<string, number>()).set(key, atMs))
+    deps.wakeAt(model.key, atMs)
+  }
+
+  async #explain(deps: Site & Requests, service: string, object: { ref: ObjectRef; apiVersion: string }): Promise<string> {
+    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#running += 1
+    try {
+      return (await readCause({ ...deps, asking: deps.asking({ service }), logs: this.#options.logs }, object)).slice(0, TEXT_CHARS_MAX)
+    } finally {
+      this.#running -= 1
+      this.#waiting.shift()?.()
+    }
+  }
+}
+
+/** Hooks are in the inventory only. */
+const named = (model: ServiceSnapshot, key: string): { ref: ObjectRef; apiVersion: string } | undefined =>
+  model.wanted.get(key) ?? model.inventory.get(key)
+
+const lateAfterMs = (model: ServiceSnapshot): number => durationMs(model.sync().healthDeadline) / 2
+
+/** From when on an object is explained; null when nothing is wrong with it. */
+function explainedFromMs(model: ServiceSnapshot, key: string, { health, runningSinceMs }: LiveObject): number | null {
+  if (health.word === 'Degraded') return 0
+  if (health.word === 'Healthy') return runningSinceMs === undefined ? null : runningSinceMs + durationMs(model.sync().healthDeadline)
+  const sinceMs = model.progressingSinceMs.get(key)
+  return health.word !== 'Progressing' || sinceMs === undefined ? null : sinceMs + lateAfterMs(model)
+}
+
+/** Nothing was found to say while the object was late, and now its deadline has passed: controllers may have said more since. */
+function isAskedBeforeDeadline(model: ServiceSnapshot, key: string, { text, atMs }: Explained, nowMs: number): boolean {
+  const overMs = (model.progressingSinceMs.get(key) ?? Number.POSITIVE_INFINITY) + durationMs(model.sync().healthDeadline)
+  return text === '' && atMs < overMs && nowMs >= overMs
+}
+
+/** A run whose Pods run has nothing to explain; `cause` says why none does. */
+function hangingRun(status: ObjectStatus, previous: ObjectStatus | null, cause: string | null, deadline: string): ObjectStatus {
+  const wasHanging = previous?.reason === RUN_HANGS
+  if (cause === null) return wasHanging ? previous : status
+  const message = `a run of it has had no running Pod for ${deadline} (sync.healthDeadline); ${cause}`
+  return { ...status, health: 'Degraded', reason: RUN_HANGS, message, sinceMs: wasHanging ? previous.sinceMs : status.sinceMs }
+}

@@ -1,0 +1,35 @@
+// The events of a service that stops being well and is well again: one at each end, however long it lasts, whatever comes between and however often the agent starts.
+import { type EventStatus, isWell, type ServiceStatus } from '../../../shared/model/status.ts'
+import { firstSaid, type SaidObject } from './outcome.ts'
+
+const MESSAGE_CHARS_MAX = 1_000
+
+interface HealthChange {
+  /** It was Degraded and has not been well since. */
+  wasDegraded: boolean
+  /** What was said of it last, also before this start; null: nothing. */
+  previous: ServiceStatus | null
+  now: ServiceStatus
+  objects: Iterable<SaidObject>
+}
+
+interface HealthTurn {
+  isDegraded: boolean
+  event: Pick<EventStatus, 'type' | 'reason' | 'message'> | null
+}
+
+/** HE11. On its way back a service is Progressing, Missing or Unknown: neither an end nor another beginning. */
+export function healthTurn({ wasDegraded, previous, now, objects }: HealthChange): HealthTurn {
+  if (now.health === 'Degraded') {
+    if (wasDegraded || previous?.health === 'Degraded') return { isDegraded: true, event: null }
+    const message = firstSaid(degradedOf(objects))?.message ?? (now.message || now.reason)
+    return { isDegraded: true, event: { type: 'Warning', reason: 'Degraded', message: message.slice(0, MESSAGE_CHARS_MAX) } }
+  }
+  if (!wasDegraded || !isWell(now.health)) return { isDegraded: wasDegraded, event: null }
+  if (previous !== null && isWell(previous.health)) return { isDegraded: false, event: null }
+  return { isDegraded: false, event: { type: 'Normal', reason: 'Healthy', message: 'it is well again: none of its objects is Degraded' } }
+}
+
+function* degradedOf(objects: HealthChange['objects']): Generator<SaidObject> {
+  for (const object of objects) if (object.status.health === 'Degraded') yield object
+}

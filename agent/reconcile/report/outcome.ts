@@ -1,0 +1,232 @@
+// What is said about an object and a service: words, a reason that tools match on, a message for people that names the cause and what to do next.
+// Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is reported twice.
+import { stuckAdvice } from '../../../shared/kube/deletion.ts'
+import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
+import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
+import { compareRefs } from '../../../shared/kube/order.ts'
+import {
+  HEALTH_WORST,
+  type HealthWord,
+  type ObjectStatus,
+  type PruneRefusal,
+  type ServiceStatus,
+  SYNC_WORST,
+  type SyncWord,
+  worstOf,
+} from '../../../shared/model/status.ts'
+import type { ServiceProgress, ServiceState } from '../../state/agent-state.ts'
+import type { Hold } from '../plan/gates/hold.ts'
+import type { PhaseWords } from '../plan/order/phases.ts'
+import { describeProblem, unknownText } from '../plan/problem-text.ts'
+import type { HookEnd } from '../snapshot/hook-spec.ts'
+import type { Problem } from '../snapshot/situation.ts'
+import type { LiveView } from '../snapshot/watch/live-object.ts'
+
+const MESSAGE_CHARS_MAX = 1_000
+
+export interface ObjectFacts {
+  view: LiveView
+  problem: Problem | null
+  /** Since when it is Progressing, without a break and without work that goes on (HE21); null when it is not. */
+  progressingSinceMs: number | null
+  deadlineMs: number
+  /** Fields that are left to others, in words. */
+  left?: string
+  /** For advice on a deletion that does not end. */
+  kind?: string
+  /** It is to go: nobody misses it. */
+  leaves?: boolean
+}
+
+const GONE: Health = {
+  word: 'Progressing',
+  reason: 'Removing',
+  message: 'it is gone from the cluster; it is forgotten when that is certain',
+}
+
+/** It is there, but what we watch are objects with our mark. */
+const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'it is there, and whoever owns it knows its health' }
+
+/** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
+export function objectStatus(
+  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false }: ObjectFacts,
+  previous: ObjectStatus | null,
+  nowMs: number,
+): ObjectStatus {
+  const isAnothers = problem?.kind === 'owned' && problem.going === undefined
+  const whenAbsent = leaves ? GONE : isAnothers ? ANOTHERS : null
+  const health = view.kind === 'absent' && whenAbsent !== null ? whenAbsent : healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
+  const said = stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem))
+  const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
+  const reason = (said?.reason ?? health.reason).slice(0, 128)
+  const message = (said?.message ?? [health.message, left].filter((text) => text !== '').join('; ')).slice(0, MESSAGE_CHARS_MAX)
+  const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason
+  const images = view.kind === 'present' ? view.live.images : null
+  const status = { sync, health: health.word, reason, message, sinceMs: same ? previous.sinceMs : nowMs }
+  return images === null ? status : { ...status, images }
+}
+
+/** PR9: an object of ours that is going, and does not go. */
+function stuckDeletion(
+  view: LiveView,
+  problem: Problem | null,
+  health: Health,
+  deadlineMs: number,
+  kind: string,
+): { reason: string; message: string } | null {
+  if (view.kind !== 'present' || view.live.deleting === null || problem?.kind !== 'waiting' || health.word !== 'Degraded') return null
+  const seconds = Math.round(deadlineMs / 1_000)
+  const length = seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`
+  return {
+    reason: 'DeletionStuck',
+    message: `${view.live.deleting}, for more than ${length}: ${stuckAdvice(kind, view.live.deleting)}`,
+  }
+}
+
+function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number, nowMs: number): Health {
+  if (view.kind === 'unknown') return { word: 'Unknown', reason: 'NotWatched', message: unknownText(view.failure) }
+  if (view.kind === 'absent' && view.ended !== undefined) return endedHealth(view.ended)
+  if (view.kind === 'absent')
+    return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster; it is made as soon as nothing stands in its way' }
+  const { health } = view.live
+  return sinceMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
+}
+
+/** JB1 */
+function endedHealth({ outcome, message }: HookEnd): Health {
+  if (outcome === 'succeeded') return { word: 'Healthy', reason: 'Finished', message: 'finished; removed by its TTL' }
+  const why = message === '' ? 'failed' : `failed: ${message}`
+  return {
+    word: 'Degraded',
+    reason: 'JobFailed',
+    message: `${why}; removed by its TTL; correct its manifest, a changed manifest runs it again`,
+  }
+}
+
+export interface ServiceFacts {
+  /** Null: no complete revision was read. `why`: then, what is wrong with the one that came. */
+  revision:
+    | { kind: 'complete'; commit: string; digest: string; count: number }
+    | { kind: 'incomplete'; why: string }
+    | { kind: 'unclaimed' }
+  objects: ReadonlyArray<{ ref: ObjectRef; status: ObjectStatus /** Named by the revision: counted. */; desired: boolean }>
+  /** Which hook or wave holds something back; absent: none. */
+  phase?: PhaseWords | null
+  /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
+  leaving: { count: number; why: string; overdue?: boolean } | null
+  /** A person's hold, in words. */
+  hold?: { text: string; hold: Hold } | null
+  refusal: PruneRefusal | null
+  /** The revision as a whole has not begun, and why. */
+  held?: { reason: string; message: string } | null
+  received: ServiceProgress | null
+  state: ServiceState
+  /** A removal order: under way, or carried out; then `orderMs` says which one. */
+  removal: { kind: 'none' } | { kind: 'running' } | { kind: 'done'; orderMs: number }
+}
+
+export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | null, nowMs: number): ServiceStatus {
+  const counted = facts.objects.filter(({ desired }) => desired)
+  const ofObjects = facts.objects.map(({ status }) => status.health)
+  // HK3: a hook that failed may have left no object.
+  const health = worstOf<HealthWord>(HEALTH_WORST, facts.phase?.failed ? [...ofObjects, 'Degraded'] : ofObjects)
+  const objectsSync = worstOf<SyncWord>(
+    SYNC_WORST,
+    facts.objects.map(({ status }) => status.sync),
+  )
+  const { reason, message, sync } = summary(facts, objectsSync, health)
+  const same = previous !== null && previous.sync === sync && previous.health === health && previous.reason === reason
+  return {
+    sync,
+    health,
+    reason,
+    message: message.slice(0, MESSAGE_CHARS_MAX),
+    sinceMs: same ? previous.sinceMs : nowMs,
+    ...(facts.received === null ? {} : { received: facts.received }),
+    ...(facts.state.applied === null ? {} : { applied: facts.state.applied }),
+    ...(facts.state.healthy === null ? {} : { healthy: facts.state.healthy }),
+    objectCount: facts.revision.kind === 'complete' ? facts.revision.count : counted.length,
+    healthyCount: counted.filter(({ status }) => status.health === 'Healthy').length,
+    ...(facts.refusal === null ? {} : { refusal: facts.refusal }),
+    ...(facts.hold ? { held: facts.hold.hold } : {}),
+    ...(facts.removal.kind === 'done' ? { removed: true, removedOrderMs: facts.removal.orderMs } : {}),
+  }
+}
+
+function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { sync: SyncWord; reason: string; message: string } {
+  const { revision, refusal, leaving, removal } = facts
+  if (removal.kind === 'done') return { sync: 'Synced', reason: 'Removed', message: leaving?.why ?? '' }
+  if (revision.kind === 'unclaimed') {
+    return {
+      sync: 'Unknown',
+      reason: 'Unclaimed',
+      message: 'the server names no such service; its objects are kept. Bring it back, or delete them by hand',
+    }
+  }
+  if (revision.kind === 'incomplete') {
+    return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
+  }
+  if (facts.hold) {
+    // What waits for the hold to end is not done.
+    const waits = refusal !== null || leaving !== null || removal.kind === 'running' || facts.held || facts.phase?.holdsBack
+    return { sync: sync === 'Synced' && waits ? 'OutOfSync' : sync, reason: 'Held', message: facts.hold.text }
+  }
+  if (refusal?.only === true) {
+    const what = removal.kind === 'running' ? 'removal' : 'prune'
+    return {
+      sync: 'OutOfSync',
+      reason: 'ConfirmationPending',
+      message: `${what} waits for confirmation (\`skerry confirm\`): ${refusal.why}`,
+    }
+  }
+  if (refusal !== null) {
+    return {
+      sync: 'OutOfSync',
+      reason: 'PruneRefused',
+      message: `${refusal.why}; nothing of this revision is pruned until it is confirmed: ${refusal.names.slice(0, 5).join(', ')}${refusal.count > 5 ? ` and ${refusal.count - 5} more` : ''}`,
+    }
+  }
+  if (facts.held) return { sync: 'OutOfSync', reason: facts.held.reason, message: facts.held.message }
+  const { phase } = facts
+  const wrong = worstFirst(facts, sync, health)
+  const objectSpeaks = phase?.behindObjects === true && sync !== 'Synced' && wrong !== null
+  if (phase?.holdsBack && !objectSpeaks)
+    return { sync: sync === 'Unknown' ? 'Unknown' : 'OutOfSync', reason: phase.reason, message: phase.message }
+  if (removal.kind === 'running') return { sync: 'OutOfSync', reason: 'Removing', message: removingText(leaving?.why, wrong) }
+  if (sync !== 'Synced' && wrong !== null) return { sync, ...wrong }
+  if (phase?.failed) return { sync, reason: phase.reason, message: phase.message }
+  if (leaving !== null)
+    return { sync: 'OutOfSync', reason: leaving.overdue === true ? 'PruneOverdue' : 'PrunePending', message: leaving.why }
+  if (phase) return { sync, reason: phase.reason, message: phase.message }
+  if (health !== 'Healthy' && wrong !== null) return { sync, ...wrong }
+  return { sync, reason: 'Synced', message: '' }
+}
+
+/** What is left, unless an object says what keeps it. */
+const removingText = (why: string | undefined, wrong: ReturnType<typeof worstFirst>): string =>
+  wrong === null || wrong.reason === GONE.reason ? (why ?? '') : wrong.message
+
+/** The first of the worst objects speaks. */
+function worstFirst(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { reason: string; message: string } | null {
+  const pool = facts.objects.filter(({ status }) => (sync === 'Synced' ? status.health === health : status.sync === sync))
+  return sync === 'Synced' && health === 'Healthy' ? null : firstSaid(pool)
+}
+
+export interface SaidObject {
+  ref: ObjectRef
+  status: ObjectStatus
+}
+
+/** What the first of these objects says, and how many there are besides; null: there is none. */
+export function firstSaid(objects: Iterable<SaidObject>): { reason: string; message: string } | null {
+  let count = 0
+  let first: SaidObject | null = null
+  for (const object of objects) {
+    count += 1
+    if (first === null || compareRefs(object.ref, first.ref) < 0) first = object
+  }
+  if (first === null) return null
+  const { ref, status } = first
+  const more = count === 1 ? '' : ` (and ${count - 1} more)`
+  return { reason: status.reason, message: `${refText(ref)}: ${status.message || status.reason}${more}` }
+}

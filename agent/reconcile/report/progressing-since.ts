@@ -1,0 +1,30 @@
+// Since when an object counts as Progressing for its health deadline. Pure.
+import type { ObjectStatus } from '../../../shared/model/status.ts'
+
+/** Whatever the object says of its past, so much of the deadline is left when it is met for the first time. */
+const LEAST_MS = 60_000
+const LATE = 'DeadlineExceeded'
+
+export interface BeginsToProgress {
+  /** What was said of the object last. */
+  previous: ObjectStatus | null
+  /** This process has judged the object before: only a restart goes on where a former process was. */
+  isKnown: boolean
+  /** Its kind runs to an end, so that only the very same reason goes on. */
+  worksToAnEnd: boolean
+  reason: string
+  /** When something about it moved last, as the object says itself. */
+  movedMs: number | null
+  deadlineMs: number
+  nowMs: number
+}
+
+/** HE21 */
+export function progressingSince(facts: BeginsToProgress): number {
+  const { previous, isKnown, worksToAnEnd, reason, movedMs, deadlineMs, nowMs } = facts
+  if (isKnown) return nowMs
+  if (previous?.health === 'Progressing' && (!worksToAnEnd || previous.reason === reason)) return previous.sinceMs
+  if (previous?.reason === LATE) return previous.sinceMs - deadlineMs
+  if (previous !== null || movedMs === null) return nowMs
+  return Math.max(Math.min(movedMs, nowMs), nowMs - Math.max(deadlineMs - LEAST_MS, 0))
+}

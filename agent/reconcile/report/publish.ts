@@ -1,0 +1,290 @@
+// The main file of the room `report`: it says what a turn left behind (rows of objects that were touched, the service's own, its progress), and asks for a turn when time alone will change something
+// (a retry, a health deadline). It may look at everything, and must never send anything for a service or change what is wanted of it.
+import { isBindingUnknown } from '../../../shared/kube/claim-binding.ts'
+import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
+import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
+import { durationMs } from '../../../shared/model/resources.ts'
+import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
+import { revisionGate, wakeDependents } from '../apply/begin.ts'
+import { lastObject, remember } from '../apply/remember.ts'
+import { holdSchema, holdText } from '../plan/gates/hold.ts'
+import { leftAlone } from '../plan/left-alone.ts'
+import { phaseWords } from '../plan/order/phases.ts'
+import { notInForce } from '../plan/turn-view.ts'
+import type { Reports, Services, Site, StatusUpdate, Storage, Turns } from '../ports.ts'
+import { leftText } from '../snapshot/fields/left-text.ts'
+import { othersIn } from '../snapshot/fields/shaping.ts'
+import { withEnd } from '../snapshot/finished-jobs.ts'
+import { isHealthOverdue } from '../snapshot/overdue.ts'
+import type { ServiceModel, ServiceSnapshot } from '../snapshot/service-model.ts'
+import { degradedFacts } from '../snapshot/service-state.ts'
+import { isStillToCome, retryAtOf } from '../snapshot/situation.ts'
+import { NULLS_LEFT_OUT } from '../snapshot/wanted.ts'
+import type { LiveView } from '../snapshot/watch/live-object.ts'
+import { healthTurn } from './health-events.ts'
+import { objectStatus, type ServiceFacts, serviceStatus } from './outcome.ts'
+import { progressingSince } from './progressing-since.ts'
+
+const UNKNOWN: LiveView = { kind: 'unknown' }
+const ABSENT: LiveView = { kind: 'absent' }
+
+/** RC13. */
+export function publish(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports): void {
+  const nowMs = deps.clock.nowMs()
+  const rows: StatusUpdate[] = []
+  for (const key of model.agenda.touched) rows.push(...objectRows(model, deps, key, nowMs))
+  model.agenda.allSaid()
+  const before = model.told.progress
+  advance(model, deps, nowMs)
+  const previous = model.told.last
+  rows.push(serviceRow(model, previous, nowMs))
+  const isDegraded = tellHealth(model, deps, previous)
+  deps.report(rows)
+  deps.flushReports({
+    service: model.id,
+    applied: model.takeUnrecorded(),
+    state: model.told.progress === before ? null : model.told.progress,
+  })
+  // After what is reported: a kill between the two tells nothing twice, because the reported state says the same.
+  remember(model, deps, degradedFacts(model, isDegraded))
+  wakeDependents(model, deps)
+  wakeLater(model, deps, nowMs)
+  const opensAtMs = deps.times.opensAtMs(model.id, nowMs)
+  if (opensAtMs !== null) deps.wakeAt(model.key, opensAtMs)
+}
+
+/** Health deadlines that have passed change what is said about their objects. */
+export function touchOverdue(model: ServiceModel, nowMs: number): void {
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.agenda.touch(key)
+}
+
+function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports, key: string, nowMs: number): StatusUpdate[] {
+  const statusKey = `${model.key}/${key}`
+  const ref = refIn(model, key)
+  if (ref === null || isForeignNamespace(model, key)) {
+    model.objects.unsaid(key)
+    return [
+      { kind: 'object', key: statusKey, doc: null },
+      { kind: 'drift', key: statusKey, doc: null },
+    ]
+  }
+  const previous = lastObject(model, deps, key)
+  const alone = leftAlone(model.wanted.get(key), model.inventory.get(key), model.problems.get(key))
+  if (alone !== null) {
+    const status = { ...alone, sinceMs: previous?.reason === alone.reason ? previous.sinceMs : nowMs }
+    model.objects.saidAgain(key, status)
+    model.objects.progresses(key, null)
+    return [{ kind: 'object', key: statusKey, doc: status }]
+  }
+  const view = viewOf(model, deps, key)
+  const problem = model.problems.get(key)
+  const isUndecided = problem?.kind === 'unknown' && problem.failure === undefined
+  if (view.kind === 'present' && previous !== null && (isUndecided || isBindingUnknown(view.live.health))) {
+    // Nothing is decided about the object yet (DR10, HE20): its last status stands.
+    model.objects.saidAgain(key, previous)
+    return []
+  }
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  if (view.kind !== 'present' || view.live.health.word !== 'Progressing' || view.live.isWorking === true) settled(model, key)
+  else if (beginsToGo(view, previous)) model.objects.progresses(key, nowMs)
+  else if (!model.progressingSinceMs.has(key)) {
+    const { health, movedMs = null } = view.live
+    const isKnown = model.statuses.has(key)
+    const begins = { previous, isKnown, worksToAnEnd: worksToAnEnd(ref.group, ref.kind), reason: health.reason, movedMs, deadlineMs, nowMs }
+    model.objects.progresses(key, progressingSince(begins))
+  }
+  const progressingSinceMs = model.progressingSinceMs.get(key) ?? null
+  const facts = {
+    view,
+    problem: model.problems.get(key) ?? null,
+    progressingSinceMs,
+    kind: ref.kind,
+    leaves: view.kind === 'absent' && leaves(model, key),
+    deadlineMs,
+  }
+  // HK4: from now on, not from the next look at it.
+  if (progressingSinceMs !== null && model.hooks.isOrdered()) isHealthOverdue(model, deps, key, progressingSinceMs)
+  const isWithoutNulls = view.kind === 'present' && model.wanted.get(key)?.nullsRefused === true
+  const left = [leftOf(model, deps, key, view), isWithoutNulls ? NULLS_LEFT_OUT : ''].filter((text) => text !== '').join('; ')
+  const bare = objectStatus(left === '' ? facts : { ...facts, left }, previous, nowMs)
+  const explained = deps.explainer.say(model, key, bare, previous)
+  const warnings = model.warnings.get(key) ?? previous?.warnings ?? []
+  const status = warnings.length === 0 ? explained : { ...explained, warnings: [...warnings] }
+  model.objects.said(key, status)
+  if (status.health === 'Missing') followMissing(model, deps, key)
+  return [{ kind: 'object', key: statusKey, doc: status }]
+}
+
+/** LS1 */
+function followMissing({ inventory }: ServiceSnapshot, { kinds, watches }: Site, key: string): void {
+  const entry = inventory.get(key)
+  if (entry === undefined) return
+  const lookup = kinds.findAny(entry.ref.group, versionOf(entry.apiVersion), entry.ref.kind)
+  if (lookup.kind === 'served') watches.followMissing(lookup.resource, entry.ref)
+}
+
+function settled(model: ServiceModel, key: string): void {
+  model.objects.progresses(key, null)
+  model.deadlines.forget(key)
+}
+
+function leftOf(model: ServiceSnapshot, { autoscalers }: Site, key: string, view: LiveView): string {
+  const wanted = model.wanted.get(key)
+  const additions = model.sync().driftAdditions === 'report'
+  if (wanted === undefined || view.kind !== 'present' || (!additions && wanted.leave === undefined)) return ''
+  const others = othersIn(view)
+  const scaled = wanted.leave === undefined ? [] : autoscalers.of(key, others).filter(({ part }) => wanted.leave?.scaled.includes(part))
+  const applied = model.inventory.get(key)?.appliedDoc ?? null
+  return leftText({ wanted: wanted.sent, applied, autoscalers: scaled, additions: additions ? { others } : null })
+}
+
+const leaves = ({ reading, wanted, unread, hooks }: ServiceSnapshot, key: string): boolean =>
+  reading.kind === 'complete' && !wanted.has(key) && !unread.has(key) && !hooks.held().has(key)
+
+const isGoing = (view: LiveView): boolean => view.kind === 'present' && view.live.deleting !== null
+
+/** What it was before it was deleted does not count as time of its deletion. */
+const beginsToGo = (view: LiveView, previous: ObjectStatus | null): boolean =>
+  isGoing(view) && previous !== null && !['Deleting', 'Waiting', 'DeletionStuck'].includes(previous.reason)
+
+const refIn = (model: ServiceSnapshot, key: string): ObjectRef | null =>
+  (model.wanted.get(key) ?? model.unread.get(key) ?? model.inventory.get(key))?.ref ?? null
+
+/** The service's namespace, where somebody else made it: nothing of ours to report. */
+function isForeignNamespace(model: ServiceSnapshot, key: string): boolean {
+  return model.wanted.get(key)?.onlyIfAbsent === true && !model.problems.has(key) && (model.inventory.get(key)?.appliedDoc ?? null) === null
+}
+
+function viewOf(model: ServiceSnapshot, { kinds, watches }: Site, key: string): LiveView {
+  const wanted = model.wanted.get(key)
+  const known = wanted ?? model.inventory.get(key)
+  if (known === undefined || model.unread.has(key)) return ABSENT
+  const version = versionOf(known.apiVersion)
+  const { group, kind } = known.ref
+  const lookup = wanted === undefined ? kinds.findAny(group, version, kind) : kinds.find(group, version, kind)
+  if (lookup.kind === 'served') return withEnd(watches.view(lookup.resource, key), model.finishedJobs, key, model.inventory.get(key))
+  return lookup.kind === 'stale' ? UNKNOWN : ABSENT
+}
+
+/** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
+function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports, nowMs: number): void {
+  const { row } = model
+  const { progress } = model.told
+  model.gating.waits(revisionGate(model, deps))
+  if (model.gating.held !== null) return
+  if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
+  const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
+  const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
+  const { position } = model.hooks
+  const isApplied = desired.every((key) => !model.problems.has(key)) && model.agenda.dirty.size === 0 && position?.applied !== false
+  if (!isApplied || (progress.applied?.digest !== row.digest && !isAllInForce(model, deps, nowMs))) return
+  model.gating.begin(row.digest)
+  // HK3: post-sync hooks are part of being healthy.
+  const isPast = position === null || position.phase === 'done'
+  const isHealthy = isPast && desired.every((key) => isWell(model.statuses.get(key)?.health ?? 'Healthy'))
+  const applied = progress.applied?.digest === row.digest ? progress.applied : point
+  // A revision that comes back was well in its former life, and is not yet in this one.
+  const before = applied !== progress.applied && progress.healthy?.digest === row.digest ? null : progress.healthy
+  const healthy = isHealthy && before?.digest !== row.digest ? point : before
+  if (applied === progress.applied && healthy === progress.healthy) return
+  if (applied !== progress.applied) {
+    const count = row.count - model.hooks.count()
+    const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${count} ${count === 1 ? 'object' : 'objects'})`
+    deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
+  }
+  model.told.reached({ applied, healthy })
+}
+
+/** A bug that waits to be found: nobody remembers that it is still to be done. It is done, and nothing is called applied before. */
+const FORGOTTEN_WAIT_MS = 30_000
+
+function isAllInForce(model: ServiceModel, deps: Site & Turns, nowMs: number): boolean {
+  const forgotten = notInForce(model, deps)
+  if (forgotten === null) return true
+  deps.log.error('an object was forgotten', { service: model.key, object: forgotten, retryInMs: FORGOTTEN_WAIT_MS })
+  model.markAll()
+  deps.wakeAt(model.key, nowMs + FORGOTTEN_WAIT_MS)
+  return false
+}
+
+/** HE11: returns whether it is Degraded, or was and is not well yet. */
+function tellHealth(model: ServiceModel, deps: Storage & Reports, previous: ServiceStatus | null): boolean {
+  const { status } = model.told
+  const before = model.told.degraded
+  // What is about to be gone is no rollout.
+  if (status === null || model.row?.removal !== undefined) return before && status !== null
+  const objects = statusesOf(model)
+  const { isDegraded, event } = healthTurn({ wasDegraded: before, previous, now: status, objects })
+  if (event !== null) deps.emit({ ...event, service: model.key })
+  return isDegraded
+}
+
+function* statusesOf(model: ServiceSnapshot): Generator<{ ref: ObjectRef; status: ObjectStatus }> {
+  for (const [key, status] of model.statuses) {
+    const ref = refIn(model, key)
+    if (ref !== null) yield { ref, status }
+  }
+}
+
+function serviceRow(model: ServiceModel, previous: ServiceStatus | null, nowMs: number): StatusUpdate {
+  const facts = serviceFacts(model)
+  if (facts === null) {
+    model.told.said(null)
+    return { kind: 'service', key: model.key, doc: null }
+  }
+  const status = serviceStatus(facts, previous, nowMs)
+  model.told.said(status)
+  return { kind: 'service', key: model.key, doc: status }
+}
+
+/** Null: nothing is left to speak of. */
+function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
+  const { reading } = model
+  if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null
+  const objects: Array<ServiceFacts['objects'][number]> = []
+  for (const [key, status] of model.statuses) {
+    const ref = refIn(model, key)
+    if (ref !== null) objects.push({ ref, status, desired: model.wanted.get(key)?.onlyIfAbsent === false || model.unread.has(key) })
+  }
+  return {
+    revision:
+      reading.kind === 'complete'
+        ? { kind: 'complete', commit: reading.row.commit, digest: reading.row.digest, count: reading.row.count - model.hooks.count() }
+        : reading.kind === 'incomplete'
+          ? { kind: 'incomplete', why: reading.why }
+          : { kind: 'unclaimed' },
+    objects,
+    phase: phaseWords(model.hooks.position),
+    leaving:
+      model.pruning.why === null ? null : { count: model.leaving().length, why: model.pruning.why, overdue: model.pruning.isOverdue },
+    hold: model.gating.hold === null ? null : { text: holdText(model.gating.hold), hold: holdSchema.parse(model.gating.hold) },
+    refusal: model.pruning.refusal,
+    held: model.gating.held,
+    received: model.received,
+    state: model.told.progress,
+    removal: removalOf(model),
+  }
+}
+
+function removalOf({ row, removal }: ServiceSnapshot): ServiceFacts['removal'] {
+  const order = row?.removal
+  if (order === undefined) return { kind: 'none' }
+  return removal.isCarriedOut(order) ? { kind: 'done', orderMs: order.atMs } : { kind: 'running' }
+}
+
+function wakeLater(model: ServiceSnapshot, deps: Turns, nowMs: number): void {
+  let atMs = Number.POSITIVE_INFINITY
+  for (const problem of model.problems.values()) {
+    const retryAtMs = retryAtOf(problem)
+    // What was due when the turn began has been looked at: if it still stands (a held prune), an event ends it, and the clock would only spin.
+    if (retryAtMs === null) continue
+    const wasSetBack = nowMs < model.agenda.turnBeganMs // the clock, during the turn (RC17)
+    if (wasSetBack || retryAtMs > model.agenda.turnBeganMs) atMs = Math.min(atMs, isStillToCome(retryAtMs, nowMs) ? retryAtMs : nowMs)
+  }
+  const deadlineMs = durationMs(model.sync().healthDeadline)
+  // HE8: at half of it the explainer asks why.
+  for (const sinceMs of model.progressingSinceMs.values())
+    for (const dueMs of [sinceMs + deadlineMs / 2, sinceMs + deadlineMs]) if (dueMs > nowMs) atMs = Math.min(atMs, dueMs)
+  if (Number.isFinite(atMs)) deps.wakeAt(model.key, atMs)
+}

@@ -1,0 +1,120 @@
+// Reads why an object is not well: the Pods of a workload, the Job of a CronJob, the Events of what has neither. Each is read once when it is asked for, and bounded.
+import { healthOf } from '../../../shared/kube/health.ts'
+import { isWorking } from '../../../shared/kube/health-working.ts'
+import { type K8sObject, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { ApiFailure } from '../../cluster/cluster.ts'
+import type { PodLogs } from '../../cluster/pod-logs.ts'
+import { safeLog, safeText } from '../../cluster/redact/safe-text.ts'
+import { type Asking, targetOf } from '../requests/placed-cluster.ts'
+import { activeJobs, isCronJob } from '../snapshot/live-run.ts'
+import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
+import { EventFindings } from './explain-events.ts'
+import { type Explanation, hasPods, lastJob, logText, PodFindings, podSelector } from './explain-workload.ts'
+
+/** Pods or Events of one object that are looked at. */
+const READ_MAX = 500
+/** Runs of one CronJob that are looked at. */
+const JOBS_MAX = 5
+
+export interface CauseReader {
+  asking: Pick<Asking, 'get' | 'list' | 'ask'>
+  kinds: Pick<ServedKinds, 'find'>
+  clock: Clock
+  signal: AbortSignal
+  /** Null: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  logs: (PodLogs & { lines: number }) | null
+}
+
+/** HE8: '' when nothing that could be read says anything. */
+export async function readCause(deps: CauseReader, { ref, apiVersion }: { ref: ObjectRef; apiVersion: string }): Promise<string> {
+  const object = await read(deps, ref, apiVersion)
+  if (object === null) return ''
+  if (isCronJob(ref)) return causeOfRun(deps, object)
+  const byPods = hasPods(ref) ? await causeOfPods(deps, object) : ''
+  // Quota and admission refuse Pods before there is one to ask, and a claim has none: then Kubernetes says it in Events alone.
+  return byPods === '' ? causeInEvents(deps, object) : byPods
+}
+
+async function read({ asking, kinds }: CauseReader, ref: ObjectRef, apiVersion: string): Promise<K8sObject | null> {
+  const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
+  if (lookup.kind !== 'served') return null
+  const answer = await asking.get(lookup.resource, ref)
+  return answer.kind === 'found' ? answer.object : null
+}
+
+/** HE23: of the Job that runs no Pod, or else of the last one. */
+async function causeOfRun(deps: CauseReader, cronJob: K8sObject): Promise<string> {
+  const { namespace = '' } = cronJob.metadata
+  const active = activeJobs(cronJob)
+  for (const name of active.length > 0 ? active.slice(0, JOBS_MAX) : lastJob(cronJob)) {
+    const job = await read(deps, { group: 'batch', kind: 'Job', namespace, name }, 'batch/v1')
+    if (job === null || isWorking(job)) continue
+    const said = (await causeOfPods(deps, job)) || (await causeInEvents(deps, job))
+    const cause = said || safeText(healthOf(job, deps.clock.nowMs()).message, { documents: [job] })
+    if (cause !== '') return `Job ${name}: ${cause}`
+  }
+  return ''
+}
+
+async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<string> {
+  const labelSelector = podSelector(workload)
+  if (labelSelector === null) return ''
+  const findings = new PodFindings(workload)
+  const { namespace = '' } = workload.metadata
+  const failure = await list(deps, { kind: 'Pod', group: '', namespace, labelSelector }, (pod) => findings.add(pod))
+  if (failure !== null) return `its Pods cannot be read (${failure.message}); allow the agent to list and watch pods`
+  const explanation = findings.explain()
+  return explanation === null ? '' : explanation.text + (await lastLines(deps, explanation))
+}
+
+async function causeInEvents(deps: CauseReader, object: K8sObject): Promise<string> {
+  const { namespace = 'default', uid = '' } = object.metadata
+  const findings = new EventFindings(object)
+  const fieldSelector = `involvedObject.uid=${uid},type=Warning`
+  // Whoever may not read Events has the rest.
+  await list(deps, { kind: 'Event', group: '', namespace, fieldSelector }, (event) => findings.add(event))
+  return findings.explain()
+}
+
+interface Listing {
+  group: string
+  kind: string
+  namespace: string
+  labelSelector?: string
+  fieldSelector?: string
+}
+
+/** Null, unless the agent may not read it: what could not be answered now is no news. */
+async function list(
+  deps: CauseReader,
+  { group, kind, ...options }: Listing,
+  take: (object: K8sObject) => void,
+): Promise<ApiFailure | null> {
+  const { asking, kinds } = deps
+  const lookup = kinds.find(group, 'v1', kind)
+  if (lookup.kind !== 'served') return null
+  const enough = new AbortController()
+  const signal = AbortSignal.any([deps.signal, enough.signal])
+  let seen = 0
+  const failure = await asking.list(lookup.resource, { ...options, signal }, (object, isThere) => {
+    if (isThere) take(object)
+    seen += 1
+    if (seen >= READ_MAX) enough.abort()
+  })
+  return failure?.kind === 'forbidden' ? failure : null
+}
+
+async function lastLines({ asking, logs }: CauseReader, { log, documents }: Explanation): Promise<string> {
+  if (logs === null || log === null) return ''
+  const { pod, container, previous } = log
+  // The kubelet answers for its logs, and may be out of reach when the API server is not.
+  const answer = await asking.ask(
+    targetOf('read', { group: '', kind: 'Pod/log' }, pod.namespace),
+    () => logs.logTail(pod, { container, previous, lines: logs.lines }),
+    (log) => (log.kind === 'failed' ? log.failure : null),
+  )
+  // Whoever may not read logs, or whose container is gone, has the rest.
+  const text = answer.kind === 'log' ? logText(safeLog(answer.text, { documents }), logs.lines) : ''
+  return text === '' ? '' : `; last log lines: ${text}`
+}

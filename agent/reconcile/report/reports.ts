@@ -1,0 +1,30 @@
+// What turns say is collected here and reaches the agent's state with the end of each turn, in one transaction.
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import type { AgentState } from '../../state/agent-state.ts'
+import type { Reports } from '../ports.ts'
+
+export interface ReportsDeps {
+  clock: Clock
+  log: Logger
+  state: Pick<AgentState, 'report'>
+  explainer: Reports['explainer']
+}
+
+export function createReports({ clock, log, state, explainer }: ReportsDeps, emitOnObject: Reports['emitOnObject']): Reports {
+  const rows: Parameters<AgentState['report']>[0][number][] = []
+  let eventCount = 0
+  return {
+    explainer,
+    emitOnObject,
+    emit: (event) => {
+      emitOnObject(event)
+      const atMs = clock.nowMs()
+      eventCount += 1
+      rows.push({ kind: 'event', key: `${String(atMs).padStart(13, '0')}-${eventCount}`, doc: { atMs, ...event } })
+      log.info('event', { ...event })
+    },
+    report: (more) => void rows.push(...more),
+    flushReports: (turn) => state.report(rows.splice(0), turn),
+  }
+}

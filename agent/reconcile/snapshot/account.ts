@@ -1,0 +1,58 @@
+// As whom a service's writes are made: the agent, or the ServiceAccount that `sync.serviceAccount` names. Pure.
+import { z } from 'zod'
+import type { ServiceRow } from '../../../shared/model/desired.ts'
+import type { SyncOptions } from '../../../shared/model/resources.ts'
+import { type Closed, closed } from './situation.ts'
+
+export interface Account {
+  namespace: string
+  name: string
+}
+export type ActingAs = { kind: 'agent' } | { kind: 'account'; account: Account } | { kind: 'unplaced'; name: string }
+
+const AGENT: ActingAs = { kind: 'agent' }
+
+/** IM1 */
+export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>, namespace: string | undefined): ActingAs {
+  if (serviceAccount === undefined) return AGENT
+  const slash = serviceAccount.indexOf('/')
+  if (slash >= 0) return { kind: 'account', account: { namespace: serviceAccount.slice(0, slash), name: serviceAccount.slice(slash + 1) } }
+  return namespace === undefined
+    ? { kind: 'unplaced', name: serviceAccount }
+    : { kind: 'account', account: { namespace, name: serviceAccount } }
+}
+
+/** IM2: null: nothing is wrong with it. */
+export function unplacedAccount(acting: ActingAs): Closed | null {
+  if (acting.kind !== 'unplaced') return null
+  const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace to look for it in: write it as namespace/${acting.name}, or set spec.namespace`
+  return closed('ServiceAccountUnplaced', message)
+}
+
+const FACT = 'acting/account'
+const factSchema = z.object({ serviceAccount: z.string(), namespace: z.string().optional() })
+
+export interface Acted {
+  readonly row: ServiceRow | null
+  /** As the last complete revision said, for the time before one is read. */
+  readonly actedAs: ActingAs | null
+}
+
+export const actingOf = ({ row, actedAs }: Acted): ActingAs => (row === null ? (actedAs ?? AGENT) : actingAs(row.sync, row.namespace))
+
+/** IM1: what was applied is healed as the same account, also after a restart before any revision can be read. */
+export function recallActing(facts: ReadonlyMap<string, unknown>): ActingAs {
+  const parsed = factSchema.safeParse(facts.get(FACT))
+  return parsed.success ? actingAs(parsed.data, parsed.data.namespace) : AGENT
+}
+
+/** The account that the row names, as a fact; null: it is kept already. */
+export function actingFacts({ row, actedAs }: Acted): ReadonlyMap<string, unknown> | null {
+  if (row === null || JSON.stringify(actingOf({ row, actedAs })) === JSON.stringify(actedAs)) return null
+  const { serviceAccount } = row.sync
+  const { namespace } = row
+  return new Map([[FACT, serviceAccount === undefined ? null : { serviceAccount, ...(namespace === undefined ? {} : { namespace }) }]])
+}
+
+/** IM2 */
+export const accountTrouble = (model: Acted): Closed | null => unplacedAccount(actingOf(model))

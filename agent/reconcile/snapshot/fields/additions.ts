@@ -1,0 +1,42 @@
+// What others put inside an object of ours beside what we apply. It is no drift and stays; `sync.driftAdditions: report` lists the paths.
+import type { K8sObject } from '../../../../shared/kube/object.ts'
+import { compareText } from '../../../../shared/kube/order.ts'
+import { fieldText, itemText } from './drift.ts'
+import { type OtherFields, treesOf } from './other-fields.ts'
+import { childOf, type FieldsNode } from './owned-fields.ts'
+
+const SHOWN_MAX = 10
+/** The cluster's own parts: what they add is how Kubernetes works. */
+const SYSTEM: ReadonlySet<string> = new Set([
+  'kube-controller-manager',
+  'kube-apiserver',
+  'kube-scheduler',
+  'kubelet',
+  'cloud-controller-manager',
+])
+
+/** DR11: paths and managers, sorted; '' when there is nothing. `applied`: the document as it was sent. */
+export function additionsText(applied: string, others: readonly OtherFields[] | null): string {
+  if (others === null) return ''
+  const object = JSON.parse(applied) as K8sObject
+  const found = new Set<string>()
+  for (const { manager, subresource, fields } of treesOf(others)) {
+    if (subresource !== '' || SYSTEM.has(manager)) continue
+    collect(object, fields, '', (path) => found.add(`${path} (${manager})`))
+  }
+  const all = [...found].sort(compareText)
+  if (all.length === 0) return ''
+  const more = all.length > SHOWN_MAX ? ` and ${all.length - SHOWN_MAX} more` : ''
+  return `added by others, and left to them: ${all.slice(0, SHOWN_MAX).join(', ')}${more}`
+}
+
+/** The topmost paths that we do not send. */
+function collect(value: unknown, node: FieldsNode, text: string, found: (path: string) => void): void {
+  for (const [key, child] of Object.entries(node)) {
+    if (key === '.' || child === null || typeof child !== 'object') continue
+    const member = childOf(value, key)
+    const path = `${text}${key.startsWith('f:') ? fieldText(key.slice(2)) : `[${key.startsWith('v:') ? '*' : itemText(undefined, key)}]`}`
+    if (member === undefined) found(path)
+    else collect(member, child as FieldsNode, path, found)
+  }
+}

@@ -1,0 +1,28 @@
+// What a status says besides: which fields an autoscaler has, and what others added. Names and paths, never a value.
+
+import type { Autoscaler } from '../watch/autoscalers.ts'
+import { additionsText } from './additions.ts'
+import { SCALED_PATHS, type Scaled } from './ignore.ts'
+import type { OtherFields } from './other-fields.ts'
+import { shapeDoc } from './shape.ts'
+
+export interface LeftFacts {
+  wanted: string
+  /** The document in force; null: nothing was applied. */
+  applied: string | null
+  autoscalers: readonly Autoscaler[]
+  /** Null: additions are not asked for. */
+  additions: { others: readonly OtherFields[] | null } | null
+}
+
+/** DR10, DR11. */
+export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts): string {
+  if (applied === null || (autoscalers.length === 0 && additions === null)) return ''
+  const said = autoscalers.flatMap(({ part, name }) => (isYielded(part, wanted, applied) ? [`${part} are left to ${name}`] : []))
+  const added = additions === null ? '' : additionsText(applied, additions.others)
+  return [...said, ...(added === '' ? [] : [added])].join('; ')
+}
+
+/** Named by Git, and not in what is in force. */
+const isYielded = (part: Scaled, wanted: string, applied: string): boolean =>
+  wanted !== applied && shapeDoc(wanted, { paths: SCALED_PATHS[part], managers: [] }, null, applied).left.length > 0

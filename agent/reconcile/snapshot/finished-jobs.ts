@@ -1,0 +1,70 @@
+// Jobs with a TTL that have ended. Kubernetes removes such a Job some time after its end, and an object that is gone is otherwise made again: the Job would run for ever. What came
+// of it is written down when it is seen, so that neither the removal nor a restart of the agent runs it once more.
+import { z } from 'zod'
+import type { InventoryEntry } from '../../state/agent-state.ts'
+import type { HookEnd } from './hook-spec.ts'
+import type { LiveView } from './watch/live-object.ts'
+
+const FACT = 'job/'
+const MESSAGE_CHARS_MAX = 500
+
+const finishedSchema = z.object({
+  /** Of the Job that ended: another one under its name has not. */
+  uid: z.string(),
+  outcome: z.enum(['succeeded', 'failed']),
+  message: z.string(),
+})
+type FinishedJob = z.infer<typeof finishedSchema>
+
+export class FinishedJobs {
+  readonly #byKey = new Map<string, FinishedJob>()
+  /** UIDs of Jobs whose end was looked for in Events. */
+  readonly #asked = new Set<string>()
+
+  constructor(facts: ReadonlyMap<string, unknown> = new Map()) {
+    for (const [key, fact] of facts) {
+      const read = key.startsWith(FACT) ? finishedSchema.safeParse(fact) : null
+      if (read?.success) this.#byKey.set(key.slice(FACT.length), read.data)
+    }
+  }
+
+  /** Null: the Job that was applied last is not known to have ended. */
+  endOf(key: string, uid: string | null): HookEnd | null {
+    const job = this.#byKey.get(key)
+    return job === undefined || job.uid !== uid ? null : { outcome: job.outcome, message: job.message }
+  }
+
+  /** True the first time for this Job. */
+  ask(uid: string): boolean {
+    if (this.#asked.has(uid)) return false
+    this.#asked.add(uid)
+    return true
+  }
+
+  /** The fact to keep; null: it is kept already. */
+  note(key: string, uid: string, { outcome, message }: HookEnd): ReadonlyMap<string, unknown> | null {
+    if (outcome === 'running' || this.#byKey.get(key)?.uid === uid) return null
+    const job: FinishedJob = { uid, outcome, message: message.slice(0, MESSAGE_CHARS_MAX) }
+    this.#byKey.set(key, job)
+    return new Map([[FACT + key, job]])
+  }
+
+  /** The fact to drop; null: there is none. */
+  forget(key: string): ReadonlyMap<string, unknown> | null {
+    return this.#byKey.delete(key) ? new Map([[FACT + key, null]]) : null
+  }
+}
+
+/** JB1: a Job that is gone and had ended is not missing. */
+export function withEnd(
+  view: LiveView,
+  jobs: Pick<FinishedJobs, 'endOf'>,
+  key: string,
+  entry: Pick<InventoryEntry, 'uid'> | undefined,
+): LiveView {
+  if (view.kind !== 'absent' || entry === undefined || !isJob(key)) return view
+  const ended = jobs.endOf(key, entry.uid)
+  return ended === null ? view : { kind: 'absent', ended }
+}
+
+export const isJob = (key: string): boolean => key.startsWith('batch/Job/')

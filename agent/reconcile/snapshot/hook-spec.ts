@@ -1,0 +1,65 @@
+// A hook as its revision names it, and one run of it: what is kept of both in the agent's state.
+import { z } from 'zod'
+import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
+import { withoutNulls } from '../../../shared/kube/clean.ts'
+import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../shared/kube/object.ts'
+import { HOOK_POLICIES, type HookPolicy, PHASES, type Phase } from '../../../shared/kube/waves.ts'
+
+const refSchema = z.object({ group: z.string(), kind: z.string(), namespace: z.string(), name: z.string() })
+
+export const specSchema = z.object({
+  /** Of its row, which names it also where each run's object has a name of its own. */
+  key: z.string(),
+  ref: refSchema,
+  apiVersion: z.string(),
+  wave: z.number().int(),
+  phases: z.array(z.enum(PHASES)),
+  policies: z.array(z.enum(HOOK_POLICIES)),
+  /** Clean, without marks, canonical JSON. */
+  doc: z.string(),
+  hash: z.string(),
+  /** Null: its object is called as its row. Else what each run's name begins with. */
+  generateName: z.string().nullable(),
+})
+export interface HookSpec extends Omit<z.infer<typeof specSchema>, 'phases' | 'policies' | 'ref'> {
+  ref: ObjectRef
+  phases: readonly Phase[]
+  policies: readonly HookPolicy[]
+}
+
+export const runSchema = z.object({
+  /** Names revision, manifest and phase. */
+  run: z.string(),
+  ref: refSchema,
+  /** Null: its object is not known to exist. */
+  uid: z.string().nullable(),
+  outcome: z.enum(['running', 'succeeded', 'failed']),
+  message: z.string(),
+  /** When it ended; while it is running, when it began. */
+  atMs: z.number(),
+})
+export type HookRun = z.infer<typeof runSchema>
+export type HookEnd = Pick<HookRun, 'outcome' | 'message'>
+
+/** What a hook's row says, before anything is added for a run. */
+export const specOf = (
+  cleaned: K8sObject,
+  rowRef: ObjectRef,
+  order: { wave: number; phases: readonly Phase[]; policies: HookSpec['policies'] },
+): HookSpec => {
+  const { name, generateName } = cleaned.metadata
+  const doc = canonicalJson(cleaned)
+  const ref = { ...refOf(cleaned), name: name ?? rowRef.name }
+  return {
+    key: refKey(ref),
+    ref,
+    apiVersion: cleaned.apiVersion,
+    wave: order.wave,
+    phases: order.phases,
+    policies: order.policies,
+    doc,
+    // Nulls are left out, as they were before they were sent: an upgrade of the agent runs no hook again.
+    hash: sha256Hex(canonicalJson(withoutNulls(cleaned))).slice(0, 20),
+    generateName: name === undefined ? (generateName ?? '') : null,
+  }
+}

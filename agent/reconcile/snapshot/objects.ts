@@ -1,0 +1,278 @@
+// What is known of each object of one service: one record for each object, and the few transitions that change it. Everybody else reads. A facet is one
+// field of all records that have it, so that a look at what has a problem costs what has a problem, and not all objects of the service.
+import { refKey } from '../../../shared/kube/object.ts'
+import type { ObjectStatus } from '../../../shared/model/status.ts'
+import type { InventoryEntry } from '../../state/agent-state.ts'
+import type { Recreate } from '../plan/recreate.ts'
+import { type Contest, noteContests } from './fields/contest.ts'
+import type { DriftNote } from './fields/drift.ts'
+import type { Contact, Problem } from './situation.ts'
+import type { Unread, Wanted } from './wanted.ts'
+
+export interface TimedNote extends DriftNote {
+  atMs: number
+}
+
+export interface ObjectState {
+  /** The revision names it, or its namespace. */
+  readonly wanted: Wanted
+  /** The revision names it, and its row could not become a wanted object yet. */
+  readonly unread: Unread
+  /** Of the inventory. */
+  readonly entry: InventoryEntry
+  /** Why it is not as it is wanted. */
+  readonly problem: Problem
+  readonly contact: Contact
+  readonly contest: Contest
+  /** What its last drift was. */
+  readonly note: TimedNote
+  readonly status: ObjectStatus
+  /** Warnings of the API server about writes, until they are in a status. */
+  readonly warnings: readonly string[]
+  readonly progressingSinceMs: number
+  /** Deleted to be made again, and not there yet. */
+  readonly recreate: Recreate
+  /** RC25: the document whose nulls the API server refused. */
+  readonly refusedNulls: string
+}
+type Field = keyof ObjectState
+type Change = { readonly [F in Field]?: ObjectState[F] | undefined }
+
+/** All fields from the beginning: thousands of these are held. */
+class Known implements Record<Field, unknown> {
+  wanted: Wanted | undefined = undefined
+  unread: Unread | undefined = undefined
+  entry: InventoryEntry | undefined = undefined
+  problem: Problem | undefined = undefined
+  contact: Contact | undefined = undefined
+  contest: Contest | undefined = undefined
+  note: TimedNote | undefined = undefined
+  status: ObjectStatus | undefined = undefined
+  warnings: readonly string[] | undefined = undefined
+  progressingSinceMs: number | undefined = undefined
+  recreate: Recreate | undefined = undefined
+  refusedNulls: string | undefined = undefined
+}
+
+class Facet<T> implements ReadonlyMap<string, T> {
+  readonly #of: (known: Known) => T | undefined
+  #records: Map<string, Known> = new Map()
+
+  constructor(of: (known: Known) => T | undefined) {
+    this.#of = of
+  }
+
+  get size(): number {
+    return this.#records.size
+  }
+
+  has(key: string): boolean {
+    return this.#records.has(key)
+  }
+
+  get(key: string): T | undefined {
+    const known = this.#records.get(key)
+    return known === undefined ? undefined : this.#of(known)
+  }
+
+  keys() {
+    return this.#records.keys()
+  }
+
+  *values(): Generator<T, undefined> {
+    for (const known of this.#records.values()) {
+      const value = this.#of(known)
+      if (value !== undefined) yield value
+    }
+  }
+
+  entries(): Generator<[string, T], undefined> {
+    return this[Symbol.iterator]()
+  }
+
+  *[Symbol.iterator](): Generator<[string, T], undefined> {
+    for (const [key, known] of this.#records) {
+      const value = this.#of(known)
+      if (value !== undefined) yield [key, value]
+    }
+  }
+
+  forEach(callback: (value: T, key: string, map: ReadonlyMap<string, T>) => void): void {
+    for (const [key, value] of this) callback(value, key, this)
+  }
+
+  /** Only for the one who changes records. */
+  note(key: string, known: Known): void {
+    if (this.#of(known) === undefined) this.#records.delete(key)
+    else this.#records.set(key, known)
+  }
+
+  /** From now on in the order of `keys`, which are all that it has. */
+  arrange(keys: Iterable<string>): void {
+    const before = this.#records
+    this.#records = new Map()
+    for (const key of keys) {
+      const known = before.get(key)
+      if (known !== undefined) this.#records.set(key, known)
+    }
+  }
+}
+
+export class ObjectStates {
+  readonly #known = new Map<string, Known>()
+  readonly #facets = {
+    wanted: new Facet((known) => known.wanted),
+    unread: new Facet((known) => known.unread),
+    entry: new Facet((known) => known.entry),
+    problem: new Facet((known) => known.problem),
+    contact: new Facet((known) => known.contact),
+    contest: new Facet((known) => known.contest),
+    note: new Facet((known) => known.note),
+    status: new Facet((known) => known.status),
+    warnings: new Facet((known) => known.warnings),
+    progressingSinceMs: new Facet((known) => known.progressingSinceMs),
+    recreate: new Facet((known) => known.recreate),
+    refusedNulls: new Facet((known) => known.refusedNulls),
+  } satisfies Record<Field, Facet<unknown>>
+
+  facet<F extends Field>(field: F): ReadonlyMap<string, ObjectState[F]> {
+    return this.#facets[field] as unknown as ReadonlyMap<string, ObjectState[F]>
+  }
+
+  #put(key: string, change: Change): void {
+    const known = this.#known.get(key) ?? new Known()
+    Object.assign(known, change)
+    let isEmpty = true
+    for (const field in known) if (known[field as Field] !== undefined) isEmpty = false
+    if (isEmpty) this.#known.delete(key)
+    else this.#known.set(key, known)
+    for (const field in change) this.#facets[field as Field].note(key, known)
+  }
+
+  /** A revision was read: it names these, in this order, and no others. */
+  name(wanted: ReadonlyMap<string, Wanted>, unread: ReadonlyMap<string, Unread>): void {
+    this.#replace('wanted', wanted)
+    this.#replace('unread', unread)
+  }
+
+  #replace<F extends 'wanted' | 'unread'>(field: F, named: ReadonlyMap<string, ObjectState[F]>): void {
+    const facet = this.#facets[field]
+    for (const key of [...facet.keys()]) if (!named.has(key)) this.#put(key, { [field]: undefined })
+    const names = facet.keys()
+    let isInOrder = facet.size === named.size
+    for (const [key, value] of named) {
+      isInOrder &&= names.next().value === key
+      if (this.#known.get(key)?.[field] !== value) this.#put(key, { [field]: value })
+    }
+    if (!isInOrder) facet.arrange(named.keys())
+  }
+
+  /** Its row was read again. */
+  want(key: string, wanted: Wanted): void {
+    this.#put(key, { wanted, unread: undefined })
+  }
+
+  /** Its row cannot be read; null: the row is another object's, or none any more. */
+  setUnread(key: string, unread: Unread | null): void {
+    this.#put(key, { unread: unread ?? undefined })
+  }
+
+  /** It is in the inventory, on paper or as it was settled. */
+  own(entry: InventoryEntry): void {
+    this.#put(refKey(entry.ref), { entry })
+  }
+
+  /** It was sent: what was found before it was is not true any more. */
+  applied(entry: InventoryEntry): void {
+    this.#put(refKey(entry.ref), { entry, contact: undefined })
+  }
+
+  setProblem(key: string, problem: Problem | null): void {
+    if (problem === null && !this.#facets.problem.has(key)) return
+    this.#put(key, { problem: problem ?? undefined })
+  }
+
+  /** A request about it failed, or met something that goes: what was found before says nothing any more. */
+  failed(key: string, problem: Problem): void {
+    this.#put(key, { problem, contact: undefined })
+  }
+
+  met(key: string, contact: Contact): void {
+    this.#put(key, { contact })
+  }
+
+  /** RC3: it has to be looked at again. True: it had been. */
+  forgetContact(key: string): boolean {
+    if (!this.#facets.contact.has(key)) return false
+    this.#put(key, { contact: undefined })
+    return true
+  }
+
+  /** DR4 */
+  contested(judged: ReadonlyMap<string, Contest>, nowMs: number): void {
+    const all = {
+      [Symbol.iterator]: () => this.#facets.contest[Symbol.iterator](),
+      set: (key: string, contest: Contest) => this.#put(key, { contest }),
+      delete: (key: string) => this.#put(key, { contest: undefined }),
+    }
+    noteContests(all, judged, nowMs)
+  }
+
+  /** DR2; null: it was corrected. */
+  setNote(key: string, note: TimedNote | null): void {
+    if (note === null && !this.#facets.note.has(key)) return
+    this.#put(key, { note: note ?? undefined })
+  }
+
+  warned(key: string, warnings: readonly string[]): void {
+    this.#put(key, { warnings })
+  }
+
+  /** What is said of it from now on, its warnings included. */
+  said(key: string, status: ObjectStatus): void {
+    this.#put(key, { status, warnings: undefined })
+  }
+
+  /** What was said of it stays said, and what is new waits. */
+  saidAgain(key: string, status: ObjectStatus): void {
+    this.#put(key, { status })
+  }
+
+  /** Nothing of it is ours to report. */
+  unsaid(key: string): void {
+    this.#put(key, { status: undefined, progressingSinceMs: undefined })
+  }
+
+  /** Null: it is not on its way. */
+  progresses(key: string, sinceMs: number | null): void {
+    if (sinceMs === null && !this.#facets.progressingSinceMs.has(key)) return
+    this.#put(key, { progressingSinceMs: sinceMs ?? undefined })
+  }
+
+  /** AO5; null: it is there, or nobody wants it any more. */
+  setRecreate(key: string, recreate: Recreate | null): void {
+    this.#put(key, { recreate: recreate ?? undefined })
+  }
+
+  /** RC25 */
+  refuseNulls(key: string, document: string | null): void {
+    this.#put(key, { refusedNulls: document ?? undefined })
+  }
+
+  /** The revision names it no more; its inventory entry stays until it is pruned. */
+  left(key: string): void {
+    this.#put(key, { problem: undefined, contact: undefined, contest: undefined, note: undefined })
+  }
+
+  /** It is out of the inventory. What was said of it is taken back with the next report. */
+  forget(key: string): void {
+    this.#put(key, { entry: undefined, warnings: undefined, progressingSinceMs: undefined })
+    this.left(key)
+  }
+
+  /** After a turn that broke: the inventory is what the file says. */
+  recover(written: ReadonlyMap<string, InventoryEntry>): void {
+    for (const key of [...this.#facets.entry.keys()]) if (!written.has(key)) this.#put(key, { entry: undefined })
+    for (const entry of written.values()) this.own(entry)
+  }
+}

@@ -1,0 +1,473 @@
+// The main file of the room `snapshot`: what is desired and live. It holds in memory what the agent knows of one service: the revision it is to be, the inventory it has, and what stands in the
+// way. It is filled from replica and agent state, so that a restart with no network begins with all of it. It changes only by the methods here and of its parts; the room reads the cluster by watches,
+// and must never decide what to do, send anything, or write to the disk.
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
+import { isUnreadable, parseRowId, type ServiceRow } from '../../../shared/model/desired.ts'
+import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import { type SyncOptions, syncOptionsSchema } from '../../../shared/model/resources.ts'
+import type { ServiceStatus } from '../../../shared/model/status.ts'
+import type { DesiredRevision } from '../../replica/replica.ts'
+import type { InventoryEntry, ServiceProgress, ServiceState } from '../../state/agent-state.ts'
+import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
+import type { Recreate } from '../plan/recreate.ts'
+import type { ActingAs } from './account.ts'
+import type { FinishedJobs } from './finished-jobs.ts'
+import type { HookSpec } from './hook-spec.ts'
+import type { HookBook } from './hooks.ts'
+import { ObjectStates } from './objects.ts'
+import { Deadlines } from './overdue.ts'
+import { Agenda, Gating, PruneState, Removal, Told } from './service-state.ts'
+import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
+import {
+  heldWanted,
+  namespaceContext,
+  readWanted,
+  type Unread,
+  type Wanted,
+  type WantedContext,
+  wantedNamespace,
+  withoutRefusedNulls,
+} from './wanted.ts'
+
+/** By rows that are read. */
+interface Named {
+  wanted: Map<string, Wanted>
+  unread: Map<string, Unread>
+}
+
+interface RowMark {
+  hash: number | bigint
+  key: string
+}
+
+export type Reading = { kind: 'none' } | { kind: 'complete'; row: ServiceRow } | { kind: 'incomplete'; why: string } | { kind: 'absent' }
+
+const DEFAULT_SYNC: SyncOptions = syncOptionsSchema.parse({})
+
+/** What a former process left of it. */
+export interface Recalled {
+  inventory: readonly InventoryEntry[]
+  progress: ServiceState
+  /** Its own status, as it was reported last. */
+  said: ServiceStatus | null
+  hooks: HookBook
+  finishedJobs: FinishedJobs
+  acting: ActingAs
+  recreates: ReadonlyMap<string, Recreate>
+  refusedNulls: ReadonlyMap<string, string>
+  confirmation: SiteConfirmation | null
+  keepsNamespace: boolean
+  begun: string | null
+  degraded: boolean
+}
+
+export class ServiceModel {
+  readonly id: ServiceId
+  readonly key: string
+  readonly objects = new ObjectStates()
+  readonly wanted = this.objects.facet('wanted')
+  readonly unread = this.objects.facet('unread')
+  readonly inventory = this.objects.facet('entry')
+  readonly problems = this.objects.facet('problem')
+  readonly contacts = this.objects.facet('contact')
+  readonly contests = this.objects.facet('contest')
+  readonly notes = this.objects.facet('note')
+  readonly statuses = this.objects.facet('status')
+  readonly warnings = this.objects.facet('warnings')
+  readonly progressingSinceMs = this.objects.facet('progressingSinceMs')
+  readonly recreates = this.objects.facet('recreate')
+  readonly refusedNulls = this.objects.facet('refusedNulls')
+  readonly agenda = new Agenda()
+  readonly gating: Gating
+  readonly removal: Removal
+  readonly pruning: PruneState
+  readonly told: Told
+  readonly hooks: HookBook
+  readonly finishedJobs: FinishedJobs
+  /** Of hooks, and of objects that hooks or waves wait for. */
+  readonly deadlines = new Deadlines()
+  #reading: Reading = { kind: 'none' }
+  #row: ServiceRow | null = null
+  #received: ServiceProgress | null = null
+  #revisionPending = true
+  #actedAs: ActingAs
+  #narrow = false
+  #unrecorded: InventoryEntry[] = []
+  #rowHashes = new Map<string, RowMark>()
+  #specs = new Map<string, HookSpec>()
+  #skipped = new Set<string>()
+  #readWith = ''
+
+  constructor(id: ServiceId, recalled: Recalled) {
+    this.id = id
+    this.key = serviceKey(id)
+    this.hooks = recalled.hooks
+    this.finishedJobs = recalled.finishedJobs
+    this.removal = new Removal(recalled.keepsNamespace)
+    this.pruning = new PruneState(recalled.confirmation)
+    this.told = new Told(recalled.progress, recalled.said, recalled.degraded)
+    this.gating = new Gating(recalled.begun)
+    this.#actedAs = recalled.acting
+    for (const entry of recalled.inventory) this.objects.own(entry)
+    for (const [key, note] of recalled.recreates) this.objects.setRecreate(key, note)
+    for (const [key, document] of recalled.refusedNulls) this.objects.refuseNulls(key, document)
+  }
+
+  get reading(): Reading {
+    return this.#reading
+  }
+
+  /** The last complete row; it stays when a later one is incomplete. */
+  get row(): ServiceRow | null {
+    return this.#row
+  }
+
+  get received(): ServiceProgress | null {
+    return this.#received
+  }
+
+  /** The replica may hold something newer than what was read. */
+  get revisionPending(): boolean {
+    return this.#revisionPending
+  }
+
+  /** IM1 */
+  get actedAs(): ActingAs {
+    return this.#actedAs
+  }
+
+  actsAs(acting: ActingAs): void {
+    this.#actedAs = acting
+  }
+
+  rowsCame(): void {
+    this.#revisionPending = true
+  }
+
+  rowsRead(): void {
+    this.#revisionPending = false
+  }
+
+  readNone(): void {
+    this.#reading = { kind: 'absent' }
+  }
+
+  readInPart(why: string): void {
+    this.#reading = { kind: 'incomplete', why }
+    this.#holdApplied()
+  }
+
+  receivedAt({ digest, commit }: Pick<ServiceRow, 'digest' | 'commit'>, atMs: number): void {
+    this.#received = { digest, commit, atMs }
+  }
+
+  /** The file forgot it. */
+  startOver(): void {
+    this.told.reached({ applied: null, healthy: null })
+    this.removal.startOver()
+    this.pruning.forgetConfirmation()
+    this.gating.kept(null)
+  }
+
+  /** Wanted objects may have no inventory entry yet. */
+  expectNewObjects(): void {
+    this.#narrow = true
+  }
+
+  /** True once after each `expectNewObjects`. */
+  takeNarrow(): boolean {
+    const narrow = this.#narrow
+    this.#narrow = false
+    return narrow
+  }
+
+  sync(): SyncOptions {
+    return this.row?.sync ?? DEFAULT_SYNC
+  }
+
+  markAll(): void {
+    for (const key of this.wanted.keys()) this.agenda.mark(key)
+    for (const key of this.inventory.keys()) this.agenda.mark(key)
+    for (const key of this.unread.keys()) this.agenda.touch(key)
+  }
+
+  /** `isNews`: it has to be written down. */
+  applied(entry: InventoryEntry, isNews: boolean): void {
+    this.objects.applied(entry)
+    if (isNews) this.#unrecorded.push(entry)
+  }
+
+  get unrecordedCount(): number {
+    return this.#unrecorded.length
+  }
+
+  /** What was applied and is not written down yet: with the end of the turn at the latest. */
+  takeUnrecorded(): InventoryEntry[] {
+    // What was written or has left since is not written over.
+    return this.#unrecorded.splice(0).filter((entry) => this.inventory.get(refKey(entry.ref)) === entry)
+  }
+
+  /** A gate opens by time, by other services, by a person: each turn asks again. `shut`: what would be answered for the service as a whole; who was told that already
+   *  is not asked again, or each event of a service of four thousand objects that waits would cost four thousand. */
+  markGated(shut: Closed | null): void {
+    for (const [key, problem] of this.problems) {
+      // A fight about what was in force says nothing of what may be sent now.
+      if (problem.kind === 'contested' && shut === null) this.agenda.plan(key)
+      if (problem.kind !== 'gated' || isOrderReason(problem.reason)) continue
+      if (problem.reason !== shut?.reason || problem.message !== shut.message) this.agenda.plan(key)
+    }
+  }
+
+  /** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
+  noteShut(isShut: boolean): void {
+    if (this.gating.opens(isShut)) for (const key of this.wanted.keys()) this.agenda.plan(key)
+  }
+
+  /** RC3: what was seen of an object that is not made yet is true for the turn that looked. */
+  forgetContacts(): void {
+    for (const key of this.contacts.keys()) {
+      const wanted = this.wanted.get(key)
+      const isSettled = wanted?.onlyIfAbsent === true || wanted?.options?.touch === 'ifAbsent' || this.problems.get(key)?.kind === 'owned'
+      if (!isSettled) this.objects.forgetContact(key)
+    }
+  }
+
+  /** Objects that wait for `key`. */
+  markWaiting(key: string): void {
+    for (const [waiting, problem] of this.problems) if (problem.kind === 'waiting' && problem.on === key) this.agenda.mark(waiting)
+  }
+
+  /** Inventory that no row of the revision asks for. */
+  leaving(): string[] {
+    const keys: string[] = []
+    const held = this.hooks.held()
+    for (const key of this.inventory.keys()) if (!this.wanted.has(key) && !this.unread.has(key) && !held.has(key)) keys.push(key)
+    return keys
+  }
+
+  /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. */
+  take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): void {
+    const { row, objects } = revision
+    const full: WantedContext = { ...context, service: this.id, ...namespaceContext(row), ignore: row.ignore }
+    const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace])
+    const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, RowMark>()
+    const hashes = new Map<string, RowMark>()
+    const named: Named = { wanted: new Map(), unread: new Map() }
+    const [wantedBefore, unreadBefore] = [this.wanted, [...this.unread.keys()]]
+    this.#specs = new Map()
+    this.#skipped = new Set()
+    for (const [rowId, doc] of objects) {
+      // Not SHA-256: this tells a row from its own last state, in 4,000 rows of which one changed; who wrote it was proven before.
+      const hash = Bun.hash(doc)
+      const before = known.get(rowId)
+      const kept = before?.hash === hash ? wantedBefore.get(before.key) : undefined
+      if (kept !== undefined && before !== undefined) {
+        named.wanted.set(kept.key, kept)
+        hashes.set(rowId, before)
+        continue
+      }
+      const parsed = parseRowId(rowId)
+      if (parsed.kind !== 'object') continue
+      const key = this.#read(parsed.ref, doc, full, named)
+      hashes.set(rowId, { hash, key })
+      this.agenda.mark(key)
+    }
+    if (row.namespace !== undefined && row.sync.createNamespace && row.removal === undefined)
+      this.#wantNamespace(row.namespace, full, named)
+    const keysBefore = [...wantedBefore.keys(), ...unreadBefore]
+    this.objects.name(named.wanted, named.unread)
+    for (const key of keysBefore) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
+    if (canonicalJson([this.row?.sync, this.row?.protect]) !== canonicalJson([row.sync, row.protect])) this.#optionsChanged()
+    this.#rowHashes = hashes
+    this.#readWith = readWith
+    this.#order(row)
+    this.#row = row
+    this.#reading = { kind: 'complete', row }
+  }
+
+  /** What is in an order. */
+  #order(row: ServiceRow): void {
+    if (row.removal !== undefined) {
+      this.hooks.takeRemoval()
+      return
+    }
+    const waves = new Set<number>()
+    for (const { onlyIfAbsent, wave = 0 } of this.wanted.values()) if (!onlyIfAbsent) waves.add(wave)
+    const unreadHooks: HookSpec[] = []
+    for (const { wave, hook } of this.unread.values()) {
+      if (hook === undefined) waves.add(wave)
+      else unreadHooks.push(hook)
+    }
+    this.hooks.hasWaves = waves.size > 1
+    // What was well before this start is not put in order again; what comes back later is.
+    if (this.row?.digest !== row.digest) {
+      const { applied, healthy } = this.told.progress
+      const wasWell = this.row === null && applied?.digest === row.digest && healthy?.digest === row.digest
+      this.hooks.finished = wasWell ? row.digest : null
+    }
+    for (const key of this.#specs.keys()) this.objects.setProblem(key, null)
+    this.hooks.skipped = this.#skipped
+    this.hooks.take(this.#specs, unreadHooks)
+  }
+
+  /** Before any complete revision was read: what was applied stays in force. */
+  #holdApplied(): void {
+    if (this.row !== null) return
+    for (const [key, entry] of this.inventory) {
+      const held = heldWanted(entry)
+      if (held !== null) this.objects.want(key, held)
+    }
+    this.markAll()
+  }
+
+  /** Discovery changed: what no API served may be served now. True: something became wanted. */
+  readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
+    const full: WantedContext = {
+      ...context,
+      service: this.id,
+      namespace: undefined,
+      ...(this.row === null ? {} : namespaceContext(this.row)),
+      ignore: this.row?.ignore,
+    }
+    let changed = false
+    let reordered = false
+    for (const [key, unread] of [...this.unread]) {
+      if (unread.problem.kind === 'unreadable') continue
+      const named: Named = { wanted: new Map(), unread: new Map() }
+      const next = this.#read(unread.ref, unread.doc, full, named)
+      this.objects.setUnread(key, null)
+      for (const [name, wanted] of named.wanted) this.objects.want(name, wanted)
+      for (const [name, stillUnread] of named.unread) this.objects.setUnread(name, stillUnread)
+      if (this.#specs.has(next) || this.#skipped.has(next)) {
+        this.#left(key)
+        reordered = true
+      }
+      if (!this.wanted.has(next)) continue
+      changed = true
+      if (next !== key) this.#left(key)
+      for (const [rowId, known] of this.#rowHashes) if (known.key === key) this.#rowHashes.set(rowId, { ...known, key: next })
+      this.agenda.mark(next)
+    }
+    if (reordered && this.row !== null) this.#order(this.row)
+    return changed
+  }
+
+  #read(ref: ObjectRef, doc: string, context: WantedContext, named: Named): string {
+    const read = readWanted(ref, doc, context)
+    if (read.kind === 'wanted') {
+      const wanted = withoutRefusedNulls(read.wanted, this.refusedNulls.get(read.wanted.key))
+      const applied = this.inventory.get(wanted.key)?.appliedDoc
+      // One string for both: the applied document is usually the wanted one.
+      named.wanted.set(wanted.key, applied === wanted.sent ? { ...wanted, sent: applied } : wanted)
+      return wanted.key
+    }
+    if (read.kind === 'hook') {
+      this.#specs.set(read.spec.key, read.spec)
+      return read.spec.key
+    }
+    if (read.kind === 'skipped') {
+      this.#skipped.add(refKey(read.ref))
+      return refKey(read.ref)
+    }
+    const key = refKey(ref)
+    const before = this.problems.get(key)
+    const problem: Problem =
+      read.kind === 'unreadable'
+        ? { kind: 'unreadable', message: read.message }
+        : {
+            kind: 'unserved',
+            message: read.message,
+            attempt: before?.kind === 'unserved' ? before.attempt : 0,
+            retryAtMs: before?.kind === 'unserved' ? before.retryAtMs : 0,
+          }
+    const wave = read.kind === 'unserved' ? read.wave : 0
+    const { hook } = read
+    named.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem, wave, ...(hook === undefined ? {} : { hook }) })
+    this.objects.setProblem(key, problem)
+    return key
+  }
+
+  #wantNamespace(name: string, context: WantedContext, named: Named): void {
+    const { labels, annotations } = context.namespaceMarks ?? {}
+    const wanted = isUnreadable(labels) || isUnreadable(annotations) ? this.#namespaceAsItIs(name) : wantedNamespace(name, context)
+    if (wanted === null || named.wanted.has(wanted.key)) return
+    if (this.wanted.get(wanted.key)?.sent !== wanted.sent) this.agenda.mark(wanted.key)
+    named.wanted.set(wanted.key, wanted)
+  }
+
+  /** RV5: as it was applied last; null: it was not, and is not made without what it should have. */
+  #namespaceAsItIs(name: string): Wanted | null {
+    const entry = this.inventory.get(namespaceKey(name))
+    const held = entry === undefined ? null : heldWanted(entry)
+    return held === null ? null : { ...held, onlyIfAbsent: true }
+  }
+
+  /** What stood in the way under the old options may not under the new ones, and what was nobody's business may be ours. */
+  #optionsChanged(): void {
+    for (const [key, problem] of this.problems) {
+      if (problem.kind === 'failed') this.objects.setProblem(key, null)
+      this.agenda.mark(key)
+    }
+    for (const key of this.wanted.keys()) this.agenda.mark(key)
+  }
+
+  /** What is kept about an object that the revision no longer names; its inventory entry stays until it is pruned. */
+  #left(key: string): void {
+    this.agenda.touch(key)
+    // RC11: an event of a namespace that is no longer ours would never come.
+    if (key.startsWith(namespaceKey(''))) this.markWaiting(key)
+    this.objects.left(key)
+  }
+
+  /** It is out of the inventory. */
+  forget(key: string): void {
+    this.objects.forget(key)
+    this.#left(key)
+    this.deadlines.forget(key)
+  }
+
+  /** After a turn that broke: what the file says is what counts, and what it does not say is done again. */
+  recover(written: ReadonlyMap<string, InventoryEntry>): void {
+    this.objects.recover(written)
+    this.#unrecorded = []
+    this.expectNewObjects()
+    this.markAll()
+  }
+}
+
+/** A service as plans and reports see it: nothing can be changed through it. It shares everything with the model, so that it costs nothing, and holds for a round that does not wait. */
+export type ServiceSnapshot = Readonly<
+  Pick<
+    ServiceModel,
+    | 'id'
+    | 'key'
+    | 'row'
+    | 'reading'
+    | 'received'
+    | 'revisionPending'
+    | 'actedAs'
+    | 'sync'
+    | 'leaving'
+    | 'wanted'
+    | 'unread'
+    | 'inventory'
+    | 'problems'
+    | 'contacts'
+    | 'contests'
+    | 'notes'
+    | 'statuses'
+    | 'warnings'
+    | 'progressingSinceMs'
+    | 'recreates'
+    | 'refusedNulls'
+  > & {
+    agenda: Pick<Agenda, 'dirty' | 'touched' | 'turnBeganMs'>
+    gating: Pick<Gating, 'hold' | 'held' | 'begun' | 'begunBefore'>
+    removal: Pick<Removal, 'isCarriedOut' | 'isRecalled' | 'attempts' | 'keepsNamespace'>
+    pruning: Pick<PruneState, 'refusal' | 'why' | 'isOverdue' | 'confirmedHere' | 'confirmation'>
+    told: Pick<Told, 'status' | 'last' | 'progress' | 'degraded'>
+    hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'farewell' | 'run' | 'held' | 'count' | 'isOrdered'>>
+    finishedJobs: Pick<FinishedJobs, 'endOf'>
+  }
+>

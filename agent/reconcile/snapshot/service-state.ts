@@ -1,0 +1,299 @@
+// What is held of a service as a whole, in values of one subject each. Each has one room that changes it, by the methods here; everybody else reads.
+import type { PruneRefusal, ServiceStatus } from '../../../shared/model/status.ts'
+import type { ServiceState } from '../../state/agent-state.ts'
+import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
+import type { ActiveHold } from '../plan/gates/hold.ts'
+import type { Closed } from './situation.ts'
+
+/** What the next round plans, and of what the turn speaks when it ends. */
+export class Agenda {
+  readonly #dirty = new Set<string>()
+  readonly #touched = new Set<string>()
+  /** When the retries of this turn were looked through. */
+  #turnBeganMs = 0
+
+  /** Keys that the next round plans. */
+  get dirty(): ReadonlySet<string> {
+    return this.#dirty
+  }
+
+  /** Keys whose status is said again. */
+  get touched(): ReadonlySet<string> {
+    return this.#touched
+  }
+
+  get turnBeganMs(): number {
+    return this.#turnBeganMs
+  }
+
+  began(atMs: number): void {
+    this.#turnBeganMs = atMs
+  }
+
+  plan(key: string): void {
+    this.#dirty.add(key)
+  }
+
+  touch(key: string): void {
+    this.#touched.add(key)
+  }
+
+  mark(key: string): void {
+    this.#dirty.add(key)
+    this.#touched.add(key)
+  }
+
+  takePlanned(): string[] {
+    const keys = [...this.#dirty]
+    this.#dirty.clear()
+    return keys
+  }
+
+  allSaid(): void {
+    this.#touched.clear()
+  }
+}
+
+/** Of a removal order, each by its `atMs`; changed by the loop and by the search for what the service left behind. */
+export class Removal {
+  #carriedOutMs: number | null = null
+  #recalledMs: number | null = null
+  #attempts = 0
+  #keepsNamespace: boolean
+
+  constructor(keepsNamespace: boolean) {
+    this.#keepsNamespace = keepsNamespace
+  }
+
+  /** NS2: something in the namespace of the service was let go to be kept. */
+  get keepsNamespace(): boolean {
+    return this.#keepsNamespace
+  }
+
+  keepNamespace(): void {
+    this.#keepsNamespace = true
+  }
+
+  /** The service is forgotten. */
+  startOver(): void {
+    this.#keepsNamespace = false
+  }
+
+  isCarriedOut({ atMs }: { atMs: number }): boolean {
+    return this.#carriedOutMs === atMs
+  }
+
+  /** Every kind was looked at for this order. */
+  isRecalled({ atMs }: { atMs: number }): boolean {
+    return this.#recalledMs === atMs
+  }
+
+  /** Looks in vain since the last one that came to its end. */
+  get attempts(): number {
+    return this.#attempts
+  }
+
+  carriedOut({ atMs }: { atMs: number }): void {
+    this.#carriedOutMs = atMs
+  }
+
+  recalled({ atMs }: { atMs: number }): void {
+    this.#recalledMs = atMs
+    this.#attempts = 0
+  }
+
+  lookedInVain(): void {
+    this.#attempts += 1
+  }
+
+  /** The order was taken back. */
+  clear(): void {
+    this.#carriedOutMs = null
+    this.#recalledMs = null
+  }
+}
+
+/** Why nothing new begins; changed by the gates, and by the report, which asks them last. */
+export class Gating {
+  #hold: ActiveHold | null = null
+  #held: Closed | null = null
+  #begun: string | null = null
+  #begunBefore: string | null
+  #wasShut = false
+
+  constructor(begunBefore: string | null) {
+    this.#begunBefore = begunBefore
+  }
+
+  /** Digest of the revision that had begun before this process; null: none that could be asked about. */
+  get begunBefore(): string | null {
+    return this.#begunBefore
+  }
+
+  /** A person's word at the site that nothing is changed for now. */
+  get hold(): ActiveHold | null {
+    return this.#hold
+  }
+
+  /** Why the revision that the row names has not begun. */
+  get held(): Closed | null {
+    return this.#held
+  }
+
+  /** Digest of the revision that no gate holds back as a whole any more; '': none had begun before this start; null: not asked yet. */
+  get begun(): string | null {
+    return this.#begun
+  }
+
+  heldBy(hold: ActiveHold | null): void {
+    this.#hold = hold
+  }
+
+  waits(why: Closed | null): void {
+    this.#held = why
+  }
+
+  begin(digest: string): void {
+    this.#begun = digest
+  }
+
+  /** `digest` is in the file; null: none is. */
+  kept(digest: string | null): void {
+    this.#begunBefore = digest
+  }
+
+  nothingBegan(): void {
+    this.#begun = ''
+  }
+
+  /** True: a hold or window has just opened. */
+  opens(isShut: boolean): boolean {
+    const opened = this.#wasShut && !isShut
+    this.#wasShut = isShut
+    return opened
+  }
+}
+
+/** What stands in the way of deletions; changed by the prune, and by a person who confirms. */
+export class PruneState {
+  #refusal: PruneRefusal | null = null
+  #why: string | null = null
+  #isOverdue = false
+  #confirmedHere: string | null = null
+  #confirmation: SiteConfirmation | null
+
+  constructor(confirmation: SiteConfirmation | null) {
+    this.#confirmation = confirmation
+  }
+
+  get refusal(): PruneRefusal | null {
+    return this.#refusal
+  }
+
+  /** Why objects that leave are there still; null: none leaves. */
+  get why(): string | null {
+    return this.#why
+  }
+
+  /** It waits for longer than `sync.healthDeadline`. */
+  get isOverdue(): boolean {
+    return this.#isOverdue
+  }
+
+  /** The revision or removal order (`confirmationToken`) that a person confirmed at the site since this process began. */
+  get confirmedHere(): string | null {
+    return this.#confirmedHere
+  }
+
+  /** Looked at anew: what was refused stays so until that is judged again. */
+  begin(): void {
+    this.#why = null
+    this.#isOverdue = false
+  }
+
+  refused(refusal: PruneRefusal | null): void {
+    this.#refusal = refusal
+  }
+
+  waits(why: string | null): void {
+    this.#why = why
+  }
+
+  overdue(isOverdue: boolean): void {
+    this.#isOverdue = isOverdue
+  }
+
+  /** What a person confirmed at the site, also before this process began. */
+  get confirmation(): SiteConfirmation | null {
+    return this.#confirmation
+  }
+
+  confirm(confirmation: SiteConfirmation): void {
+    this.#confirmation = confirmation
+    this.#confirmedHere = confirmation.digest
+  }
+
+  forgetConfirmedHere(): void {
+    this.#confirmedHere = null
+  }
+
+  forgetConfirmation(): void {
+    this.#confirmation = null
+  }
+}
+
+/** What was said of the service last; changed by the report alone, and by a revision that undoes what was reached. */
+export class Told {
+  #status: ServiceStatus | null = null
+  #progress: ServiceState
+  #degraded: boolean
+  #last: ServiceStatus | null
+
+  /** `last`: what a former process said. */
+  constructor(progress: ServiceState, last: ServiceStatus | null, degraded: boolean) {
+    this.#progress = progress
+    this.#last = last
+    this.#degraded = degraded
+  }
+
+  /** Also before this process began. */
+  get last(): ServiceStatus | null {
+    return this.#last
+  }
+
+  get status(): ServiceStatus | null {
+    return this.#status
+  }
+
+  get progress(): ServiceState {
+    return this.#progress
+  }
+
+  /** HE11: it was Degraded and has not been well since. */
+  get degraded(): boolean {
+    return this.#degraded
+  }
+
+  said(status: ServiceStatus | null): void {
+    this.#status = status
+    this.#last = status
+  }
+
+  reached(progress: ServiceState): void {
+    this.#progress = progress
+  }
+
+  isDegraded(degraded: boolean): void {
+    this.#degraded = degraded
+  }
+}
+
+const FACT = 'health/degraded'
+export const recallDegraded = (facts: ReadonlyMap<string, unknown>): boolean => facts.has(FACT)
+
+/** The fact to keep or to drop; null: it is as it was. */
+export function degradedFacts({ told }: { told: Told }, isDegraded: boolean): ReadonlyMap<string, unknown> | null {
+  if (told.degraded === isDegraded) return null
+  told.isDegraded(isDegraded)
+  return new Map([[FACT, isDegraded ? {} : null]])
+}

@@ -1,0 +1,83 @@
+// Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
+import type { ObjectRef } from '../../../shared/kube/object.ts'
+import type { ApiFailure } from '../../cluster/cluster.ts'
+import type { OtherFields } from './fields/other-fields.ts'
+import type { Owner } from './watch/live-object.ts'
+
+export type Problem =
+  /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */
+  | { kind: 'unserved'; message: string; attempt: number; retryAtMs: number }
+  /** Its row cannot be applied as it is: waits for a new revision. */
+  | { kind: 'unreadable'; message: string }
+  /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
+  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number /** It is being deleted: what holds it. */; going?: string }
+  /** For another object of ours, or for its own deletion. An event of `on` ends it. */
+  | { kind: 'waiting'; on: string; message: string }
+  /** The picture of its kind is not whole. */
+  | { kind: 'unknown'; failure?: ApiFailure }
+  /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
+  | {
+      kind: 'failed'
+      failure: ApiFailure
+      attempt: number
+      retryAtMs: number | null
+      sent: string | null /** It was to put back what is in force. */
+      heals?: true
+    }
+  /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
+  | { kind: 'gated'; reason: string; message: string }
+  /** Changed or deleted again after every correction. `drift`: what happened, in words. */
+  /** RM1: it is not deleted: `what` would be lost. `asks`: a person is asked to confirm that. `retryAtMs` null: only the confirmation ends it. */
+  | { kind: 'kept'; what: string; asks: boolean; attempt: number; retryAtMs: number | null }
+  | { kind: 'contested'; drift: string; untilMs: number }
+  /** Changed or deleted, and the service's drift policy does not correct it. */
+  | { kind: 'drifted'; drift: string; deleted?: true }
+
+export type Closed = Extract<Problem, { kind: 'gated' }>
+export const closed = (reason: string, message: string): Closed => ({ kind: 'gated', reason, message })
+
+/** Reason of a failed delete: the object was never as it had been seen (PR12). */
+export const CHANGED_BEFORE_DELETE = 'Changed'
+
+/** Above every wait, and every Retry-After that is kept to. */
+const LONGEST_WAIT_MS = 3_900_000
+
+/** RC17: a time that is further off than anybody waits was written before the clock was set back: it has come. */
+export const isStillToCome = (atMs: number, nowMs: number): boolean => nowMs < atMs && atMs - nowMs <= LONGEST_WAIT_MS
+
+/** RC8: it failed, and its next attempt is not due. */
+export const isRefusedStill = (problem: Problem | undefined, nowMs: number): problem is Extract<Problem, { kind: 'failed' }> =>
+  problem?.kind === 'failed' && (problem.retryAtMs === null || isStillToCome(problem.retryAtMs, nowMs))
+
+export const retryAtOf = (problem: Problem): number | null => {
+  switch (problem.kind) {
+    case 'unserved':
+    case 'owned':
+    case 'failed':
+    case 'kept':
+      return problem.retryAtMs
+    case 'contested':
+      return problem.untilMs
+    default:
+      return null
+  }
+}
+
+/** What was found where an object is about to be applied for the first time. */
+export type Contact =
+  /** `listed`: says a list of names that may be some seconds old (RC19). */
+  | { kind: 'absent'; listed?: true }
+  | {
+      kind: 'present'
+      owner: Owner
+      deleting: string | null /** Only set where somebody owns fields of it. */
+      others?: readonly OtherFields[]
+    }
+
+export const namespaceKey = (name: string): string => `/Namespace//${name}`
+export const ownNamespaceKey = ({ namespace }: ObjectRef): string => namespaceKey(namespace)
+
+export const WAITING_FOR_WAVE = 'WaitingForWave'
+export const WAITING_FOR_HOOK = 'WaitingForHook'
+/** Reasons of closed gates that only a move of the position opens. */
+export const isOrderReason = (reason: string): boolean => reason === WAITING_FOR_WAVE || reason === WAITING_FOR_HOOK

@@ -1,0 +1,228 @@
+// A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that changed, never again.
+import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../../shared/kube/apply-options.ts'
+import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
+import { cleanObject, markCommit, markObject, withoutNulls } from '../../../shared/kube/clean.ts'
+import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
+import { applyStage } from '../../../shared/kube/order.ts'
+import { isHookDocument, type Order, orderOf } from '../../../shared/kube/waves.ts'
+import type { ServiceRow } from '../../../shared/model/desired.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import type { IgnoreRule } from '../../../shared/model/resources.ts'
+import type { InventoryEntry } from '../../state/agent-state.ts'
+import { heldLeaveFacts, type LeaveFacts, leaveFacts } from './fields/ignore.ts'
+import { type HookSpec, specOf } from './hook-spec.ts'
+import type { Problem } from './situation.ts'
+import type { KindLookup } from './watch/served-kinds.ts'
+
+export interface Wanted {
+  key: string
+  ref: ObjectRef
+  apiVersion: string
+  stage: number
+  /** Canonical JSON, as it goes out. */
+  sent: string
+  /** The service's own namespace (`sync.createNamespace`): made if nobody has it, left alone if somebody does, never pruned. */
+  onlyIfAbsent: boolean
+  /** AO1; absent: applied plainly, as almost every object is. */
+  options?: ApplyOptions
+  /** What may be left to others; only set where there is something. */
+  leave?: LeaveFacts
+  /** RC25: `sent` lacks the nulls of its row. */
+  nullsRefused?: true
+  /** OR3; only set where it is not 0. */
+  wave?: number
+}
+
+/** A row that could not become a wanted object yet. */
+export interface Unread {
+  ref: ObjectRef
+  apiVersion: string
+  doc: string
+  problem: Problem
+  wave: number
+  /** It is no ordinary object: its phase waits for it, and no wave. */
+  hook?: HookSpec
+}
+
+export type WantedRead =
+  | { kind: 'wanted'; wanted: Wanted }
+  | { kind: 'hook'; spec: HookSpec }
+  /** An annotation says that it is not applied. */
+  | { kind: 'skipped'; ref: ObjectRef }
+  /** No API serves it yet; `ref` is as the row says, since nobody knows whether it has a namespace. */
+  | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number; hook?: HookSpec }
+  /** `hook`: what it would be, as far as that can be told: its phase waits for it. */
+  | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; hook?: HookSpec }
+
+export interface WantedContext {
+  clusterId: string
+  service: ServiceId
+  /** Where namespaced objects go that name none. */
+  namespace: string | undefined
+  /** NS3: objects of other namespaces than the service's are errors. */
+  enforceNamespace?: boolean | undefined
+  /** NS1: of the namespace that `createNamespace` makes. */
+  namespaceMarks?: { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
+  /** Rules of the service. */
+  ignore?: readonly IgnoreRule[] | undefined
+  find(group: string, version: string, kind: string): KindLookup
+}
+
+/** NS1, NS3: what the row says about namespaces, for reading its objects. */
+export const namespaceContext = ({
+  namespace,
+  sync,
+}: ServiceRow): Pick<WantedContext, 'namespace' | 'namespaceMarks' | 'enforceNamespace'> => ({
+  namespace,
+  namespaceMarks: { labels: sync.namespaceLabels, annotations: sync.namespaceAnnotations },
+  enforceNamespace: sync.enforceNamespace,
+})
+
+/** RC4: `ref` is the row's, used where the document cannot say better. */
+export function readWanted(ref: ObjectRef, doc: string, context: WantedContext): WantedRead {
+  const parsed = parse(doc)
+  if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'its row holds no Kubernetes object' }
+  const order = orderOf(parsed.metadata.annotations)
+  const read = readParsed(ref, parsed, order, context)
+  const isRead = read.kind !== 'unserved' && read.kind !== 'unreadable'
+  return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(parsed), ref, order) }
+}
+
+function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: WantedContext): WantedRead {
+  const { apiVersion, kind } = parsed
+  if (order.kind === 'malformed') return { kind: 'unreadable', ref, apiVersion, message: order.message }
+  if (parsed.metadata.name === undefined && (order.kind === 'ordinary' || parsed.metadata.generateName === undefined)) {
+    return { kind: 'unreadable', ref, apiVersion, message: 'it has no metadata.name (generateName is for hooks only); give it a name' }
+  }
+  const lookup = context.find(groupOf(apiVersion), versionOf(apiVersion), kind)
+  if (lookup.kind !== 'served') {
+    const wave = order.kind === 'skipped' ? 0 : order.wave
+    return { kind: 'unserved', ref, apiVersion, message: unservedText(apiVersion, kind, lookup), wave }
+  }
+  const { verbs, namespaced } = lookup.resource
+  if (!verbs.includes('patch') || !verbs.includes('watch')) {
+    return {
+      kind: 'unreadable',
+      ref,
+      apiVersion,
+      message: `${kind} of ${apiVersion} cannot be patched and watched; take it out of the manifests`,
+    }
+  }
+  const read = readApplyOptions(parsed.metadata.annotations)
+  if (read.kind === 'wrong') return { kind: 'unreadable', ref, apiVersion, message: read.message }
+  const { namespace: named, ...metadata } = parsed.metadata
+  const namespace = named ?? context.namespace
+  const elsewhere = namespaced ? whyElsewhere(named, context) : null
+  if (elsewhere !== null) return { kind: 'unreadable', ref, apiVersion, message: elsewhere }
+  if (namespaced && namespace === undefined) {
+    return {
+      kind: 'unreadable',
+      ref,
+      apiVersion,
+      message: 'it names no namespace; set metadata.namespace, or spec.namespace of the service',
+    }
+  }
+  const placed = { ...parsed, metadata: namespaced && namespace !== undefined ? { ...metadata, namespace } : metadata }
+  if (order.kind === 'skipped') return { kind: 'skipped', ref: { ...refOf(placed), name: placed.metadata.name ?? ref.name } }
+  if (order.kind === 'hook') return { kind: 'hook', spec: specOf(cleanObject(placed), ref, order) }
+  const plain = toWanted(placed, context, false)
+  const wanted = read.options === APPLY_PLAINLY ? plain : { ...plain, options: read.options }
+  return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
+}
+
+/** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
+function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
+  if (enforceNamespace !== true) return null
+  if (namespace === undefined)
+    return 'sync.enforceNamespace keeps objects to the namespace of the service, which has none: set spec.namespace'
+  if (named === undefined || named === namespace) return null
+  return `it names the namespace ${named}, and sync.enforceNamespace keeps this service to ${namespace}: move it, or turn that off`
+}
+
+/** Of a document that was applied, by which it is held before any revision was read. */
+export function optionsOf(sent: string): ApplyOptions {
+  // Parsed only if it can say anything: this runs over all that a cluster has.
+  if (!sent.includes('/sync-options"') && !sent.includes('"kustomize.toolkit.fluxcd.io/')) return APPLY_PLAINLY
+  const read = readApplyOptions(parse(sent)?.metadata.annotations)
+  return read.kind === 'options' ? read.options : APPLY_PLAINLY
+}
+
+/** The namespace of a service; the keep mark travels with it, so that no removal ever takes it along. */
+export function wantedNamespace(name: string, context: WantedContext): Wanted {
+  const { labels, annotations } = context.namespaceMarks ?? {}
+  const metadata = { name, ...(labels === undefined ? {} : { labels }), annotations: { ...annotations, 'skerry.dev/prune': 'disabled' } }
+  const object: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata }
+  return toWanted(object, context, true)
+}
+
+function toWanted(object: K8sObject, { clusterId, service, ignore = [] }: WantedContext, onlyIfAbsent: boolean): Wanted {
+  const ref = refOf(object)
+  const sent = canonicalJson(markObject(cleanObject(object), clusterId, service))
+  const leave = leaveFacts(object, ref, ignore)
+  const wanted = { key: refKey(ref), ref, apiVersion: object.apiVersion, stage: applyStage(ref), sent, onlyIfAbsent }
+  return leave === null ? wanted : { ...wanted, leave }
+}
+
+function parse(doc: string): K8sObject | null {
+  try {
+    const parsed: unknown = JSON.parse(doc)
+    return isK8sObject(parsed) ? parsed : null
+  } catch {
+    return null
+  }
+}
+
+export function unservedText(apiVersion: string, kind: string, lookup: Exclude<KindLookup, { kind: 'served' }>): string {
+  if (lookup.kind === 'stale')
+    return `the API of ${apiVersion} does not answer; start its server, or delete its APIService; it is applied as soon as it answers`
+  const [preferred] = lookup.versions
+  if (preferred === undefined)
+    return `no API of this cluster serves ${kind} of ${apiVersion}; it is applied as soon as one does (a CRD, an operator)`
+  return `this cluster serves ${kind} as ${lookup.versions.join(', ')}, not as ${apiVersion}; change its apiVersion`
+}
+
+/** The object as it goes out. */
+export const sentObject = ({ doc, commit }: { doc: string; commit: string | null }): K8sObject =>
+  markCommit(JSON.parse(doc) as K8sObject, commit)
+
+// What was applied, as if a revision named it still: it is in force while the newer one cannot be read, or waits.
+
+/** Null: it was never applied, or is a hook, which is not put back. */
+export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wanted | null {
+  if (appliedDoc === null || isHookDocument(appliedDoc)) return null
+  const leave = heldLeaveFacts(appliedDoc, ref)
+  const wanted = { key: refKey(ref), ref, apiVersion, stage: applyStage(ref), sent: appliedDoc, onlyIfAbsent: false }
+  const options = optionsOf(appliedDoc)
+  const held = options === APPLY_PLAINLY ? wanted : { ...wanted, options }
+  return leave === null ? held : { ...held, leave }
+}
+
+// A null means something in a custom resource (`nodeSelector: null` of a HelmRelease removes the chart's default), and the schema of another one refuses it. Which of both it is, only
+// the API server knows: the document is sent with its nulls, and without them where it was refused. What was refused is noted until the document changes.
+
+/** The same document without nulls; null: it has none. */
+export function dropNulls(doc: string): string | null {
+  if (!doc.includes('null')) return null
+  const plain = canonicalJson(withoutNulls(JSON.parse(doc) as K8sObject))
+  return plain === doc ? null : plain
+}
+
+const FACT = 'nulls/'
+export const nullsDocumentId = (doc: string): string => sha256Hex(doc).slice(0, 16)
+
+export function readRefusedNulls(facts: ReadonlyMap<string, unknown>): Map<string, string> {
+  return new Map(
+    [...facts].flatMap(([key, doc]) => (key.startsWith(FACT) && typeof doc === 'string' ? [[key.slice(FACT.length), doc]] : [])),
+  )
+}
+
+/** A wanted object as it is sent: without the nulls that the API server is known to refuse. */
+export function withoutRefusedNulls<T extends { sent: string; nullsRefused?: true }>(wanted: T, refused: string | undefined): T {
+  if (refused === undefined || refused !== nullsDocumentId(wanted.sent)) return wanted
+  return { ...wanted, sent: dropNulls(wanted.sent) ?? wanted.sent, nullsRefused: true }
+}
+
+/** For the status of its object. */
+export const NULLS_LEFT_OUT = 'fields that are null are left out, because the API server takes no null there'
+
+export const refusedNullsFact = (key: string, document: string | null): ReadonlyMap<string, unknown> => new Map([[FACT + key, document]])

@@ -1,0 +1,470 @@
+// The live objects of one resource: what its labelled watch shows, and what GETs answered about objects that it does not show.
+import type { Health } from '../../../../shared/kube/health.ts'
+import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
+import { type K8sObject, type ObjectRef, parseRefKey, refKey, refOf } from '../../../../shared/kube/object.ts'
+import { exhaustive } from '../../../../shared/runtime/assert.ts'
+import { backoffMs } from '../../../../shared/runtime/backoff.ts'
+import type { Clock } from '../../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../../shared/runtime/logger.ts'
+import { describeError } from '../../../../shared/runtime/loop.ts'
+import type { Random } from '../../../../shared/runtime/random.ts'
+import type { ApiFailure, ApiResource, Cluster, WatchEvent } from '../../../cluster/cluster.ts'
+import { listOnce } from '../../../cluster/list-once.ts'
+import { isNewer } from '../../../cluster/resource-version.ts'
+import { watchLoop } from '../../../cluster/watch-loop.ts'
+import { sameOthers } from '../fields/other-fields.ts'
+import type { FollowUps } from './follow-ups.ts'
+import { isRelevantChange, type LiveObject, type LiveView } from './live-object.ts'
+import type { Version } from './resync.ts'
+
+export const UNKNOWN: LiveView = { kind: 'unknown' }
+const ABSENT: LiveView = { kind: 'absent' }
+
+/** Receives what the watches find. Called between turns of the event loop, never while a decision is made. */
+export interface OwnedLookup {
+  /** Objects of this kind that are in an inventory and have existed, in whatever version they were applied. */
+  expected(resource: ApiResource): ObjectRef[]
+  /** Is the object one of those? */
+  expects(key: string): boolean
+  /** Does its service say that it is missing? */
+  misses(key: string): boolean
+  /** Does it matter what others own of this object now? */
+  minds(key: string, live: LiveObject): boolean
+}
+
+export interface WatchSink {
+  /** An object of a first list, before that list is complete; `object` is lent for the call and not kept. Nothing is decided yet. */
+  met(key: string, live: LiveObject, object: K8sObject): void
+  /** A relevant change; `live` is null when the object is gone, confirmed by a GET. `object` is lent for the call and not kept; null where only its health is judged otherwise. */
+  changed(key: string, live: LiveObject | null, object: K8sObject | null): void
+  /** The list of this resource became complete, or the watch failed. */
+  turned(resource: ApiResource): void
+  /** The API server says that it serves no such resource: what is known of its kinds is old. */
+  unserved(resource: ApiResource): void
+}
+
+export interface KindWatchDeps {
+  /** Its GETs are those that confirm what an event said. */
+  cluster: Pick<Cluster, 'get' | 'watch'>
+  clock: Clock
+  random: Random
+  log: Logger
+  owned: OwnedLookup
+  sink: WatchSink
+  signal: AbortSignal
+  followUps: Pick<FollowUps, 'get' | 'begin' | 'end'>
+  /** `object` as it is kept. */
+  judge(resource: ApiResource, object: K8sObject): LiveObject
+  /** Undefined: it is not known, or not any more. */
+  noted(resource: ApiResource, key: string, before: LiveObject | undefined, now: LiveObject | undefined): void
+}
+
+/** Each is a name and a number. */
+const GONE_MAX = 1_000
+const JUDGED_ANEW: Health = {
+  word: 'Progressing',
+  reason: 'JudgedAnew',
+  message: 'its health is judged again by new rules',
+}
+/** Objects that are read one by one when their kind is judged again; more are listed. */
+const GETS_MAX = 20
+const GET_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
+/** After this long without another contradiction the next one is a first one. */
+const CALM_MS = 600_000
+const STALE_BACKOFF = { baseMs: 15_000, capMs: 300_000 }
+const STALE_CACHE: ApiFailure = {
+  kind: 'server_error',
+  status: 0,
+  reason: 'StaleWatchCache',
+  message: 'kube-apiserver lists newer objects than etcd holds, because etcd was restored while it ran: restart kube-apiserver',
+}
+
+export class KindWatch {
+  resource: ApiResource
+  readonly #deps: KindWatchDeps
+  readonly #objects = new Map<string, LiveObject>()
+  readonly #stop = new AbortController()
+  #stream = new AbortController()
+  #synced = false
+  /** The first list is complete. */
+  #listed = false
+  /** Why it is not synced; null: it is, or was not answered yet. */
+  #failure: ApiFailure | null = null
+  /** Since the last `reset`; null outside a list. `answered`: what requests of the agent brought meanwhile. */
+  #list: { shown: Set<string>; answered: Set<string> } | null = null
+  /** Of objects that went, as far back as an answer may come late: the version at which they did. */
+  readonly #gone = new Map<string, string>()
+  /** Expected objects that a list did not show and no GET answered yet, also when the watch broke meanwhile. */
+  readonly #unconfirmed = new Set<string>()
+  /** Deletes of the agent that are not answered yet, or whose object is not dropped yet. */
+  readonly #deletes = new Map<string, { uid: string; wasRemoved: boolean }>()
+  /** The last answer that was older than what this watch had shown. */
+  #contradiction: { atMs: number; attempt: number } | null = null
+
+  constructor(deps: KindWatchDeps, resource: ApiResource) {
+    this.#deps = deps
+    this.resource = resource
+    this.#open()
+  }
+
+  #open(): void {
+    const { sink } = this.#deps
+    this.#stream = new AbortController()
+    const signal = AbortSignal.any([this.#stop.signal, this.#stream.signal, this.#deps.signal])
+    const broke = () => {
+      this.#synced = false
+      sink.turned(this.resource)
+    }
+    void watchLoop(this.#deps, this.resource, { labelSelector: SERVICE_LABEL, signal }, { take: (event) => this.#take(event), broke })
+  }
+
+  /** Everything is listed again; until then what is known stays in use. */
+  relist(): void {
+    this.#stream.abort()
+    this.#list = null
+    if (!this.#stop.signal.aborted) this.#open()
+  }
+
+  /** LS4: once it is listed again. When that changes nothing, the lists of this API server are those of before the restore, and nothing is concluded from them. */
+  contradicted(key: string): void {
+    const { clock, log, random, signal } = this.#deps
+    if (!this.#synced) return
+    const nowMs = clock.nowMs()
+    const last = this.#contradiction
+    const attempt = last !== null && Math.abs(nowMs - last.atMs) < CALM_MS ? last.attempt + 1 : 0
+    this.#contradiction = { atMs: nowMs, attempt }
+    log.warn('an object was answered in an older version than its watch had shown: etcd was restored', { object: key, attempt })
+    if (attempt === 0) {
+      this.#synced = false
+      this.relist()
+      this.#deps.sink.turned(this.resource)
+      return
+    }
+    this.#fail(STALE_CACHE)
+    this.#stream.abort()
+    const stopped = AbortSignal.any([this.#stop.signal, signal])
+    void clock.sleep(backoffMs(attempt, STALE_BACKOFF, random), stopped).then(() => {
+      if (!stopped.aborted) this.relist()
+    })
+  }
+
+  stop(): void {
+    this.#stop.abort()
+    for (const [key, live] of this.#objects) this.#deps.noted(this.resource, key, live, undefined)
+  }
+
+  view(key: string): LiveView {
+    if (!this.#synced) return this.#failure === null ? UNKNOWN : { kind: 'unknown', failure: this.#failure }
+    if (this.#deps.followUps.get(this.resource, key)?.isCertain === false) return UNKNOWN
+    const live = this.#objects.get(key)
+    if (live !== undefined) return { kind: 'present', live }
+    return this.#unconfirmed.has(key) ? UNKNOWN : ABSENT
+  }
+
+  objects(): Iterable<[string, LiveObject]> {
+    return this.#objects
+  }
+
+  versionOf(key: string): string | null {
+    return this.#objects.get(key)?.resourceVersion ?? null
+  }
+
+  isComplete(): boolean {
+    return this.#synced && this.#list === null
+  }
+
+  /** RC5: that an object is gone which the agent deletes itself is said by the answer to the delete. A DELETED before that answer is settled by it, and read only if the answer
+   *  says something else. */
+  deleting(ref: ObjectRef, uid: string): (isGone: boolean) => void {
+    const key = refKey(ref)
+    const request = { uid, wasRemoved: false }
+    this.#deletes.set(key, request)
+    return (isGone) => {
+      // Until the object is dropped its DELETED may still come.
+      if (isGone) return
+      if (this.#deletes.get(key) === request) this.#deletes.delete(key)
+      if (request.wasRemoved) void this.confirm(ref)
+    }
+  }
+
+  /** LS6: of what the labelled watch shows; null: its list is not complete. */
+  versions(): Map<string, Version> | null {
+    if (!this.isComplete()) return null
+    const versions = new Map<string, Version>()
+    for (const [key, { uid, resourceVersion, unlabelled }] of this.#objects)
+      if (unlabelled !== true) versions.set(key, { uid, resourceVersion })
+    return versions
+  }
+
+  /** LS6: the keys of those that were not as they were known. */
+  async readAgain(keys: readonly string[]): Promise<string[]> {
+    const changed: string[] = []
+    for (const key of keys) {
+      const ref = parseRefKey(key)
+      const before = this.versionOf(key)
+      if (ref !== null && (await this.read(ref)) === null && this.versionOf(key) !== before) changed.push(key)
+    }
+    return changed
+  }
+
+  /** An answer to a request of the agent is known before its event comes, so that the event is no news. */
+  accept(object: K8sObject): LiveObject {
+    const live = this.#deps.judge(this.resource, object)
+    const key = refKey(refOf(object))
+    const known = this.#objects.get(key)
+    const goneAt = this.#gone.get(key)
+    const isGone = known === undefined && goneAt !== undefined && !isNewer(live.resourceVersion, goneAt)
+    if (isGone || (known !== undefined && !isNewer(live.resourceVersion, known.resourceVersion))) return live
+    this.#keep(key, live)
+    this.#list?.answered.add(key)
+    return live
+  }
+
+  /** A delete was accepted and finalizers hold the object; its event says the same a moment later. */
+  markDeleting(key: string, text: string): void {
+    const live = this.#objects.get(key)
+    if (live !== undefined && live.deleting === null) this.#objects.set(key, { ...live, deleting: text })
+  }
+
+  /** HE9: until it is read again the object is not called healthy by the old choice. False: it is not there, and what comes later is judged by the new choice. */
+  judgeAgain(ref: ObjectRef): boolean {
+    const key = refKey(ref)
+    const live = this.#objects.get(key)
+    if (live === undefined) return false
+    this.#objects.set(key, { ...live, health: JUDGED_ANEW })
+    void this.confirm(ref)
+    return true
+  }
+
+  /** HR6: each object of the project is read once, and is not called healthy before. */
+  judgeAllAgain(project: string): void {
+    const refs: ObjectRef[] = []
+    for (const [key, live] of this.#objects) {
+      const ref = parseRefKey(key)
+      if (ref === null || live.owner.kind !== 'service' || (project !== '' && live.owner.project !== project)) continue
+      this.#objects.set(key, { ...live, health: JUDGED_ANEW })
+      refs.push(ref)
+    }
+    if (refs.length <= GETS_MAX) for (const ref of refs) void this.confirm(ref)
+    else void this.#listAgain(refs)
+  }
+
+  /** One list is cheaper than many reads. An object that it does not show, or shows older than known, is read by itself. */
+  async #listAgain(refs: readonly ObjectRef[]): Promise<void> {
+    const { cluster, judge, sink, log } = this.#deps
+    const left = new Map(refs.map((ref) => [refKey(ref), ref]))
+    const take = (object: K8sObject) => {
+      const key = refKey(refOf(object))
+      const known = this.#objects.get(key)
+      if (known === undefined || !left.has(key) || isNewer(known.resourceVersion, object.metadata.resourceVersion ?? '')) return
+      left.delete(key)
+      const live = judge(this.resource, object)
+      this.#keep(key, live)
+      if (this.#synced) sink.changed(key, live, object)
+    }
+    const options = { labelSelector: SERVICE_LABEL, signal: AbortSignal.any([this.#stop.signal, this.#deps.signal]) }
+    await listOnce(cluster, this.resource, options, (object, isThere) => void (isThere && take(object))).catch((error: unknown) =>
+      log.error('a list broke', { kind: this.resource.kind, group: this.resource.group, error: describeError(error) }),
+    )
+    for (const [key, ref] of left) if (this.#objects.get(key)?.health === JUDGED_ANEW) void this.confirm(ref)
+  }
+
+  /** The object is as it was, and its health is another one. */
+  rejudge(key: string, healthOf: (live: LiveObject) => Health | undefined): void {
+    const live = this.#objects.get(key)
+    const health = live === undefined ? undefined : healthOf(live)
+    if (live === undefined || health === undefined || health === live.health) return
+    const judged = { ...live, health }
+    this.#objects.set(key, judged)
+    if (this.#synced) this.#deps.sink.changed(key, judged, null)
+  }
+
+  /** LS1 */
+  standing(key: string): 'present' | 'absent' | 'settled' {
+    const { owned } = this.#deps
+    if (!owned.expects(key)) return 'settled'
+    const live = this.#objects.get(key)
+    if (live === undefined) return owned.misses(key) ? 'absent' : 'settled'
+    return live.unlabelled === true ? 'present' : 'settled'
+  }
+
+  /** It left its inventory: without our label nothing would tell what becomes of it. */
+  release(key: string): void {
+    if (this.#objects.get(key)?.unlabelled === true) this.drop(key)
+    else this.#deps.followUps.end(this.resource, key)
+  }
+
+  /** The API server confirmed that it is gone. `uid`: only that one; another object may have taken its name. */
+  drop(key: string, uid?: string): void {
+    const known = this.#objects.get(key)
+    if (uid !== undefined && known !== undefined && known.uid !== uid) {
+      this.#deletes.delete(key)
+      return
+    }
+    this.#deps.noted(this.resource, key, this.#objects.get(key), undefined)
+    this.#objects.delete(key)
+    this.#deletes.delete(key)
+    this.#deps.followUps.end(this.resource, key)
+  }
+
+  #keep(key: string, live: LiveObject): void {
+    const known = this.#objects.get(key)
+    this.#deps.noted(this.resource, key, known, live)
+    const wasThere = known === undefined ? !this.#listed : known.wasThere === true
+    this.#objects.set(key, wasThere ? { ...live, wasThere } : live)
+    if (live.unlabelled !== true) this.#deps.followUps.end(this.resource, key)
+  }
+
+  #take(event: WatchEvent): void {
+    switch (event.kind) {
+      case 'reset':
+        this.#list = { shown: new Set(), answered: new Set() }
+        // LS3: versions of an etcd that was restored since say nothing of the present one.
+        this.#gone.clear()
+        return
+      case 'present': {
+        const key = refKey(refOf(event.object))
+        this.#list?.shown.add(key)
+        this.put(event.object, this.#list?.answered.has(key) === false)
+        return
+      }
+      case 'changed':
+        this.put(event.object, false)
+        return
+      case 'removed':
+        this.#noteGone(event.object)
+        this.#takeRemoved(event.object)
+        return
+      case 'synced':
+        void this.#finishList()
+        return
+      case 'failed':
+        this.#fail(event.failure)
+        return
+      default:
+        exhaustive(event)
+    }
+  }
+
+  /** The adapter tells the log, once for an outage; a person is told again when the reason is another. */
+  #fail(failure: ApiFailure): void {
+    if (failure.kind === 'not_found') this.#deps.sink.unserved(this.resource)
+    const isKnown = !this.#synced && this.#failure?.kind === failure.kind && this.#failure.status === failure.status
+    if (isKnown) return
+    this.#synced = false
+    this.#failure = failure
+    this.#deps.sink.turned(this.resource)
+  }
+
+  #takeRemoved(object: K8sObject): void {
+    const ref = refOf(object)
+    const key = refKey(ref)
+    const request = this.#deletes.get(key)
+    if (request !== undefined && request.uid === object.metadata.uid) {
+      request.wasRemoved = true
+      return
+    }
+    // Nobody asks about it any more: its delete was answered before.
+    if (!this.#objects.has(key) && !this.#deps.owned.expects(key)) return
+    void this.confirm(ref)
+  }
+
+  #noteGone(object: K8sObject): void {
+    const key = refKey(refOf(object))
+    this.#gone.delete(key)
+    this.#gone.set(key, object.metadata.resourceVersion ?? '')
+    if (this.#gone.size <= GONE_MAX) return
+    const [oldest] = this.#gone.keys()
+    if (oldest !== undefined) this.#gone.delete(oldest)
+  }
+
+  /** LS3: what a list shows (`isListed`) is the present state, also where it is older than what was known: etcd was restored then. */
+  put(object: K8sObject, isListed: boolean): void {
+    const key = refKey(refOf(object))
+    const known = this.#objects.get(key)
+    // An older object of the same name is old news, too: resourceVersions count all objects of a resource.
+    if (!isListed && known !== undefined && !isNewer(object.metadata.resourceVersion ?? '', known.resourceVersion)) return
+    const { judge, owned, sink } = this.#deps
+    const live = judge(this.resource, object)
+    this.#keep(key, live)
+    if (!this.#synced) {
+      sink.met(key, live, object)
+      return
+    }
+    const isOthers = () => !sameOthers(known?.others, live.others) && owned.minds(key, live)
+    if (isRelevantChange(known, live) || isOthers()) sink.changed(key, live, object)
+  }
+
+  /** An expected object that the list did not show is read before it counts as gone. */
+  async #finishList(): Promise<void> {
+    const { owned, sink, signal } = this.#deps
+    const list = this.#list
+    const stream = this.#stream
+    this.#list = null
+    this.#failure = null
+    // Without a list before it, `synced` ends an outage in which nothing was missed.
+    if (list !== null) {
+      const missing = new Map(owned.expected(this.resource).map((ref) => [refKey(ref), ref]))
+      for (const key of [...list.shown, ...list.answered]) missing.delete(key)
+      for (const key of [...this.#objects.keys()]) if (!list.shown.has(key) && !list.answered.has(key) && !missing.has(key)) this.drop(key)
+      await Promise.all([...missing].map(([key, ref]) => this.#confirmMissing(key, ref)))
+    }
+    // It failed again meanwhile.
+    if (this.#stop.signal.aborted || signal.aborted || stream.signal.aborted || this.#failure !== null) return
+    this.#synced = true
+    this.#listed = true
+    sink.turned(this.resource)
+  }
+
+  async #confirmMissing(key: string, ref: ObjectRef): Promise<void> {
+    this.#unconfirmed.add(key)
+    await this.confirm(ref)
+    this.#unconfirmed.delete(key)
+    // The watch broke and went on while this was asked: until now nothing could be said of the object.
+    if (this.#synced && !this.#objects.has(key)) this.#deps.sink.changed(key, null, null)
+  }
+
+  /** RC5: DELETED may only mean that the label was removed. Asked until the API server answers. */
+  async confirm(ref: ObjectRef): Promise<void> {
+    const { clock, random } = this.#deps
+    const { signal } = this.#stop
+    for (let attempt = 0; !signal.aborted && !this.#deps.signal.aborted; attempt += 1) {
+      const failure = await this.read(ref)
+      if (failure === null) return
+      await clock.sleep(backoffMs(attempt, GET_BACKOFF, random, failure.retryAfterMs), signal)
+    }
+  }
+
+  /** Null: what was answered is known now. */
+  async read(ref: ObjectRef): Promise<ApiFailure | null> {
+    const key = refKey(ref)
+    const before = this.#objects.get(key)
+    const answer = await this.#deps.cluster.get(this.resource, ref)
+    if (answer.kind === 'failed') return answer.failure
+    // Something newer came meanwhile: that is the answer. What the agent noted itself has the same version.
+    if (this.#stop.signal.aborted || this.#objects.get(key)?.resourceVersion !== before?.resourceVersion) return null
+    if (answer.kind === 'found') this.#found(ref, before, answer.object)
+    else this.#missing(key, before)
+    return null
+  }
+
+  #found(ref: ObjectRef, before: LiveObject | undefined, object: K8sObject): void {
+    const { followUps, judge, owned, sink } = this.#deps
+    const key = refKey(ref)
+    const live = judge(this.resource, object)
+    if (live.unlabelled === true && !owned.expects(key)) {
+      this.#missing(key, before)
+      return
+    }
+    this.#keep(key, live)
+    if (live.unlabelled === true) followUps.begin(this.resource, ref)
+    if (!this.#synced) sink.met(key, live, object)
+    else if (before?.resourceVersion !== live.resourceVersion || isRelevantChange(before, live)) sink.changed(key, live, object)
+  }
+
+  #missing(key: string, before: LiveObject | undefined): void {
+    if (before === undefined) return
+    this.drop(key)
+    if (this.#synced) this.#deps.sink.changed(key, null, null)
+  }
+}

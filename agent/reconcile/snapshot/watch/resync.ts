@@ -1,0 +1,131 @@
+// A safety net: each watched kind is compared with a list of it, at most once an interval. It should never find anything; what it finds is read again and told like an event.
+import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
+import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts'
+import type { Clock } from '../../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../../shared/runtime/logger.ts'
+import { describeError } from '../../../../shared/runtime/loop.ts'
+import { seededRandom } from '../../../../shared/runtime/random.ts'
+import type { ApiFailure, ApiResource } from '../../../cluster/cluster.ts'
+import type { List } from '../../requests/placed-cluster.ts'
+import type { KindWatch } from './kind-watch.ts'
+
+/** LS6: the interval is counted in this many steps, so that kinds are spread over it and a clock that is set moves nothing. */
+const STEPS = 96
+/** An event of what the list shows may still be on its way. */
+const GRACE_MS = 10_000
+/** More are not read one by one: the kind is listed again. */
+const READS_MAX = 20
+const NAMES_MAX = 10
+
+export interface ResyncDeps {
+  list: List
+  clusterId: string
+  /** Null: no kind is ever compared. */
+  intervalMs: number | null
+  clock: Clock
+  log: Logger
+  signal: AbortSignal
+  watches(): Iterable<KindWatch>
+}
+
+/** Since the agent started. */
+export interface ResyncCount {
+  /** Lists that were compared. */
+  compared: number
+  /** Objects whose state had been missed. */
+  differences: number
+}
+
+export class Resync {
+  readonly count: ResyncCount = { compared: 0, differences: 0 }
+  readonly #deps: ResyncDeps
+  /** Steps to go for each kind. */
+  readonly #left = new WeakMap<KindWatch, number>()
+
+  constructor(deps: ResyncDeps) {
+    this.#deps = deps
+  }
+
+  /** Runs until the signal aborts. One kind at a time. */
+  async run(): Promise<void> {
+    const { clock, clusterId, intervalMs, log, signal } = this.#deps
+    if (intervalMs === null) return
+    while (!signal.aborted) {
+      await clock.sleep(intervalMs / STEPS, signal)
+      for (const watch of [...this.#deps.watches()]) {
+        if (signal.aborted) return
+        const left = (this.#left.get(watch) ?? firstSteps(clusterId, watch.resource)) - 1
+        this.#left.set(watch, left > 0 ? left : STEPS)
+        if (left > 0) continue
+        await this.#compare(watch).catch((error: unknown) =>
+          log.error('resync broke', { kind: watch.resource.kind, group: watch.resource.group, error: describeError(error) }),
+        )
+      }
+    }
+  }
+
+  async #compare(watch: KindWatch): Promise<void> {
+    const { clock, log, signal } = this.#deps
+    const { kind, group } = watch.resource
+    const before = watch.versions()
+    if (before === null) return
+    const listed = new Map<string, Version>()
+    const failure = await this.#list(watch.resource, listed)
+    const after = watch.versions()
+    if (failure !== null || after === null) {
+      log.info('resync left out', { kind, group, why: failure?.message ?? 'the watch failed' })
+      return
+    }
+    this.count.compared += 1
+    const suspects = differences(before, after, listed)
+    if (suspects.length === 0) return
+    await clock.sleep(GRACE_MS, signal)
+    const later = watch.versions()
+    const left = later === null ? [] : differences(after, later, listed).filter((key) => suspects.includes(key))
+    if (left.length === 0 || signal.aborted) return
+    const missed = left.length > READS_MAX ? left : await watch.readAgain(left)
+    if (missed.length === 0) return
+    this.count.differences += missed.length
+    log.warn('objects changed without an event', { kind, group, count: missed.length, objects: missed.slice(0, NAMES_MAX).join(', ') })
+    if (left.length > READS_MAX) watch.relist()
+  }
+
+  #list(resource: ApiResource, listed: Map<string, Version>): Promise<ApiFailure | null> {
+    const { list, signal } = this.#deps
+    const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, fromCache: true, signal }
+    const take = (object: K8sObject, isThere: boolean) => {
+      const key = refKey(refOf(object))
+      const { uid = '', resourceVersion = '' } = object.metadata
+      if (isThere) listed.set(key, { uid, resourceVersion })
+      else listed.delete(key)
+    }
+    return list(resource, options, take)
+  }
+}
+
+/** From 1 to STEPS, another number for each cluster and kind: a fleet that was started at once does not list at once. */
+export function firstSteps(clusterId: string, { group, version, kind }: ApiResource): number {
+  const random = seededRandom(Number(Bun.hash.crc32(`${clusterId} ${group}/${version}/${kind}`)))
+  return 1 + Math.floor(random() * STEPS)
+}
+
+// LS6: which objects a watch knows otherwise than a list shows them. Pure.
+
+export interface Version {
+  uid: string
+  resourceVersion: string
+}
+
+type Versions = ReadonlyMap<string, Version>
+
+/** Sorted keys. `before` and `after`: what the watch knew before the list began and after it ended; what moved in between is known from an event, and the list may show either. */
+export function differences(before: Versions, after: Versions, listed: Versions): string[] {
+  const found: string[] = []
+  for (const key of new Set([...before.keys(), ...after.keys(), ...listed.keys()])) {
+    const known = before.get(key)
+    if (isSame(known, after.get(key)) && !isSame(known, listed.get(key))) found.push(key)
+  }
+  return found.sort()
+}
+
+const isSame = (a: Version | undefined, b: Version | undefined): boolean => a?.uid === b?.uid && a?.resourceVersion === b?.resourceVersion

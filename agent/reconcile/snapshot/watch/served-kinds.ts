@@ -1,0 +1,121 @@
+// What this API server serves, as it said last. Asked again when a kind is not found and when a CRD becomes Established; nothing asks by the clock.
+import { backoffMs } from '../../../../shared/runtime/backoff.ts'
+import type { Clock } from '../../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../../shared/runtime/logger.ts'
+import { describeError } from '../../../../shared/runtime/loop.ts'
+import type { Random } from '../../../../shared/runtime/random.ts'
+import type { ApiResource, Cluster, Discovery } from '../../../cluster/cluster.ts'
+
+export type KindLookup =
+  | { kind: 'served'; resource: ApiResource }
+  /** Its group's backend does not answer, or discovery was never read: unknown, never gone. */
+  | { kind: 'stale' }
+  /** `versions`: what is served of this kind instead, the preferred one first. */
+  | { kind: 'unserved'; versions: readonly string[] }
+
+export class ServedKinds {
+  readonly #cluster: Cluster
+  readonly #onDiscovery: (discovery: Discovery) => void
+  #byKind = new Map<string, ApiResource[]>()
+  #staleGroups: ReadonlySet<string> = new Set()
+  #known = false
+  #generation = 0
+  #running: Promise<void> | null = null
+
+  /** `onDiscovery`: of each answer. */
+  constructor(cluster: Cluster, onDiscovery: (discovery: Discovery) => void = () => {}) {
+    this.#cluster = cluster
+    this.#onDiscovery = onDiscovery
+  }
+
+  find(group: string, version: string, kind: string): KindLookup {
+    const served = this.#byKind.get(`${group}/${kind}`) ?? []
+    const resource = served.find((candidate) => candidate.version === version)
+    if (resource !== undefined) return { kind: 'served', resource }
+    if (!this.#known || this.#staleGroups.has(group)) return { kind: 'stale' }
+    return { kind: 'unserved', versions: served.map((candidate) => candidate.version) }
+  }
+
+  /** In `version` if that is served, else in the version that the server prefers: an object keeps its identity across versions. */
+  findAny(group: string, version: string, kind: string): KindLookup {
+    const exact = this.find(group, version, kind)
+    const [preferred] = this.#byKind.get(`${group}/${kind}`) ?? []
+    return exact.kind === 'unserved' && preferred !== undefined ? { kind: 'served', resource: preferred } : exact
+  }
+
+  /** Each kind in the version that the server prefers. */
+  all(): ApiResource[] {
+    return [...this.#byKind.values()].flatMap(([preferred]) => preferred ?? [])
+  }
+
+  /** Groups that have never answered since this process began: what they serve is not known. */
+  unheard(): string[] {
+    const heard = new Set([...this.#byKind.values()].flatMap(([first]) => first?.group ?? []))
+    return [...this.#staleGroups].filter((group) => !heard.has(group)).sort()
+  }
+
+  /** By plural, as the name of a CRD says it. */
+  servesPlural(group: string, plural: string): boolean {
+    for (const resources of this.#byKind.values()) if (resources.some((r) => r.group === group && r.plural === plural)) return true
+    return false
+  }
+
+  /** Another one: what is served may be another. */
+  generation(): number {
+    return this.#generation
+  }
+
+  known(): boolean {
+    return this.#known
+  }
+
+  /** Several who ask at once share one request. Throws AppError `kube_unreachable`. */
+  refresh(): Promise<void> {
+    this.#running ??= this.#cluster
+      .discover()
+      .then((discovery) => {
+        this.#take(discovery)
+        this.#onDiscovery(discovery)
+      })
+      .finally(() => {
+        this.#running = null
+      })
+    return this.#running
+  }
+
+  #take({ resources, staleGroups }: Discovery): void {
+    const stale = new Set(staleGroups)
+    const byKind = new Map<string, ApiResource[]>()
+    // A stale group comes without resources: what it served before is still what it serves.
+    for (const [key, known] of this.#byKind) if (known.some(({ group }) => stale.has(group))) byKind.set(key, known)
+    for (const resource of resources) {
+      const key = `${resource.group}/${resource.kind}`
+      const list = byKind.get(key)
+      if (list === undefined || stale.has(resource.group))
+        byKind.set(key, [...(list ?? []).filter((r) => r.version !== resource.version), resource])
+      else list.push(resource)
+    }
+    this.#byKind = byKind
+    this.#generation += 1
+    this.#staleGroups = stale
+    this.#known = true
+  }
+}
+
+/** Between a CRD's Established and its kind in discovery there are some moments. */
+const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
+const SERVED_ATTEMPTS_MAX = 12
+
+/** Asks until discovery shows what the CRD `<plural>.<group>` defines, a few times; the retries of its objects ask on. */
+export async function learnKind(
+  kinds: ServedKinds,
+  crdName: string,
+  { clock, random, log, signal }: { clock: Clock; random: Random; log: Logger; signal: AbortSignal },
+): Promise<void> {
+  const dot = crdName.indexOf('.')
+  const [plural, group] = [crdName.slice(0, dot), crdName.slice(dot + 1)]
+  for (let attempt = 0; attempt < SERVED_ATTEMPTS_MAX && !signal.aborted && !kinds.servesPlural(group, plural); attempt += 1) {
+    if (attempt > 0) await clock.sleep(backoffMs(attempt, SERVED_BACKOFF, random), signal)
+    await kinds.refresh().catch((error) => log.debug('discovery failed', { error: describeError(error) }))
+  }
+}

@@ -1,0 +1,150 @@
+// The services of this cluster together: what is held of each, which of them owns which object, and what one has to know of the others. It reads the agent's state when a
+// service is met for the first time. It must not look at live objects and never sends anything.
+import { refKey } from '../../../../shared/kube/object.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import type { InventoryEntry } from '../../../state/agent-state.ts'
+import type { Taker } from '../../plan/prune/handover.ts'
+import type { ServiceModel } from '../service-model.ts'
+
+/** The service that owns an object, by refKey; counts the objects that lost their owner. */
+export class Owners extends Map<string, ServiceId> {
+  left = 0
+  readonly #onLeft: (key: string) => void
+
+  constructor(onLeft: (key: string) => void) {
+    super()
+    this.#onLeft = onLeft
+  }
+
+  override delete(key: string): boolean {
+    this.left += 1
+    const had = super.delete(key)
+    this.#onLeft(key)
+    return had
+  }
+}
+
+export interface ServiceRegistryDeps {
+  /** As a former process left it. */
+  recall(id: ServiceId): ServiceModel
+  /** What the file says. */
+  inventory(id: ServiceId): readonly InventoryEntry[]
+  wake(serviceKey: string): void
+  /** An object left its inventory. */
+  release(key: string): void
+}
+
+export class ServiceRegistry {
+  readonly owners: Owners
+  readonly #deps: ServiceRegistryDeps
+  readonly #models = new Map<string, ServiceModel>()
+  /** Services whose prune waits for rows of others to be read. */
+  readonly #waiting = new Set<string>()
+  #revisionsSeen = 0
+
+  constructor(deps: ServiceRegistryDeps) {
+    this.#deps = deps
+    this.owners = new Owners(deps.release)
+  }
+
+  all(): Iterable<ServiceModel> {
+    return this.#models.values()
+  }
+
+  ownerOf(key: string): ServiceModel | null {
+    const owner = this.owners.get(key)
+    return owner === undefined ? null : this.known(serviceKey(owner))
+  }
+
+  model(id: ServiceId): ServiceModel {
+    const key = serviceKey(id)
+    const known = this.#models.get(key)
+    if (known !== undefined) return known
+    const model = this.#deps.recall(id)
+    for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
+    this.#models.set(key, model)
+    return model
+  }
+
+  /** Null: nothing is known of it. */
+  known(serviceKey: string): ServiceModel | null {
+    return this.#models.get(serviceKey) ?? null
+  }
+
+  /** No row, no object: a cluster in which services come and go for years holds none of those that went. */
+  drop({ key, deadlines }: ServiceModel): void {
+    deadlines.clear()
+    this.#models.delete(key)
+    this.#waiting.delete(key)
+  }
+
+  revisionsChanged(services: readonly ServiceId[]): void {
+    if (services.length > 0) this.#revisionsSeen += 1
+    for (const id of services) {
+      const model = this.model(id)
+      model.rowsCame()
+      this.#deps.wake(model.key)
+    }
+  }
+
+  /** After a turn that broke, on a full disk for one: what the file says is what counts, and what it does not say is done again. */
+  recover(model: ServiceModel): void {
+    const written = new Map(this.#deps.inventory(model.id).map((entry) => [refKey(entry.ref), entry]))
+    for (const key of model.inventory.keys()) if (!written.has(key)) this.owners.delete(key)
+    for (const key of written.keys()) this.owners.set(key, model.id)
+    model.recover(written)
+  }
+
+  /** What an incomplete revision leaves in force is wanted too, and what cannot be read of one may be. */
+  othersWanting(model: ServiceModel, key: string): ServiceModel[] {
+    const wants = ({ reading, row, wanted, unread }: ServiceModel) =>
+      reading.kind !== 'absent' && row?.removal === undefined && (wanted.get(key)?.onlyIfAbsent === false || unread.has(key))
+    return [...this.#models.values()].filter((other) => other !== model && wants(other))
+  }
+
+  othersNeeding(model: ServiceModel, key: string): ServiceModel[] {
+    return [...this.#models.values()].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
+  }
+
+  revisionsSeen(): number {
+    return this.#revisionsSeen
+  }
+
+  waitsForOthers(model: ServiceModel): boolean {
+    for (const other of this.#models.values()) {
+      if (other === model || !other.revisionPending) continue
+      this.#waiting.add(model.key)
+      return true
+    }
+    return false
+  }
+
+  wakeWhenRead(model: ServiceModel): void {
+    this.#waiting.add(model.key)
+  }
+
+  taker(id: ServiceId): Taker {
+    const model = this.#models.get(serviceKey(id))
+    if (model === undefined || model.revisionPending || model.reading.kind !== 'complete') return { kind: 'unread' }
+    const { digest, handover = [] } = model.reading.row
+    return { kind: 'read', digest, handover }
+  }
+
+  uidsInForce(): ReadonlySet<string> {
+    const uids = new Set<string>()
+    for (const { wanted, inventory } of this.#models.values()) {
+      for (const key of wanted.keys()) {
+        const uid = inventory.get(key)?.uid
+        if (uid) uids.add(uid)
+      }
+    }
+    return uids
+  }
+
+  revisionRead(): void {
+    if (this.#waiting.size === 0) return
+    for (const { revisionPending } of this.#models.values()) if (revisionPending) return
+    for (const key of this.#waiting) this.#deps.wake(key)
+    this.#waiting.clear()
+  }
+}

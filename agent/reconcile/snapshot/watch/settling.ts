@@ -1,0 +1,59 @@
+// Health that becomes another one at a time, without an event (HE17): an object whose controller has told nothing. One sleep for all such objects, until the earliest of them is due; the
+// sleep of this process counts and not the date, which a site without power loses.
+import type { Clock } from '../../../../shared/runtime/clock.ts'
+
+/** Nothing waits longer, whatever the clock does. */
+const SLEEP_MS_MAX = 600_000
+
+interface SettlingDeps {
+  clock: Clock
+  signal: AbortSignal
+  /** The health of this object is due. */
+  due(id: string): void
+}
+
+export class Settling {
+  readonly #deps: SettlingDeps
+  readonly #dueMs = new Map<string, number>()
+  #sleep: { untilMs: number; cancel: AbortController } | null = null
+
+  constructor(deps: SettlingDeps) {
+    this.#deps = deps
+  }
+
+  isBusy(): boolean {
+    return this.#dueMs.size > 0
+  }
+
+  /** Undefined: it does not settle, or not any more. */
+  note(id: string, atMs: number | undefined): void {
+    if (atMs === undefined) {
+      this.#dueMs.delete(id)
+      return
+    }
+    this.#dueMs.set(id, atMs)
+    if (this.#sleep === null || atMs < this.#sleep.untilMs) this.#sleepUntil(atMs)
+  }
+
+  #sleepUntil(untilMs: number): void {
+    this.#sleep?.cancel.abort()
+    const cancel = new AbortController()
+    const sleep = { untilMs, cancel }
+    this.#sleep = sleep
+    const { clock, signal } = this.#deps
+    const ms = Math.min(Math.max(untilMs - clock.nowMs(), 0), SLEEP_MS_MAX)
+    void clock.sleep(ms, AbortSignal.any([cancel.signal, signal])).then(() => {
+      if (this.#sleep === sleep && !signal.aborted) this.#wake(untilMs)
+    })
+  }
+
+  #wake(untilMs: number): void {
+    this.#sleep = null
+    const due = [...this.#dueMs].filter(([, atMs]) => atMs <= untilMs).map(([id]) => id)
+    for (const id of due) this.#dueMs.delete(id)
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const atMs of this.#dueMs.values()) nextMs = Math.min(nextMs, atMs)
+    if (Number.isFinite(nextMs)) this.#sleepUntil(nextMs)
+    for (const id of due) this.#deps.due(id)
+  }
+}

@@ -1,0 +1,172 @@
+// The live objects of all services, kept up to date by one watch for each resource that we own something of, and by follow-ups for what such a watch does not show. It says
+// that something changed and never judges; a turn reads from here and fetches nothing.
+
+import { withBinding } from '../../../../shared/kube/claim-binding.ts'
+import { type K8sObject, type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
+import type { ApiResource } from '../../../cluster/cluster.ts'
+import { type FollowUp, FollowUps } from './follow-ups.ts'
+import { KindWatch, type KindWatchDeps, UNKNOWN } from './kind-watch.ts'
+import { type HealthFacts, type LiveObject, type LiveView, liveObjectOf } from './live-object.ts'
+import { Settling } from './settling.ts'
+import type { StorageClasses } from './storage-classes.ts'
+
+export interface WatchesDeps extends Omit<KindWatchDeps, 'followUps' | 'judge' | 'noted'> {
+  health?: Pick<HealthFacts, 'optionsOf'>
+  /** Told of the volume claims that are watched; knows how their StorageClasses bind. */
+  classes?: Pick<StorageClasses, 'note' | 'binds'>
+}
+
+export const resourceKey = ({ group, version, kind }: { group: string; version: string; kind: string }): string =>
+  `${group}/${version}/${kind}`
+
+export class Watches {
+  readonly #deps: WatchesDeps
+  readonly #watches = new Map<string, KindWatch>()
+  readonly #settling: Settling
+  readonly #followUps: FollowUps
+
+  constructor(deps: WatchesDeps) {
+    this.#deps = deps
+    const { clock, signal, sink } = deps
+    this.#settling = new Settling({ clock, signal, due: (id) => this.#settle(id) })
+    this.#followUps = new FollowUps({
+      ...deps,
+      sink: {
+        standing: (resource, key) => this.#of(resource)?.standing(key) ?? 'settled',
+        seen: (resource, event) => this.#of(resource)?.put(event.object, event.kind === 'present'),
+        missed: (resource, ref) => void this.#of(resource)?.confirm(ref),
+        read: async (resource, ref) => ((await this.#of(resource)?.read(ref)) ?? null) === null,
+        turned: (resource) => sink.turned(resource),
+      },
+    })
+  }
+
+  #of = (resource: ApiResource): KindWatch | undefined => this.#watches.get(resourceKey(resource))
+
+  /** RC5: starts a watch for what entered and stops those whose resource left. */
+  follow(resources: ReadonlyMap<string, ApiResource>): void {
+    for (const [key, watch] of this.#watches) {
+      if (resources.has(key)) continue
+      watch.stop()
+      this.#watches.delete(key)
+      this.#followUps.endAll(watch.resource)
+    }
+    for (const [key, resource] of resources) {
+      const watch = this.#watches.get(key)
+      if (watch === undefined) this.#watches.set(key, new KindWatch(this.#kindDeps(), resource))
+      else watch.resource = resource
+    }
+  }
+
+  #kindDeps(): KindWatchDeps {
+    return {
+      ...this.#deps,
+      followUps: this.#followUps,
+      judge: (resource, object) => this.#liveOf(resource, object),
+      noted: (resource, key, before, now) => this.#noted(resource, key, before, now),
+    }
+  }
+
+  view(resource: ApiResource, key: string): LiveView {
+    return this.#of(resource)?.view(key) ?? UNKNOWN
+  }
+
+  /** LS1: undefined where the resource is not watched at all. */
+  followUp(resource: ApiResource, key: string): Pick<FollowUp, 'source'> | null | undefined {
+    return this.#of(resource) === undefined ? undefined : this.#followUps.get(resource, key)
+  }
+
+  /** In any version, which show the same objects. */
+  isComplete({ group, kind }: ApiResource): boolean {
+    for (const watch of this.#watches.values())
+      if (watch.resource.group === group && watch.resource.kind === kind && watch.isComplete()) return true
+    return false
+  }
+
+  /** RC5: told of a delete before it is sent; the answer is told to what comes back. */
+  deleting(resource: ApiResource, ref: ObjectRef, uid: string): (isGone: boolean) => void {
+    return this.#of(resource)?.deleting(ref, uid) ?? (() => {})
+  }
+
+  kinds(): Iterable<KindWatch> {
+    return this.#watches.values()
+  }
+
+  versionOf(resource: ApiResource, key: string): string | null {
+    return this.#of(resource)?.versionOf(key) ?? null
+  }
+
+  contradicted(resource: ApiResource, key: string): void {
+    this.#of(resource)?.contradicted(key)
+  }
+
+  *all(): Generator<{ key: string; apiVersion: string; live: LiveObject }> {
+    for (const watch of this.#watches.values()) {
+      const { group, version } = watch.resource
+      const apiVersion = group === '' ? version : `${group}/${version}`
+      for (const [key, live] of watch.objects()) yield { key, apiVersion, live }
+    }
+  }
+
+  accept(resource: ApiResource, object: K8sObject): LiveObject {
+    return this.#of(resource)?.accept(object) ?? this.#liveOf(resource, object)
+  }
+
+  markDeleting(resource: ApiResource, key: string, text: string): void {
+    this.#of(resource)?.markDeleting(key, text)
+  }
+
+  judgeAgain(resource: ApiResource, ref: ObjectRef): boolean {
+    return this.#of(resource)?.judgeAgain(ref) ?? false
+  }
+
+  /** HR6: rules of the fleet for this kind changed. `project` is empty for rules of all projects. */
+  judgeKindAgain({ group, kind, project }: { group: string; kind: string; project: string }): void {
+    for (const watch of this.#watches.values())
+      if (watch.resource.group === group && watch.resource.kind === kind) watch.judgeAllAgain(project)
+  }
+
+  /** `uid`: only that object. */
+  drop(resource: ApiResource, key: string, uid?: string): void {
+    this.#of(resource)?.drop(key, uid)
+  }
+
+  release(key: string): void {
+    for (const watch of this.#watches.values()) watch.release(key)
+  }
+
+  /** LS1: its service says that it is missing. Made without our label, no labelled watch would show it. */
+  followMissing(resource: ApiResource, ref: ObjectRef): void {
+    if (this.#of(resource)?.standing(refKey(ref)) === 'absent') this.#followUps.begin(resource, ref)
+  }
+
+  /** HE17: its grace time is over. */
+  #settle(id: string): void {
+    const cut = id.indexOf(' ')
+    this.#watches.get(id.slice(0, cut))?.rejudge(id.slice(cut + 1), ({ health }) => health.settles?.health)
+  }
+
+  /** HE20: more, or something else, is known of StorageClasses. */
+  bindingsChanged(): void {
+    const { classes } = this.#deps
+    if (classes === undefined) return
+    for (const watch of this.#watches.values()) {
+      if (watch.resource.kind !== 'PersistentVolumeClaim') continue
+      for (const [key] of watch.objects())
+        watch.rejudge(key, ({ health, pendingClass }) =>
+          pendingClass === undefined ? undefined : withBinding(health, pendingClass, classes.binds),
+        )
+    }
+  }
+
+  #liveOf({ hasStatus }: ApiResource, object: K8sObject): LiveObject {
+    const { clock, health, classes } = this.#deps
+    return liveObjectOf(object, clock.nowMs(), { ...health, hasStatus, ...(classes === undefined ? {} : { binds: classes.binds }) })
+  }
+
+  #noted(resource: ApiResource, key: string, before: LiveObject | undefined, now: LiveObject | undefined): void {
+    if (before?.pendingClass !== undefined || now?.pendingClass !== undefined) this.#deps.classes?.note(key, now ?? null)
+    const atMs = now?.health.settles?.atMs
+    if (now !== undefined && (atMs !== undefined || this.#settling.isBusy())) this.#settling.note(`${resourceKey(resource)} ${key}`, atMs)
+  }
+}
