@@ -22,6 +22,7 @@ import { createFleetViews, type LookOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
+import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
@@ -35,7 +36,8 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
-export interface AppDeps extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'renders' | 'restore' | 'webhook' | 'version' | 'stopping'> {
+export interface AppDeps
+  extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'renders' | 'removals' | 'restore' | 'webhook' | 'version' | 'stopping'> {
   store: Store
   tokens: ApiTokens
   actions: FleetActions
@@ -93,6 +95,7 @@ function createElysia(deps: AppDeps) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(removalRoutes(admin))
     .use(syncRoutes(admin))
     .use(dependencyRoutes(admin))
     .use(renderRoutes(admin))

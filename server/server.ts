@@ -27,6 +27,7 @@ import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
+import { createRemovalPlans } from './fleet/removal-plans.ts'
 import { createRestoreActions } from './fleet/restore-actions.ts'
 import { createRestoreGate, recordAhead } from './fleet/restore-gate.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
@@ -205,10 +206,10 @@ async function startOn(
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,
-    onChanged: (keys) => {
+    onChanged: (keys, confirmed) => {
       const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
       if (names.length > 0) refreshAgents(names) // they may have been revoked
-      reports.onChanged(keys)
+      reports.onChanged(keys, confirmed)
     },
   }
   const drain = createDrain(clock, random)
@@ -234,6 +235,7 @@ async function startOn(
     store,
     tokens,
     actions,
+    removals: createRemovalPlans({ store, content }),
     lookOf: (project, name) => ingest.lookOf(project, name),
     clock,
     logger: log,

@@ -4,6 +4,7 @@ import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { type JoinAnswer, type JoinRequest, joinAnswerBytes, joinProofBytes } from '../../shared/protocol/join.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
+import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
@@ -17,7 +18,7 @@ import type { ServerKeys } from './server-keys.ts'
 export const joinTokenHash = (secret: string): string => sha256Hex(secret)
 
 export interface JoinDeps {
-  store: Pick<Store, 'join'>
+  store: Pick<Store, 'join' | 'formerClusters'>
   agents: AgentIndex
   keys: Pick<ServerKeys, 'publicKeys' | 'links' | 'sign'>
   clock: Clock
@@ -55,9 +56,11 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
   }
   const { clusterId, agentId, incarnation } = agent
   const answer = { clusterId, agentId, incarnation, serverKeys: [...deps.keys.publicKeys] }
+  const former = await deps.store.formerClusters(request.clusterUid)
   return {
     ...answer,
     ...keyLinksMember(deps.keys),
+    ...(former.length === 0 ? {} : { former: { clusters: former, signature: deps.keys.sign(formerClustersBytes(clusterId, former)) } }),
     signature: deps.keys.sign(joinAnswerBytes(answer, request.publicKey)),
     protocol: versions,
   }

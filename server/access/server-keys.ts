@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { KEY_LINKS_MAX, type KeyLink, keyLinkBytes, keyLinkSchema } from '../../shared/protocol/key-links.ts'
 import { publicKeySchema } from '../../shared/protocol/signatures.ts'
-import { fingerprint, forgetPrivateKey, generateKey, signBytes } from '../../shared/runtime/keys.ts'
+import { fingerprint, forgetPrivateKey, generateKey, type SigningKey, signBytes } from '../../shared/runtime/keys.ts'
 
 export interface KeyHistory {
   publicKey: string
@@ -44,11 +44,12 @@ const signingFile = z.object({
 type SigningFile = z.infer<typeof signingFile>
 const MAC_BYTES = 16
 
-export function loadServerKeys(folder: string): ServerKeys {
+/** `newKey`: what the first start and each rotation sign with; a simulation draws it from its seed. */
+export function loadServerKeys(folder: string, newKey: () => SigningKey = () => generateKey('ed25519')): ServerKeys {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const path = join(folder, 'signing.json')
   rmSync(stagedPath(path), { force: true }) // of a rotation that a crash cut off
-  let signing = signingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify(generateKey('ed25519')))))
+  let signing = signingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify(newKey()))))
   let [links, print] = [linksOf(signing), fingerprint(signing.publicKey)]
   const macKey = Buffer.from(
     readOrMake(join(folder, 'mac.key'), () => randomBytes(32).toString('base64url')),
@@ -70,7 +71,7 @@ export function loadServerKeys(folder: string): ServerKeys {
     sign: (bytes) => signBytes(signing.privateKey, bytes),
     mac: (purpose, bytes) => createHmac('sha256', macKey).update(purpose).update('\0').update(bytes).digest().subarray(0, MAC_BYTES),
     rotate(nowMs) {
-      const next = nextSigning(signing, nowMs)
+      const next = nextSigning(signing, newKey(), nowMs)
       replaceSecret(path, JSON.stringify(next))
       forgetPrivateKey(signing.privateKey)
       signing = next
@@ -80,8 +81,7 @@ export function loadServerKeys(folder: string): ServerKeys {
   }
 }
 
-function nextSigning({ publicKey: by, privateKey, links }: SigningFile, nowMs: number): SigningFile {
-  const made = generateKey('ed25519')
+function nextSigning({ publicKey: by, privateKey, links }: SigningFile, made: SigningKey, nowMs: number): SigningFile {
   const link = { key: made.publicKey, by, signature: signBytes(privateKey, keyLinkBytes(made.publicKey, by)), atMs: nowMs }
   return { ...made, links: [...links, link].slice(-KEY_LINKS_MAX) }
 }

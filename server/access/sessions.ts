@@ -4,6 +4,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type AgentId, agentIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { type RemovalStatement, removalBytes } from '../../shared/protocol/removal.ts'
 import {
   INCARNATION_AHEAD,
   INCARNATION_LEAD_MAX,
@@ -51,7 +52,7 @@ interface Claim {
 export interface SessionDeps {
   keys: Pick<ServerKeys, 'mac' | 'sign' | 'fingerprint' | 'links'>
   agents: AgentIndex
-  store: Pick<Store, 'raiseIncarnation'>
+  store: Pick<Store, 'raiseIncarnation' | 'removedCluster'>
   clock: Clock
   randomBytes(count: number): Uint8Array
   /** Default NONCES_USED_MAX. */
@@ -130,7 +131,9 @@ export function createSessions(deps: SessionDeps): Sessions {
   return {
     nonce,
     async open({ agentId, incarnation, nonce: given, signature }, turn) {
-      admitted(find(agentId))
+      const known = find(agentId)
+      if (known === null) throw await removedError(agentId, deps)
+      admitted(known)
       if (given === undefined || signature === undefined) throw required('sign the nonce')
       const wait = turn?.()
       if (wait !== undefined) await wait // else verify before the next one asks: it is to be told how long this took
@@ -169,6 +172,15 @@ export function createSessions(deps: SessionDeps): Sessions {
       return agent
     },
   }
+}
+
+/** SE8: whoever knows the id may hear it: it says only that a cluster is gone. */
+async function removedError(agentId: AgentId, { store, keys }: Pick<SessionDeps, 'store' | 'keys'>): Promise<AppError> {
+  const removed = await store.removedCluster(agentId)
+  if (removed === null) return new AppError('cluster_unknown')
+  const { clusterId, name } = removed
+  const removal: RemovalStatement = { clusterId, ...keyLinksMember(keys), signature: keys.sign(removalBytes(agentId, clusterId)) }
+  return new AppError('cluster_unknown', { detail: `cluster ${name} was removed from this server`, extra: { removal } })
 }
 
 /** Past what the agent held, too: a server that was restored must not hand out a number again. */

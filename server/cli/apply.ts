@@ -5,13 +5,20 @@ import { referenceWarnings } from './apply-references.ts'
 import { countText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
+import { dataNames, keptText, removalText } from './removal-text.ts'
 import { parseResources, type ReadDocument, type ResourceFile, readResourceFiles } from './resource-files.ts'
 
 type Result = ApplyAnswer['results'][number]
 
 export async function apply(
   context: Context,
-  options: { filename: string[]; recursive?: true | undefined; dryRun?: true | undefined; output?: Output },
+  options: {
+    filename: string[]
+    recursive?: true | undefined
+    dryRun?: true | undefined
+    confirmData?: readonly string[] | undefined
+    output?: Output
+  },
 ): Promise<void> {
   if (options.filename.length === 0) throw new UsageError('nothing to apply: give -f FILE, -f DIR or -f -')
   const { io } = context
@@ -20,7 +27,10 @@ export async function apply(
   const { read } = parsed
   if (parsed.problems.length > 0) throw await everythingWrong(context, parsed, files)
   if (read.length === 0) throw new UsageError(`there is no resource in ${options.filename.join(', ')}`)
-  const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true }
+  const { confirmData = [] } = options
+  // A server that knows no names of data is told nothing of them.
+  const names = confirmData.length === 0 ? {} : { confirmData }
+  const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true, ...names }
   const answer = await context
     .client()
     .send('POST', '/apply', applyAnswerSchema, body)
@@ -41,6 +51,9 @@ export async function apply(
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
     if (options.output !== 'name') for (const line of movedLines(result, answer)) io.stdout.write(`  ${line}\n`)
   }
+  const removals = (answer.moves ?? []).flatMap((moved) => moved.removals ?? [])
+  const kept = dataNames(removals)
+  if (options.output !== 'name' && !answer.dryRun) io.stderr.write(keptText(kept, confirmData, null))
 }
 
 /** What files say by themselves, and what the server alone sees in those documents that are right by their fields: one answer, in the order of the files. Documents that are
@@ -97,17 +110,11 @@ function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: App
     const shown = first.map((place) => (isCluster ? `${place.project}/${place.service}` : place.cluster)).join(', ')
     return `${countText(count, of)}: ${shown}${count > first.length ? ` and ${count - first.length} more` : ''}`
   }
-  const objects =
-    leaves.prunes === leaves.count
-      ? 'their objects there are deleted'
-      : leaves.prunes === 0
-        ? 'their objects there stay'
-        : `the objects of ${leaves.prunes} of them are deleted, those of the others stay`
   const when = dryRun ? 'would ' : ''
+  const effects = removalText(moved.removals ?? [], dryRun ? 'would be' : 'will be').trimEnd()
   return [
-    ...(leaves.count === 0
-      ? []
-      : [`${when}${isCluster ? (dryRun ? 'lose' : 'loses') : dryRun ? 'leave' : 'leaves'} ${names(leaves)}; ${objects}`]),
+    ...(leaves.count === 0 ? [] : [`${when}${isCluster ? (dryRun ? 'lose' : 'loses') : dryRun ? 'leave' : 'leaves'} ${names(leaves)}`]),
+    ...(effects === '' ? [] : effects.split('\n')),
     ...(comes.count === 0 ? [] : [`${when}${isCluster ? (dryRun ? 'get' : 'gets') : dryRun ? 'come to' : 'comes to'} ${names(comes)}`]),
     ...waits.map(
       ({ project: of, service, why }) => `${of}/${service} leaves only after a person confirmed it (\`skerry confirm\`): ${why}`,

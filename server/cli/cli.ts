@@ -15,6 +15,7 @@ import { describe } from './describe.ts'
 import { events } from './events.ts'
 import { explainField } from './field-reference.ts'
 import { get } from './get.ts'
+import { healthCheck } from './health-check.ts'
 import { history } from './history.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { createJoinToken } from './join-token.ts'
@@ -49,6 +50,22 @@ function wholeNumber(max: number) {
   }
 }
 
+const HEALTH_CHECK_HELP = `
+RULE names what decided. The rules, in the order in which they are asked:
+  deletion               the object is being deleted
+  observedGeneration     its controller has not seen its newest spec
+  service                spec.health of the service
+  healthrule:NAME        a HealthRule of the project (PROJECT/NAME), then of the fleet
+  stop                   paused or suspended
+  condition:TYPE         Stalled or Reconciling is True
+  kind:GROUP/KIND        a built-in rule for this kind
+  general                conditions, phases and counters of any other custom kind
+  existence              any other built-in kind
+
+The health deadline and the Pods of a workload are not evaluated. An object without a status is Progressing.
+Exit codes: 0 Healthy or Suspended, 1 any other health, 2 invalid arguments, or an object or a rule that cannot be read.`
+
+const CONFIRM_DATA = 'exact name of an object that holds data and may be deleted where a service is removed; may be repeated'
 const RENDER_HELP = `
 Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
 Exit codes: 0 it renders, 1 it does not (problems are told as file:line:column), 2 what was typed makes no sense.`
@@ -75,6 +92,11 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
   // commander would read the real environment.
   const inProject = <T extends { project: string }>(options: T, given: boolean): T =>
     given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? DEFAULT_PROJECT }
+  /** Health rules without a project are of the whole fleet: for them only a project that is named counts. */
+  const scoped = <T extends { project: string }>(options: T, given: boolean) => ({
+    ...inProject(options, given),
+    givenProject: given ? options.project : undefined,
+  })
   const isGiven = (command: { getOptionValueSource(name: string): string | undefined }) => command.getOptionValueSource('project') === 'cli'
 
   addLocalCommands(program, local, (code) => {
@@ -113,11 +135,11 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
         'skerry get services -A -o wide',
       ),
     )
-    .action((kind, name, options, command) => get(context, kind, name, inProject(options, isGiven(command))))
+    .action((kind, name, options, command) => get(context, kind, name, scoped(options, isGiven(command))))
 
   program
     .command('describe')
-    .description('everything about a cluster, service, repository, config or confirmation')
+    .description('everything about a cluster, service, repository, config, health rule or confirmation')
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
@@ -126,7 +148,7 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
       'before',
       examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
     )
-    .action((kind, name, options, command) => describe(context, kind, name, inProject(options, isGiven(command))))
+    .action((kind, name, options, command) => describe(context, kind, name, scoped(options, isGiven(command))))
 
   program
     .command('explain')
@@ -141,10 +163,14 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
 
   program
     .command('apply')
-    .description('create or change repositories, configs, services and cluster labels; all or nothing')
+    .description('create or change repositories, configs, health rules, services and cluster labels; all or nothing')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect)
     .option('-R, --recursive', 'folders inside folders too')
-    .option('--dry-run', 'check on the server and say what would change, and which services or clusters would be left and come to')
+    .option(
+      '--dry-run',
+      'check on the server and say what would change, which services would leave which clusters, and what would be deleted there',
+    )
+    .option('--confirm-data <name>', CONFIRM_DATA, collect)
     .addOption(output())
     .addHelpText(
       'before',
@@ -158,21 +184,34 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
 
   program
     .command('delete')
-    .description('delete a repository, config, service, cluster or join token; shows what goes and asks')
+    .description('delete a repository, config, health rule, service, cluster or join token; shows what goes and asks')
     .argument('<kind>', 'kind, or kind/name')
-    .argument('[name]')
+    .argument('[names...]', 'one; of services also several')
     .addOption(projectOption())
-    .option('-y, --yes', 'do not ask')
-    .addHelpText('before', examples('skerry delete service web', 'skerry delete cluster/ship-7 --yes'))
-    .action((kind, name, options, command) => remove(context, kind, name, inProject(options, isGiven(command))))
+    .option('-y, --yes', 'do not ask; objects that hold data are deleted only if --confirm-data names them')
+    .option('--confirm-data <name>', CONFIRM_DATA, collect)
+    .addHelpText(
+      'before',
+      examples(
+        'skerry delete service web',
+        'skerry delete services web shop till',
+        "skerry delete service shop --yes --confirm-data 'PersistentVolumeClaim shop/data'",
+        'skerry delete cluster/ship-7 --yes',
+      ),
+    )
+    .action((kind, names, options, command) => remove(context, kind, names, scoped(options, isGiven(command))))
 
   program
     .command('confirm')
     .description('what waits for a person, with the exact names; with an id: say yes to it')
     .argument('[id]')
     .option('-y, --yes', 'do not ask')
+    .option('--confirm-data <name>', CONFIRM_DATA, collect)
     .addOption(output())
-    .addHelpText('before', examples('skerry confirm', 'skerry confirm k7f2qx'))
+    .addHelpText(
+      'before',
+      examples('skerry confirm', 'skerry confirm k7f2qx', "skerry confirm k7f2qx --yes --confirm-data 'PersistentVolumeClaim shop/data'"),
+    )
     .action((id, options) => confirm(context, id, options))
 
   program
@@ -231,6 +270,29 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
       else exitCode = await local.render.run(options, service ?? '')
     })
   addOptions(renderCommand, local.render.table)
+
+  program
+    .command('health-check')
+    .description('evaluate the health of Kubernetes objects in files, as an agent does, and name the rule that decided')
+    .option('-f, --filename <path>', 'objects: file, folder or - for stdin; may be repeated', collect)
+    .option('--rule <path>', 'HealthRules to judge with: file, folder or -; may be repeated', collect)
+    .option('--service <file>', 'Service whose own rules and options count, with the rules of its project')
+    .option('--from-server', 'also the HealthRules of the server')
+    .option('-R, --recursive', 'folders inside folders too')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry health-check -f thing.yaml',
+        'kubectl get thing x -o yaml | skerry health-check -f - --rule rules/',
+        'skerry health-check -f thing.yaml --service service.yaml --from-server -o json',
+      ),
+    )
+    .addHelpText('after', HEALTH_CHECK_HELP)
+    .action(async (options) => {
+      exitCode = await healthCheck(context, options)
+    })
 
   program
     .command('history')
@@ -310,7 +372,7 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .argument('<id>')
     .option('-y, --yes', 'do not ask')
     .addHelpText('before', examples('skerry join-token delete k7f2qx'))
-    .action((id, options) => remove(context, 'join-tokens', id, { ...options, project: DEFAULT_PROJECT }))
+    .action((id, options) => remove(context, 'join-tokens', [id], { ...options, project: DEFAULT_PROJECT }))
 
   const restore = program
     .command('restore')

@@ -1,15 +1,18 @@
 // confirm: what waits for a person, with the exact names; and a yes to exactly those.
-import { confirmationViewSchema } from '../../shared/model/views.ts'
+import { removalsViewSchema } from '../../shared/model/removal-views.ts'
+import { type ConfirmationView, confirmationViewSchema } from '../../shared/model/views.ts'
 import { path } from './client.ts'
 import { type Context, type Output, printItems } from './context.ts'
-import { consent } from './delete.ts'
+import { consent, consentWithData } from './delete.ts'
 import { answersText, confirmationText } from './describe.ts'
+import { UsageError } from './io.ts'
+import { dataNames, keptText, removalText } from './removal-text.ts'
 import { confirmationColumns } from './tables.ts'
 
 export async function confirm(
   context: Context,
   id: string | undefined,
-  options: { yes?: true | undefined; output?: Output },
+  options: { yes?: true | undefined; confirmData?: readonly string[] | undefined; output?: Output },
 ): Promise<void> {
   const { io } = context
   const client = context.client()
@@ -25,8 +28,31 @@ export async function confirm(
   }
   const asked = await client.get(path`/confirmations/${id}`, confirmationViewSchema)
   io.stderr.write(confirmationText(asked, nowMs))
-  if (asked.confirmedMs === null) await consent(context, 'Go on with exactly these?', options.yes === true)
-  const confirmed =
-    asked.confirmedMs === null ? await client.send('POST', path`/confirmations/${id}/confirm`, confirmationViewSchema) : asked
+  const confirmed = asked.confirmedMs === null ? await ask(context, asked, options) : asked
   io.stdout.write(`confirmation/${confirmed.id} confirmed by ${confirmed.confirmedBy ?? 'somebody'}\n`)
+}
+
+const REMOVALS: readonly string[] = ['remove_service', 'leave_targets']
+const QUESTION = 'Go on with exactly these?'
+
+async function ask(
+  context: Context,
+  { id, kind }: ConfirmationView,
+  { yes, confirmData = [] }: { yes?: true | undefined; confirmData?: readonly string[] | undefined },
+): Promise<ConfirmationView> {
+  const { io } = context
+  const client = context.client()
+  const address = path`/confirmations/${id}`
+  if (!REMOVALS.includes(kind)) {
+    if (confirmData.length > 0) throw new UsageError('--confirm-data is for removals: this confirmation is for the names that it shows')
+    await consent(context, QUESTION, yes === true)
+    return client.send('POST', `${address}/confirm`, confirmationViewSchema)
+  }
+  const { items } = await client.get(`${address}/removal`, removalsViewSchema)
+  io.stderr.write(removalText(items, 'will be'))
+  const names = dataNames(items)
+  const data = await consentWithData(context, QUESTION, { names, given: confirmData, yes: yes === true })
+  const confirmed = await client.send('POST', `${address}/confirm`, confirmationViewSchema, { confirmData: data })
+  io.stderr.write(keptText(names, data, null))
+  return confirmed
 }

@@ -1,14 +1,16 @@
 // delete: shows exactly what goes, asks, and tells what follows.
 
+import { deleteServicesAnswerSchema } from '../../shared/model/delete-services.ts'
 import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
-import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { type RemovalView, removalsViewSchema } from '../../shared/model/removal-views.ts'
+import { DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
   configViewSchema,
   type DeleteAnswer,
   deleteAnswerSchema,
+  healthRuleViewSchema,
   joinTokenViewSchema,
-  objectViewSchema,
   type PlacementView,
   placementViewSchema,
   repositoryViewSchema,
@@ -19,8 +21,10 @@ import { type Client, noContent, path } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import type { Context } from './context.ts'
 import { answersText, confirmationText } from './describe.ts'
+import { healthRulePath, judgedText } from './health-rule-facts.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
+import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
 import { namesOf } from './service-facts.ts'
 
 const USERS_SHOWN = 20
@@ -28,14 +32,21 @@ const USERS_SHOWN = 20
 export async function remove(
   context: Context,
   kindText: string,
-  nameText: string | undefined,
-  options: { project: string; yes?: true | undefined },
+  names: readonly string[],
+  options: { project: string; givenProject?: string | undefined; yes?: true | undefined; confirmData?: readonly string[] | undefined },
 ): Promise<void> {
-  const { kind, name } = parseTarget(kindText, nameText, ['repositories', 'services', 'configs', 'clusters', 'join-tokens'])
+  const { kind, name } = parseTarget(kindText, names[0], ['repositories', 'services', 'configs', 'health-rules', 'clusters', 'join-tokens'])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const { io } = context
   const client = context.client()
-  const effect = await blastRadius(context, kind, name, options.project)
+  const [, ...more] = names
+  if (kind === 'services')
+    return more.length === 0 ? removeService(context, name, options) : removeServices(context, [name, ...more], options)
+  if (more.length > 0) throw new UsageError(`one at a time, but for services: ${more.join(' ')}`)
+  if (options.confirmData !== undefined)
+    throw new UsageError('--confirm-data is for services: nothing else that can be deleted here deletes objects')
+  const effect =
+    kind === 'health-rules' ? await ruleEffect(client, name, options.givenProject) : await blastRadius(context, kind, name, options.project)
   io.stderr.write(effect)
   await consent(context, `Delete ${singular(kind)} ${name}?`, options.yes === true)
   if (kind === 'join-tokens') {
@@ -44,16 +55,83 @@ export async function remove(
     return
   }
   const address =
-    kind === 'clusters' ? path`/clusters/${name}` : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
+    kind === 'clusters'
+      ? path`/clusters/${name}`
+      : kind === 'health-rules'
+        ? healthRulePath(name, options.givenProject)
+        : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
   const answer = await client.send('DELETE', address, deleteAnswerSchema)
   io.stdout.write(outcomeText(`${singular(kind)}/${name}`, answer, io.clock.nowMs()))
 }
 
+async function removeService(context: Context, name: string, { project, yes, confirmData = [] }: Removing): Promise<void> {
+  const { io } = context
+  const client = context.client()
+  const address = path`/projects/${project}/services/${name}`
+  const { items } = await client.get(`${address}/removal`, removalsViewSchema)
+  io.stderr.write(await serviceEffect(client, project, name, items))
+  const names = dataNames(items)
+  const confirmed = await consentWithData(context, `Delete service ${name}?`, { names, given: confirmData, yes: yes === true })
+  const answer = await client.send('DELETE', address, deleteAnswerSchema, { confirmData: confirmed })
+  io.stdout.write(outcomeText(`service/${name}`, answer, io.clock.nowMs()))
+  if (answer.outcome === 'removing')
+    io.stderr.write(keptText(names, confirmed, `skerry delete service ${name}${project === DEFAULT_PROJECT ? '' : ` -p ${project}`} --yes`))
+}
+
+interface Removing {
+  project: string
+  yes?: true | undefined
+  confirmData?: readonly string[] | undefined
+}
+
+/** By one request: each call of its own would be a pass of the server. */
+async function removeServices(context: Context, services: readonly string[], { project, yes, confirmData = [] }: Removing): Promise<void> {
+  const { io } = context
+  const client = context.client()
+  const address = path`/projects/${project}/delete-services`
+  const { removals } = await client.send('POST', address, deleteServicesAnswerSchema, { names: services, dryRun: true })
+  const count = countText(services.length, 'service')
+  io.stderr.write(
+    `${count} of project ${project} will be deleted; ${countText(deletedCount(removals), 'object')} will be deleted with them.\n`,
+  )
+  io.stderr.write(removalText(removals, 'will be'))
+  const names = dataNames(removals)
+  const confirmed = await consentWithData(context, `Delete ${count}?`, { names, given: confirmData, yes: yes === true })
+  const { results } = await client.send('POST', address, deleteServicesAnswerSchema, { names: services, confirmData: confirmed })
+  for (const { name, ...answer } of results) io.stdout.write(outcomeText(`service/${name}`, answer, io.clock.nowMs()))
+  io.stderr.write(keptText(names, confirmed, null))
+}
+
+/** The names of data that a person confirms: those that an option names, and at a terminal those that were shown. `--yes` alone confirms none. */
+export async function consentWithData(
+  { io }: Context,
+  question: string,
+  { names, given, yes }: { names: readonly string[]; given: readonly string[]; yes: boolean },
+): Promise<readonly string[]> {
+  refuseUnknown(given, names)
+  if (yes) return given
+  if (!io.isTty) throw new UsageError(NOT_A_TERMINAL)
+  const confirmed = await askWithData(io, question, names, given)
+  if (confirmed === null) throw notDone()
+  return confirmed
+}
+
+/** Before anything is asked: a name with a mistake would confirm nothing. */
+function refuseUnknown(given: readonly string[], names: readonly string[]): void {
+  const unknown = given.filter((name) => !names.includes(name))
+  if (unknown.length === 0) return
+  const known = names.length === 0 ? 'no object that holds data is deleted' : `these hold data: ${names.join(', ')}`
+  throw new UsageError(plainText(`--confirm-data names no object that is deleted here: ${unknown.join(', ')}; ${known}`))
+}
+
+const NOT_A_TERMINAL = 'not a terminal: use --yes to confirm'
+const notDone = () => new AppError('conflict', { detail: 'not done: nothing was changed', remedy: '' })
+
 /** A question only where somebody can answer it; a script says --yes. */
 export async function consent({ io }: Context, question: string, yes: boolean): Promise<void> {
   if (yes) return
-  if (!io.isTty) throw new UsageError('nobody can be asked here: add --yes if that is what you want')
-  if (!(await askYes(io, question))) throw new AppError('conflict', { detail: 'not done: nothing was changed', remedy: '' })
+  if (!io.isTty) throw new UsageError(NOT_A_TERMINAL)
+  if (!(await askYes(io, question))) throw notDone()
 }
 
 async function blastRadius({ client: connect }: Context, kind: string, name: string, project: string): Promise<string> {
@@ -62,19 +140,7 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     await client.get(path`/clusters/${name}`, clusterViewSchema)
     const placements = await client.list(path`/clusters/${name}/services`, placementViewSchema)
     const list = placementLines(placements, (view) => `${view.project}/${view.service}`)
-    return `Cluster ${name} is forgotten, its agent is turned away. What is applied there stays applied and is no longer looked after:\n${list}`
-  }
-  if (kind === 'services') {
-    const service = await client.get(path`/projects/${project}/services/${name}`, serviceViewSchema)
-    const placements = await client.list(path`/projects/${project}/services/${name}/clusters`, placementViewSchema)
-    const { neededBy } = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
-    const foreign = await foreignObjects(client, project, name)
-    const own = placements.map((view) => ownCount(view, foreign))
-    const goes = service.spec.deletionPolicy === 'prune' ? 'Its objects are DELETED' : 'Its objects are let go and stay'
-    const isNone = foreign.size > 0 && own.every((count) => count === 0)
-    const end = isNone ? 'No object is deleted: what it names in these clusters belongs to others' : `${goes} in these clusters`
-    const list = placementLines(placements, (view) => view.cluster, foreign)
-    return `Service ${name} of project ${project} is removed. ${end}:\n${list}${namespaceText(service.spec)}${dependentsText(neededBy)}`
+    return `Cluster ${name} will be forgotten and its agent is refused. No object is deleted: what is applied there stays, and nothing looks after it:\n${list}`
   }
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
@@ -99,6 +165,30 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
   return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
 }
 
+async function serviceEffect(client: Client, project: string, name: string, removals: readonly RemovalView[]): Promise<string> {
+  const address = path`/projects/${project}/services/${name}`
+  const { spec } = await client.get(address, serviceViewSchema)
+  const placements = await client.list(`${address}/clusters`, placementViewSchema)
+  const { neededBy } = await client.get(`${address}/dependencies`, dependenciesViewSchema)
+  const away = placements.filter(({ liveness }) => liveness.word !== 'Online')
+  const count = deletedCount(removals)
+  const objects = spec.deletionPolicy === 'prune' ? `${countText(count, 'object')} will be deleted` : 'its objects are released and stay'
+  const later = away.map(({ cluster, liveness }) => `${cluster} (${liveness.word})`).join(', ')
+  const awayText = away.length === 0 ? '' : `Not online, carried out there when they are back: ${plainText(later)}\n`
+  const head =
+    placements.length === 0
+      ? `Service ${name} of project ${project} will be deleted; it is in no cluster.\n`
+      : `Service ${name} of project ${project} will be removed from ${countText(placements.length, 'cluster')}; ${objects}.\n`
+  return `${head}${removalText(removals, 'will be')}${awayText}${dependentsText(neededBy)}`
+}
+
+async function ruleEffect(client: Client, name: string, project: string | undefined): Promise<string> {
+  const { spec, status } = await client.get(healthRulePath(name, project), healthRuleViewSchema)
+  const of = project === undefined ? 'of the whole fleet' : `of project ${project}`
+  const clusters = countText(status.clusters ?? 0, 'cluster')
+  return `HealthRule ${name} ${of} is deleted. Objects of ${plainText(judgedText(spec))} in ${clusters} are judged by the next rule, or by the built-in ones.\n`
+}
+
 /** Before anything is asked. The server looks again, should somebody begin to use it meanwhile (AP5, CG4). */
 function refuseUsed(what: string, users: readonly string[]): void {
   if (users.length === 0) return
@@ -109,40 +199,18 @@ function refuseUsed(what: string, users: readonly string[]): void {
   throw new AppError('in_use', { doing: `delete ${what}`, detail, remedy: `Change or delete ${those} first.` })
 }
 
-/** By cluster: how many objects the service names and does not own. */
-async function foreignObjects(client: Client, project: string, service: string): Promise<ReadonlyMap<string, number>> {
-  const objects = await client.list('/objects', objectViewSchema, { project, service, reason: 'OwnedBy' })
-  const counts = new Map<string, number>()
-  for (const { cluster } of objects) counts.set(cluster, (counts.get(cluster) ?? 0) + 1)
-  return counts
-}
-const ownCount = ({ cluster, objectCount }: PlacementView, foreign: ReadonlyMap<string, number>): number =>
-  Math.max(0, objectCount - (foreign.get(cluster) ?? 0))
-
-/** NS2: the agents decide it, each by what its cluster holds. */
-const namespaceText = ({ deletionPolicy, namespace, sync }: ServiceSpec): string =>
-  deletionPolicy !== 'prune' || sync.deleteNamespace !== true || namespace === undefined
-    ? ''
-    : `The namespace ${plainText(namespace)} is DELETED too, with everything in it, also what is not of this service (sync.deleteNamespace), where it was made for this service and no other has objects in it.\n`
-
 /** DE4: nothing waits for them. */
 const dependentsText = (services: DependenciesView['neededBy']): string =>
   services.length === 0
     ? ''
     : `These depend on it. They stay as they are, and begin no new revision without it: ${plainText(namesOf(services))}\n`
 
-function placementLines(
-  placements: readonly PlacementView[],
-  nameOf: (view: PlacementView) => string,
-  foreign: ReadonlyMap<string, number> = new Map(),
-): string {
+function placementLines(placements: readonly PlacementView[], nameOf: (view: PlacementView) => string): string {
   if (placements.length === 0) return '  (none)\n'
-  const objects = placements.reduce((sum, view) => sum + ownCount(view, foreign), 0)
+  const objects = placements.reduce((sum, { objectCount }) => sum + objectCount, 0)
   const lines = placements.map((view) => {
     const away = view.liveness.word === 'Online' ? '' : `, ${view.liveness.word}`
-    const others = foreign.get(view.cluster) ?? 0
-    const stay = others === 0 ? '' : `; ${others === 1 ? '1 belongs to others and stays' : `${others} belong to others and stay`}`
-    return `  ${plainText(nameOf(view))} (${countText(ownCount(view, foreign), 'object')}${stay}${away})\n`
+    return `  ${plainText(nameOf(view))} (${countText(view.objectCount, 'object')}${away})\n`
   })
   return placements.length === 1 ? lines.join('') : `${lines.join('')}  in all ${placements.length}, with ${countText(objects, 'object')}\n`
 }

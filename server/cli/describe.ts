@@ -10,6 +10,7 @@ import {
   confirmationViewSchema,
   type EventView,
   eventViewSchema,
+  healthRuleViewSchema,
   type Liveness,
   objectViewSchema,
   placementViewSchema,
@@ -25,12 +26,13 @@ import { path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
 import { clusterConfigFacts, configFacts } from './config-facts.ts'
 import { type Context, usesColour } from './context.ts'
+import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
 import { shownProblem } from './shown-problem.ts'
 import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
-import { eventColumns, objectColumns, placementColumns } from './tables.ts'
+import { eventColumns, objectColumns, placementColumns, warnedColumns } from './tables.ts'
 
 const EVENTS_SHOWN = 10
 const OBJECTS_SHOWN = 20
@@ -39,9 +41,16 @@ export async function describe(
   context: Context,
   kindText: string,
   nameText: string | undefined,
-  options: { project: string; showSecret?: true | undefined },
+  options: { project: string; givenProject?: string | undefined; showSecret?: true | undefined },
 ): Promise<void> {
-  const { kind, name } = parseTarget(kindText, nameText, ['clusters', 'services', 'repositories', 'configs', 'confirmations'])
+  const { kind, name } = parseTarget(kindText, nameText, [
+    'clusters',
+    'services',
+    'repositories',
+    'configs',
+    'health-rules',
+    'confirmations',
+  ])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const client = context.client()
   const { project } = options
@@ -76,6 +85,7 @@ export async function describe(
       const dependencies = await client.get(path`/projects/${project}/services/${name}/dependencies`, dependenciesViewSchema)
       const objects = await client.list('/objects', objectViewSchema, { project, service: name })
       const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
+      const warned = objects.filter(({ warnings = [] }) => warnings.length > 0)
       return void write(
         facts([...serviceFacts(view, nowMs), ...optionFacts(view.spec, dependencies)]),
         warningsText(view.status),
@@ -88,6 +98,7 @@ export async function describe(
           objectColumns(nowMs, false),
           bad.slice(0, OBJECTS_SHOWN),
         ),
+        section('Warnings of the API server', warnedColumns, warned.slice(0, OBJECTS_SHOWN)),
         await events({ project, service: name }),
       )
     }
@@ -105,6 +116,10 @@ export async function describe(
     case 'configs': {
       const view = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
       return void write(facts(configFacts(view)))
+    }
+    case 'health-rules': {
+      const view = await client.get(healthRulePath(name, options.givenProject), healthRuleViewSchema)
+      return void write(facts(healthRuleFacts(view, nowMs)))
     }
     default: {
       const view = await client.get(path`/confirmations/${name}`, confirmationViewSchema)

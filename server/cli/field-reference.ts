@@ -1,7 +1,14 @@
 // explain: the fields of a kind, from the schemas that apply checks with. No server is asked.
 import { z } from 'zod'
 import { nearest } from '../../shared/model/explain.ts'
-import { API_VERSION, clusterSchema, configSchema, repositorySchema, serviceSchema } from '../../shared/model/resources.ts'
+import {
+  API_VERSION,
+  clusterSchema,
+  configSchema,
+  healthRuleSchema,
+  repositorySchema,
+  serviceSchema,
+} from '../../shared/model/resources.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { type Kind, parseTarget, singular } from './kinds.ts'
 
@@ -9,6 +16,7 @@ const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
   services: serviceSchema,
   repositories: repositorySchema,
   configs: configSchema,
+  'health-rules': healthRuleSchema,
   clusters: clusterSchema,
 }
 const EXPLAINED = Object.keys(SCHEMAS) as Kind[]

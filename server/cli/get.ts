@@ -1,10 +1,12 @@
 // get: lists and single things of every kind.
 import type { z } from 'zod'
+import { FLEET } from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
   configViewSchema,
   confirmationViewSchema,
   eventViewSchema,
+  healthRuleViewSchema,
   joinTokenViewSchema,
   objectViewSchema,
   placementViewSchema,
@@ -24,6 +26,7 @@ import {
   configColumns,
   confirmationColumns,
   eventColumns,
+  healthRuleColumns,
   joinTokenColumns,
   objectColumns,
   placementColumns,
@@ -34,6 +37,8 @@ import { watch } from './watch.ts'
 
 export interface GetOptions extends FilterOptions {
   project: string
+  /** That `--project` names; absent when nothing does. */
+  givenProject?: string | undefined
   allProjects?: true | undefined
   cluster?: string | undefined
   service?: string | undefined
@@ -53,6 +58,8 @@ export async function get(context: Context, kindText: string, nameText: string |
   const all = options.allProjects === true
   const project = all ? undefined : options.project
   const where = all ? '' : ` in project ${options.project}`
+  /** A health rule without a project is one of the whole fleet. */
+  const owner = kind === 'health-rules' ? (options.givenProject ?? FLEET) : options.project
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
   const filter = filterQuery(kind, options)
@@ -69,7 +76,7 @@ export async function get(context: Context, kindText: string, nameText: string |
     const single = name !== undefined
     const { one } = from
     if (single && one === undefined) throw new UsageError(`${kind} have no names; narrow them with --service and --cluster`)
-    const only = single && keyOf !== nameOf ? `${options.project}/${name}` : name
+    const only = single && keyOf !== nameOf ? `${owner}/${name}` : name
     const read = async (): Promise<z.infer<T>[]> =>
       only !== undefined && one !== undefined
         ? [await client.get(one(only), schema)]
@@ -83,7 +90,7 @@ export async function get(context: Context, kindText: string, nameText: string |
     await watch<z.infer<T>>(context, {
       kind,
       shown: {
-        project: kind === 'placements' && service === undefined ? undefined : project,
+        project: kind === 'placements' && service === undefined ? undefined : kind === 'health-rules' ? options.givenProject : project,
         service,
         cluster: cluster === undefined ? undefined : { name: cluster, id: await clusterId(cluster) },
       },
@@ -99,10 +106,11 @@ export async function get(context: Context, kindText: string, nameText: string |
   const narrowed: Query = { project, ...filter }
   // A service has a project; without one, those of a cluster are of all.
   const placed = service === undefined && cluster !== undefined ? undefined : project
-  const inProject = ({ metadata }: { metadata: { project?: string | undefined; name: string } }) => `${metadata.project}/${metadata.name}`
+  const inProject = ({ metadata }: { metadata: { project?: string | undefined; name: string } }) =>
+    `${metadata.project ?? FLEET}/${metadata.name}`
   const addressOf = (kindPath: string) => (key: string) => {
     const [of = '', named = ''] = key.split('/')
-    return `${path`/projects/${of}`}/${kindPath}/${path`${named}`}`
+    return `${of === FLEET ? '' : path`/projects/${of}`}/${kindPath}/${path`${named}`}`
   }
 
   switch (kind) {
@@ -139,6 +147,15 @@ export async function get(context: Context, kindText: string, nameText: string |
         (nowMs) => configColumns(nowMs, all),
         ({ metadata }) => metadata.name,
         where,
+        inProject,
+      )
+    case 'health-rules':
+      return show(
+        healthRuleViewSchema,
+        { list: ['/health-rules', { project: options.givenProject, ...filter }], one: addressOf('health-rules') },
+        healthRuleColumns,
+        ({ metadata }) => metadata.name,
+        options.givenProject === undefined ? '' : where,
         inProject,
       )
     case 'placements': {

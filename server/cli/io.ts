@@ -26,10 +26,30 @@ export class UsageError extends Error {
 }
 
 /** Asks on stderr, so that a pipe of stdout stays clean. Anything but y or yes is no. */
-export async function askYes(io: CliIo, question: string): Promise<boolean> {
-  io.stderr.write(`${question} [y/N] `)
-  for await (const chunk of io.stdin) return /^y(es)?\s*$/i.test(new TextDecoder().decode(chunk).split('\n')[0] ?? '')
-  return false
+export const askYes = async (io: CliIo, question: string): Promise<boolean> => (await askEach(io, [question]))[0] === true
+
+/** One after the other; after a no nothing more is asked. A question without an answer is missing. */
+export async function askEach(io: CliIo, questions: readonly string[]): Promise<boolean[]> {
+  const answers: boolean[] = []
+  const ask = () => io.stderr.write(`${questions[answers.length]} [y/N] `)
+  const decoder = new TextDecoder()
+  let text = ''
+  ask()
+  const isOver = () => answers.length === questions.length || answers.at(-1) === false
+  for await (const chunk of io.stdin) {
+    text += decoder.decode(chunk, { stream: true })
+    const lines = text.split('\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) {
+      if (isOver()) break
+      answers.push(/^y(es)?\s*$/i.test(line))
+      if (!isOver()) ask()
+    }
+    if (isOver()) break
+  }
+  // The end of the input ends a line, too.
+  if (!isOver() && text !== '') answers.push(/^y(es)?\s*$/i.test(text))
+  return answers
 }
 
 export async function readAll(io: CliIo): Promise<string> {

@@ -7,6 +7,7 @@ const ALIASES = {
   services: ['service', 'svc'],
   repositories: ['repository', 'repo', 'repos'],
   configs: ['config', 'cfg'],
+  'health-rules': ['health-rule', 'hr', 'healthrule', 'healthrules'],
   placements: ['placement', 'pl'],
   objects: ['object', 'obj'],
   confirmations: ['confirmation', 'conf'],

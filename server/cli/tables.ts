@@ -1,6 +1,7 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
 
 import { parseRefKey } from '../../shared/kube/object.ts'
+import { VERDICTS } from '../../shared/model/health-rules.ts'
 import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import type {
@@ -8,6 +9,7 @@ import type {
   ConfigView,
   ConfirmationView,
   EventView,
+  HealthRuleView,
   JoinTokenView,
   ObjectView,
   PlacementView,
@@ -40,6 +42,16 @@ const why = <T>(of: (item: T) => Explained & Pick<Stateful, 'message'>): [Column
 ]
 const project = <T>(all: boolean, of: (item: T) => string | null | undefined): Column<T>[] =>
   all ? [{ title: 'PROJECT', value: (item) => of(item) ?? null }] : []
+
+export const healthRuleColumns = (nowMs: number): Column<HealthRuleView>[] => [
+  { title: 'PROJECT', value: ({ metadata }) => metadata.project ?? '*' },
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'JUDGES', value: ({ spec }) => (spec.group === '' ? spec.kind : `${spec.kind}.${spec.group}`) },
+  { title: 'VERDICTS', value: ({ spec }) => VERDICTS.filter((verdict) => spec[verdict] !== undefined).join(',') },
+  { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
+  { title: 'VERSIONS', value: ({ spec }) => spec.versions?.join(',') ?? '*', wide: true },
+  { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
+]
 
 export const clusterColumns = (nowMs: number): Column<ClusterView>[] => [
   { title: 'NAME', value: ({ metadata }) => metadata.name },
@@ -134,7 +146,19 @@ export const objectColumns = (nowMs: number, allProjects: boolean): Column<Objec
   { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
   { title: 'DRIFTS', value: ({ drift }) => drift?.count ?? 0, wide: true },
   { title: 'IMAGES', value: ({ images = [] }) => images.join(','), wide: true },
-  ...why<ObjectView>((view) => view),
+  ...why<ObjectView>((view) => ({ ...view, message: withWarnings(view) })),
+]
+
+const withWarnings = ({ message, warnings = [] }: ObjectView): string =>
+  [...(message === '' ? [] : [message]), ...warnings.map((text) => `warning: ${text}`)].join('; ')
+
+/** Objects that the API server warns of. */
+export const warnedColumns: Column<ObjectView>[] = [
+  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  { title: 'KIND', value: ({ kind, group }) => (group === '' ? kind : `${kind}.${group}`) },
+  { title: 'NAMESPACE', value: ({ namespace }) => namespace },
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'MESSAGE', value: ({ warnings = [] }) => warnings.join('; '), wide: true },
 ]
 
 /** `ConfigMap/web/settings`, `Namespace/web`: the kind, then where and what it is called. */

@@ -1,7 +1,7 @@
 // Which of the things that are shown a change is about. Pure: a change names less than it touches, so in doubt it is all of them.
 
 import type { ChangeTopic, ChangeView } from '../../shared/model/change.ts'
-import { sourcesOf } from '../../shared/model/resources.ts'
+import { FLEET, sourcesOf } from '../../shared/model/resources.ts'
 import type { ClusterView, ServiceView } from '../../shared/model/views.ts'
 import type { Kind } from './kinds.ts'
 
@@ -36,6 +36,10 @@ export const WATCHING: Record<WatchedKind, Watching> = {
   configs: {
     topics: ['resource'],
     about: ({ project, name }, shown) => (inProject(project, shown) ? some(named(name, 'Config'), project) : null),
+  },
+  'health-rules': {
+    topics: ['resource'],
+    about: ({ project, name }, shown) => (inProject(project ?? FLEET, shown) ? some(named(name, 'HealthRule'), project ?? FLEET) : null),
   },
   placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation', 'render'], about: aboutPlacements },
   objects: { topics: ['cluster', 'status'], about: aboutObjects },

@@ -1,7 +1,7 @@
 // The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A crash in between is made good by replay at
 // the next start. A commit may reach every cluster of the fleet: what is equal in them is computed once, and between two batches the server answers others.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ServiceRow } from '../../shared/model/desired.ts'
+import { isHealthRules, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
@@ -61,13 +61,16 @@ interface Prepared {
   docs: Map<ServiceRow, string>
   /** Sets that clusters had before; null: the content store has it no more. */
   before: Map<string, Objects | null>
+  /** The order in which they came. */
+  places: Map<Publication, number>
 }
 
 async function prepare({ content, pace }: PublishDeps, publications: readonly Publication[]): Promise<Prepared> {
-  const prepared: Prepared = { setShas: new Map(), docs: new Map(), before: new Map() }
+  const places = new Map(publications.map((publication, index) => [publication, index]))
+  const prepared: Prepared = { setShas: new Map(), docs: new Map(), before: new Map(), places }
   const { setShas, docs } = prepared
   for (const { doc, project, service, objects } of publications) {
-    assert(doc !== null || objects.size === 0, 'a tombstone has no objects')
+    assert(doc !== null || objects.size === 0 || isHealthRules({ project, service }), 'a tombstone has no objects')
     if (doc !== null && !docs.has(doc)) {
       const text = canonicalJson(doc)
       checkRows([[`${project}/${service}`, text]])
@@ -112,11 +115,13 @@ async function publishBatch(
   behind: Set<ClusterId>,
 ): Promise<BatchOutcome> {
   await refreshContent(deps, batch, prepared)
+  // By service, as they came: that is how the store writes them at once. Of one cluster both orders are the same.
+  const ofStore = batch.toSorted((a, b) => (prepared.places.get(a) ?? 0) - (prepared.places.get(b) ?? 0))
   const published = await deps.store.publish(
-    batch.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
+    ofStore.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
   )
   const revisions: Array<{ publication: Publication; revision: ServiceRevision }> = []
-  for (const [index, publication] of batch.entries()) {
+  for (const [index, publication] of ofStore.entries()) {
     const { changed, ordinal, before } = published[index] ?? { changed: false, ordinal: 0, before: null }
     if (!changed) continue
     const { clusterId, project, service, doc, objects, withdraw = false } = publication
@@ -126,7 +131,11 @@ async function publishBatch(
     revisions.push({ publication, revision: { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known } })
   }
   await deps.pace?.()
-  return writeShards(deps, revisions, behind)
+  const inShards = byShard(
+    deps.shards,
+    revisions.map((one) => ({ ...one, clusterId: one.revision.clusterId })),
+  )
+  return writeShards(deps, inShards, behind)
 }
 
 /** ST12: what the commit begins to refer to counts as just put, however long ago that was. */

@@ -5,7 +5,7 @@ import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'
-import { objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
+import { HEALTH_RULE_PREFIX, isHealthRules, objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
@@ -220,7 +220,7 @@ class CrdtShardFile implements ShardFile {
 
   #changes(revision: ServiceRevision, reread: boolean): Changes {
     if (revision.before !== undefined && !reread) return changesFromBefore(revision, revision.before)
-    const prefix = objectRowPrefix(revision)
+    const prefix = isHealthRules(revision) ? HEALTH_RULE_PREFIX : objectRowPrefix(revision)
     const bounds = { service: serviceRowId(revision), from: prefix, below: `${prefix.slice(0, -1)}0` }
     const held = this.#statements.rows.all({ cluster: revision.clusterId, ...bounds })
     return changesFromHeld(revision, new Map(held.map(({ id, doc }) => [id, doc])))

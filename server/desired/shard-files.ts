@@ -45,8 +45,8 @@ export interface ShardsOptions {
   clock: Clock
   log: Logger
   libraryDir?: string
-  /** Reads everything on the calling thread: a simulation's time does not pass while a Worker reads. */
-  withoutWorker?: boolean
+  /** Reads and writes everything on the calling thread: a simulation's time does not pass while another thread works. */
+  withoutThreads?: boolean
   /** Of the pages in parts; default a folder beside the files. */
   spoolDir?: string
 }
@@ -158,12 +158,12 @@ class ShardFiles implements Shards {
   readonly #indexes = new Map<ClusterId, number>()
 
   constructor(parts: readonly Part[], options: ShardsOptions) {
-    const { dir, clock, log, newId, spoolDir = join(dir, 'spool') } = options
+    const { dir, clock, log, newId, spoolDir = join(dir, 'spool'), withoutThreads = false } = options
     const random = () => Number.parseInt(newId().slice(0, 8), 16) / 2 ** 32
     this.#parts = parts
     this.#options = options
     this.#waits = new Waits(clock)
-    this.#transfers = new Transfers({ dir: spoolDir, clock, random, newTransferId: () => transferId(newId()) })
+    this.#transfers = new Transfers({ dir: spoolDir, clock, random, newTransferId: () => transferId(newId()), withoutThreads })
     this.#largeReads = new LargeReads({ clock, random, log })
   }
 
@@ -292,7 +292,7 @@ class ShardFiles implements Shards {
     // Only here, where nothing is written between the writer's word and the end of the reading.
     const led = ask.kind === 'pull' && ask.cursor !== null ? file.led(clusterId, ask.cursor) : null
     const known = led === null ? request : { ...request, ask: { ...ask, led } }
-    const read = readBody(reader, this.#frames, known, this.#options.withoutWorker === true ? UNBOUNDED : SMALL)
+    const read = readBody(reader, this.#frames, known, this.#options.withoutThreads === true ? UNBOUNDED : SMALL)
     return read.kind === 'large' ? this.#largeReads.read({ ...request, path, dbId: reader.dbId }) : read
   }
 

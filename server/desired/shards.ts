@@ -5,7 +5,7 @@ import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import type { TransferHead } from '../../shared/protocol/transfer.ts'
 
-/** The whole of a service in a cluster. `serviceDoc: null` with no objects: nothing is left of it. */
+/** The whole of a service in a cluster, or of its health rules (HEALTH_RULES, whose rows are `objects`). `serviceDoc: null` with no objects means that nothing is left of it. */
 export interface ServiceRevision extends ServiceId {
   clusterId: ClusterId
   /** The cluster's transaction count in the fleet store (CU7). */

@@ -1,6 +1,6 @@
 // PL3: pages that are too large for one answer, kept until their parts were fetched. Their rows are shared by all clusters that get the same; what is large lies in
 // the spool folder, which belongs to this process alone.
-import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
@@ -29,6 +29,8 @@ export interface TransfersOptions {
   /** 22 characters, base64url of 128 random bits. */
   newTransferId(): string
   spoolBytesMax?: number
+  /** Writes a large page on the calling thread: a simulation's time does not pass while another thread writes. */
+  withoutThreads?: boolean
 }
 
 /** Rows of one or more transfers. */
@@ -153,13 +155,18 @@ export class Transfers {
     this.#makeRoom(bytes)
     const inMemory = bytes <= MEMORY_BYTES_MAX && this.#memoryBytes + bytes <= MEMORY_BYTES_TOTAL
     const path = join(dir, String(this.#files++))
-    const ready = inMemory ? Promise.resolve() : writeFile(path, body.bytes, { mode: 0o600 }).catch(cannotKeep)
+    const ready = inMemory ? Promise.resolve() : this.#write(path, body.bytes).catch(cannotKeep)
     ready.catch(() => {}) // whoever opens is told
     const spooled: Spooled = { key, bytes, users: 1, ready, at: inMemory ? body.bytes : path }
     this.#spooled.set(key, spooled)
     this.#bytes += bytes
     if (inMemory) this.#memoryBytes += bytes
     return spooled
+  }
+
+  async #write(path: string, bytes: Uint8Array): Promise<void> {
+    if (this.#options.withoutThreads === true) writeFileSync(path, bytes, { mode: 0o600 })
+    else await writeFile(path, bytes, { mode: 0o600 })
   }
 
   #makeRoom(bytes: number): void {

@@ -9,8 +9,10 @@ import { parseRowId, serviceRowId, serviceRowSchema } from '../../shared/model/d
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { SHARD_COUNT, shardOf } from '../desired/shard-files.ts'
 import { examineShard } from '../desired/shard-report.ts'
+import { createFileContentStore } from '../store/content/file-content-store.ts'
 import { readKnownShards, readWanted, type StoreLook, type WantedCluster } from '../store/upkeep/store-check.ts'
 import type { FindingCode, Findings } from './findings.ts'
 
@@ -83,16 +85,17 @@ interface ShardToCompare {
 
 /** The rows it holds. */
 async function compareShard(deps: CheckShardsDeps, { name, path, clusterIds }: ShardToCompare): Promise<number> {
-  const { look, findings, running, clock } = deps
+  const { look, findings, running, clock, dataDir } = deps
+  const judgeNow = async (ids?: readonly string[]) => judgeFile(path, wanted, await readRuleSets(dataDir, clock, wanted.values()), ids)
   const wantedOf = (ids: readonly string[]) => look.inOneState((db) => readWanted(db, ids))
   let wanted = await wantedOf(clusterIds)
-  const judged = judgeFile(path, wanted)
+  const judged = await judgeNow()
   let { verdicts } = judged
   for (let again = 1; running && verdicts.size > 0 && again < LOOKS; again++) {
     await clock.sleep(AGAIN_MS)
     const ids = [...verdicts.keys()]
     wanted = await wantedOf(ids)
-    const next = judgeFile(path, wanted, ids).verdicts
+    const next = (await judgeNow(ids)).verdicts
     const after = await wantedOf(ids)
     // What was published meanwhile was looked at in two states.
     verdicts = new Map([...next].filter(([id]) => again < LOOKS - 1 || after.get(id)?.ordinal === wanted.get(id)?.ordinal))
@@ -115,12 +118,15 @@ interface HeldCluster {
   services: Map<string, string>
   /** By `project/service`. */
   objects: Map<string, Array<[id: string, doc: string]>>
+  /** Documents of health rules, by their row id. */
+  rules: Map<string, string>
 }
 
 /** Of the clusters that do not fit; `only`: of no others. One cluster's rows are in memory at a time. */
 function judgeFile(
   path: string,
   wanted: ReadonlyMap<string, WantedCluster>,
+  setOf: Sets,
   only?: readonly string[],
 ): { verdicts: Map<string, Verdict>; rows: number } {
   const db = openSqlite(path, { readonly: true })
@@ -137,10 +143,15 @@ function judgeFile(
       const seen = new Set<string>()
       const finish = (cluster: string, held: HeldCluster) => {
         seen.add(cluster)
-        const verdict = judge(wanted.get(cluster), held)
+        const verdict = judge(wanted.get(cluster), held, setOf)
         if (verdict !== null) verdicts.set(cluster, verdict)
       }
-      const empty = (cluster: string): HeldCluster => ({ ordinal: ordinals.get(cluster) ?? 0, services: new Map(), objects: new Map() })
+      const empty = (cluster: string): HeldCluster => ({
+        ordinal: ordinals.get(cluster) ?? 0,
+        services: new Map(),
+        objects: new Map(),
+        rules: new Map(),
+      })
       const statement = only === undefined ? db.query<Row, []>(ALL_DESIRED) : null
       const rowsOf = only === undefined ? null : db.query<Row, [string]>('SELECT cluster, id, doc FROM desired WHERE cluster = ?')
       const all = statement !== null ? statement.iterate() : (only ?? []).flatMap((cluster) => rowsOf?.all(cluster) ?? [])
@@ -175,9 +186,10 @@ interface Row {
   doc: string
 }
 
-function hold({ services, objects }: HeldCluster, id: string, doc: string): void {
+function hold({ services, objects, rules }: HeldCluster, id: string, doc: string): void {
   const row = parseRowId(id)
   if (row.kind === 'service') services.set(id, doc)
+  else if (row.kind === 'healthrule') rules.set(id, doc)
   else if (row.kind === 'object') {
     const of = objects.get(serviceKey(row.id))
     if (of === undefined) objects.set(serviceKey(row.id), [[id, doc]])
@@ -185,9 +197,9 @@ function hold({ services, objects }: HeldCluster, id: string, doc: string): void
   }
 }
 
-/** Null: the file holds what the store wants. */
-function judge(wanted: WantedCluster | undefined, held: HeldCluster): Verdict | null {
-  const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0
+/** Null: the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that cannot be read, which is told elsewhere. */
+function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets): Verdict | null {
+  const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0 || held.rules.size > 0
   if (wanted === undefined) return holds ? { code: 'shard_unknown_cluster', why: '' } : null
   if (held.ordinal !== wanted.ordinal) {
     const why = ` at ${held.ordinal}, the store at ${wanted.ordinal}`
@@ -203,7 +215,25 @@ function judge(wanted: WantedCluster | undefined, held: HeldCluster): Verdict | 
   const extra = [...held.objects.keys(), ...[...held.services.keys()].map((id) => id.slice('service/'.length))].find(
     (key) => !expected.has(key),
   )
-  return extra === undefined ? null : { code: 'shard_rows', why: `, ${extra}: it shall not be there` }
+  if (extra !== undefined) return { code: 'shard_rows', why: `, ${extra}: it shall not be there` }
+  const rules = wanted.rulesSha === null ? NO_ROWS : setOf.get(wanted.rulesSha)
+  return rules === undefined || sameRows(rules, held.rules) ? null : { code: 'shard_rows', why: ', its health rules are others' }
+}
+
+type Rows = ReadonlyMap<string, string>
+type Sets = ReadonlyMap<string, Rows>
+const NO_ROWS: Rows = new Map()
+const sameRows = (a: Rows, b: Rows): boolean => a.size === b.size && [...a].every(([id, doc]) => b.get(id) === doc)
+
+/** Of the health rules that these clusters shall have: most have the same. */
+async function readRuleSets(dataDir: string, clock: Clock, wanted: Iterable<WantedCluster>): Promise<Sets> {
+  const content = createFileContentStore(join(dataDir, 'content'), clock)
+  const sets = new Map<string, Rows>()
+  for (const sha of new Set([...wanted].flatMap(({ rulesSha }) => rulesSha ?? []))) {
+    const bytes = await content.get(sha)
+    if (bytes !== null) sets.set(sha, decodeRenderedSet(bytes))
+  }
+  return sets
 }
 
 /** RV1. */

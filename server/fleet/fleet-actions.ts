@@ -16,13 +16,17 @@ import type { Store } from '../store/store.ts'
 import { configUsers } from './config-users.ts'
 import { fleetEvent } from './fleet-event.ts'
 import { pruneSubject, removeSubject } from './plan-service.ts'
+import type { ConfirmedData } from './removal-plans.ts'
 import { allowSync, planSync } from './sync-actions.ts'
 
 export interface FleetActionsDeps {
   store: Store
   content: Pick<ContentStore, 'get'>
   shards: Pick<Shards, 'removeCluster'>
-  ingest: Pick<Ingest, 'repositoryChanged' | 'serviceChanged' | 'clustersChanged' | 'statusReported'>
+  ingest: Pick<
+    Ingest,
+    'repositoryChanged' | 'serviceChanged' | 'dataConfirmed' | 'clustersChanged' | 'healthRulesChanged' | 'statusReported'
+  >
   /** Its agent may no longer open sessions. */
   onClusterDeleted(clusterId: ClusterId): Promise<void>
   clock: Clock
@@ -45,7 +49,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
   }
   return {
-    deleteService: (id, by) => deleteService(deps, id, by),
+    deleteService: (id, by, confirmed = NOTHING_CONFIRMED) => deleteService(deps, id, by, confirmed),
     async takeBackDeletion(id, by) {
       const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
       if (!(await store.takeBackDeletion(key, removeSubject(id), clock.nowMs()))) return false
@@ -66,17 +70,19 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       follow('cluster deleted', ingest.clustersChanged())
       return true
     },
-    confirm: (confirmationId, by) => confirm(deps, confirmationId, by),
+    confirm: (confirmationId, by, confirmed = NOTHING_CONFIRMED) => confirm(deps, confirmationId, by, confirmed),
     planSync: (id, wanted) => planSync(deps, id, wanted),
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
-    onChanged(keys) {
-      const others = keys.filter(({ kind }) => kind !== 'Cluster')
-      if (others.length < keys.length) follow('Cluster changed', ingest.clustersChanged())
+    onChanged(keys, confirmed = NOTHING_CONFIRMED) {
+      ingest.dataConfirmed(confirmed)
+      const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule')
+      if (keys.some(({ kind }) => kind === 'Cluster')) follow('Cluster changed', ingest.clustersChanged())
+      if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())
       for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
     },
     onJoined(name) {
       const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
-      follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged()]))
+      follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged(), ingest.healthRulesChanged()]))
     },
     onStatus(cluster, rows) {
       ingest.statusReported(cluster.clusterId, rows)
@@ -94,11 +100,25 @@ async function changed(deps: Pick<FleetActionsDeps, 'store' | 'ingest'>, { kind,
   for (const look of looks) if (look.status === 'rejected') throw look.reason
 }
 
-async function deleteService({ store, ingest, clock, log }: FleetActionsDeps, id: ServiceId, by: string): Promise<DeleteOutcome> {
+const NOTHING_CONFIRMED: ConfirmedData = new Map()
+
+/** The confirmed names of data, for the log. */
+const namesIn = (confirmed: ConfirmedData): string[] =>
+  [...new Set([...confirmed.values()].flatMap((clusters) => [...clusters.values()].flat()))].sort()
+
+async function deleteService(
+  { store, ingest, clock, log }: FleetActionsDeps,
+  id: ServiceId,
+  by: string,
+  confirmed: ConfirmedData,
+): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
   if (!(await store.markDeleting(key, clock.nowMs()))) return { kind: 'not_found' }
-  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}`, { service: id })])
-  log.info('deletion requested', { service: serviceKey(id), by })
+  const names = namesIn(confirmed)
+  const data = names.length === 0 ? '' : `, with the data of ${namesText(names)}`
+  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })])
+  log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
+  ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged(id, { deletedBy: by })
   if ((await store.getResource(key)) === null) return { kind: 'deleted' }
   const confirmation = await store.confirmationFor(removeSubject(id))
@@ -108,17 +128,27 @@ async function deleteService({ store, ingest, clock, log }: FleetActionsDeps, id
   return { kind: 'removing', clusters: clusters.filter(({ clusterId }) => holders.has(clusterId)).map(({ name }) => name) }
 }
 
-async function confirm({ store, ingest, clock, log }: FleetActionsDeps, confirmationId: string, by: string): Promise<Confirmation | null> {
+async function confirm(
+  { store, ingest, clock, log }: FleetActionsDeps,
+  confirmationId: string,
+  by: string,
+  confirmed: ConfirmedData,
+): Promise<Confirmation | null> {
   const confirmation = await store.confirm(confirmationId, by, clock.nowMs())
   if (confirmation === null) return null
   const { project, service, cluster, names, kind } = confirmation
-  const message = `${kind} confirmed by ${by}: ${names.slice(0, 20).join(', ')}${names.length > 20 ? ` and ${names.length - 20} more` : ''}`
+  const data = namesIn(confirmed)
+  const message = `${kind} confirmed by ${by}: ${namesText(names)}${data.length === 0 ? '' : `; with the data of ${namesText(data)}`}`
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
   log.info('confirmed', { confirmation: confirmationId, kind, service: serviceKey({ project, service }), by })
+  ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged({ project, service })
   return confirmation
 }
+
+const namesText = (names: readonly string[]): string =>
+  `${names.slice(0, 20).join(', ')}${names.length > 20 ? ` and ${names.length - 20} more` : ''}`
 
 /** Reports that are followed between two turns of everybody else. */
 const REPORTS_A_TURN = 50
@@ -150,7 +180,7 @@ async function serviceReported(
   const subject = pruneSubject(clusterId, id)
   const held = await store.confirmationFor(subject)
   if (status?.refusal !== undefined) {
-    const { digest, names, count, ownedCount, why } = status.refusal
+    const { digest, names, count, ownedCount, why, only = false } = status.refusal
     if (held?.token === digest && canonicalJson(held.names) === canonicalJson(names)) return
     const more = count > names.length ? ` (the first ${names.length} of ${count} are named)` : ''
     const { project, service } = id
@@ -158,7 +188,8 @@ async function serviceReported(
     const asked = { kind: 'prune', subject, project, service, cluster, token: digest, names, why: `${why}${more}`, createdMs } as const
     const opened = await store.openConfirmation(asked)
     // Why, and of what, the agent's own event says.
-    const message = `pruning ${count} of ${ownedCount} objects in ${cluster} waits; \`skerry confirm ${opened.id}\` shows the names and asks`
+    const what = only ? `${count} ${count === 1 ? 'deletion' : 'deletions'}` : `pruning ${count} of ${ownedCount} objects`
+    const message = `${what} in ${cluster} waits for confirmation: run \`skerry confirm ${opened.id}\``
     await store.appendEvents([fleetEvent(createdMs, 'Warning', 'ConfirmationNeeded', message, { service: id, cluster })])
   } else if (held !== null) await store.closeConfirmation(subject)
   if (status?.removed === true) {

@@ -25,7 +25,11 @@ export interface MovingService {
 export type Move = 'leaves' | 'comes' | null
 
 /** `holds`: it has it, and no order to remove it. */
-export function moveOf({ id: _, before, after }: MovingService, cluster: Pick<MovingCluster, 'before' | 'after'>, holds: boolean): Move {
+export function moveOf(
+  { before, after }: Pick<MovingService, 'before' | 'after'>,
+  cluster: Pick<MovingCluster, 'before' | 'after'>,
+  holds: boolean,
+): Move {
   const will = isTarget(cluster.after, after.targets)
   if (holds) return will ? null : 'leaves'
   return will && !isTarget(cluster.before, before.targets) ? 'comes' : null

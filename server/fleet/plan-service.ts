@@ -1,6 +1,6 @@
 // What one service should be everywhere, from what it is: pure, sorted, and repeatable: planned again after its own plan was carried out, nothing is left to do.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import type { RemovalOrder, ServiceRow } from '../../shared/model/desired.ts'
+import { confirmationToken, type RemovalOrder, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Confirmation, DesiredService } from '../store/records.ts'
@@ -35,6 +35,8 @@ export interface PlanInput {
   removed: ReadonlyMap<ClusterId, number>
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
+  /** RM1: names that came with what takes the service away, by cluster; absent: none. They count in this pass only. */
+  dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
   /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
   handover?(row: DesiredService, deed: 'revision' | 'removal'): Handover[]
   /** RL5: whether its render lacks something that the row names. Asked only where that may be because of facts. */
@@ -93,10 +95,12 @@ export function planService(input: PlanInput): ServicePlan {
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
   if (verdict.kind === 'go') {
     const orderedDoc = removalDocs(input, verdict)
+    const confirming = sharedBy((names: readonly string[]) => sharedBy((doc: ServiceRow) => withConfirmed(doc, names)))
     const handing = sharedBy((handover: readonly Handover[]) => sharedBy((doc: ServiceRow) => withHandover(doc, handover)))
     for (const holder of leaving) {
       const handover = input.handover?.(holder.row, 'removal') ?? NOTHING_HANDED_OVER
-      plan.publishes.push(removalOrder(holder, handing(handover)(orderedDoc(holder.doc))))
+      const names = input.dataConfirmed?.get(holder.row.clusterId) ?? NOTHING_CONFIRMED
+      plan.publishes.push(removalOrder(holder, confirming(names)(handing(handover)(orderedDoc(holder.doc)))))
     }
   }
   for (const holder of holders)
@@ -205,8 +209,8 @@ function decideRemovals(
 
 /** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
 function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
-  const removal: RemovalOrder = { policy: spec.deletionPolicy, by, atMs: nowMs, why }
-  return sharedBy(({ pruneConfirmed: _, factsOnly: __, restored, ...rest }: ServiceRow) => {
+  const removal: RemovalOrder = { policy: spec.deletionPolicy === 'prune' ? 'delete' : 'orphan', by, atMs: nowMs, why }
+  return sharedBy(({ pruneConfirmed: _, confirmed: __, factsOnly: ___, restored, ...rest }: ServiceRow) => {
     // RP2: labels, targets and deletions are of the backup, too: only a person's own order is of today.
     return { ...rest, removal, ...(restored === true && by === BY_ITSELF ? { restored } : {}) }
   })
@@ -238,7 +242,7 @@ function sharedBy<K, V>(make: (key: K) => V): (key: K) => V {
 function finishRemoval(input: PlanInput, holder: Holder, plan: ServicePlan): void {
   const { row, doc, cluster } = holder
   if (doc.removal === undefined || input.removed.get(cluster.clusterId) !== doc.removal.atMs) {
-    liftRestored(input, holder, plan)
+    confirmRemoval(input, holder, plan)
     return
   }
   plan.publishes.push({
@@ -251,22 +255,33 @@ function finishRemoval(input: PlanInput, holder: Holder, plan: ServicePlan): voi
   })
 }
 
-/** RP2: an order from a backup deletes when a person says so. */
-function liftRestored({ id, confirmations }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
+/** RM1: names that a person confirmed go into the order. RP2: an order from a backup deletes anything only when its own question was answered. */
+function confirmRemoval({ id, confirmations, dataConfirmed }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
   const subject = pruneSubject(cluster.clusterId, id)
   const confirmation = confirmations.get(subject)
-  if (doc.restored !== true || confirmation?.token !== doc.digest || confirmation.confirmedMs === null) return
-  const { restored: _, ...rest } = doc
-  plan.close.push(subject)
+  const isAnswered = confirmation !== undefined && confirmation.confirmedMs !== null && isFor(confirmation, doc)
+  const { restored, ...rest } = doc
+  const names = [...(isAnswered ? confirmation.names : []), ...(dataConfirmed?.get(cluster.clusterId) ?? [])]
+  const isNew = names.some((name) => doc.confirmed?.includes(name) !== true)
+  if (!isAnswered && !isNew) return
+  if (isAnswered) plan.close.push(subject)
+  const about = restored !== true ? rest : isAnswered ? { ...rest, pruneConfirmed: doc.digest } : doc
   plan.publishes.push({
     clusterId: cluster.clusterId,
     cluster: cluster.name,
-    doc: { ...rest, pruneConfirmed: doc.digest },
+    doc: { ...about, confirmed: namesWith(doc.confirmed, names) },
     objects: 'none',
     placedBy: row.placedBy,
     what: 'settled',
   })
 }
+
+/** An agent without RM1 asks about an order under the digest of its revision. */
+const isFor = ({ token }: Confirmation, doc: ServiceRow): boolean =>
+  token === confirmationToken(doc) || (doc.restored === true && token === doc.digest)
+
+const namesWith = (before: readonly string[] | undefined, names: readonly string[]): string[] =>
+  [...new Set([...(before ?? []), ...names])].sort()
 
 /** RV2: the last commit that changed the digest, also for a cluster that joins later. */
 function commitOf(commit: string, digest: string, holders: readonly Holder[]): string {
@@ -274,9 +289,13 @@ function commitOf(commit: string, digest: string, holders: readonly Holder[]): s
   return same?.doc.commit ?? commit
 }
 
+const withConfirmed = (doc: ServiceRow, names: readonly string[]): ServiceRow =>
+  names.length === 0 || doc.removal?.policy !== 'delete' ? doc : { ...doc, confirmed: namesWith([], names) }
+
 /** What a person said of this digest in a cluster. */
 interface Yes {
-  prune: boolean
+  /** The names that were shown (PR4); null: nothing. */
+  prune: readonly string[] | null
   sync: boolean
 }
 
@@ -298,7 +317,10 @@ function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRo
 function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit: string): WantedDocs {
   const make = (said: Yes & { factsOnly: boolean }, handover: readonly Handover[]) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
-    const yes = said.prune || before?.pruneConfirmed === digest
+    const isKept = before?.pruneConfirmed === digest
+    const yes = said.prune !== null || isKept
+    // Of a whole revision that an older server confirmed no names are known.
+    const names = isKept && before.confirmed === undefined ? undefined : namesWith(isKept ? before.confirmed : [], said.prune ?? [])
     const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
     const plain: ServiceRow = {
       commit: before?.digest === digest ? before.commit : commit,
@@ -310,7 +332,7 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
       ...(spec.ignore === undefined ? {} : { ignore: spec.ignore }),
       ...(spec.health === undefined ? {} : { health: spec.health }),
       ...(spec.dependsOn === undefined ? {} : { dependsOn: spec.dependsOn }),
-      ...(yes ? { pruneConfirmed: digest } : {}),
+      ...(yes ? { pruneConfirmed: digest, ...(names === undefined ? {} : { confirmed: names }) } : {}),
       ...(synced === undefined ? {} : { synced }),
       // RP2: for as long as it is what the backup said, and nobody said yes to it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
@@ -319,18 +341,18 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
     const doc = withHandover(plain, handover)
     return { doc, settled: held !== null && canonicalJson(doc) === canonicalJson(held) }
   }
-  // Most clusters hand over the same: its text is made once, and looked up as one string.
-  const textOf = sharedBy((handover: readonly Handover[]) => canonicalJson(handover))
-  const byHandover = sharedBy((text: string) => {
-    const handover = JSON.parse(text) as Handover[]
-    return sharedBy((prune: boolean) =>
-      sharedBy((sync: boolean) => sharedBy((factsOnly: boolean) => sharedBy(make({ prune, sync, factsOnly }, handover)))),
-    )
+  // Most clusters hand over the same and confirmed nothing: each text is made once, and looked up as one string.
+  const textOf = sharedBy((handover: readonly Handover[]) => canonicalJson({ handover, names: null }))
+  const byText = sharedBy((text: string) => {
+    const { handover, names } = JSON.parse(text) as { handover: Handover[]; names: string[] | null }
+    return sharedBy((sync: boolean) => sharedBy((factsOnly: boolean) => sharedBy(make({ prune: names, sync, factsOnly }, handover))))
   })
-  return (held, { prune, sync, factsOnly }, handover) => byHandover(textOf(handover))(prune)(sync)(factsOnly)(held)
+  return (held, { prune, sync, factsOnly }, handover) =>
+    byText(prune === null ? textOf(handover) : canonicalJson({ handover, names: prune }))(sync)(factsOnly)(held)
 }
 
 const NOTHING_HANDED_OVER: readonly Handover[] = []
+const NOTHING_CONFIRMED: readonly string[] = []
 
 /** What a row says of facts: whether what is lost may be lost to them, and the facts that count as those for which its objects were made. */
 interface FactsNote {
@@ -377,7 +399,7 @@ function place(
   const isSame = held !== null && held.removal === undefined && held.digest === digest
   const handover = isSame ? held.handover : held && row && input.handover?.(row, 'revision')
   const { factsOnly, factsKey } = factsNote(input, row, render, confirmed)
-  const yes = { prune: confirmed, sync: allowed(digest, cluster.name), factsOnly }
+  const yes = { prune: confirmed ? (confirmation?.names ?? []) : null, sync: allowed(digest, cluster.name), factsOnly }
   const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
   if (settled && row?.placedBy === placedBy && row.factsKey === factsKey && row.renderedFrom === renderedFrom) return

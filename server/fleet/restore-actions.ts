@@ -1,7 +1,7 @@
 // RP2: the plan that a person reads, and what a yes to it does.
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, serviceKey } from '../../shared/model/ids.ts'
-import { serviceStatusSchema } from '../../shared/model/status.ts'
+import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { RestorePlanView } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -13,7 +13,7 @@ import type { ClusterRecord, DesiredService, RestoreProof } from '../store/recor
 import type { Store } from '../store/store.ts'
 import { fleetEvent } from './fleet-event.ts'
 import type { RestoreGate } from './restore-gate.ts'
-import { planRestore, restoredDoc, restoreToken, type ServiceReport } from './restore-plan.ts'
+import { planRestore, restoredDoc, restoreToken } from './restore-plan.ts'
 
 export interface RestoreActions {
   /** Since when agents wait for a person; null: they do not. */
@@ -103,7 +103,7 @@ async function readPlan({ store, gate, knocks, clock }: RestoreActionsDeps): Pro
       heard: heardOf(cluster, sinceMs, gate),
       ahead: proof === undefined || facts === null ? null : { proof, epoch: facts.epoch, ordinal: facts.ordinal },
       desired: await store.desiredInCluster(cluster.clusterId),
-      reports: await reportsOf(store, cluster.clusterId, gate.told(cluster.clusterId)),
+      reports: await reportsOf(store, cluster.clusterId),
     })
     clusters.push(planned.view)
     marked.push(...planned.marked)
@@ -112,13 +112,13 @@ async function readPlan({ store, gate, knocks, clock }: RestoreActionsDeps): Pro
 }
 
 const heardOf = ({ clusterId, lastSeenMs }: ClusterRecord, sinceMs: number, gate: RestoreGate): boolean =>
-  gate.told(clusterId).size > 0 || (lastSeenMs ?? 0) >= sinceMs
+  gate.heard(clusterId) || (lastSeenMs ?? 0) >= sinceMs
 
-async function reportsOf(store: Store, clusterId: ClusterId, told: ReadonlySet<string>): Promise<Map<string, ServiceReport>> {
-  const reports = new Map<string, ServiceReport>()
+async function reportsOf(store: Store, clusterId: ClusterId): Promise<Map<string, ServiceStatus>> {
+  const reports = new Map<string, ServiceStatus>()
   for (const { key, doc } of await store.listStatus({ clusterId, kind: 'service' })) {
     const status = serviceStatusSchema.safeParse(doc).data
-    if (status !== undefined) reports.set(key, { status, current: told.has(key) })
+    if (status !== undefined) reports.set(key, status)
   }
   return reports
 }

@@ -20,8 +20,8 @@ export interface RestoreGate {
   offer(clusterId: ClusterId, proof: HeadProof, keyLinks?: readonly KeyLink[]): Promise<void>
   /** Status rows that changed, after they are in the store. */
   onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
-  /** Services of which this cluster's agent told while the matter is pending. */
-  told(clusterId: ClusterId): ReadonlySet<string>
+  /** This cluster's agent reported on its services while the restore is pending. */
+  heard(clusterId: ClusterId): boolean
   /** What was shown so far is in the store. */
   saved(): Promise<void>
   /** `forget` makes the store forget the matter; then pages are served again. */
@@ -56,14 +56,13 @@ const pendingEvent = (atMs: number) =>
   )
 
 const SAVE_WAIT_MS = 100
-const NOTHING: ReadonlySet<string> = new Set()
 
 /** Before anything is served. */
 export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreGate> {
   const { store, clock, log } = deps
   const recorded = new Map((await store.restoreProofs()).map((proof) => [proof.clusterId, proof]))
   let pending = recorded.size > 0
-  const told = new Map<ClusterId, Set<string>>()
+  const heard = new Set<ClusterId>()
   if (pending) log.warn('a restore waits for a person: agents get no pages until `skerry restore confirm`', { clusters: recorded.size })
 
   let unsaved = new Map<ClusterId, RestoreProof>()
@@ -120,12 +119,9 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
       await record({ clusterId, epoch, ordinal, atMs: clock.nowMs() })
     },
     onStatus(clusterId, changed) {
-      if (!pending) return
-      const keys = told.get(clusterId) ?? new Set()
-      for (const { kind, key } of changed) if (kind === 'service') keys.add(key)
-      if (keys.size > 0) told.set(clusterId, keys)
+      if (pending && changed.some(({ kind }) => kind === 'service')) heard.add(clusterId)
     },
-    told: (clusterId) => told.get(clusterId) ?? NOTHING,
+    heard: (clusterId) => heard.has(clusterId),
     saved: save,
     async settle(forget) {
       settling = true
@@ -134,7 +130,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
         await forget()
         pending = false
         recorded.clear()
-        told.clear()
+        heard.clear()
       } finally {
         settling = false
       }

@@ -1,7 +1,7 @@
 // RP2: what a server that was set back would change in each cluster, from what it holds and what the agents report. Pure: the same rows give the same plan and
 // the same token, and a yes is for that token only.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import type { ServiceRow } from '../../shared/model/desired.ts'
+import { deletes, type ServiceRow } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { RestoreClusterView, RestoreServiceView } from '../../shared/model/views.ts'
@@ -15,24 +15,19 @@ export interface RestoreInput {
   /** What its agent could prove, with what the store has instead; null: nothing (yet). */
   ahead: { proof: Pick<RestoreProof, 'epoch' | 'ordinal'>; epoch: number; ordinal: number } | null
   desired: readonly DesiredService[]
-  /** By service key. */
-  reports: ReadonlyMap<string, ServiceReport>
-}
-
-export interface ServiceReport {
-  status: ServiceStatus
-  /** Told since the matter was found out; else it may be what the backup remembers. */
-  current: boolean
+  /** By service key: what its agent told last. It may be what the backup remembers. */
+  reports: ReadonlyMap<string, ServiceStatus>
 }
 
 export interface PlannedRestore {
   view: RestoreClusterView
-  /** Rows to be marked `restored`: all but those of which the agent said, since, that it has the very same. */
+  /** Rows to be marked `restored`: all of them. An agent that reports the same revision proves nothing: its disk may have lost the same revisions as the server, or
+   *  the turn that brings a newer one is not over yet. Where nothing has to be deleted the mark changes nothing. */
   marked: DesiredService[]
 }
 
 /** The document of a row that is marked. A yes that the backup remembers was said to the cluster as it was then. */
-export const restoredDoc = ({ pruneConfirmed: _, ...doc }: ServiceRow): ServiceRow => ({ ...doc, restored: true })
+export const restoredDoc = ({ pruneConfirmed: _, confirmed: __, ...doc }: ServiceRow): ServiceRow => ({ ...doc, restored: true })
 
 export function planRestore(input: RestoreInput): PlannedRestore {
   const services: RestoreServiceView[] = []
@@ -43,13 +38,12 @@ export function planRestore(input: RestoreInput): PlannedRestore {
     if (row.doc === null) continue
     const key = serviceKey(row)
     known.add(key)
-    const report = input.reports.get(key)
-    const found = compare(row.doc, report?.status ?? null)
+    const found = compare(row.doc, input.reports.get(key) ?? null)
     if (found === 'same') same += 1
     else services.push({ project: row.project, service: row.service, ...found })
-    if (!(found === 'same' && report?.current === true) && row.doc.restored !== true) marked.push(row)
+    if (row.doc.restored !== true) marked.push(row)
   }
-  for (const [key, { status }] of input.reports) {
+  for (const [key, status] of input.reports) {
     if (known.has(key) || status.removed === true) continue
     const slash = key.indexOf('/')
     const [project, service] = [key.slice(0, slash), key.slice(slash + 1)]
@@ -68,7 +62,7 @@ function compare(doc: ServiceRow, status: ServiceStatus | null): 'same' | Pick<R
   const from = status?.received?.commit ?? null
   if (doc.removal !== undefined) {
     if (status?.removed === true && status.removedOrderMs === doc.removal.atMs) return 'same'
-    return { what: doc.removal.policy === 'prune' ? 'remove' : 'let go', from, to: null }
+    return { what: deletes(doc.removal) ? 'remove' : 'let go', from, to: null }
   }
   if (status === null || status.received === undefined || status.removed === true) return { what: 'place', from: null, to: doc.commit }
   return status.received.digest === doc.digest ? 'same' : { what: 'change', from, to: doc.commit }

@@ -1,5 +1,6 @@
 // What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
 // Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
+import { confirmationToken } from '../../shared/model/desired.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
 import { revisionWords } from '../../shared/model/revision-text.ts'
 import type { ClusterStatus, DriftStatus, FactsStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
@@ -90,14 +91,15 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
   if (doc === null) return { ...last, reason: 'Removed', message: 'nothing of it is left here', next: '' }
   if (doc.removal !== undefined) {
     const { policy, by, why, atMs } = doc.removal
-    const how = policy === 'prune' ? 'its objects are being deleted' : 'its objects are being let go and stay in the cluster'
-    return {
+    const how = policy !== 'orphan' ? 'its objects are being deleted' : 'its objects are being released and stay in the cluster'
+    const removing = {
       ...last,
       sinceMs: atMs,
-      reason: 'Removing',
       message: `removed by ${by} (${why}): ${how}${status === null ? '' : sentence(status.message)}`,
-      next: away?.next ?? `Nothing: it is gone when the agent reports so. ${details}`,
     }
+    if (status?.refusal !== undefined && status.refusal.digest === confirmationToken(doc))
+      return { ...removing, reason: 'ConfirmationPending', next: confirmationStep(confirmation, away) }
+    return { ...removing, reason: 'Removing', next: away?.next ?? `Nothing: it is gone when the agent reports so. ${details}` }
   }
   if (status === null) {
     const waiting = {
@@ -108,15 +110,16 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
     return { ...last, ...(away ?? waiting) }
   }
   if (status.refusal !== undefined) {
-    const { names, count: total, why } = status.refusal
+    const { names, count: total, why, only = false } = status.refusal
+    const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`
     return {
       ...last,
-      reason: 'PruneRefused',
-      message: `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`,
+      reason: only ? 'ConfirmationPending' : 'PruneRefused',
+      message: only ? why : named,
       next:
         confirmation !== null
           ? `\`skerry confirm ${confirmation.id}\` shows the names and asks; or put the manifests back.`
-          : 'The yes is on its way to the cluster.',
+          : 'The confirmation is on its way to the cluster.',
     }
   }
   if (status.received?.digest !== doc.digest) {
@@ -138,6 +141,12 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
   const told = status.message === '' ? `${status.healthyCount} of ${status.objectCount} objects are healthy` : status.message
   return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
 }
+
+/** RM1 */
+const confirmationStep = (confirmation: Confirmation | null, away: Pick<State, 'message'> | null): string =>
+  confirmation === null
+    ? `The confirmation is on its way to the cluster${sentence(away?.message ?? '')}.`
+    : `\`skerry confirm ${confirmation.id}\` shows the names and asks; everything else is deleted meanwhile.`
 
 const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)
 
@@ -203,6 +212,10 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
     }
   }
   if (deletingMs !== null) {
+    const waits =
+      question === undefined
+        ? 'Nothing: it is gone when each cluster reported so.'
+        : `\`skerry confirm ${question.id}\` shows what waits for a person.`
     return {
       ...folded,
       sync: 'OutOfSync',
@@ -212,7 +225,7 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
         remaining.length === 0
           ? 'it is about to be gone'
           : `${count(remaining.length, 'cluster')} still ${remaining.length === 1 ? 'has' : 'have'} it: ${nameList(remaining)}`,
-      next: `Nothing: it is gone when each cluster reported so. ${describe}`,
+      next: `${waits} ${describe}`,
     }
   }
   if (repository.state === null) {

@@ -1,11 +1,12 @@
 // What an apply moves: read before anything is written, and told with its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { type Applicable, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX, type MoveView } from '../../shared/model/views.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { type MovingCluster, type MovingService, moveOf, moveView, whyLeavingWaits } from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
+import type { Leaver, PlannedRemoval } from '../fleet/removal-plans.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -21,11 +22,14 @@ interface Moved {
   cluster: string
 }
 
-/** In the order given; of resources that move nothing there is none. */
-export async function readMoves({ store, clock }: Pick<AdminDeps, 'store' | 'clock'>, planned: readonly Planned[]): Promise<MoveView[]> {
+/** `moves`: in the order given; of resources that move nothing there is none. */
+export async function readMoves(
+  { store, removals, clock }: Pick<AdminDeps, 'store' | 'removals' | 'clock'>,
+  planned: readonly Planned[],
+): Promise<{ moves: MoveView[]; removals: PlannedRemoval[] }> {
   const retargeted = planned.flatMap((one) => retargetedService(one) ?? [])
   const relabelled = new Map(planned.flatMap(({ resource, held }) => relabelledCluster(resource, held)))
-  if (retargeted.length + relabelled.size === 0) return []
+  if (retargeted.length + relabelled.size === 0) return { moves: [], removals: [] }
   const pace = createPace(clock)
   const clusters = await store.listClusters()
   const moving = clusters.flatMap((cluster): MovingCluster[] => {
@@ -35,35 +39,53 @@ export async function readMoves({ store, clock }: Pick<AdminDeps, 'store' | 'clo
   const changed = new Map(retargeted.map((service) => [serviceKey(service.id), service]))
   const services = moving.length === 0 ? retargeted : await allServices(store, changed)
 
-  const moves = new Map<string, { leaves: Moved[]; comes: Moved[] }>()
-  const note = (key: string, service: MovingService, cluster: Pick<MovingCluster, 'name' | 'before' | 'after'>, holds: boolean) => {
-    const held = moves.get(key) ?? { leaves: [], comes: [] }
+  const moves = new Map<string, { leaves: Moved[]; comes: Moved[]; leavers: Leaver[] }>()
+  const note = (
+    key: string,
+    service: MovingService,
+    cluster: Pick<MovingCluster, 'name' | 'before' | 'after'>,
+    row: DesiredService | undefined,
+  ) => {
+    const held = moves.get(key) ?? { leaves: [], comes: [], leavers: [] }
     moves.set(key, held)
-    const move = moveOf(service, cluster, holds)
+    const move = moveOf(service, cluster, row !== undefined)
     if (move !== null) held[move].push({ service, cluster: cluster.name })
+    if (move === 'leaves' && row !== undefined)
+      held.leavers.push({ id: service.id, cluster: cluster.name, row, policy: service.after.deletionPolicy })
   }
   for (const cluster of moving) {
-    const holds = new Set((await store.desiredInCluster(cluster.clusterId)).filter(isHeld).map(serviceKey))
-    for (const service of services) note(`Cluster/${cluster.name}`, service, cluster, holds.has(serviceKey(service.id)))
+    const rows = new Map((await store.desiredInCluster(cluster.clusterId)).filter(isHeld).map((row) => [serviceKey(row), row]))
+    for (const service of services) note(`Cluster/${cluster.name}`, service, cluster, rows.get(serviceKey(service.id)))
     await pace()
   }
   for (const service of retargeted) {
-    const holds = new Set((await store.desiredOfService(service.id)).filter(isHeld).map(({ clusterId }) => clusterId))
+    const rows = new Map((await store.desiredOfService(service.id)).filter(isHeld).map((row) => [row.clusterId, row]))
     for (const { clusterId, name, labels } of clusters)
       if (!relabelled.has(name))
-        note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, holds.has(clusterId))
+        note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, rows.get(clusterId))
     await pace()
   }
   const leaving = new Map(
     [...moves.values()].flatMap(({ leaves }) => leaves.map(({ service }) => [serviceKey(service.id), service] as const)),
   )
   const waiting = await whyWaiting(store, [...leaving.values()], clusters, relabelled, pace)
-  return planned.flatMap(({ resource: { kind, metadata } }) => {
-    const project = 'project' in metadata ? metadata.project : ''
-    const { leaves = [], comes = [] } =
-      moves.get(kind === 'Service' ? `Service/${project}/${metadata.name}` : `${kind}/${metadata.name}`) ?? {}
-    return moveView({ kind, project, name: metadata.name }, leaves, comes, waiting) ?? []
-  })
+  const views: MoveView[] = []
+  const removed: PlannedRemoval[] = []
+  for (const { resource } of planned) {
+    const { kind, metadata } = resource
+    const project = projectOf(resource)
+    const {
+      leaves = [],
+      comes = [],
+      leavers = [],
+    } = moves.get(kind === 'Service' ? `Service/${project}/${metadata.name}` : `${kind}/${metadata.name}`) ?? {}
+    const view = moveView({ kind, project, name: metadata.name }, leaves, comes, waiting)
+    if (view === null) continue
+    const effects = leavers.length === 0 ? [] : await removals.of(leavers)
+    removed.push(...effects)
+    views.push(effects.length === 0 ? view : { ...view, removals: effects.map((effect) => effect.view) })
+  }
+  return { moves: views, removals: removed }
 }
 
 const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
@@ -71,7 +93,9 @@ const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal
 function retargetedService({ resource, held }: Planned): MovingService | null {
   if (resource.kind !== 'Service' || held === null || held.deletingMs !== null) return null
   const before = serviceSpecSchema.parse(JSON.parse(held.spec))
-  if (canonicalJson(before.targets) === canonicalJson(resource.spec.targets)) return null
+  const isSame = canonicalJson(before.targets) === canonicalJson(resource.spec.targets)
+  // Clusters that it is leaving already, where that waits, are left in another way.
+  if (isSame && before.deletionPolicy === resource.spec.deletionPolicy) return null
   return { id: { project: held.project, service: held.name }, before, after: resource.spec }
 }
 

@@ -3,9 +3,11 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { type ConfirmedData, confirmedData } from '../fleet/removal-plans.ts'
 import type { ResourceKey, StoredResource } from '../store/records.ts'
 import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
@@ -17,10 +19,12 @@ import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource }
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
   dryRun: z.boolean().default(false),
+  /** Exact names of objects that hold data and may be deleted where this apply takes services away (RM1). */
+  confirmData: confirmDataSchema,
 })
-const documented = z.strictObject({ resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX), dryRun: z.boolean().default(false) })
+const documented = z.strictObject({ ...applyRequestSchema.shape, resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX) })
 
-const KIND_ORDER: Record<Applicable['kind'], number> = { Config: 0, Repository: 1, Cluster: 2, Service: 3 }
+const KIND_ORDER: Record<Applicable['kind'], number> = { Config: 0, HealthRule: 0, Repository: 1, Cluster: 2, Service: 3 }
 
 /** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */
 export function parseApplicables(documents: readonly unknown[]): {
@@ -70,7 +74,7 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   const request = applyRequestSchema.safeParse(body)
   if (!request.success) {
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
-    throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun}', problems })
+    throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun, confirmData}', problems })
   }
   const { resources, places, problems, wrong } = parseApplicables(request.data.resources)
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
@@ -98,8 +102,9 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
   const ordered = dependenciesFirst(planned, ({ resource }) => resource)
   const found = await readMoves(deps, ordered)
-  const moves = found.length === 0 ? {} : { moves: found }
-  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by) }
+  const confirmed = confirmedData(found.removals, request.data.confirmData)
+  const moves = found.moves.length === 0 ? {} : { moves: found.moves }
+  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...moves, results }
 }
@@ -108,6 +113,7 @@ async function writeAll(
   deps: AdminDeps,
   planned: ReadonlyArray<{ resource: Applicable; held: StoredResource | null }>,
   by: string,
+  confirmed: ConfirmedData,
 ): Promise<ApplyAnswer['results']> {
   const results: ApplyAnswer['results'] = []
   const changedKeys: ResourceKey[] = []
@@ -118,7 +124,7 @@ async function writeAll(
       results.push({ ...keyOf(resource), action })
     }
   } finally {
-    if (changedKeys.length > 0) deps.actions.onChanged(changedKeys) // also when a later one failed: those before it are written
+    if (changedKeys.length > 0) deps.actions.onChanged(changedKeys, confirmed) // also when a later one failed: those before it are written
   }
   return results
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Principal } from '../access/api-tokens.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
+import type { RemovalPlans } from '../fleet/removal-plans.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
 import type { Store } from '../store/store.ts'
@@ -13,6 +14,7 @@ export interface AdminDeps {
   store: Store
   views: FleetViews
   actions: FleetActions
+  removals: RemovalPlans
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>

@@ -1,6 +1,7 @@
 // The port to what happens because of a write: targeting, removal orders, the guard. Routes ask, they never decide.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { SyncAnswer, SyncPlanView, SyncRequest } from '../../shared/model/sync.ts'
+import type { ConfirmedData } from '../fleet/removal-plans.ts'
 import type { ClusterRecord, Confirmation, ResourceKey } from '../store/records.ts'
 
 export type DeleteOutcome =
@@ -13,17 +14,18 @@ export type DeleteOutcome =
   | { kind: 'waiting'; confirmation: Confirmation }
 
 export interface FleetActions {
-  deleteService(id: ServiceId, by: string): Promise<DeleteOutcome>
+  /** `confirmed`: what goes with it although it holds data. */
+  deleteService(id: ServiceId, by: string, confirmed?: ConfirmedData): Promise<DeleteOutcome>
   /** Of a service whose deletion waits for a yes; false when nothing waits (any more). The caller writes the service then. */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
   /** Null: nothing of that id waits. */
-  confirm(id: string, by: string): Promise<Confirmation | null>
+  confirm(id: string, by: string, confirmed?: ConfirmedData): Promise<Confirmation | null>
   /** What a sync by hand would change in the wanted clusters. Null: there is no such service. */
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
   /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
-  onChanged(keys: readonly ResourceKey[]): void
+  onChanged(keys: readonly ResourceKey[], confirmed?: ConfirmedData): void
 }

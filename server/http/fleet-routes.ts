@@ -4,10 +4,11 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
+import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
 import { limitQuery } from './query.ts'
-import { confirmationView } from './resource-routes.ts'
+import { confirmationView, jsonSchema } from './resource-routes.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const eventQuery = z.object({
@@ -18,13 +19,13 @@ const eventQuery = z.object({
   service: nameSchema.optional(),
   limit: limitQuery,
 })
-const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
+export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
 
 /** Without members that are undefined, which an optional query parameter is and an optional property is not. */
 const given = <T extends object>(query: T) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> }
 
-const confirmationGone = (id: string) =>
+export const confirmationGone = (id: string) =>
   notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
 
 export function fleetRoutes(deps: AdminDeps) {
@@ -71,11 +72,23 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .post(
       '/confirmations/:id/confirm',
-      async ({ params: { id }, request }) => {
-        const confirmed = await actions.confirm(id, deps.principal(request).name)
+      async ({ params: { id }, body, request }) => {
+        const data = await readConfirmedData(body, async () => {
+          const asked = await store.confirmation(id)
+          if (asked === null) throw confirmationGone(id)
+          return deps.removals.ofConfirmation(asked)
+        })
+        const confirmed = await actions.confirm(id, deps.principal(request).name, data)
         if (confirmed === null) throw confirmationGone(id)
         return confirmationView(confirmed)
       },
-      { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Say yes to exactly these names' } },
+      {
+        params: confirmationId,
+        response: confirmationViewSchema,
+        detail: {
+          summary: 'Say yes to exactly these names',
+          requestBody: { required: false, content: { 'application/json': { schema: jsonSchema(confirmDataBody) } } },
+        },
+      },
     )
 }

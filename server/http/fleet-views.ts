@@ -1,6 +1,7 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
+import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import {
@@ -13,7 +14,7 @@ import {
   sourcesOf,
 } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
-import type { ClusterView, ConfigView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
+import type { ClusterView, ConfigView, HealthRuleView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import { configUsers } from '../fleet/config-users.ts'
@@ -45,7 +46,7 @@ import type { ClusterRecord, DesiredService, ResourceKey, StatusEntry, StoredErr
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 
-type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView
+type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView
 
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
@@ -139,6 +140,11 @@ class FleetReading {
       }
       case 'Config':
         return this.config(resource, await configUsers(this.store, resource.project, resource.name))
+      case 'HealthRule': {
+        const { project } = resource
+        const clusters = [...(await this.clusters()).keys()]
+        return this.healthRule(resource, project === FLEET ? clusters.length : (await this.store.clustersOfProject(project, clusters)).size)
+      }
     }
   }
 
@@ -169,7 +175,9 @@ class FleetReading {
           ? await this.service(resource, known)
           : resource.kind === 'Config'
             ? this.config(resource, null)
-            : await this.resource(resource)
+            : resource.kind === 'HealthRule'
+              ? this.healthRule(resource, null)
+              : await this.resource(resource)
       if (view !== null) views.push(view)
     }
     return views
@@ -178,6 +186,11 @@ class FleetReading {
   private config(resource: StoredResource, users: readonly ResourceKey[] | null): ConfigView {
     const usedBy = users?.map(({ kind, name }) => `${kind.toLowerCase()}/${name}`) ?? null
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Config', spec: shownConfig(resource.spec), status: { usedBy } }
+  }
+
+  private healthRule(resource: StoredResource, clusters: number | null): HealthRuleView {
+    const spec = healthRuleSpecSchema.parse(JSON.parse(resource.spec))
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'HealthRule', spec, status: { clusters } }
   }
 
   /** `known`: instead of reading all its placements. */

@@ -1,4 +1,4 @@
-// Repositories, services, clusters and configs: list, get, put, delete.
+// Repositories, services, clusters, configs and health rules: list, get, put, delete.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
@@ -7,6 +7,8 @@ import {
   clusterSchema,
   configSchema,
   FLEET,
+  healthRuleSchema,
+  projectOf,
   repositorySchema,
   serviceSchema,
   serviceSpecSchema,
@@ -17,6 +19,7 @@ import {
   configViewSchema,
   type DeleteAnswer,
   deleteAnswerSchema,
+  healthRuleViewSchema,
   listOf,
   repositoryViewSchema,
   serviceViewSchema,
@@ -25,19 +28,27 @@ import {
 import { AppError } from '../../shared/protocol/error.ts'
 import { configUsers } from '../fleet/config-users.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../store/records.ts'
+import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
 import type { DeleteOutcome } from './fleet-actions.ts'
 import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { specProblems } from './resource-checks.ts'
-import { keyNotFound, keyText, refusal, secretProblems, writeResource } from './write-resource.ts'
+import { keyNotFound, keyText, kindText, refusal, secretProblems, writeResource } from './write-resource.ts'
 
-const SCHEMAS = { Repository: repositorySchema, Service: serviceSchema, Cluster: clusterSchema, Config: configSchema } as const
+const SCHEMAS = {
+  Repository: repositorySchema,
+  Service: serviceSchema,
+  Cluster: clusterSchema,
+  Config: configSchema,
+  HealthRule: healthRuleSchema,
+} as const
 const VIEW_SCHEMAS = {
   Repository: repositoryViewSchema,
   Service: serviceViewSchema,
   Cluster: clusterViewSchema,
   Config: configViewSchema,
+  HealthRule: healthRuleViewSchema,
 } as const
 const inProject = z.object({ project: nameSchema, name: nameSchema })
 const inFleet = z.object({ name: nameSchema })
@@ -72,8 +83,7 @@ export function resourceRoutes(deps: AdminDeps) {
     const parsed = schema.safeParse(input)
     if (!parsed.success) throw invalidInput(schema, input, parsed.error, `put ${keyText(key)}`)
     const resource = parsed.data
-    const project = 'project' in resource.metadata ? resource.metadata.project : FLEET
-    if (resource.metadata.name !== key.name || project !== key.project)
+    if (resource.metadata.name !== key.name || projectOf(resource) !== key.project)
       throw new AppError('bad_request', { detail: 'name or project of the document is not the one in the address' })
     const held = await deps.store.getResource(key)
     if (held === null && key.kind === 'Cluster')
@@ -95,18 +105,20 @@ export function resourceRoutes(deps: AdminDeps) {
     switch (outcome.kind) {
       case 'not_found':
         throw keyNotFound(key)
-      case 'deleted':
-        return { outcome: 'deleted', clusters: [], confirmation: null }
       case 'removing':
-        set.status = 202
-        return { outcome: 'removing', clusters: outcome.clusters, confirmation: null }
       case 'waiting':
         set.status = 202
-        return { outcome: 'waiting', clusters: [], confirmation: confirmationView(outcome.confirmation) }
+        return deleteAnswer(outcome)
+      default:
+        return deleteAnswer(outcome)
     }
   }
-  const of = (kind: 'Repository' | 'Service' | 'Config', params: z.infer<typeof inProject>): ResourceKey => ({ kind, ...params })
+  const of = (kind: 'Repository' | 'Service' | 'Config' | 'HealthRule', params: z.infer<typeof inProject>): ResourceKey => ({
+    kind,
+    ...params,
+  })
   const cluster = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'Cluster', project: FLEET, ...params })
+  const fleetRule = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'HealthRule', project: FLEET, ...params })
 
   const repositories = new Elysia({ tags: ['repositories'] })
     .get('/repositories', ({ query }) => lister('Repository')(query), doc('Repository', 'list', { query: listQuery }))
@@ -149,10 +161,15 @@ export function resourceRoutes(deps: AdminDeps) {
     )
     .delete(
       '/projects/:project/services/:name',
-      async ({ params, request, set }) => {
+      async ({ params, body, request, set }) => {
         const { project, name: service } = params
         const by = deps.principal(request).name
-        return answer(await deps.actions.deleteService({ project, service }, by), of('Service', params), set)
+        const data = await readConfirmedData(body, async () => {
+          const planned = await deps.removals.ofService({ project, service })
+          if (planned === null) throw keyNotFound(of('Service', params))
+          return planned
+        })
+        return answer(await deps.actions.deleteService({ project, service }, by, data), of('Service', params), set)
       },
       doc('Service', 'delete', { params: inProject }),
     )
@@ -188,7 +205,35 @@ export function resourceRoutes(deps: AdminDeps) {
       async ({ params, set }) => answer(await deleteConfig(deps, of('Config', params)), of('Config', params), set),
       doc('Config', 'delete', { params: inProject }),
     )
-  return new Elysia().use(repositories).use(services).use(clusters).use(configs)
+  const healthRules = new Elysia({ tags: ['health-rules'] })
+    .get('/health-rules', ({ query }) => lister('HealthRule')(query), doc('HealthRule', 'list', { query: listQuery }))
+    .get('/health-rules/:name', ({ params, set }) => show(fleetRule(params), set), doc('HealthRule', 'get', { params: inFleet }))
+    .put(
+      '/health-rules/:name',
+      ({ params, request, body, set }) => put(fleetRule(params), request, body, set),
+      doc('HealthRule', 'put', { params: inFleet }),
+    )
+    .delete(
+      '/health-rules/:name',
+      async ({ params, set }) => answer(await deleteHealthRule(deps, fleetRule(params)), fleetRule(params), set),
+      doc('HealthRule', 'delete', { params: inFleet }),
+    )
+    .get(
+      '/projects/:project/health-rules/:name',
+      ({ params, set }) => show(of('HealthRule', params), set),
+      doc('HealthRule', 'get', { params: inProject }),
+    )
+    .put(
+      '/projects/:project/health-rules/:name',
+      ({ params, request, body, set }) => put(of('HealthRule', params), request, body, set),
+      doc('HealthRule', 'put', { params: inProject }),
+    )
+    .delete(
+      '/projects/:project/health-rules/:name',
+      async ({ params, set }) => answer(await deleteHealthRule(deps, of('HealthRule', params)), of('HealthRule', params), set),
+      doc('HealthRule', 'delete', { params: inProject }),
+    )
+  return new Elysia().use(repositories).use(services).use(clusters).use(configs).use(healthRules)
 }
 
 /** AP5: a repository that a service names stays. */
@@ -217,12 +262,32 @@ async function deleteConfig({ store }: AdminDeps, key: ResourceKey): Promise<Del
   return { kind: (await store.deleteResource(key)) ? 'deleted' : 'not_found' }
 }
 
+/** HR5: the next rule judges its objects from then on. */
+async function deleteHealthRule({ store, actions }: AdminDeps, key: ResourceKey): Promise<DeleteOutcome> {
+  if (!(await store.deleteResource(key))) return { kind: 'not_found' }
+  actions.onChanged([key])
+  return { kind: 'deleted' }
+}
+
 function ifMatch(request: Request): number | undefined {
   const header = request.headers.get('if-match')
   if (header === null) return undefined
   const version = /^(?:W\/)?"(\d{1,15})"$/.exec(header.trim())?.[1]
   if (version === undefined) throw new AppError('bad_request', { detail: 'If-Match takes the ETag of the resource, such as "12"' })
   return Number(version)
+}
+
+/** A service that somebody else deleted meanwhile is deleted. */
+export function deleteAnswer(outcome: DeleteOutcome): DeleteAnswer {
+  switch (outcome.kind) {
+    case 'not_found':
+    case 'deleted':
+      return { outcome: 'deleted', clusters: [], confirmation: null }
+    case 'removing':
+      return { outcome: 'removing', clusters: outcome.clusters, confirmation: null }
+    case 'waiting':
+      return { outcome: 'waiting', clusters: [], confirmation: confirmationView(outcome.confirmation) }
+  }
 }
 
 export function confirmationView({ subject: _, token: __, ...view }: Confirmation) {
@@ -236,18 +301,20 @@ function doc<K extends ResourceKind, const S extends { params?: z.ZodType; query
   schemas: S,
 ) {
   const view = VIEW_SCHEMAS[kind]
-  const noun = kind === 'Repository' ? 'repositories' : `${kind.toLowerCase()}s`
+  const noun = kind === 'Repository' ? 'repositories' : `${kindText(kind)}s`
   const summary =
-    verb === 'list' ? `List ${noun}` : `${verb === 'put' ? 'Create or change' : verb === 'get' ? 'Get' : 'Delete'} a ${kind.toLowerCase()}`
+    verb === 'list' ? `List ${noun}` : `${verb === 'put' ? 'Create or change' : verb === 'get' ? 'Get' : 'Delete'} a ${kindText(kind)}`
   const ok = verb === 'list' ? listOf(view) : verb === 'delete' ? deleteAnswerSchema : view
-  const requestBody = { required: true, content: { 'application/json': { schema: jsonSchema(SCHEMAS[kind]) } } }
+  const takesNames = verb === 'delete' && kind === 'Service'
+  const bodySchema = jsonSchema(takesNames ? confirmDataBody : SCHEMAS[kind])
+  const requestBody = { required: !takesNames, content: { 'application/json': { schema: bodySchema } } }
   const content = { 'application/json': { schema: jsonSchema(ok, 'output') } }
   const etag = { description: 'Version of the resource, for If-Match', schema: { type: 'string' as const } }
   const done = { description: 'Done', content, headers: verb === 'get' || verb === 'put' ? { etag } : {} }
   const responses: Record<string, typeof done> = { '200': done }
   if (verb === 'put') responses['201'] = { ...done, description: 'Created' }
   if (verb === 'delete' && kind === 'Service') responses['202'] = { ...done, description: 'Under way, or waiting for a confirmation' }
-  return { ...schemas, detail: { summary, responses, ...(verb === 'put' ? { requestBody } : {}) } }
+  return { ...schemas, detail: { summary, responses, ...(verb === 'put' || takesNames ? { requestBody } : {}) } }
 }
 
 /** OpenAPI 3.1 takes JSON Schema as it is; the two libraries only name the type differently. */

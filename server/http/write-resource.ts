@@ -6,7 +6,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { sealConfig } from '../access/config-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
-import type { ResourceKey, StoredResource } from '../store/records.ts'
+import type { ResourceKey, ResourceKind, StoredResource } from '../store/records.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound, wrongFields } from './problem.ts'
@@ -21,7 +21,10 @@ export const keyOf = (resource: Applicable): ResourceKey => ({
 
 /** For people: `service web in project shop`. */
 export const keyText = ({ kind, project, name }: ResourceKey): string =>
-  `${kind.toLowerCase()} ${name}${project === '' ? '' : ` in project ${project}`}`
+  `${kindText(kind)} ${name}${project === '' ? '' : ` in project ${project}`}`
+
+/** `health rule`. */
+export const kindText = (kind: ResourceKind): string => kind.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()
 
 export const keyNotFound = (key: ResourceKey): AppError =>
   notFound(
@@ -31,6 +34,7 @@ export const keyNotFound = (key: ResourceKey): AppError =>
       Service: 'skerry get services -A',
       Cluster: 'skerry get clusters',
       Config: 'skerry get configs -A',
+      HealthRule: 'skerry get health-rules',
     }[key.kind],
   )
 

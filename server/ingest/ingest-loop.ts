@@ -5,8 +5,11 @@ import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchem
 import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { publishRevisions } from '../desired/publisher.ts'
 import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
+import type { ConfirmedData } from '../fleet/removal-plans.ts'
 import { targetsOf } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import type { Sources } from '../sources/sources.ts'
@@ -14,10 +17,12 @@ import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
 import { createChartSupply } from './chart-supply.ts'
 import { FactsChanges } from './facts-changes.ts'
+import { HealthRuleRows } from './health-rule-rows.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { KnownSpecs } from './known-specs.ts'
 import { LookTimes, type RepositoryLook } from './look-times.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
+import { PublishGroup } from './publish-group.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
@@ -38,8 +43,12 @@ export interface Ingest {
   repositoryChanged(project: string, name: string): Promise<void>
   /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
   serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void>
+  /** RM1: names that a person confirmed together with a change, told after the change was written and before it is followed. They count in the next pass of each service alone. */
+  dataConfirmed(confirmed: ConfirmedData): void
   /** One joined, was relabelled or deleted. */
   clustersChanged(): Promise<void>
+  /** One was written or deleted, or a cluster joined. Resolves when every cluster has the rules that concern it. */
+  healthRulesChanged(): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
   /** Null: there is no such repository, as far as is known. */
@@ -78,7 +87,13 @@ class IngestLoop implements Ingest {
     mayStart: (host, asked) => this.heard.mayAsk(host, asked),
   })
   private readonly revising = createSlots(REVISED_AT_ONCE)
-  private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key) => this.reviseService(key))
+  private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key, release) =>
+    this.reviseService(key, release).finally(() => {
+      release()
+      this.publishing.passEnded()
+    }),
+  )
+  private readonly publishing: PublishGroup
   /** Failures in a row. */
   private readonly attempts = new Map<string, number>()
   private readonly expectChange = new Set<RepositoryKey>()
@@ -87,7 +102,9 @@ class IngestLoop implements Ingest {
   /** Of the repositories that there were, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
   private readonly deletedBy = new Map<ServiceKeyText, string>()
+  private readonly confirmed = new Map<ServiceKeyText, ReadonlyMap<ClusterId, readonly string[]>>()
   private readonly specs = new KnownSpecs()
+  private readonly rules: HealthRuleRows
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
   /** Services whose last render looked at no facts of any cluster. */
@@ -98,9 +115,18 @@ class IngestLoop implements Ingest {
     const { store, content, sources, rendering, clock, log, stopping: signal } = deps
     const charts = createChartSupply({ store, sources })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
+    this.rules = new HealthRuleRows(deps)
+    this.publishing = new PublishGroup({
+      publish: (publications) => publishRevisions({ ...deps, pace: createPace(clock) }, publications),
+      clock,
+      underWay: () => this.services.handed(),
+      stopping: signal,
+    })
     this.deps = {
       ...deps,
       factsOf: facts,
+      rules: this.rules,
+      publish: this.publishing.publish.bind(this.publishing),
       renderer: new ServiceRenderer({ ...rendering, store, content, sources, charts, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
@@ -110,6 +136,7 @@ class IngestLoop implements Ingest {
 
   async run(): Promise<void> {
     const { stopping } = this.deps
+    void this.rules.changed()
     // What changed while nobody looked: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
@@ -118,6 +145,10 @@ class IngestLoop implements Ingest {
     }
     await this.repositories.idle()
     await this.services.idle()
+  }
+
+  healthRulesChanged(): Promise<void> {
+    return this.rules.changed()
   }
 
   async repositoryChanged(project: string, name: string): Promise<void> {
@@ -141,6 +172,17 @@ class IngestLoop implements Ingest {
     const key: ServiceKeyText = `service/${id.project}/${id.service}`
     if (options !== undefined) this.deletedBy.set(key, options.deletedBy)
     return this.services.run(key)
+  }
+
+  dataConfirmed(confirmed: ConfirmedData): void {
+    for (const [key, clusters] of confirmed)
+      this.confirm(`service/${parseServiceKey(key).project}/${parseServiceKey(key).service}`, clusters)
+  }
+
+  private confirm(key: ServiceKeyText, clusters: ReadonlyMap<ClusterId, readonly string[]>): void {
+    const known = this.confirmed.get(key) ?? new Map<ClusterId, readonly string[]>()
+    const both = [...clusters].map(([clusterId, names]) => [clusterId, [...(known.get(clusterId) ?? []), ...names]] as const)
+    this.confirmed.set(key, new Map([...known, ...both]))
   }
 
   async clustersChanged(): Promise<void> {
@@ -267,12 +309,18 @@ class IngestLoop implements Ingest {
       await settled(rank.map(({ id }) => this.services.run(`service/${id.project}/${id.service}`)))
   }
 
-  private async reviseService(key: ServiceKeyText): Promise<void> {
+  private async reviseService(key: ServiceKeyText, release: () => void): Promise<void> {
     const { clock, random } = this.deps
     const id = parseServiceKey(key.slice('service/'.length))
-    const options = { deletedBy: this.deletedBy.get(key) ?? null }
+    const dataConfirmed = this.confirmed.get(key)
+    this.confirmed.delete(key)
+    const options = { deletedBy: this.deletedBy.get(key) ?? null, release, ...(dataConfirmed === undefined ? {} : { dataConfirmed }) }
     this.factless.delete(key) // while nobody knows where it looks now, it is looked at again when facts change
-    const { retry, factless, againAtMs } = await this.guarded(key, () => passService(this.deps, id, options))
+    const pass = this.guarded(key, () => passService(this.deps, id, options))
+    const { retry, factless, againAtMs } = await pass.catch((error: unknown) => {
+      if (dataConfirmed !== undefined) this.confirm(key, dataConfirmed)
+      throw error
+    })
     if (factless) this.factless.add(key)
     this.deletedBy.delete(key)
     if (againAtMs !== null) this.agenda.soonest(key, againAtMs)

@@ -25,11 +25,13 @@ export class KeyedQueue<K extends string> {
   private readonly ready: Array<{ key: K; lane: Lane; start: () => void }> = []
   private readonly inGroups = new Map<string, number>()
   private readonly idleWaiters: Array<() => void> = []
+  private readonly hands: number
   private free: number
   private readonly act: Act<K>
   private readonly groups: QueueGroups<K> | null
 
   constructor(concurrency: number, act: Act<K>, groups: QueueGroups<K> | null = null) {
+    this.hands = concurrency
     this.free = concurrency
     this.act = act
     this.groups = groups
@@ -49,6 +51,11 @@ export class KeyedQueue<K extends string> {
     promise.catch(() => {}).finally(() => this.finished(key, lane)) // the caller hears of a failure
     if (!lane.running) this.enqueue(key, lane)
     return promise
+  }
+
+  /** Runs that have a hand. */
+  handed(): number {
+    return this.hands - this.free
   }
 
   /** Resolves when nothing runs or waits. */

@@ -7,7 +7,7 @@ import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
-import { publishRevisions } from '../desired/publisher.ts'
+import { type Publication, publishRevisions } from '../desired/publisher.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
@@ -19,7 +19,9 @@ import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
+import type { HealthRuleRows } from './health-rule-rows.ts'
 import { judgeRelease } from './pending-release.ts'
+import type { Publisher } from './publish-group.ts'
 import { publishEvents, renderEvents } from './release-events.ts'
 import { failuresOf, mayPass, type Rendering, renderOf, variantsOf } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
@@ -31,12 +33,16 @@ export interface ServicePassDeps {
   content: ContentStore
   shards: Shards
   renderer: ServiceRenderer
+  /** Brings a project's health rules to clusters before its services; absent where a test has none. */
+  rules?: Pick<HealthRuleRows, 'coming'>
   clock: Clock
   log: Logger
   /** What is known of those clusters; absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** The server stops: what fails from now on says nothing about the service. */
   stopping?: AbortSignal
+  /** With those of other passes; absent: by itself. */
+  publish?(publications: readonly Publication[], publisher: Publisher): Promise<boolean[]>
   /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
   onPublished?(clusters: number): void
 }
@@ -44,6 +50,10 @@ export interface ServicePassDeps {
 export interface ServicePassOptions {
   /** Who deleted the service, while that is known. */
   deletedBy: string | null
+  /** Gives its hand to another pass, while it waits for the others of its group. */
+  release?(): void
+  /** RM1: by cluster, names that a person confirmed with the change that this pass follows; absent: none. */
+  dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
 }
 
 export interface ServicePass {
@@ -87,7 +97,7 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
   const plan = planService(input)
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
-  await carryOut(deps, service, input, plan, seen.rendering)
+  await carryOut(deps, service, input, plan, { rendering: seen.rendering, release: options.release ?? (() => {}) })
   // What is due already was hindered by something that wakes the service when it is gone.
   const times = [young.untilMs, deps.renderer.againMs(id)].filter((atMs) => atMs !== null && atMs > nowMs) as number[]
   return { retry: retryOf(rendering), factless: isFactless(rendering), againAtMs: times.length === 0 ? null : Math.min(...times) }
@@ -151,7 +161,7 @@ async function readPlanInput(
   service: StoredResource,
   spec: ServiceSpec,
   { rendering, clusters, current, questions }: Seen,
-  { deletedBy }: ServicePassOptions,
+  { deletedBy, dataConfirmed }: ServicePassOptions,
 ): Promise<PlanInput> {
   const { store, clock } = deps
   // Only for removal orders: otherwise every commit would read what every cluster reports.
@@ -172,6 +182,7 @@ async function readPlanInput(
     spec,
     deleting,
     deletedBy,
+    ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
     ...(isFrozen ? {} : { handover: await findHandovers(deps, id, current, clusters, rendered && renderIn, targets) }),
     render: rendering.kind === 'good' ? { commit: rendering.release.commit, in: renderIn } : null,
     loses: await findLosses(deps.content, current, renderIn),
@@ -190,12 +201,12 @@ async function carryOut(
   service: StoredResource,
   input: PlanInput,
   plan: ServicePlan,
-  rendering: Rendering,
+  { rendering, release }: { rendering: Rendering; release(): void },
 ): Promise<void> {
   const { store, clock } = deps
   const { id } = input
   const nowMs = clock.nowMs()
-  const events = await publishPlanned(deps, input, plan.publishes, rendering, nowMs)
+  const events = await publishPlanned(deps, input, plan.publishes, { rendering, release }, nowMs)
   for (const planned of plan.open) {
     const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
@@ -227,12 +238,18 @@ const dependentsText = (services: readonly ServiceId[]): string =>
 /** A removal from ten thousand clusters is as many events. */
 const EVENTS_A_TIME = 200
 
+/** Clusters that get the service and do not have it yet. */
+function newcomers(current: readonly DesiredService[], publishes: readonly PlannedPublish[]): ClusterId[] {
+  const held = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
+  return publishes.flatMap(({ clusterId, doc }) => (doc === null || held.has(clusterId) ? [] : [clusterId]))
+}
+
 /** Answers what there is to tell of it. */
 async function publishPlanned(
   deps: ServicePassDeps,
-  about: Pick<PlanInput, 'id' | 'spec'>,
+  about: Pick<PlanInput, 'id' | 'spec' | 'current' | 'clusters'>,
   publishes: readonly PlannedPublish[],
-  rendering: Rendering,
+  { rendering, release }: { rendering: Rendering; release(): void },
   nowMs: number,
 ): Promise<NewEvent[]> {
   const wanted = publishes.map(({ clusterId, doc, objects, placedBy, factsKey, renderedFrom }) => {
@@ -240,7 +257,11 @@ async function publishPlanned(
     const notes = { placedBy, ...(factsKey === undefined ? {} : { factsKey }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
     return { ...about.id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
   })
-  const changed = await publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
+  await deps.rules?.coming(about.id.project, newcomers(about.current, publishes))
+  const alone = () => publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
+  const together = deps.publish?.bind(deps)
+  // Also nothing: what failed to reach a shard before is made good by it.
+  const changed = await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
   const removed = publishes.filter(({ what }) => what === 'removed')
   await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // they are committed together
   const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)

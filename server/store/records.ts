@@ -6,10 +6,10 @@ import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config'] as const
+export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config', 'HealthRule'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
 
-/** Cluster resources have project ''. */
+/** Clusters, and health rules for the whole fleet, have project ''. */
 export interface ResourceKey {
   kind: ResourceKind
   project: string

@@ -26,6 +26,8 @@ type AgentStore = Pick<
   | 'deleteJoinToken'
   | 'join'
   | 'agent'
+  | 'removedCluster'
+  | 'formerClusters'
   | 'listAgents'
   | 'raiseIncarnation'
   | 'adoptShards'
@@ -38,6 +40,10 @@ type AgentStore = Pick<
 
 /** A cluster's last-seen time is written again only when it is this much older. */
 export const SEEN_COARSENESS_MS = 10_000
+/** Removed clusters are forgotten when this many clusters joined after them. */
+const REMOVED_NUMBERS_KEPT = 200_000
+/** Former registrations of one cluster that are named. */
+const FORMER_CLUSTERS_MAX = 16
 /** Clusters in one statement, which is one block of this thread. */
 const CLUSTERS_A_TIME = 500
 
@@ -65,6 +71,17 @@ export function createAgentStore(db: StoreDb): AgentStore {
     agent: async (agentId) => {
       const row = await agentRows(db.read).where('agents.agent_id', '=', agentId).executeTakeFirst()
       return row === undefined ? null : toAgent(row)
+    },
+    removedCluster: async (agentId) => {
+      const columns = ['cluster_id', 'name'] as const
+      const row = await db.read.selectFrom('removed_clusters').select(columns).where('agent_id', '=', agentId).executeTakeFirst()
+      return row === undefined ? null : { clusterId: row.cluster_id, name: row.name }
+    },
+    formerClusters: async (clusterUid) => {
+      if (clusterUid === '') return []
+      const ofUid = db.read.selectFrom('removed_clusters').select('cluster_id').where('cluster_uid', '=', clusterUid)
+      const rows = await ofUid.orderBy('no', 'desc').limit(FORMER_CLUSTERS_MAX).execute()
+      return rows.map((row) => row.cluster_id)
     },
     listAgents: async () => {
       const rows = agentRows(db.read).orderBy('resources.name').limit(SLICE_ROWS)
@@ -168,7 +185,7 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */
 export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): Promise<boolean> {
   const { sql: trx, changes } = tx
-  const found = trx.selectFrom('clusters').select(['cluster_id', 'no']).where('name', '=', name)
+  const found = trx.selectFrom('clusters').select(['cluster_id', 'no', 'cluster_uid']).where('name', '=', name)
   const cluster = await found.select((eb) => labelsIn(eb).as('labels')).executeTakeFirst()
   if (cluster === undefined) return false
   const id = cluster.cluster_id
@@ -180,9 +197,23 @@ export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): P
   await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
   await deleteStatusOfCluster(tx, engine, cluster.no)
   await forgetHistory(trx, cluster.no)
+  await rememberRemoved(trx, { ...cluster, name })
   await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('clusters').where('cluster_id', '=', id).execute()
   return true
+}
+
+/** SE8: the agent may ask years later. */
+async function rememberRemoved(
+  trx: Transaction<Tables>,
+  { cluster_id, cluster_uid, no, name }: Pick<Tables['clusters'], 'cluster_id' | 'cluster_uid' | 'no' | 'name'>,
+): Promise<void> {
+  const { agent_id } = await trx.selectFrom('agents').select('agent_id').where('cluster_id', '=', cluster_id).executeTakeFirstOrThrow()
+  await trx.insertInto('removed_clusters').values({ agent_id, cluster_id, cluster_uid, name, no }).execute()
+  await trx
+    .deleteFrom('removed_clusters')
+    .where('no', '<', no - REMOVED_NUMBERS_KEPT)
+    .execute()
 }
 
 async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {

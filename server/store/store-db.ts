@@ -1,12 +1,13 @@
 // The handle that the methods of the store get: reads, and write transactions. A write transaction has the store to itself on both engines, so that its work may look first
 // and then write, and numbers that it takes are in the order of commits. What changed and what is counted is noted on the transaction and written with it.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RollupDeltas } from './counts/rollup-deltas.ts'
 import type { Engine } from './engines/engine.ts'
 import { ChangeLog } from './feed/change-log.ts'
 import type { Tables } from './tables.ts'
+import { createWriteGroups } from './write-groups.ts'
 
 /** Reading only. A transaction can be read from in the same way. */
 export type ReadDb = Pick<Kysely<Tables>, 'selectFrom' | 'with' | 'getExecutor'>
@@ -21,12 +22,17 @@ export interface Tx {
   rollups: RollupDeltas
 }
 
+export interface WriteOptions {
+  /** Nobody else is in the transaction: for work that remembers what it did as soon as it is committed, and looks at that when it begins. */
+  alone?: boolean
+}
+
 export interface StoreDb {
   readonly engine: Engine
   /** Throws inside of `write`: on the one connection of SQLite it would wait for itself, or read what was there before. */
   readonly read: ReadDb
-  /** All of `work` or nothing. Throws inside of another `write`. */
-  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** All of `work` or nothing; committed with those that came while it was done. Throws inside of another `write`. */
+  write<T>(work: (tx: Tx) => Promise<T>, options?: WriteOptions): Promise<T>
   /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
   onCommit(listener: (lastChange: number) => void): () => void
   /** Of `Connections`. */
@@ -54,26 +60,34 @@ export function createStoreDb({ engine, writer, reader, listen, committed: onCom
   const refuseInside = (): void => {
     if (inside.getStore()?.open) throw new Error('the store is used beside its open transaction: use the transaction')
   }
+  const together = createWriteGroups<Transaction<Tables>>({
+    begin: (works) => writer.transaction().execute(works),
+    savepoint: (trx, statement) => sql.raw(statement).execute(trx),
+    clock,
+  })
   return {
     engine,
     get read() {
       refuseInside()
       return reader
     },
-    write: async (work) => {
+    write: async (work, options) => {
       refuseInside()
       const transaction = { open: true }
-      const committed = inside.run(transaction, () =>
-        writer.transaction().execute(async (trx) => {
-          const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
-          const result = await work(tx)
-          await tx.rollups.write(trx, engine)
-          return { result, lastChange: await tx.changes.write(trx, engine, clock.nowMs()) }
-        }),
+      const { result, lastChange } = await together(
+        (trx) =>
+          inside.run(transaction, async () => {
+            const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
+            try {
+              const result = await work(tx)
+              await tx.rollups.write(trx, engine)
+              return { result, lastChange: await tx.changes.write(trx, engine, clock.nowMs()) }
+            } finally {
+              transaction.open = false
+            }
+          }),
+        options,
       )
-      const { result, lastChange } = await committed.finally(() => {
-        transaction.open = false
-      })
       if (lastChange === null) return result
       onCommitted?.(lastChange)
       for (const listener of listeners) listener(lastChange)

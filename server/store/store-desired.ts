@@ -1,7 +1,8 @@
 // What each cluster shall have of each service. The ordinal is taken from the cluster's row in the transaction that writes the desired row (CU7), so a
 // shard that lags knows exactly what it lacks.
+import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { isHealthRules, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import { type Bulk, runBulk } from './bulk.ts'
@@ -13,7 +14,7 @@ import type { StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 import { noteSet } from './upkeep/revision-log.ts'
 
-type DesiredStore = Pick<Store, 'desiredInCluster' | 'desiredOfService' | 'publish' | 'clusterOrdinals'>
+type DesiredStore = Pick<Store, 'desiredInCluster' | 'desiredOfService' | 'publish' | 'clusterOrdinals' | 'clustersOfProject'>
 
 export function createDesiredStore(db: StoreDb): DesiredStore {
   return {
@@ -32,6 +33,21 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
         },
         (row) => toDesired(row, parse),
       )
+    },
+    clustersOfProject: async (project, among) => {
+      const placed = db.read
+        .selectFrom('desired')
+        .select('cluster_id')
+        .distinct()
+        .where('project', '=', project)
+        .where('doc', 'is not', null)
+      const found = new Set<ClusterId>()
+      for (let start = 0; start < among.length; start += SLICE_ROWS) {
+        if (start > 0) await setImmediate()
+        const ids = among.slice(start, start + SLICE_ROWS)
+        for (const { cluster_id } of await placed.where('cluster_id', 'in', ids).execute()) found.add(cluster_id)
+      }
+      return found
     },
     publish: (rows) =>
       db.write(async (tx) => {
@@ -82,7 +98,9 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   for (const row of rows) {
     const before = held.get(row.clusterId)
     const doc = text(row.doc)
-    if (before === undefined ? doc !== null : before.doc !== doc || before.set_sha !== row.setSha)
+    // Rows of health rules are content without a service; a service that was never there needs no tombstone.
+    const isSomething = doc !== null || (row.setSha !== null && isHealthRules({ project, service }))
+    if (before === undefined ? isSomething : before.doc !== doc || before.set_sha !== row.setSha)
       changed.push({ row, doc, before: wordsOf(before) })
     else if (before !== undefined && !sameNotes(before, notesOf(row))) {
       const notes = notesOf(row)
@@ -99,7 +117,9 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   }
   const ordinals = await writeChanged(tx, { project, service }, changed)
   for (const [digest, setSha] of setsOf(changed)) await noteSet(trx, { project, service }, digest, setSha)
-  if (ordinals.size > 0) changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
+  // No view shows which clusters have health rules.
+  if (ordinals.size > 0 && !isHealthRules({ project, service }))
+    changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
   return rows.map(({ clusterId }) => {
     const before = held.get(clusterId)
     const ordinal = ordinals.get(clusterId)

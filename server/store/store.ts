@@ -81,6 +81,8 @@ export interface Store {
     rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
   ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
+  /** Of these clusters, those that have a service of the project, one that is being removed too. */
+  clustersOfProject(project: string, among: readonly ClusterId[]): Promise<Set<ClusterId>>
   /** Of these keys of the content store, those that a desired row or a revision names (ST12). */
   referencedContent(sha256s: readonly string[]): Promise<Set<string>>
 
@@ -92,6 +94,10 @@ export interface Store {
    *  name is a re-join: same cluster, next incarnation and epoch. A revoked key is answered but stays revoked. A known key under another name is
    *  `name_taken`. Name and key of a cluster that was deleted are free again. */
   join(input: JoinInput): Promise<JoinResult>
+  /** Of a cluster that was removed; null: no such agent, or too long ago. */
+  removedCluster(agentId: AgentId): Promise<{ clusterId: ClusterId; name: string } | null>
+  /** Ids of removed clusters with this kube-system UID, the newest first; none for ''. */
+  formerClusters(clusterUid: string): Promise<ClusterId[]>
   agent(agentId: AgentId): Promise<AgentRecord | null>
   listAgents(): Promise<AgentRecord[]>
   /** Returns the new incarnation. */

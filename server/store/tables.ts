@@ -14,6 +14,8 @@ export interface Tables {
   meta: { key: string; value: string }
   /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
   counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary'; value: number }
+  /** Clusters that people removed; the newest are kept. */
+  removed_clusters: { agent_id: AgentId; cluster_id: ClusterId; cluster_uid: string; name: string; no: number }
   resources: {
     kind: ResourceKind
     project: string

@@ -11,11 +11,11 @@ import type { GitWeb } from './http.ts'
 import { KeptFiles } from './kept-files.ts'
 import { BlobBudget, GitTooLarge } from './limits.ts'
 import type { BlobWanted, GitBackend, GitEntry, GitFolder, GitObjects, GitText, GitWant, RemoteRef } from './objects.ts'
-import { checkPack } from './pack-check.ts'
+import { checkPack, type PackParts } from './pack-check.ts'
 import { kindOfMode } from './text.ts'
 import { askForThinPacks } from './thin-pack.ts'
 import { noteWhole, readWhole, writeWhole } from './whole.ts'
-import { type WholeObject, withWholeObjects } from './whole-pack.ts'
+import { idsOfIndex, type WholeObject, withWholeObjects } from './whole-pack.ts'
 
 export interface GitLibraryOptions {
   url: string
@@ -34,34 +34,37 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 /** Of what packs that were fetched begin at, together: they are in memory for one fetch. */
 const BASE_BYTES_MAX = 256 * 1024 * 1024
 
-/** A pack is written before it is looked into: here it is checked, and made whole. What ends history is written in place. */
+/** What isomorphic-git writes: a pack is checked before anything of it is unpacked, and made whole when its index shows what it lacks. What ends history is written in place. */
 function checkedFs(gitdir: string): typeof fs {
-  const completed = new Set<string>()
+  const packs = new Map<string, SentPack>()
   const writeFile = async (...args: Parameters<typeof fs.promises.writeFile>): Promise<void> => {
     const [path, data] = args
-    if (typeof path !== 'string') return fs.promises.writeFile(...args)
-    if (path.endsWith('/shallow') && (typeof data === 'string' || data instanceof Uint8Array)) return writeWhole(path, data)
-    if (path.endsWith('.pack') && Buffer.isBuffer(data)) {
-      const whole = await wholePack(gitdir, data)
-      if (whole !== data) completed.add(path)
-      return fs.promises.writeFile(path, whole)
-    }
-    // The index that comes with it is of the pack as it was sent.
+    if (typeof path !== 'string' || !Buffer.isBuffer(data))
+      return typeof path === 'string' && path.endsWith('/shallow') ? writeWhole(path, String(data)) : fs.promises.writeFile(...args)
+    if (path.endsWith('.pack')) packs.set(path, { bytes: data, ...(await checkPack(data, nextTurn)) })
     const pack = path.replace(/\.idx$/, '.pack')
-    if (!completed.has(pack)) return fs.promises.writeFile(...args)
+    const sent = pack === path ? undefined : packs.get(pack)
+    const whole = sent === undefined ? null : await wholePack(gitdir, sent, idsOfIndex(data))
+    if (whole === null) return fs.promises.writeFile(...args)
+    await fs.promises.writeFile(pack, whole)
     await git.indexPack({ fs, dir: dirname(pack), gitdir, filepath: basename(pack) })
   }
   return { ...fs, promises: { ...fs.promises, writeFile } } as typeof fs
 }
 
-async function wholePack(gitdir: string, pack: Buffer): Promise<Buffer> {
-  const { bases, end } = await checkPack(pack, nextTurn)
+interface SentPack extends PackParts {
+  bytes: Buffer
+}
+
+/** `own`: what is in it. Null: it needs no other. */
+async function wholePack(gitdir: string, { bytes: pack, bases, end }: SentPack, own: ReadonlySet<string>): Promise<Buffer | null> {
   const objects: WholeObject[] = []
   const cache = {}
   let bytes = 0
   for (const oid of bases) {
+    if (own.has(oid)) continue
     const read = await git.readObject({ fs, gitdir, oid, format: 'content', cache }).catch((error: unknown) => {
-      if (errorCode(error) === 'NotFoundError') return null // it is in this pack
+      if (errorCode(error) === 'NotFoundError') return null // whoever reads what begins at it says so
       throw error
     })
     if (!(read?.object instanceof Uint8Array) || read.type === undefined) continue
@@ -70,7 +73,7 @@ async function wholePack(gitdir: string, pack: Buffer): Promise<Buffer> {
     objects.push({ type: read.type, content: read.object })
     await nextTurn()
   }
-  return objects.length === 0 ? pack : withWholeObjects(pack, end, objects)
+  return objects.length === 0 ? null : withWholeObjects(pack, end, objects)
 }
 
 export function createGitLibrary(options: GitLibraryOptions): GitBackend {

@@ -18,7 +18,7 @@ const REF_DELTA = 7
 const ID_BYTES = 20
 
 /** What differences by id begin at, and where the last object ends. */
-interface PackParts {
+export interface PackParts {
   bases: ReadonlySet<string>
   end: number
 }

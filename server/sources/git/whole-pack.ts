@@ -31,3 +31,17 @@ function packed({ type, content }: WholeObject): Buffer[] {
   for (; rest > 0; rest = Math.floor(rest / 128)) head.push(rest >= 128 ? (rest % 128) | 0x80 : rest)
   return [Buffer.from(head), deflateSync(content, { level: 1 })]
 }
+
+const INDEX_HEAD_BYTES = 8
+const FANOUT_BYTES = 256 * 4
+const ID_BYTES = 20
+
+/** Ids of the objects of a pack, as its index (version 2) has them. */
+export function idsOfIndex(index: Buffer): Set<string> {
+  const start = INDEX_HEAD_BYTES + FANOUT_BYTES
+  const count = index.readUInt32BE(start - 4)
+  const ids = new Set<string>()
+  for (let at = start; ids.size < count && at + ID_BYTES <= index.byteLength; at += ID_BYTES)
+    ids.add(index.toString('hex', at, at + ID_BYTES))
+  return ids
+}

@@ -1,5 +1,5 @@
 // Objects of the fleet by any filter, in any order, a page at a time. A plan says from which side (fleet-query-plan.ts); here it is carried out, and its rows become facts again.
-import { HEALTH_WORST } from '../../../shared/model/status.ts'
+import { HEALTH_WORST, objectStatusSchema } from '../../../shared/model/status.ts'
 import type { ReadDb } from '../store-db.ts'
 import { readNames } from '../tables.ts'
 import { byText, type ClusterEntry, type FleetDictionary, type StateEntry } from './fleet-dictionary.ts'
@@ -397,8 +397,9 @@ export class ObjectReader {
   async #facts(rows: readonly StatusRow[]): Promise<ObjectFacts[]> {
     const bare = rows.filter(({ state_id }) => state_id === null)
     const looked = new Map((await this.#rows.ofPairs(bare)).map((row) => [this.#dictionary.pairOf(row), row]))
-    const docs = await this.#rows.docsOfPairs(rows.flatMap((row) => this.#twinOf(row) ?? []))
-    const drifts = new Map(docs.map((found) => [this.#dictionary.pairOf(found), found.doc]))
+    // An object has a document of its own only if it says more than the columns hold.
+    const found = await this.#rows.docsOfPairs([...rows, ...rows.flatMap((row) => this.#twinOf(row) ?? [])])
+    const docs = new Map(found.map((row) => [this.#dictionary.pairOf(row), row.doc]))
     const stateIds = new Set(
       rows.flatMap((row) => (row.state_id === null ? looked.get(this.#dictionary.pairOf(row)) : row)?.state_id ?? []),
     )
@@ -413,7 +414,8 @@ export class ObjectReader {
       if (name === undefined || cluster === undefined || state === undefined || said === undefined) return []
       const { project, service, api_group: group, object_kind: kind, namespace, name: own } = name
       const drift = this.#twinOf(row)
-      const doc = drift === undefined ? undefined : drifts.get(this.#dictionary.pairOf(drift))
+      const doc = drift === undefined ? undefined : docs.get(this.#dictionary.pairOf(drift))
+      const warnings = warningsIn(docs.get(this.#dictionary.pairOf(row)))
       return [
         {
           cluster,
@@ -426,12 +428,19 @@ export class ObjectReader {
             message: said.message,
             sinceMs: whole?.since_ms ?? 0,
             ...(said.images === null ? {} : { images: readNames(said.images) }),
+            ...(warnings.length === 0 ? {} : { warnings }),
           },
           drift: doc === undefined ? null : JSON.parse(doc),
         },
       ]
     })
   }
+}
+
+/** `doc`: an object's status as its agent wrote it; undefined: the columns hold all of it. */
+function warningsIn(doc: string | undefined): string[] {
+  const status = doc === undefined ? null : objectStatusSchema.safeParse(JSON.parse(doc))
+  return status?.data?.warnings ?? []
 }
 
 /** Above every number of rows that are sorted at once. */

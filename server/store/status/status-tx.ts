@@ -87,13 +87,16 @@ export async function writeStatuses<T>(
   { db, dictionary, eventBounds, clock }: StatusWriter,
   work: (status: StatusTx) => Promise<T>,
 ): Promise<T> {
-  const { result, names } = await db.write(async (tx) => {
-    eventBounds.begin()
-    const status = new StatusTx(tx, await dictionary.open(tx), eventBounds, createPace(clock))
-    const result = await work(status)
-    await status.write()
-    return { result, names: status.dictionary }
-  })
+  const { result, names } = await db.write(
+    async (tx) => {
+      eventBounds.begin()
+      const status = new StatusTx(tx, await dictionary.open(tx), eventBounds, createPace(clock))
+      const result = await work(status)
+      await status.write()
+      return { result, names: status.dictionary }
+    },
+    { alone: true },
+  )
   dictionary.keep(names)
   eventBounds.keep()
   return result

@@ -1,6 +1,7 @@
 // What has to hold inside of a fleet store, as questions to either database. It only reads: on a SQLite file with a connection of its own, in one state of it.
 import { Kysely, sql } from 'kysely'
 import { isDamage } from '../../../shared/adapters/sqlite.ts'
+import { HEALTH_RULES } from '../../../shared/model/desired.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { countDifferences, wordDifferences } from '../counts/rollup-recount.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -277,6 +278,8 @@ export interface WantedCluster {
   ordinal: number
   /** Documents of service rows as text; tombstones are left out. */
   services: Array<{ project: string; service: string; doc: string }>
+  /** Content of its rows of health rules; null when it has none. */
+  rulesSha: string | null
 }
 
 /** What clusters shall have, as it is now. */
@@ -288,7 +291,8 @@ export async function readWanted(db: ReadDb, clusterIds: readonly string[]): Pro
     cluster_id: string
     ordinal: number
   }>`select cluster_id, ordinal from clusters where cluster_id in (${ids})`.execute(db)
-  for (const { cluster_id, ordinal } of clusters.rows) wanted.set(cluster_id, { clusterId: cluster_id, ordinal, services: [] })
+  for (const { cluster_id, ordinal } of clusters.rows)
+    wanted.set(cluster_id, { clusterId: cluster_id, ordinal, services: [], rulesSha: null })
   const rows = await sql<{
     cluster_id: string
     project: string
@@ -297,6 +301,13 @@ export async function readWanted(db: ReadDb, clusterIds: readonly string[]): Pro
   }>`select cluster_id, project, service, doc from desired
     where doc is not null and cluster_id in (${ids})`.execute(db)
   for (const { cluster_id, ...service } of rows.rows) wanted.get(cluster_id)?.services.push(service)
+  const { project, service } = HEALTH_RULES
+  const rules = await sql<{ cluster_id: string; set_sha: string }>`select cluster_id, set_sha from desired
+    where project = ${project} and service = ${service} and set_sha is not null and cluster_id in (${ids})`.execute(db)
+  for (const { cluster_id, set_sha } of rules.rows) {
+    const cluster = wanted.get(cluster_id)
+    if (cluster !== undefined) cluster.rulesSha = set_sha
+  }
   return wanted
 }
 

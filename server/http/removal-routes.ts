@@ -1,0 +1,69 @@
+// Routes that show which objects a removal deletes: before it is ordered, and while it waits for a confirmation.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { type DeleteServicesAnswer, deleteServicesAnswerSchema, deleteServicesSchema } from '../../shared/model/delete-services.ts'
+import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { removalsViewSchema } from '../../shared/model/removal-views.ts'
+import { type ConfirmedData, confirmedData, type PlannedRemoval } from '../fleet/removal-plans.ts'
+import type { AdminDeps } from './deps.ts'
+import { confirmationGone, confirmationId } from './fleet-routes.ts'
+import { invalidInput } from './problem.ts'
+import { deleteAnswer, jsonSchema } from './resource-routes.ts'
+import { keyNotFound } from './write-resource.ts'
+
+const inProject = z.object({ project: nameSchema, name: nameSchema })
+/** Each deletion is told of its own names. */
+const ofService = (confirmed: ConfirmedData, id: ServiceId): ConfirmedData =>
+  new Map([...confirmed].filter(([key]) => key === serviceKey(id)))
+const viewsOf = (removals: readonly PlannedRemoval[]) => ({ items: removals.map(({ view }) => view) })
+
+export function removalRoutes({ store, removals, actions, principal }: AdminDeps) {
+  const deleteServices = async (project: string, body: unknown, by: string): Promise<DeleteServicesAnswer> => {
+    const parsed = deleteServicesSchema.safeParse(body)
+    if (!parsed.success) throw invalidInput(deleteServicesSchema, body, parsed.error, 'delete services')
+    const { names, dryRun, confirmData } = parsed.data
+    const ids = [...new Set(names)].map((name) => ({ project, service: name }) as ServiceId)
+    // Before anything is deleted: a name that never existed is an error of the caller.
+    for (const { service: name } of ids)
+      if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
+    const planned = dryRun || confirmData.length > 0 ? await removals.ofServices(ids) : []
+    if ('missing' in planned) throw keyNotFound({ kind: 'Service', project, name: planned.missing.service })
+    const confirmed = confirmedData(planned, confirmData)
+    const views = viewsOf(planned).items
+    if (dryRun) return { dryRun, removals: views, results: [] }
+    const outcomes = await Promise.all(ids.map((id) => actions.deleteService(id, by, ofService(confirmed, id))))
+    const results = outcomes.map((outcome, index) => ({ name: ids[index]?.service ?? '', ...deleteAnswer(outcome) }))
+    return { dryRun, removals: views, results }
+  }
+  return new Elysia({ tags: ['fleet'] })
+    .get(
+      '/projects/:project/services/:name/removal',
+      async ({ params: { project, name } }) => {
+        const planned = await removals.ofService({ project, service: name })
+        if (planned === null) throw keyNotFound({ kind: 'Service', project, name })
+        return viewsOf(planned)
+      },
+      { params: inProject, response: removalsViewSchema, detail: { summary: 'Objects that deleting the service deletes' } },
+    )
+    .post(
+      '/projects/:project/delete-services',
+      async ({ params: { project }, body, request }) => deleteServices(project, body, principal(request).name),
+      {
+        params: z.object({ project: nameSchema }),
+        response: deleteServicesAnswerSchema,
+        detail: {
+          summary: 'Delete many services at once',
+          requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(deleteServicesSchema) } } },
+        },
+      },
+    )
+    .get(
+      '/confirmations/:id/removal',
+      async ({ params: { id } }) => {
+        const asked = await store.confirmation(id)
+        if (asked === null) throw confirmationGone(id)
+        return viewsOf(await removals.ofConfirmation(asked))
+      },
+      { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that confirming a removal deletes' } },
+    )
+}

@@ -1,0 +1,18 @@
+// Schema 5: the clusters that were removed, so that their agents can be told and a cluster that joins again finds its former registrations.
+import { createTable, type Ddl } from './ddl.ts'
+
+export async function migrateTo5(ddl: Ddl): Promise<void> {
+  await createTable(
+    ddl,
+    'removed_clusters',
+    ['agent_id'],
+    [
+      ['agent_id', 'text'],
+      ['cluster_id', 'text'],
+      ['cluster_uid', 'text'],
+      ['name', 'text'],
+      ['no', 'bigint'],
+    ],
+  ).execute()
+  await ddl.trx.schema.createIndex('removed_clusters_by_uid').on('removed_clusters').columns(['cluster_uid', 'no']).execute()
+}
