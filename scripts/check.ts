@@ -1,10 +1,10 @@
-// Runs the stages of scripts/check one after the other (those that mostly wait, two at a time), says how each went and how long it took, and shows the output of those that failed.
-// A failed stage does not stop the later ones: CI should tell everything at once.
+// Runs the stages of scripts/check one after the other, says how each went and how long it took, and shows the output of those
+// that failed. A failed stage does not stop the later ones: CI should tell everything at once.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addCounts, type Counts, countsLine, countsOf, NO_COUNTS } from './check-report.ts'
-import { WITH_SERVER } from './end-to-end.ts'
+import { ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
 
 type Stage =
   /** Passes by its exit code alone. */
@@ -18,16 +18,27 @@ type Stage =
       eachAlone: boolean
       timeoutMs: number
       fast: boolean
-      /** So many processes beside each other, each with its share of the files. */
+      /** So many processes beside each other. They take the files in parts, so that none ends long before the others. */
       lanes?: number
+      /** Files that begin first, by name, because they take longest. */
+      first?: readonly string[]
       only?: readonly string[]
       beside?: readonly string[]
-      /** The next stage runs beside this one: clusters start, links are cut, deadlines pass, and most of the time both wait. */
-      withNext?: boolean
       env?: Record<string, string>
     }
 
+const args = process.argv.slice(2)
+const unknown = args.filter((arg) => arg !== '--fast' && arg !== '--long')
+if (unknown.length > 0 || args.length > 1) {
+  process.stderr.write(`check: cannot take ${args.join(' ')}; there are --fast and --long, one of them at a time\n`)
+  process.exit(2)
+}
+const isFast = args.includes('--fast')
+const isLong = args.includes('--long')
+
 const MINUTE_MS = 60_000
+/** In which a lane takes its files: few enough that what a process sets up once is not set up often. */
+const PARTS_PER_LANE = 5
 const STAGES: readonly Stage[] = [
   { kind: 'command', name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings', '--colors=off'], fast: true },
   { kind: 'command', name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fast: true },
@@ -35,26 +46,36 @@ const STAGES: readonly Stage[] = [
   { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
   { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: 3 * MINUTE_MS, fast: true },
   { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, lanes: 2, timeoutMs: 20 * MINUTE_MS, fast: false },
-  { kind: 'tests', name: 'simulation', folder: 'tests/sim', eachAlone: false, timeoutMs: 10 * MINUTE_MS, fast: false },
+  {
+    kind: 'tests',
+    name: 'simulation',
+    folder: 'tests/sim',
+    eachAlone: true,
+    lanes: 2,
+    timeoutMs: 10 * MINUTE_MS,
+    fast: false,
+    first: ['sync', 'prune'],
+  },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
   {
     kind: 'tests',
     name: 'end to end',
     folder: 'tests/e2e',
     eachAlone: true,
+    lanes: 2,
     timeoutMs: 10 * MINUTE_MS,
     fast: false,
     beside: ['idle'],
-    withNext: true,
   },
   {
     kind: 'tests',
     name: 'end to end on PostgreSQL',
     folder: 'tests/e2e',
     eachAlone: true,
+    lanes: 2,
     timeoutMs: 10 * MINUTE_MS,
     fast: false,
-    only: WITH_SERVER,
+    only: isLong ? WITH_SERVER : ON_EACH_STORE,
     beside: ['idle'],
     env: { SKERRY_TEST_STORE: 'postgres' },
   },
@@ -120,24 +141,45 @@ async function runTests(
   }
 }
 
+/** As many at once as there are lanes; what comes first in the list begins first. */
+async function inLanes<T>(items: readonly T[], lanes: number, runOne: (item: T, index: number) => Promise<Counts>): Promise<Counts> {
+  let counts = NO_COUNTS
+  const open = items.entries()
+  const lane = async () => {
+    for (const [index, item] of open) counts = addCounts(counts, await runOne(item, index))
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  return counts
+}
+
 async function runStage(stage: Stage): Promise<Counts> {
   if (stage.kind === 'tests') {
+    const { lanes = 1, first = [], beside = [] } = stage
     const nameOf = (file: string) => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
-    const files = testFiles(stage.folder).filter((file) => stage.only?.includes(nameOf(file)) ?? true)
+    const rank = (file: string) => (first.includes(nameOf(file)) ? first.indexOf(nameOf(file)) : first.length)
+    const files = testFiles(stage.folder)
+      .filter((file) => stage.only?.includes(nameOf(file)) ?? true)
+      .sort((a, b) => rank(a) - rank(b))
     if (!stage.eachAlone) {
-      const { lanes = 1 } = stage
-      const shares = Array.from({ length: lanes }, (_, lane) => files.filter((_, index) => index % lanes === lane))
-      const run = (share: string[], lane: number) =>
-        runTests(lanes === 1 ? stage.name : `${stage.name} ${lane + 1} of ${lanes}`, share, stage)
-      return (await Promise.all(shares.filter((share) => share.length > 0).map(run))).reduce(addCounts, NO_COUNTS)
+      const parts = lanes === 1 ? 1 : lanes * PARTS_PER_LANE
+      const shares = Array.from({ length: parts }, (_, part) => files.filter((_, index) => index % parts === part))
+      return inLanes(
+        shares.filter((share) => share.length > 0),
+        lanes,
+        (share, part) => runTests(parts === 1 ? stage.name : `${stage.name} ${part + 1} of ${parts}`, share, stage),
+      )
     }
     const alone = (file: string) => runTests(`${stage.name}: ${nameOf(file)}`, [file], stage)
-    const isBeside = (file: string) => stage.beside?.includes(nameOf(file)) ?? false
-    const beside = Promise.all(files.filter(isBeside).map(alone))
-    let counts = NO_COUNTS
-    for (const file of files.filter((each) => !isBeside(each))) counts = addCounts(counts, await alone(file))
-    for (const each of await beside) counts = addCounts(counts, each)
-    return counts
+    const isBeside = (file: string) => beside.includes(nameOf(file))
+    const [waiting, others] = await Promise.all([
+      inLanes(files.filter(isBeside), beside.length, alone),
+      inLanes(
+        files.filter((file) => !isBeside(file)),
+        lanes,
+        alone,
+      ),
+    ])
+    return addCounts(waiting, others)
   }
   const started = performance.now()
   const outcome = await run(stage.command, 15 * MINUTE_MS)
@@ -147,26 +189,8 @@ async function runStage(stage: Stage): Promise<Counts> {
   return { ...NO_COUNTS, failed: 1 }
 }
 
-function groupsOf(stages: readonly Stage[]): Stage[][] {
-  const groups: Stage[][] = []
-  let joins = false
-  for (const stage of stages) {
-    if (joins) groups.at(-1)?.push(stage)
-    else groups.push([stage])
-    joins = stage.kind === 'tests' && stage.withNext === true
-  }
-  return groups
-}
-
-const args = process.argv.slice(2)
-if (args.some((arg) => arg !== '--fast')) {
-  process.stderr.write(`check: unknown argument in: ${args.join(' ')}; there is only --fast\n`)
-  process.exit(2)
-}
 const started = performance.now()
 let total = NO_COUNTS
-for (const group of groupsOf(STAGES.filter((stage) => stage.fast || !args.includes('--fast')))) {
-  for (const counts of await Promise.all(group.map(runStage))) total = addCounts(total, counts)
-}
+for (const stage of STAGES.filter(({ fast }) => fast || !isFast)) total = addCounts(total, await runStage(stage))
 say(`check: all stages after ${seconds(started)}\n${countsLine(total)}\n`)
 process.exit(total.failed > 0 ? 1 : 0)

@@ -1,5 +1,4 @@
-// Which end-to-end tests have a server in them. Those run twice: its fleet store is in SQLite the first time, in PostgreSQL the
-// second.
+// Which end-to-end tests have a server in them. They can run with its fleet store in SQLite or in PostgreSQL.
 
 /** By name of the file in tests/e2e, without its ending. tests/unit/end-to-end.test.ts says when one is missing. */
 export const WITH_SERVER: readonly string[] = [
@@ -23,6 +22,21 @@ export const WITH_SERVER: readonly string[] = [
   'site-rollout',
   'sources',
   'two-clusters',
+]
+
+/** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on PostgreSQL too.
+ *  The others run on it with `scripts/check --long`, because the contract tests of the store run on both databases anyway. */
+export const ON_EACH_STORE: readonly string[] = [
+  'bad-input',
+  'chaos-kill',
+  'chaos-loss',
+  'demo',
+  'full-disk',
+  'idle',
+  'large-page',
+  'offline',
+  'services',
+  'sources',
 ]
 
 /** What is about the file itself, with the reason. */

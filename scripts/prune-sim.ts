@@ -1,10 +1,12 @@
-// Runs seeded histories of pruning: `scripts/sim --prune --histories 10000 --seed 1 --json`. Each core does a part of them. Exit code 1 when anything was deleted that nobody meant to be deleted.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+// Plays seeded histories of pruning: `scripts/sim --prune`. Exit code 1 when anything was deleted that nobody meant to be deleted.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { describeError } from '../shared/runtime/loop.ts'
 import type { PruneReport } from '../tests/sim/prune-history.ts'
 import { pruneHistory } from '../tests/sim/prune-sim.ts'
+import { failureText } from '../tests/support/trace.ts'
 
 const { values } = parseArgs({
   options: {
@@ -13,7 +15,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     processes: { type: 'string', default: '2' },
     json: { type: 'boolean', default: false },
-    trace: { type: 'boolean', default: false },
+    /** Folder for the trace of each history. */
+    trace: { type: 'string' },
     /** Of a process that does a part. */
     part: { type: 'boolean', default: false },
     /** Ends at the first that is wrong. */
@@ -45,12 +48,20 @@ function add(sum: Sum, { deletes, orphans, crashes, handovers, broken, seed }: P
 
 async function runHere(): Promise<Sum> {
   const sum = nothing()
+  if (values.trace !== undefined) mkdirSync(values.trace, { recursive: true })
   for (let seed = firstSeed; seed < firstSeed + histories; seed += 1) {
     const dir = mkdtempSync(join(base, 'skerry-prune-'))
-    const report = await pruneHistory(seed, dir)
-    rmSync(dir, { recursive: true, force: true })
-    add(sum, report)
-    if (values.trace && report.broken.length > 0) process.stderr.write(`${seed}: ${report.trace.join(', ')}\n`)
+    try {
+      const report = await pruneHistory(seed, dir)
+      add(sum, report)
+      if (values.trace !== undefined) writeFileSync(join(values.trace, `prune-${seed}`), `${report.trace.lines().join('\n')}\n`)
+      if (report.broken.length > 0) process.stderr.write(`${failureText(seed, report.broken, report.trace)}\n`)
+    } catch (error) {
+      sum.broken.push({ seed, what: describeError(error) })
+      process.stderr.write(`${describeError(error)}\n`)
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
     if (values.first && sum.broken.length > 0) break
   }
   return sum
@@ -64,7 +75,14 @@ async function runInProcesses(): Promise<Sum> {
     while (next < histories) {
       const [from, count] = [firstSeed + next, Math.min(HISTORIES_OF_A_PROCESS, histories - next)]
       next += count
-      const args = ['--part', '--histories', String(count), '--seed', String(from), ...(values.trace ? ['--trace'] : [])]
+      const args = [
+        '--part',
+        '--histories',
+        String(count),
+        '--seed',
+        String(from),
+        ...(values.trace === undefined ? [] : ['--trace', values.trace]),
+      ]
       const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
       const part = JSON.parse(await new Response(child.stdout).text()) as Sum
       for (const key of ['histories', 'deletes', 'let_go', 'crashes', 'rows_with_handover'] as const) sum[key] += part[key]

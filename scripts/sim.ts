@@ -1,10 +1,11 @@
-// Runs seeded histories of sync and prints what happened in them: `scripts/sim --histories 200 --seed 1 --json`. Each core does a part of them.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+// Plays seeded histories of sync and prints what happened in them. `scripts/sim --help` lists the options.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { noFaults } from '../tests/sim/fault-kinds.ts'
 import { type SimReport, simulate } from '../tests/sim/simulate.ts'
+import { failureText } from '../tests/support/trace.ts'
 
 const { values } = parseArgs({
   options: {
@@ -12,15 +13,21 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     json: { type: 'boolean', default: false },
     processes: { type: 'string', default: '2' },
-    /** Of a process that does a part: each history is one line. */
+    steps: { type: 'string' },
+    /** Folder for the trace of each history. */
+    trace: { type: 'string' },
+    /** Of a process that plays a part: each history is one line of output. */
     part: { type: 'boolean', default: false },
-    /** Prints the last lines of the history. */
-    trace: { type: 'boolean', default: false },
   },
 })
 const [histories, firstSeed, processes] = [Number(values.histories), Number(values.seed), Number(values.processes)]
-if (![histories, processes].every((n) => Number.isSafeInteger(n) && n >= 1) || !Number.isSafeInteger(firstSeed) || firstSeed < 0) {
-  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--processes N] [--json] [--trace]\n')
+const steps = values.steps === undefined ? undefined : Number(values.steps)
+if (
+  ![histories, processes, steps ?? 1].every((n) => Number.isSafeInteger(n) && n >= 1) ||
+  !Number.isSafeInteger(firstSeed) ||
+  firstSeed < 0
+) {
+  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--steps N] [--processes N] [--trace DIR] [--json]\n')
   process.exit(2)
 }
 
@@ -28,13 +35,23 @@ if (![histories, processes].every((n) => Number.isSafeInteger(n) && n >= 1) || !
 const ramDisk = '/dev/shm'
 const base = existsSync(ramDisk) ? ramDisk : tmpdir()
 
-async function runHere(): Promise<SimReport[]> {
-  const reports: SimReport[] = []
+/** A report as one line of JSON. */
+interface Played extends Omit<SimReport, 'trace'> {
+  /** What a person reads of a history that went wrong; else empty. */
+  failure: string
+}
+
+async function runHere(): Promise<Played[]> {
+  const reports: Played[] = []
+  if (values.trace !== undefined) mkdirSync(values.trace, { recursive: true })
   for (let seed = firstSeed; seed < firstSeed + histories; seed++) {
     const dir = mkdtempSync(join(base, 'skerry-sim-'))
     try {
-      const report = await simulate({ seed, dir })
+      const { trace, ...counts } = await simulate({ seed, dir, ...(steps === undefined ? {} : { steps }) })
+      const problems = counts.broken.map(({ kind, what }) => `${kind}: ${what}`)
+      const report = { ...counts, failure: problems.length === 0 ? '' : failureText(seed, problems, trace) }
       reports.push(report)
+      if (values.trace !== undefined) writeFileSync(join(values.trace, `sync-${seed}`), `${trace.lines().join('\n')}\n`)
       if (values.part) process.stdout.write(`${JSON.stringify(report)}\n`)
     } finally {
       rmSync(dir, { recursive: true, force: true })
@@ -64,21 +81,23 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
   }
 }
 
+const passedOn = (['steps', 'trace'] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]))
+
 /** A killed agent closes nothing, so a process that lives through many histories grows: after so many another one goes on. */
 const HISTORIES_OF_A_PROCESS = 500
 
-async function runInProcesses(): Promise<SimReport[]> {
+async function runInProcesses(): Promise<Played[]> {
   const size = Math.min(HISTORIES_OF_A_PROCESS, Math.ceil(histories / processes))
   let next = 0
-  const worker = async (): Promise<SimReport[]> => {
-    const reports: SimReport[] = []
+  const worker = async (): Promise<Played[]> => {
+    const reports: Played[] = []
     while (next < histories) {
       const [from, count] = [firstSeed + next, Math.min(size, histories - next)]
       next += count
-      const args = ['--part', '--histories', String(count), '--seed', String(from), '--processes', '1']
+      const args = ['--part', '--histories', String(count), '--seed', String(from), '--processes', '1', ...passedOn]
       const child = Bun.spawn([process.execPath, import.meta.path, ...args], { stdout: 'pipe', stderr: 'inherit' })
       for await (const line of linesOf(child.stdout)) {
-        reports.push(JSON.parse(line) as SimReport)
+        reports.push(JSON.parse(line) as Played)
         tellProgress()
       }
       if ((await child.exited) !== 0) throw new Error('a part of the histories did not end')
@@ -96,7 +115,7 @@ if (!values.part) {
   const totals: Record<string, number> = {}
   const kinds = { diverged: 0, unintended_deletes: 0, lost_status: 0 }
   const failures: string[] = []
-  for (const { seed, faults: met, broken, trace: _, tail, ...counts } of reports) {
+  for (const { seed: _, faults: met, broken, failure, ...counts } of reports) {
     for (const [fault, count] of Object.entries(met)) faults[fault as keyof typeof faults] += count
     for (const [name, count] of Object.entries(counts))
       totals[name] = name.startsWith('largest') ? Math.max(totals[name] ?? 0, count) : (totals[name] ?? 0) + count
@@ -105,10 +124,7 @@ if (!values.part) {
       else if (kind === 'lost_status') kinds.lost_status++
       else kinds.diverged++
     }
-    if (broken.length > 0)
-      failures.push(
-        `seed ${seed}: ${broken.map(({ kind, what }) => `${kind}: ${what}`).join('\n    ')}${values.trace ? `\n  ${tail.join('\n  ')}` : ''}`,
-      )
+    if (broken.length > 0) failures.push(failure)
   }
   const seconds = Math.round(performance.now() - startMs) / 1000
   const failed = reports.filter(({ broken }) => broken.length > 0).map(({ seed }) => seed)

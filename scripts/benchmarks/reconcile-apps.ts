@@ -3,10 +3,10 @@ import { percentile, rounded } from './figures.ts'
 import type { Part } from './parts.ts'
 import { makeNamespace, type ReconcileSite, serviceDocument, startReconcileSite, until } from './reconcile-site.ts'
 
-const APPS = Number(process.env['SKERRY_BENCH_APPS'] ?? 1_000)
+export const APPS = Number(process.env['SKERRY_BENCH_APPS'] ?? 1_000)
 const CHANGES = 20
 const CONCURRENCY = 20
-const CONTROLLER_QPS = 1_000
+export const CONTROLLER_QPS = 1_000
 
 const appName = (n: number): string => `app-${String(n).padStart(4, '0')}`
 
@@ -97,7 +97,7 @@ async function floor(site: ReconcileSite): Promise<number> {
 }
 
 /** Webhook of the commit that brings all manifests → the server shows every service Synced and Healthy. */
-async function rollOut(site: ReconcileSite): Promise<number> {
+export async function rollOut(site: ReconcileSite): Promise<number> {
   await makeNamespace(site, 'apps')
   const names = Array.from({ length: APPS }, (_, n) => appName(n))
   await site.services(names.map((name) => serviceDocument(name, { namespace: 'apps' })))

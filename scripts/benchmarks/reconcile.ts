@@ -5,8 +5,10 @@ import { appsReady, appsRequests } from './reconcile-apps.ts'
 import { bulk, churn } from './reconcile-bulk.ts'
 import { drift } from './reconcile-drift.ts'
 import { order } from './reconcile-order.ts'
+import { remove } from './reconcile-remove.ts'
+import { slowWebhookPart } from './reconcile-slow-webhook.ts'
 
-const PARTS: Record<string, Part> = { apps: appsReady, requests: appsRequests, drift, order, bulk }
+const PARTS: Record<string, Part> = { apps: appsReady, requests: appsRequests, remove, drift, order, bulk, 'slow-webhook': slowWebhookPart }
 /** Half an hour, so only when it is asked for. */
 const LONG_PARTS: Record<string, Part> = { churn }
 

@@ -14,6 +14,9 @@ function inClusterDir(path: string, made = '--cluster'): string {
 
 export const clusterBinary = (name: ClusterBinary): string => inClusterDir(join('bin', name))
 
+/** etcd's own tools, of the version of the etcd that runs. */
+export const etcdTool = (name: 'etcdctl' | 'etcdutl'): string => inClusterDir(join('etcd-tools', name))
+
 /** The Kubernetes that is served: the one of the demo, or an older minor, of which there is only the API server. */
 export type KubernetesMinor = 'newest' | 'older'
 
