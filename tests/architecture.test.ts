@@ -164,34 +164,47 @@ test('every dependency in package.json is in the table above, so that it has a h
 const PURE_FOLDERS = ['shared/protocol', 'shared/crdt', 'shared/kube', 'shared/model', 'server/fleet', 'server/render', 'agent/reconcile']
 const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
-  'agent/reconcile/execute.ts': 'acts on the cluster through its port',
-  'agent/reconcile/watch/watches.ts': 'holds the live view by watching through the port',
+  'agent/reconcile/apply/execute.ts': 'acts on the cluster through its port',
+  'agent/reconcile/snapshot/watch/kind-watch.ts': 'holds the live objects of a kind by watching through the port',
+  'agent/reconcile/snapshot/watch/follow-ups.ts': 'watches and reads single objects through the port',
+  'agent/reconcile/snapshot/watch/checked-answers.ts': 'looks at answers of the port as they come',
+  'agent/reconcile/snapshot/watch/resync.ts': 'lists through the port, one kind at a time',
+  'agent/reconcile/snapshot/watch/watches.ts': 'passes on what a read by name answered',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
   'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
   'server/fleet/cluster-facts.ts': 'reads what agents said of their clusters once, at the first question',
   'server/fleet/config-users.ts': 'lists who names a Config, page by page',
   'server/fleet/sync-actions.ts': 'reads what the plan of a sync is made of, and writes a yes down',
+  'server/fleet/removal-plans.ts': 'reads what clusters hold of a service that is to leave them; removal-effect.ts says what of it goes',
   'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
   'server/fleet/restore-actions.ts': 'reads what the plan is made of, and carries out a yes',
   'agent/reconcile/apply/terminating.ts': 'reads the namespace that a write was refused for',
-  'agent/reconcile/tell/explainer.ts': 'reads Pods of workloads that are not well, beside the turns',
-  'agent/reconcile/tell/kube-events.ts': 'writes Kubernetes Events through the port',
-  'agent/reconcile/tell/health-choices.ts': 'compiles the health rules of services, whose library is loaded for the first one',
+  'agent/reconcile/report/explainer.ts': 'asks why objects are not well, beside the turns',
+  'agent/reconcile/report/read-cause.ts': 'reads the Pods, Jobs and Events that say why',
+  'agent/reconcile/snapshot/watch/storage-classes.ts': 'follows StorageClasses while a claim of ours is Pending',
+  'agent/reconcile/report/kube-events.ts': 'writes Kubernetes Events through the port',
+  'agent/reconcile/report/health-choices.ts': 'compiles the health rules of services, whose library is loaded for the first one',
+  'agent/reconcile/report/fleet-rules.ts': 'compiles the health rules of the fleet, whose library is loaded for the first one',
   'agent/reconcile/claim/claim-keeper.ts': 'keeps the claim object through the port',
-  'agent/reconcile/prune/recall.ts': 'looks for marked objects through the port, once',
-  'agent/reconcile/revision.ts': 'reads what is desired from the replica at the start of a turn',
-  'agent/reconcile/rounds.ts': 'plans and carries out until nothing is left to do',
-  'agent/reconcile/order/phase-rounds.ts': 'the rounds in the order of phases and waves',
-  'agent/reconcile/order/hook-rounds.ts': 'carries out what hooks need',
-  'agent/reconcile/prune/prune-rounds.ts': 'carries out what a prune may',
-  'agent/reconcile/fields/autoscalers.ts': 'follows the streams of autoscalers, through the port',
+  'agent/reconcile/apply/recall.ts': 'waits for the search of marked objects',
+  'agent/reconcile/apply/marked-search.ts': 'lists marked objects through the port, once for all services',
+  'agent/reconcile/apply/revision.ts': 'reads what is desired from the replica at the start of a turn',
+  'agent/reconcile/apply/rounds.ts': 'plans and carries out until nothing is left to do',
+  'agent/reconcile/apply/phase-rounds.ts': 'the rounds in the order of phases and waves',
+  'agent/reconcile/apply/hook-rounds.ts': 'carries out what hooks need',
+  'agent/reconcile/apply/gone-jobs.ts': 'lists the Events about a Job that went while nobody watched',
+  'agent/reconcile/apply/prune-rounds.ts': 'carries out what a prune may',
+  'agent/reconcile/snapshot/watch/autoscalers.ts': 'follows the streams of autoscalers, through the port',
   'agent/reconcile/apply/acting.ts': 'the port as another user, with why that one may not',
   'agent/reconcile/apply/replace.ts': 'a look and a patch of managedFields, through the port',
-  'agent/reconcile/fields/take-over.ts': 'a look and a patch of managedFields, through the port',
-  'agent/reconcile/watch/first-contacts.ts': 'asks what is there already, through the port, once for all services',
-  'agent/reconcile/watch/unseen.ts': 'a first apply beside whom a list did not know, through the port',
-  'agent/reconcile/gates/heal-leaving.ts': 'carries out what puts back an object that a waiting revision drops',
-  'agent/reconcile/watch/served-kinds.ts': 'asks discovery what is served, through the port',
+  'agent/reconcile/apply/send-apply.ts': 'sends an apply through the port, again where nulls were refused',
+  'agent/reconcile/apply/take-over.ts': 'a look and a patch of managedFields, through the port',
+  'agent/reconcile/snapshot/watch/first-contacts.ts': 'asks what is there already, through the port, once for all services',
+  'agent/reconcile/apply/unseen.ts': 'a first apply beside whom a list did not know, through the port',
+  'agent/reconcile/apply/heal-leaving.ts': 'carries out what puts back an object that a waiting revision drops',
+  'agent/reconcile/apply/contents.ts': 'looks into Namespaces and CRDs before they are deleted, through the port',
+  'agent/reconcile/snapshot/watch/definitions.ts': 'reads CRDs by name, through the port',
+  'agent/reconcile/snapshot/watch/served-kinds.ts': 'asks discovery what is served, through the port',
   'server/render/liquid/engine.ts': 'text in, text out: named only because it has a library',
   'server/render/excerpts.ts': 'reads the lines of problems through the tree',
   'server/render/liquid/files.ts': 'reads partials through the tree',
@@ -199,7 +212,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/kustomize/renderer.ts': 'runs kustomize through the port',
   'server/render/liquid/run.ts': 'counts and looks up: named only because it has a library',
   'server/render/liquid/syntax.ts': 'looks at parsed templates: named only because it has a library',
-  'agent/reconcile/apply/request-gate.ts': 'how many requests are in flight',
+  'agent/reconcile/requests/request-scheduler.ts': 'how many requests are in flight, and whose',
   'server/render/sandbox/runs.ts': 'runs programs: places their files, starts them, cleans up',
   'server/render/sandbox/process.ts': 'starts a process, watches and ends it',
   'server/render/sandbox/trees.ts': 'writes the files of renders, and removes them',
@@ -252,6 +265,42 @@ test('pure folders do not wait', () => {
     offenders,
     'a decision takes what it needs as arguments and answers at once; whoever awaits belongs to ACTING_FILES above, with a reason',
   )
+})
+
+/** Data goes this way; a room imports only rooms before it. */
+const RECONCILE_ROOMS = ['snapshot', 'plan', 'apply', 'report'] as const
+const roomOf = (path: string): number => RECONCILE_ROOMS.findIndex((room) => path.startsWith(`agent/reconcile/${room}/`))
+
+test('rooms of the reconciler import one way: report, apply, plan, snapshot', () => {
+  const offenders = productFiles.flatMap((file) =>
+    importsOf(file)
+      .filter(({ target, typeOnly }) => !typeOnly && target !== null && roomOf(file.path) >= 0 && roomOf(target) > roomOf(file.path))
+      .map(({ specifier }) => `${file.path} imports ${specifier}`),
+  )
+  const above = productFiles.flatMap((file) =>
+    importsOf(file)
+      .filter(({ target, typeOnly }) => !typeOnly && roomOf(file.path) >= 0 && target === 'agent/reconcile/reconcile-loop.ts')
+      .map(() => `${file.path} imports the loop`),
+  )
+  expectNone([...offenders, ...above], 'who follows a change reads the rooms in their order, and none of them twice')
+})
+
+test('plans of the reconciler are given no disk and change no service', () => {
+  const plans = productFiles.filter(({ path }) => inFolder('agent/reconcile/plan')(path))
+  const words = /\bStorage\b|\bServiceModel\b|\bReplica\b|\.facts\(|\.lastReported\(/
+  // What a person said is asked for once, when a service is met.
+  const offenders = plans
+    .filter(({ path }) => path !== 'agent/reconcile/plan/gates/hold.ts')
+    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, words))
+  expectNone(offenders, 'a plan is a function of a ServiceSnapshot and of what the watches show')
+})
+
+test('IV1 one file of the reconciler writes what outlives the process', () => {
+  const writes = /\.(setFacts|recordApplied|widenInventory|narrowInventory|setServiceState|forgetService)\(/
+  const offenders = productFiles
+    .filter(({ path }) => inFolder('agent/reconcile')(path) && path !== 'agent/reconcile/apply/remember.ts')
+    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, writes))
+  expectNone(offenders, 'a plan says what is to be kept, and remember.ts keeps it: who reads one file knows what a crash can lose')
 })
 
 interface Global {

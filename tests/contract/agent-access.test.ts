@@ -10,11 +10,12 @@ import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions, NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { joinAnswerSchema } from '../../shared/protocol/join.ts'
+import { joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
+import { formerClustersBytes, isRemovalOf } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
-import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
+import { fingerprint, generateKey, verifyBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import {
   askNonce,
@@ -42,6 +43,35 @@ test('JN1 the same token and key again get the same answer and use nothing up', 
   const again = await server.ask('POST', ROUTES.join, { json: joinBody(server, keys) })
   expect(again.body).toEqual(once.body)
   expect(code(await server.ask('POST', ROUTES.join, { json: joinBody(server, newAgentKeys(), 'other') }))).toBe('401 join_token_used_up')
+})
+
+test('JN5 SE8 a removed cluster is remembered: its agent is told, and the next join of the same kube-system UID', async () => {
+  const server = await startTestServer()
+  const first = await joinTestAgent(server)
+  expect(first.joined.former).toBeUndefined()
+  const remove = async () => {
+    await server.server.store.deleteCluster('site')
+    await server.server.agents.refresh()
+  }
+  await remove()
+  const told = await server.ask('POST', ROUTES.session, { json: { agentId: first.joined.agentId, incarnation: 1 } })
+  expect([code(told), isRemovalOf(told.body['removal'], first.joined)]).toEqual(['401 cluster_unknown', true])
+  const second = await joinTestAgent(server)
+  const { former, clusterId, serverKeys } = second.joined
+  expect(former?.clusters).toEqual([first.clusterId])
+  expect(serverKeys.some((key) => verifyBytes(key, formerClustersBytes(clusterId, former?.clusters ?? []), former?.signature ?? ''))).toBe(
+    true,
+  )
+  await remove()
+  const keys = newAgentKeys()
+  const third = await server.ask('POST', ROUTES.join, { json: joinBody(server, keys) })
+  expect(joinAnswerSchema.parse(third.body).former?.clusters).toEqual([second.clusterId, first.clusterId])
+  const elsewhere = joinRequest(
+    newAgentKeys(),
+    { joinToken: null, clusterName: 'elsewhere', clusterUid: '', agentVersion: '' },
+    parseJoinToken(server.server.joinToken)?.secret ?? '',
+  )
+  expect((await server.ask('POST', ROUTES.join, { json: elsewhere })).body).not.toHaveProperty('former')
 })
 
 test('JN2 each reason not to join has its own answer, and none makes a cluster', async () => {

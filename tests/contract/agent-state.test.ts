@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { entryOnPaper } from '../../agent/state/agent-state.ts'
 import { OUTBOX_EVENT_BYTES_MAX, OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
@@ -25,11 +26,11 @@ describe('inventory', () => {
   test('IV1 an object is on paper before it is applied, and recording one that is not is a bug', () => {
     const { state } = open()
     expect(state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])).toEqual([])
-    expect(state.inventory(web)).toEqual([{ ref: ref('a'), apiVersion: 'v1', uid: null, appliedDoc: null, ownedHash: null, digest: null }])
-    const unknown = { ref: ref('b'), apiVersion: 'v1', uid: 'u', appliedDoc: '{}', ownedHash: 'h', digest: 'd' }
+    expect(state.inventory(web)).toEqual([entryOnPaper({ ref: ref('a'), apiVersion: 'v1' })])
+    const unknown = { ref: ref('b'), apiVersion: 'v1', uid: 'u', appliedDoc: '{}', ownedHash: 'h', digest: 'd', commit: 'c' }
     expect(() => state.recordApplied(web, [unknown])).toThrow('IV1')
     state.recordApplied(web, [{ ...unknown, ref: ref('a') }])
-    expect(state.inventory(web)[0]?.uid).toBe('u')
+    expect(state.inventory(web)).toEqual([{ ...unknown, ref: ref('a') }])
   })
 
   test('IV2 an object that two services want stays with the first', () => {

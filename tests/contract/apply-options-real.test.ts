@@ -1,5 +1,9 @@
 // What annotations and sync options change about applying, on a real API server with its controllers: Replace, Force, ServiceAccounts, namespaces, huge objects.
+
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { crd, deadApiService } from '../support/contract-kit.ts'
@@ -20,8 +24,11 @@ afterAll(() => real?.stop(), CLUSTER_START_TIMEOUT_MS)
 
 let kit: ReconcileKit
 let spaces = 0
+/** Of all tests, so that each prunes what the one before it applied (PR13). */
+const folder = mkdtempSync(join(tmpdir(), 'skerry-apply-options-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const start = (): string => {
-  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock })
+  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock, statePath: join(folder, 'agent.sqlite') })
   kit.start()
   spaces += 1
   return `space-${spaces}`

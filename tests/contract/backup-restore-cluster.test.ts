@@ -69,8 +69,6 @@ test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces;
   await server.publish(id, WEB, { a: '3', b: '3' })
   await clock.advance(5 * MINUTE)
   expect(values()).toEqual({ a: '3', b: '3', c: undefined })
-  site.stopping.abort()
-  await site.running
-  agent.close()
+  await site.stop()
   await server.kill()
 }, 60_000)

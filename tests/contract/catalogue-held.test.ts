@@ -28,7 +28,7 @@ async function begin(): Promise<string> {
   const ns = `held-${n}`
   id = { project: 'held', service: ns }
   await server.kubectl(['create', 'namespace', ns])
-  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock, agentId: `agent-${n}`, incarnation: n })
+  kit = createReconcileKit({ cluster: real.cluster, clock: systemClock, incarnation: n })
   kit.start()
   return ns
 }

@@ -155,9 +155,9 @@ test('KA24 RC5 the positions of all watches are forgotten (410) while the agent 
   line.stop()
 }, 150_000)
 
-test('CM2 another agent takes over in the middle of a revision: the first stops, nothing is lost between them', async () => {
-  const one = await site('two-agents', { agentId: 'elder' })
-  const younger = await startFaultSite(server, 'two-agents', { agentId: 'younger', incarnation: 2 })
+test('CM2 a later life of the agent takes over in the middle of a revision: the first stops, nothing is lost between them', async () => {
+  const one = await site('two-agents')
+  const younger = await startFaultSite(server, 'two-agents', { incarnation: 2 })
   younger.desire(2)
   await midPass(one)
   younger.kit.start()

@@ -43,7 +43,7 @@ async function begin(): Promise<void> {
       return real.cluster.delete(...args)
     },
   }
-  kit = createReconcileKit({ cluster: watched, clock: systemClock, agentId: `agent-${n}`, incarnation: n })
+  kit = createReconcileKit({ cluster: watched, clock: systemClock, incarnation: n })
   kit.start()
 }
 

@@ -4,6 +4,7 @@ import { refOf } from '../../shared/kube/object.ts'
 import { configMap } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { type RealCluster, realHarness, resourceNamed, startRealCluster, USER_AGENT } from '../support/real-cluster.ts'
+import { comparable, readCorpus, recordRefusals } from '../support/refusal-corpus.ts'
 import { WatchProbe } from '../support/watch-probe.ts'
 import { clusterContract } from './cluster.contract.ts'
 
@@ -48,5 +49,10 @@ describe('an older API server', () => {
     await watch.stop()
     const found = await real.cluster.get(resource, refOf(object))
     if (found.kind === 'found') await real.cluster.delete(resource, refOf(object), found.object.metadata.uid ?? '')
+  }, 60_000)
+
+  test('KA31 it refuses in the recorded words, of which no value leaves', async () => {
+    const said = await recordRefusals(real)
+    expect(said.map(comparable)).toEqual(readCorpus('v1.33.jsonl').map(comparable))
   }, 60_000)
 })

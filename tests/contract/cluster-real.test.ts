@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { configMap } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster } from '../support/kube-cluster.ts'
 import { REST_DEPS, realHarness, resourceNamed, startRealCluster, USER_AGENT } from '../support/real-cluster.ts'
+import { comparable, readCorpus, recordRefusals } from '../support/refusal-corpus.ts'
 import { until, WatchProbe } from '../support/watch-probe.ts'
 import { clusterContract } from './cluster.contract.ts'
 
@@ -35,11 +36,12 @@ describe('a real API server', () => {
   let credentials: KubeCredentials
   let cluster: Cluster & { close(): void }
   let kind: { configMap: ApiResource; secret: ApiResource }
+  let resources: readonly ApiResource[]
 
   beforeAll(async () => {
     // Watches last 2 to 4 s here, so that renewals happen within a test.
     const started = await startRealCluster({ name: 'renewals', extraApiServerFlags: ['--min-request-timeout=2'] })
-    ;({ server, credentials, cluster } = started)
+    ;({ server, credentials, cluster, resources } = started)
     kind = { configMap: resourceNamed(started.resources, 'ConfigMap'), secret: resourceNamed(started.resources, 'Secret') }
   }, CLUSTER_START_TIMEOUT_MS)
 
@@ -79,6 +81,11 @@ describe('a real API server', () => {
     }
     return { client, stop }
   }
+
+  test('KA31 it refuses in the recorded words, of which no value leaves', async () => {
+    const said = await recordRefusals({ server, credentials, resources })
+    expect(said.map(comparable)).toEqual(readCorpus('v1.36.jsonl').map(comparable))
+  }, 60_000)
 
   test('KA22 a watch that the server ends goes on without a list, and no event is lost or doubled', async () => {
     const mark = server.auditMark()

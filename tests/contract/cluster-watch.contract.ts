@@ -42,6 +42,24 @@ export function watchCases(kit: ContractKit): void {
       await watch.stop()
     })
 
+    test('KA34 of objects of which only the metadata is asked for nothing else comes, and each has its own kind', async () => {
+      const space = await namespace()
+      const { object } = await applied(configMap(space, 'a', { k: '1' }))
+      const { apiVersion, kind, metadata } = object
+      const metadataOnly = true
+      const found = await harness().cluster.get(resource('ConfigMap'), refOf(object), { metadataOnly })
+      expect(found).toEqual({ kind: 'found', object: { apiVersion, kind, metadata } })
+      const watch = new WatchProbe(harness().cluster, resource('ConfigMap'), { namespace: space, metadataOnly })
+      await watch.seen('synced')
+      await applied(configMap(space, 'b', { k: '1' }))
+      await watch.seen('changed:b')
+      const event = watch.events.at(-1)
+      expect(watch.story()).toBe('reset present:a synced changed:b')
+      expect(event !== undefined && 'object' in event && Object.keys(event.object).sort()).toEqual(['apiVersion', 'kind', 'metadata'])
+      expect(event).toMatchObject({ object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'b', labels: LABELS } } })
+      await watch.stop()
+    })
+
     test('KA21 a field selector narrows it to one object', async () => {
       const space = await namespace()
       const watch = new WatchProbe(harness().cluster, resource('ConfigMap'), { namespace: space, fieldSelector: 'metadata.name=b' })
@@ -112,7 +130,7 @@ export function discoveryCases(kit: ContractKit, version: string): void {
       const served = await until('Boat in discovery', async () =>
         (await harness().cluster.discover()).resources.find(({ group }) => group === 'contract.example'),
       )
-      expect(served).toMatchObject({ version: 'v1', kind: 'Boat', plural: 'boats', namespaced: true })
+      expect(served).toMatchObject({ version: 'v1', kind: 'Boat', plural: 'boats', namespaced: true, hasStatus: false })
       const boat = {
         apiVersion: 'contract.example/v1',
         kind: 'Boat',
@@ -124,6 +142,18 @@ export function discoveryCases(kit: ContractKit, version: string): void {
         return answer.kind === 'applied' && answer
       })
       expect(result).toMatchObject({ created: true, object: { spec: { oars: [2, 1] } } })
+    })
+
+    test('HE17 discovery tells which kinds have a status subresource', async () => {
+      expect(['Deployment', 'Ingress', 'Namespace'].map((kind) => resource(kind).hasStatus)).toEqual([true, true, true])
+      expect(['ConfigMap', 'Secret', 'NetworkPolicy'].map((kind) => resource(kind).hasStatus)).toEqual([false, false, false])
+      const definition = crd('reporting.example', { subresources: { status: {} } })
+      await applied(definition)
+      await established(definition)
+      const served = await until('Boat in discovery', async () =>
+        (await harness().cluster.discover()).resources.find(({ group }) => group === 'reporting.example'),
+      )
+      expect(served.hasStatus).toBe(true)
     })
 
     test('KA11 a group whose backend does not answer is stale, not gone', async () => {

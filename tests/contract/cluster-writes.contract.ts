@@ -1,11 +1,11 @@
 // What a write to an API server answers, and whose fields it leaves: apply, delete, patch.
 import { describe, expect, test } from 'bun:test'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
-import { bare, type ContractKit, configMap, deployment, LABELS } from '../support/contract-kit.ts'
+import { bare, type ContractKit, configMap, crd, deployment, LABELS } from '../support/contract-kit.ts'
 import { until, WatchProbe } from '../support/watch-probe.ts'
 
 export function applyCases(kit: ContractKit): void {
-  const { harness, resource, apply, applied, failureOf, get, live, namespace, uidOf, ourFields } = kit
+  const { harness, resource, apply, applied, failureOf, get, live, namespace, established, uidOf, ourFields } = kit
   describe('apply', () => {
     test('KA13 the first apply creates, the same again changes nothing, another one changes', async () => {
       const object = configMap(await namespace(), 'a', { k: '1' })
@@ -40,6 +40,31 @@ export function applyCases(kit: ContractKit): void {
       const { object: stored } = await applied({ ...object, status: { replicas: 7, observedGeneration: 7 } })
       expect((stored['status'] as { replicas?: number } | undefined)?.replicas).toBeUndefined()
       expect(JSON.parse(ourFields(stored))).not.toHaveProperty('f:status')
+    })
+
+    test('KA13 a volume claim is Pending from its creation', async () => {
+      const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName: 'none' }
+      const metadata = { name: 'data', namespace: await namespace(), labels: LABELS }
+      const { object } = await applied({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec } as K8sObject)
+      expect(object['status']).toEqual({ phase: 'Pending' })
+    })
+
+    test('KA55 an apply brings what the API server warns of, also of a dry run, and nothing where it warns of nothing', async () => {
+      const strict = await namespace({ labels: { 'pod-security.kubernetes.io/warn': 'restricted' } })
+      const warned = await apply(deployment(strict, 'd'))
+      expect(warned.kind).toBe('applied')
+      expect(warned.warnings).toEqual([
+        'would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")',
+      ])
+      expect((await apply(deployment(strict, 'dry'), { dryRun: true })).warnings).toEqual(warned.warnings)
+      expect(await apply(configMap(strict, 'a', {}))).not.toHaveProperty('warnings')
+      const endpoints = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'old', namespace: strict } } as K8sObject
+      expect(await apply(endpoints)).toMatchObject({
+        kind: 'applied',
+        warnings: ['v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice'],
+      })
+      const refused = await apply({ ...endpoints, metadata: { ...endpoints.metadata, uid: 'other' } } as K8sObject)
+      expect(refused).toMatchObject({ kind: 'failed', failure: { kind: 'invalid' } })
     })
 
     test('KA19 resourceVersions are numbers that grow over all objects of a kind, and an event carries that of its write', async () => {
@@ -83,7 +108,7 @@ export function applyCases(kit: ContractKit): void {
       await harness().patchAs('kubectl-edit', refOf(object), { data: { m: 'edited' } })
       const { message } = await failureOf(object, { force: false })
       expect(message).toBe(
-        'Apply failed with 3 conflicts: conflicts with "kubectl-edit" using v1:\n- .data.m\nconflicts with "other":\n- .data.k\n- .data.l',
+        'Apply failed with 3 conflicts: conflict with "kubectl-edit" using v1: .data.m; conflict with "other": .data.k, .data.l',
       )
     })
 
@@ -100,6 +125,45 @@ export function applyCases(kit: ContractKit): void {
       const healed = await applied(object)
       expect(healed.object['data']).toEqual({ changed: '1', removed: '1', kept: '1', added: '2' })
       expect(ourFields(healed.object)).toBe(before)
+    })
+
+    test('KA35 a null in a custom resource is kept where the schema is open or nullable, and is refused elsewhere', async () => {
+      const space = await namespace()
+      const group = `${space}.example`
+      const spec = {
+        type: 'object',
+        properties: {
+          values: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+          limit: { type: 'string', nullable: true },
+          name: { type: 'string' },
+          mode: { type: 'string', default: 'auto' },
+        },
+      }
+      const definition = crd(group, { schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } })
+      await applied(definition)
+      await established(definition)
+      const boats = await until('boats are served', async () => {
+        const { resources } = await harness().cluster.discover()
+        return resources.find((candidate) => candidate.group === group)
+      })
+      const boat = (name: string, fields: object): K8sObject => ({
+        apiVersion: `${group}/v1`,
+        kind: 'Boat',
+        metadata: { name, namespace: space, labels: LABELS },
+        spec: fields,
+      })
+      const send = (object: K8sObject) => harness().cluster.apply(boats, object, { force: true })
+      const open = boat('open', { values: { nodeSelector: null, list: [{ a: null }] }, limit: null, mode: null })
+      const [first, again] = [await send(open), await send(open)]
+      if (first.kind === 'failed' || again.kind === 'failed') throw new Error(JSON.stringify([first, again]))
+      expect(first.object['spec']).toEqual({ values: { nodeSelector: null, list: [{ a: null }] }, limit: null, mode: 'auto' })
+      expect(JSON.parse(ourFields(first.object))['f:spec']).toMatchObject({
+        'f:values': { 'f:nodeSelector': {} },
+        'f:limit': {},
+        'f:mode': {},
+      })
+      expect(again.object.metadata.resourceVersion).toBe(first.object.metadata.resourceVersion ?? '')
+      expect(await send(boat('strict', { name: null }))).toMatchObject({ kind: 'failed', failure: { kind: 'invalid', status: 422 } })
     })
 
     test('KA15 one item of a list that merges by key', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { RESTORE_MARK } from '../../server/backup/restore-mark.ts'
+import { publishRevisions } from '../../server/desired/publisher.ts'
 import { SHARD_COUNT, shardOf } from '../../server/desired/shard-files.ts'
 import type { ServiceRevision } from '../../server/desired/shards.ts'
 import { runDoctor } from '../../server/doctor/doctor-verb.ts'
@@ -12,6 +13,7 @@ import { examine } from '../../server/doctor/examine.ts'
 import { doctorReportSchema, FINDINGS } from '../../server/doctor/findings.ts'
 import { contentPath } from '../../server/store/content/content-names.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { HEALTH_RULES } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { fillDataFolder, openDataFolderServer, WEB } from '../support/data-folder-kit.ts'
@@ -293,6 +295,21 @@ describe('shard files', () => {
       })
       expect(await codes()).toEqual([expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, ${told}`))])
     }
+  })
+
+  test('DO3 health rules that are not those of the store are told', async () => {
+    await start()
+    const objects = new Map([['healthrule//thing', '{"group":"","kind":"Pod"}']])
+    await withServer(async ({ store, content, shards }) => {
+      const rows = clusters.map((clusterId) => ({ ...HEALTH_RULES, clusterId, doc: null, placedBy: '', objects }))
+      await publishRevisions({ store, content, shards }, rows)
+    })
+    expect(await codes()).toEqual([])
+    await withServer(async ({ shards }) => {
+      const revision = { clusterId: first(), ...HEALTH_RULES, ordinal: shards.ordinal(first()), serviceDoc: null, objects: new Map() }
+      expect(shards.writeRevisions([revision])).toEqual([{ changed: true }])
+    })
+    expect(await codes()).toEqual([expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, its health rules are others`))])
   })
 
   test('DO3 while the server runs a difference that passes is none, and one that stays is told', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { crd } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
 import { type RealCluster, startRealAgent } from '../support/real-cluster.ts'
 import type { ReconcileKit, RowOptions } from '../support/reconcile-kit.ts'
@@ -121,6 +122,42 @@ test('DR10 kubectl scale without an autoscaler is put back', async () => {
   await until('said', () => kit.drift(key('Deployment', 'web', 'apps'), service)?.manager === 'kubectl (scale)')
 }, 30_000)
 
+test('RC25 nulls in the values of a custom resource arrive, stay, and cost no second write', async () => {
+  const group = `${ns}.example`
+  const values = {
+    type: 'object',
+    properties: { values: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }, chart: { type: 'string' } },
+  }
+  const definition = crd(group, { schema: { openAPIV3Schema: { type: 'object', properties: { spec: values } } } })
+  const boat = (name: string, spec: object): K8sObject => ({
+    apiVersion: `${group}/v1`,
+    kind: 'Boat',
+    metadata: { name, namespace: ns },
+    spec,
+  })
+  const kept = { values: { nodeSelector: null, tolerations: [{ key: null }] } }
+  await desire([definition, boat('kept', kept), boat('refused', { chart: null })])
+  const path = (name: string) => `/apis/${group}/v1/namespaces/${ns}/boats/${name}`
+  expect((await live(path('kept')))['spec']).toEqual(kept)
+  expect((await live(path('refused')))['spec']).toEqual({})
+  await settle()
+  const before = writes()
+  await merge(path('kept'), 'editor', { spec: { values: { nodeSelector: 'ssd' } } })
+  await until('healed', async () => JSON.stringify((await live(path('kept')))['spec']) === JSON.stringify(kept))
+  await settle()
+  expect(writes()).toBe(before + 1)
+  expect(kit.drift(key('Boat', 'kept', group), service)).toMatchObject({
+    paths: ['.spec.values.nodeSelector'],
+    manager: 'editor',
+    count: 1,
+  })
+  expect([kit.service(service)?.sync, kit.drift(key('Boat', 'refused', group), service)]).toEqual(['Synced', null])
+  // What others put into a null is theirs, as in an empty map.
+  await merge(path('kept'), 'editor', { spec: { values: { nodeSelector: { disk: 'ssd' } } } })
+  await settle()
+  expect([writes(), kit.drift(key('Boat', 'kept', group), service)?.count]).toEqual([before + 1, 1])
+}, 60_000)
+
 test('DR9 an ignored field gets its first value, is then left to who takes it, and is taken back when the rule goes', async () => {
   const ignore = [{ kind: 'ConfigMap', jsonPointers: ['/data/tuned', '/data/nowhere'] }]
   await desire([configMap({ tuned: '1', fixed: '1' })], { ignore })
@@ -183,7 +220,7 @@ test.each(APPLIERS)(
     await desire([configMap({ a: '2' })])
     expect(await dataOf()).toEqual({ a: '2', stays: '1' })
     const { annotations, managedFields } = (await live(configMapPath())).metadata
-    expect(Object.keys(annotations ?? {})).toEqual(['skerry.dev/tracking'])
+    expect(Object.keys(annotations ?? {})).toEqual(['skerry.dev/commit', 'skerry.dev/tracking'])
     expect(managedFields?.map(({ manager }) => manager).sort()).toEqual(['skerry', 'stranger'])
     await desire([configMap({ b: '1' })])
     expect(await dataOf()).toEqual({ b: '1', stays: '1' })
@@ -198,7 +235,10 @@ test('TK1 kubectl apply on an object of ours is undone, also what it only added'
   await settle()
   const before = writes()
   const { annotations, managedFields } = (await live(configMapPath())).metadata
-  expect([Object.keys(annotations ?? {}), managedFields?.map(({ manager }) => manager)]).toEqual([['skerry.dev/tracking'], ['skerry']])
+  expect([Object.keys(annotations ?? {}), managedFields?.map(({ manager }) => manager)]).toEqual([
+    ['skerry.dev/commit', 'skerry.dev/tracking'],
+    ['skerry'],
+  ])
   await settle()
   expect(writes()).toBe(before)
 }, 30_000)

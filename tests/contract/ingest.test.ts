@@ -245,7 +245,7 @@ describe('targets', () => {
     await kit.relabel('cluster-1', { env: 'test' })
     await kit.relabel('cluster-3', { env: 'prod' })
     expect(await kit.pull(one)).toEqual([`-${A}`, `-${B}`, ROW])
-    expect((await kit.row(one))?.removal).toMatchObject({ policy: 'prune', by: 'skerry' })
+    expect((await kit.row(one))?.removal).toMatchObject({ policy: 'delete', by: 'skerry' })
     expect(await kit.pull(three)).toEqual([A, B, ROW])
     await kit.reportRemoved(one)
     expect(await kit.pull(one)).toEqual([`-${ROW}`])
@@ -274,6 +274,41 @@ describe('targets', () => {
     await kit.ingest.serviceChanged(SHOP)
     expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).toBeNull()
     expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'not_found' })
+  })
+
+  test('RM1 RM4 names of data that come with a deletion go with the order of their cluster, later ones into the same order', async () => {
+    const names = (data: Array<[ClusterId, string[]]>) => new Map([['default/shop', new Map(data)]])
+    await kit.actions.deleteService(SHOP, 'ada', names([[one, ['PersistentVolumeClaim shop/data']]]))
+    const order = (await kit.row(one))?.removal
+    expect([(await kit.row(one))?.confirmed, (await kit.row(two))?.confirmed]).toEqual([['PersistentVolumeClaim shop/data'], undefined])
+    expect((await kit.events()).find((event) => event.startsWith('DeletionRequested'))).toContain(
+      'with the data of PersistentVolumeClaim shop/data',
+    )
+    await kit.actions.deleteService(SHOP, 'ada', names([[one, ['PersistentVolumeClaim shop/more']]]))
+    expect(await kit.row(one)).toMatchObject({
+      confirmed: ['PersistentVolumeClaim shop/data', 'PersistentVolumeClaim shop/more'],
+      removal: { atMs: order?.atMs ?? -1 },
+    })
+  })
+
+  test('RM4 names count for what follows from the change that they came with, and for nothing later', async () => {
+    const confirmed = new Map([['default/shop', new Map([[one, ['PersistentVolumeClaim shop/data']]])]])
+    kit.ingest.dataConfirmed(confirmed)
+    await kit.ingest.serviceChanged(SHOP)
+    await kit.relabel('cluster-1', { env: 'test' })
+    expect(await kit.row(one)).toMatchObject({ removal: { policy: 'delete' } })
+    expect((await kit.row(one))?.confirmed).toBeUndefined()
+  })
+
+  test('RM4 names that come with a change of labels go with the order; a service that lets go takes none', async () => {
+    const confirmed = new Map([['default/shop', new Map([one, two].map((id) => [id, ['PersistentVolumeClaim shop/data']]))]])
+    kit.ingest.dataConfirmed(confirmed)
+    await kit.relabel('cluster-1', { env: 'test' })
+    expect((await kit.row(one))?.confirmed).toEqual(['PersistentVolumeClaim shop/data'])
+    await kit.service({ deletionPolicy: 'orphan' })
+    kit.ingest.dataConfirmed(confirmed)
+    await kit.relabel('cluster-2', { env: 'test' })
+    expect([(await kit.row(two))?.removal?.policy, (await kit.row(two))?.confirmed]).toEqual(['orphan', undefined])
   })
 
   test('TG4 a protected service is deleted only after a person confirmed the exact names', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { type LogFields, type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skerry-kubeconfig-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -86,7 +87,7 @@ describe('kubeconfig', () => {
       `#!/bin/sh
 echo run >> ${folder}/runs
 [ -n "$KUBERNETES_EXEC_INFO" ] || exit 3
-[ -e ${folder}/fail ] && { echo "login expired" >&2; exit 1; }
+[ -e ${folder}/fail ] && { echo "login expired for token=s3cr3tToken" >&2; exit 1; }
 echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"'$(wc -l < ${folder}/runs | tr -d ' ')'"}}'
 `,
     )
@@ -96,10 +97,16 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
     expect((await credentials.read()).authorization).toBe('Bearer 1')
     expect((await credentials.read({ refused: true })).authorization).toBe('Bearer 2')
     file('fail', '')
-    await expect(credentials.read({ refused: true })).rejects.toMatchObject({
-      code: 'kube_config',
-      message: expect.stringContaining('login expired'),
-    })
+    const failed = await credentials.read({ refused: true }).catch(describeError)
+    expect(failed).toContain('login expired')
+    expect(failed).not.toContain('s3cr3tToken')
+  })
+
+  test('KA54 an error of a broken file names the file and quotes nothing of it', async () => {
+    const broken = file('broken', 'users:\n- name: a\n  user:\n    token: "s3cr3tToken\n   bad: [')
+    const failed = await loadKubeCredentials({ kubeconfig: broken, env: {} }, deps).catch(describeError)
+    expect(failed).toContain(`cannot read ${broken}`)
+    expect(failed).not.toContain('s3cr3tToken')
   })
 
   test('KA12 only the kubeconfig can turn verification off, and then a warning says so', async () => {
@@ -118,12 +125,12 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
       () => ({ kubeconfig: config('a', { user: 'token: t' }), context: 'prod' }),
       'has no context prod; it has site, broken',
     ],
+    ['no current context', () => ({ kubeconfig: config('b', { user: 'token: t', current: '' }) }), 'set --context to one of: site, broken'],
     [
-      'no current context',
-      () => ({ kubeconfig: config('b', { user: 'token: t', current: '' }) }),
-      'choose one with --context: site, broken',
+      'a cluster that is not there',
+      () => ({ kubeconfig: config('c', {}), context: 'broken' }),
+      'refers to a cluster that is not in the file',
     ],
-    ['a cluster that is not there', () => ({ kubeconfig: config('c', {}), context: 'broken' }), 'names a cluster that is not there'],
     ['no file', () => ({ kubeconfig: join(folder, 'none') }), 'cannot read'],
     ['no YAML', () => ({ kubeconfig: file('d', '{') }), 'cannot read'],
     [
@@ -131,11 +138,11 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
       () => ({ kubeconfig: config('e', { cluster: 'certificate-authority: none.pem', user: 'token: t' }) }),
       'none.pem',
     ],
-    ['nothing at all', () => ({}), 'neither --kubeconfig was given nor'],
+    ['nothing at all', () => ({}), '--kubeconfig is not set and this process does not run in'],
     [
       'a context without a file',
       () => ({ context: 'x', env: { KUBERNETES_SERVICE_HOST: 'h', KUBERNETES_SERVICE_PORT: '1' } }),
-      '--context x was given',
+      '--context x needs --kubeconfig',
     ],
   ])('KA9 %s is told by name', async (_, options, message) => {
     const loading = loadKubeCredentials({ env: {}, ...options() }, deps)

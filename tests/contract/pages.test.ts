@@ -93,7 +93,7 @@ test('PL3 an agent on a bad link gets smaller parts, also of a page that would t
 
 test('PL3 a part is there for ten minutes by the server’s clock after the last new one was asked for, and not a moment longer', async () => {
   const clock = createVirtualClock()
-  const { shards } = openWith({ clock, withoutWorker: true })
+  const { shards } = openWith({ clock, withoutThreads: true })
   shards.writeRevisions([revision(CLUSTER, WEB, 1, noise(100, 9_000))])
   const { transfer } = await paged(shards)
   await clock.advance(TRANSFER_MS - 1)
@@ -248,7 +248,7 @@ test('PL2 a page of a Worker is that of the main thread, byte for byte, and the 
   const pages = [await pullPage(shards, CLUSTER, null, ZSTD), await pullPage(shards, CLUSTER, before, ZSTD)]
   const buckets = await refetchPage(shards, CLUSTER, new Uint8Array(256 * 16))
   shards.close()
-  const alone = openTestShards(dir, { shardCount: 1, withoutWorker: true }).shards
+  const alone = openTestShards(dir, { shardCount: 1, withoutThreads: true }).shards
   expect((await pullPage(alone, CLUSTER, null, ZSTD)).text).toBe(pages[0]?.text ?? '')
   expect((await pullPage(alone, CLUSTER, before, ZSTD)).text).toBe(pages[1]?.text ?? '')
   expect((await refetchPage(alone, CLUSTER, new Uint8Array(256 * 16))).text).toBe(buckets.text)

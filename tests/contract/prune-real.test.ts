@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import { crd } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster } from '../support/kube-cluster.ts'
 import { type RealCluster, startRealAgent } from '../support/real-cluster.ts'
 import type { ReconcileKit } from '../support/reconcile-kit.ts'
@@ -30,7 +31,7 @@ const configMap = (name: string): K8sObject => ({
   metadata: { name, namespace: ns },
   data: { a: '1' },
 })
-const withHostPort = (name: string): K8sObject => ({
+const deployment = (name: string, ports: object[] = []): K8sObject => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name, namespace: ns },
@@ -39,10 +40,12 @@ const withHostPort = (name: string): K8sObject => ({
     selector: { matchLabels: { app: name } },
     template: {
       metadata: { labels: { app: name } },
-      spec: { containers: [{ name: 'c', image: 'c:1', ports: [{ containerPort: 80, hostPort: 8_080 }] }] },
+      spec: { containers: [{ name: 'c', image: 'c:1', ports }] },
     },
   },
 })
+/** The only node has that port once. */
+const withHostPort = (name: string): K8sObject => deployment(name, [{ containerPort: 80, hostPort: 8_080 }])
 const names = async (kind: string) => (await server.kubectl(['-n', ns, 'get', kind, '-o', 'name'])).trim().split('\n')
 const row = (): string => `${kit.service(service)?.reason} ${kit.service(service)?.message}`
 
@@ -186,4 +189,93 @@ test(
     expect(await uid()).toBe(before)
   },
   TEST_MS,
+)
+
+const claim = (name: string): K8sObject => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: ns },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName: `host-${ns}`, resources: { requests: { storage: '1Mi' } } },
+})
+const storageClass = (): K8sObject => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: { name: `host-${ns}` },
+  provisioner: 'kubernetes.io/host-path',
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'Immediate',
+})
+const boundVolume = async (name: string) =>
+  (
+    await server.kubectl(['-n', ns, 'get', 'pvc', name, '--ignore-not-found', '-o', 'jsonpath={.spec.volumeName}{" "}{.status.phase}'])
+  ).trim()
+
+test(
+  'RM1, RM2 a bound claim, its volume and its namespace stay until the claim is confirmed; everything else of the service goes',
+  async () => {
+    const namespace: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ns } }
+    const sync = { createNamespace: false } as const
+    kit.desire([namespace, storageClass(), claim('data'), configMap('a')], { namespace: ns, sync }, service)
+    const bound = await eventually(
+      'the claim is bound',
+      async () => (/^\S+ Bound$/.test(await boundVolume('data')) ? boundVolume('data') : undefined),
+      TEST_MS,
+    )
+    const volume = bound.split(' ')[0] ?? ''
+    kit.remove('prune', service, 1, { namespace: ns, sync })
+    await eventually('the rest is gone', async () => (await names('configmaps')).join() === 'configmap/kube-root-ca.crt', TEST_MS)
+    await eventually('it asks', async () => kit.service(service)?.reason === 'ConfirmationPending', TEST_MS)
+    expect(kit.service(service)).toMatchObject({ refusal: { names: [`PersistentVolumeClaim ${ns}/data`], only: true } })
+    expect(await boundVolume('data')).toBe(bound)
+    expect((await server.kubectl(['get', 'pv', volume, '-o', 'jsonpath={.metadata.deletionTimestamp}'])).trim()).toBe('')
+    expect(kit.confirm(service)).toMatchObject({ kind: 'done' })
+    await eventually('it is removed', async () => kit.service(service)?.removed === true, TEST_MS)
+    await eventually(
+      'its volume is gone',
+      async () => (await server.kubectl(['get', 'pv', volume, '--ignore-not-found'])).trim() === '',
+      TEST_MS,
+    )
+  },
+  TEST_MS * 2,
+)
+
+test(
+  'RM3 a Namespace with objects of others waits and names them; what controllers made for the service does not count',
+  async () => {
+    const namespace: K8sObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ns } }
+    const sync = { createNamespace: false } as const
+    kit.desire([namespace, deployment('web'), onPort('web', {})], { namespace: ns, sync }, service)
+    await eventually('it runs', async () => kit.service(service)?.health === 'Healthy', TEST_MS)
+    await server.kubectl(['-n', ns, 'create', 'configmap', 'theirs'])
+    kit.remove('prune', service, 1, { namespace: ns, sync })
+    await eventually('it asks', async () => kit.service(service)?.reason === 'ConfirmationPending', TEST_MS).catch(() => {
+      throw new Error(row())
+    })
+    expect(row()).toContain(`Namespace ${ns} (1 object not of this service is deleted with it: ConfigMap ${ns}/theirs)`)
+    expect(await names('configmaps')).toEqual(['configmap/kube-root-ca.crt', 'configmap/theirs'])
+    expect(kit.confirm(service)).toMatchObject({ kind: 'done' })
+    await eventually('it is removed', async () => kit.service(service)?.removed === true, TEST_MS)
+  },
+  TEST_MS * 2,
+)
+
+test(
+  'RM3, KA25 a CRD with custom resources of others waits, and the API server deletes none of them; confirmed it goes with them',
+  async () => {
+    const group = `${ns}.example.com`
+    const boat = (name: string): K8sObject => ({ apiVersion: `${group}/v1`, kind: 'Boat', metadata: { name, namespace: ns } })
+    const definition = crd(group)
+    kit.desire([definition, boat('ours')], { namespace: ns }, service)
+    await eventually('it is there', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
+    await server.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(boat('theirs')) })
+    kit.remove('prune', service, 1, { namespace: ns })
+    await eventually('it asks', async () => kit.service(service)?.reason === 'ConfirmationPending', TEST_MS).catch(() => {
+      throw new Error(row())
+    })
+    expect(kit.service(service)?.refusal?.names).toEqual([`CustomResourceDefinition boats.${group}`])
+    expect(await names(`boats.${group}`)).toEqual([`boat.${group}/theirs`])
+    expect(kit.confirm(service)).toMatchObject({ kind: 'done' })
+    await eventually('it is removed', async () => kit.service(service)?.removed === true, TEST_MS)
+  },
+  TEST_MS * 2,
 )

@@ -10,7 +10,7 @@ import { wholePage } from '../support/page-kit.ts'
 import { CLUSTER, OTHER_KEY, openTestReplica, openTestShards, revision, SERVER_KEY, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-test('RP2 a replica that a power cut took back finds out a server that was restored, though both agree', async () => {
+test('RP2 RP8 a replica that a power cut took back finds out a server that was restored, though both agree', async () => {
   const dir = tempDir()
   const path = join(dir, 'replica.sqlite')
   const server = openTestShards(join(dir, 'shards')).shards
@@ -34,6 +34,7 @@ test('RP2 a replica that a power cut took back finds out a server that was resto
   copyFileSync(older, path)
 
   const back = openTestReplica(path)
+  expect([back.isBehind(), back.verified()]).toEqual([true, true])
   expect(back.applyPage(restored)).toMatchObject({ kind: 'refused', why: expect.stringContaining('set back') })
   expect(back.proof()?.hello.ordinal).toBe(3) // which the refetch shows the server
   back.close()

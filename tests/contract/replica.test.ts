@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { HEALTH_RULES } from '../../shared/model/desired.ts'
 import { inSync, position, pull, serverRows } from '../support/replica-kit.ts'
 import { CLUSTER, DB, objectRows, openTestReplica, openTestShards, revision, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -154,3 +155,24 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 })
 
 const removal = () => canonicalJson({ ...JSON.parse(serviceDoc(new Map())), removal: { policy: 'prune', by: 'a', atMs: 1, why: 'w' } })
+
+test('HR6 rows of health rules arrive like all others, change no service, and are read by themselves', async () => {
+  const { shards, replica } = await inSync()
+  expect(replica.healthRules()).toEqual([])
+  const rules = (objects: Record<string, string>) => ({
+    ...{ clusterId: CLUSTER, ...HEALTH_RULES, serviceDoc: null },
+    ordinal: shards.ordinal(CLUSTER) + 1,
+    objects: new Map(Object.entries(objects)),
+  })
+  const steps: Array<Record<string, string>> = [
+    { 'healthrule//a': '{"n":1}', 'healthrule/shop/a': '{"n":2}' },
+    { 'healthrule//a': '{"n":3}' },
+    {},
+  ]
+  for (const objects of steps) {
+    shards.writeRevisions([rules(objects)])
+    expect(replica.applyPage(await pull(shards, position(replica)))).toMatchObject({ kind: 'applied', changedServices: [] })
+    expect(replica.healthRules()).toEqual(Object.entries(objects))
+    expect(replica.dump()).toEqual(await serverRows(shards))
+  }
+})

@@ -140,7 +140,7 @@ test('RP7 server-key list and rotate: says what follows, asks, writes an event',
   const admin = await createTestAdmin()
   expect((await runTestCli(admin, ['server-key', 'list', '--no-headers'])).out).toMatch(/^[0-9a-f]{32} +signing +-\n$/)
   const refused = await runTestCli(admin, ['server-key', 'rotate'])
-  expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('add --yes')])
+  expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('use --yes')])
   const no = await runTestCli(admin, ['server-key', 'rotate'], { isTty: true, stdin: 'n\n' })
   expect([no.code, no.err]).toEqual([1, expect.stringContaining('nothing was changed')])
   const done = await runTestCli(admin, ['server-key', 'rotate', '--yes'])

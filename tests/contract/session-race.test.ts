@@ -41,6 +41,8 @@ test('SE4 an agent that hears that it is superseded, by its own next incarnation
       next = true
     },
     wantsNextIncarnation: () => next,
+    removal: () => null,
+    setRemoval: () => {},
   }
   const keeper = createSessionKeeper({ client, keys, state: state as Parameters<typeof createSessionKeeper>[0]['state'], clock })
   const { signal } = new AbortController()

@@ -135,6 +135,7 @@ async function useAll(store: Store): Promise<void> {
     await store.listEvents({ limit: 5, ...query })
   await store.desiredInCluster(a)
   await store.desiredOfService(web)
+  await store.clustersOfProject('default', [a])
   await store.markSeen(new Map([[a, 90_000]]), new Map([[a, 30]]))
   await store.clusterByName('cluster-a')
   await store.renderState(web)

@@ -313,6 +313,19 @@ function desiredContract({ store }: StoreHarness): void {
     expect(results.map((result) => result.ordinal).sort((x, y) => x - y)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1))
   })
 
+  test('HR4 clusters of a project are those that have one of its services; health rules are none', async () => {
+    const [a, b, c] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b'), await joinCluster(store(), 'c')]
+    const rules = { ...web(a, null), project: '', service: '', setSha: 'sha-rules' }
+    expect(await publishOne(store(), rules)).toEqual({ changed: true, ordinal: 1 })
+    expect(await publishOne(store(), rules)).toEqual({ changed: false, ordinal: 1 })
+    for (const row of [web(a, 'one'), web(b, 'one'), web(b, null), { ...web(c, 'one'), project: 'other' }]) await publishOne(store(), row)
+    expect(await store().clustersOfProject('default', [a, b, c])).toEqual(new Set([a]))
+    expect(await store().clustersOfProject('other', [a, b, c])).toEqual(new Set([c]))
+    expect(await store().clustersOfProject('other', [a, b])).toEqual(new Set())
+    expect(await store().clustersOfProject('', [a, b, c])).toEqual(new Set())
+    expect(await publishOne(store(), { ...rules, setSha: null })).toEqual({ changed: true, ordinal: 3 })
+  })
+
   test('ST6 nothing is published to a cluster that is gone', async () => {
     expect(await publishOne(store(), web(clusterId('f'), 'one'))).toEqual({ changed: false, ordinal: 0 })
     expect(await store().desiredInCluster(clusterId('f'))).toEqual([])

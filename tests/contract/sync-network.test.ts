@@ -432,7 +432,7 @@ test('PL10 a thousand agents that lose a server in one moment come back spread',
   const agents = Array.from({ length: 1_000 }, () => {
     const waitLimit = () => ({ startSeconds: 55, limitSeconds: 110, longest: false })
     const pull = createPull({ session, stage: memoryStage(), clock, random, clusterId: () => 'c', waitLimit })
-    let state = beginSync({ joined: true, verified: true, staged: null }, 0)
+    let state = beginSync({ joined: true, verified: true, behind: false, staged: null }, 0)
     const turn = async () => {
       const next = turnOf(state)
       let event: SyncEvent

@@ -3,10 +3,10 @@ import { afterEach, expect, test } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { createKubeHttp, REQUESTS_IN_FLIGHT_MAX } from '../../agent/cluster/kube-http.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
-import { RequestGate } from '../../agent/reconcile/apply/request-gate.ts'
-import { execute } from '../../agent/reconcile/execute.ts'
-import type { Step, StepResult } from '../../agent/reconcile/step.ts'
-import { FirstContacts } from '../../agent/reconcile/watch/first-contacts.ts'
+import { execute } from '../../agent/reconcile/apply/execute.ts'
+import type { Step, StepResult } from '../../agent/reconcile/plan/step.ts'
+import { RequestScheduler } from '../../agent/reconcile/requests/request-scheduler.ts'
+import { FirstContacts } from '../../agent/reconcile/snapshot/watch/first-contacts.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
@@ -30,7 +30,16 @@ const steps = (count: number): Step[] =>
   Array.from({ length: count }, (_, index) => {
     const name = `m${index}`
     const doc = JSON.stringify(configMap(name))
-    return { kind: 'apply', key: configMapKey(name), ref: configMapRef(name), resource: RESOURCE, doc, why: 'new', force: true }
+    return {
+      kind: 'apply',
+      key: configMapKey(name),
+      ref: configMapRef(name),
+      resource: RESOURCE,
+      doc,
+      commit: null,
+      why: 'new',
+      force: true,
+    }
   })
 
 test('RC9 after a 429 with Retry-After nothing is sent before that time, and then all goes on', async () => {
@@ -54,13 +63,13 @@ test('RC9 after a 429 with Retry-After nothing is sent before that time, and the
   const cluster = createRestCluster(credentials, deps())
   stops.push(() => cluster.close())
   const signal = new AbortController().signal
-  const gate = new RequestGate({ clock: systemClock, signal })
+  const scheduler = new RequestScheduler({ clock: systemClock, signal })
   const results: StepResult[] = []
   const firstContacts = new FirstContacts({ cluster, clock: systemClock, signal })
   await execute(steps(300), {
     cluster,
-    own: { id: { project: 'web', service: 'shop' }, clusterId: 'c-1' },
-    gate,
+    own: { id: { project: 'web', service: 'shop' }, clusterId: 'c-1', former: new Set() },
+    scheduler,
     firstContacts,
     signal,
     isPreempted: () => false,

@@ -70,6 +70,26 @@ test('DE4 of two that are deleted, the one that depends on the other goes first'
   expect(await kubectl('get', 'deployments', '-n', 'base', '-o', 'name')).toBe('')
 })
 
+const ruleYaml = (when: string) => `---
+apiVersion: skerry.dev/v1
+kind: HealthRule
+metadata: {name: ruled}
+spec: {group: "", kind: ConfigMap, healthy: {when: "metadata.name != 'ruled' || ${when}"}}
+`
+
+test('HR2 HR4 HR6 a HealthRule of the fleet judges at the site as soon as it is applied, changed or deleted', async () => {
+  await scenario.push({ 'ruled/settings.yaml': configMapYaml('ruled', { value: 'one' }) })
+  await apply(ruleYaml("data.value == 'two'"), serviceYaml({ name: 'ruled' }))
+  const told = () => scenario.status('harbour', 'ruled')
+  await eventually('judged by the rule', async () => (await told())?.reason === 'HealthRuleNotMet')
+  await apply(ruleYaml("data.value == 'one'"))
+  await eventually('judged by the changed rule', async () => (await told())?.health === 'Healthy')
+  await apply(ruleYaml('false'))
+  await eventually('judged once more', async () => (await told())?.health === 'Progressing')
+  await scenario.fleet.run(['delete', 'health-rule', 'ruled', '--yes'])
+  await eventually('judged by no rule', async () => (await told())?.health === 'Healthy')
+})
+
 test('SM1 TG16 TG17 a revision of a service that is synced by hand waits for `skerry sync`, with its plan', async () => {
   const since = mark()
   await scenario.push({ 'hand/a.yaml': configMapYaml('a', { value: 'one' }), 'hand/b.yaml': configMapYaml('b', { value: 'one' }) })

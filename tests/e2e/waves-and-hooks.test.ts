@@ -124,6 +124,38 @@ test('HK7, HK8, HK9 TTL, generateName and a hook that leaves Git', async () => {
   await eventually('no hook is left', async () => (await get('job')) === '')
 }, 120_000)
 
+test('JB1, JB2 a plain Job with a TTL runs once, also when it ends and goes while no agent runs, and again when its manifest changes', async () => {
+  const kit = start()
+  const short = (image: string) => {
+    const template = { spec: { ...pod, containers: [{ name: 'a', image }] } }
+    return { ...job('short'), spec: { backoffLimit: 0, ttlSecondsAfterFinished: 0, template } } as unknown as K8sObject
+  }
+  const failing = { ...failingJob('failing') }
+  Object.assign(failing['spec'] as object, { ttlSecondsAfterFinished: 0 })
+  const mark = server.auditMark()
+  desire(kit, [short('a:1'), failing])
+  const isOver = async () =>
+    (await get('job')) === '' && kit.service()?.health === 'Degraded' && kit.object('batch/Job/ordered/short')?.reason === 'Finished'
+  await eventually('both ended and are gone', isOver, 60_000)
+  // A Job that ran again would be here by now: a drift is corrected within milliseconds.
+  await Bun.sleep(2_000)
+  expect((await applied(mark)).sort()).toEqual(['failing', 'short'])
+  expect(kit.object('batch/Job/ordered/failing')).toMatchObject({
+    reason: 'JobFailed',
+    message: expect.stringContaining('was active longer'),
+  })
+
+  // It ends, and is taken by its TTL, while no agent runs.
+  const digest = desire(kit, [short('a:2')])
+  await eventually('sent again', async () => (await applied(mark)).length === 3)
+  await kit.stop()
+  await eventually('taken by its TTL', async () => (await get('job')) === '', 60_000)
+  kit.start()
+  await settled(kit, digest)
+  await Bun.sleep(1_000)
+  expect((await applied(mark)).sort()).toEqual(['failing', 'short', 'short'])
+}, 180_000)
+
 test('HK5 a newer revision does not wait for a hook that hangs', async () => {
   const kit = start()
   desire(kit, [hooked(job('migrate', {}, NOWHERE), 'pre-sync'), settings('a')])

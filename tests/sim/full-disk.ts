@@ -1,5 +1,6 @@
 // Disks that are full for a while: every write below a folder fails as SQLite's do, with everything of its transaction undone. Set in the library's own classes,
 // so that the product has no seam for it.
+import { resolve } from 'node:path'
 import { type Database, openSqlite, type Statement } from '../../shared/adapters/sqlite.ts'
 
 const full = new Map<string, () => void>()
@@ -11,26 +12,22 @@ class SqliteFull extends Error {
 }
 
 /** `met` is told of each write that fails. */
-export function fillDisk(folder: string, met: () => void): void {
-  patch()
-  full.set(folder, met)
-}
-export const freeDisk = (folder: string): void => void full.delete(folder)
+export const fillDisk = (folder: string, met: () => void): void => void full.set(resolve(folder), met)
+export const freeDisk = (folder: string): void => void full.delete(resolve(folder))
 
 function failWhenFull(db: Database): void {
   if (full.size === 0) return
+  // A history names its files relative to its working directory, in more than one way.
+  const path = resolve(db.filename)
   for (const [folder, met] of full) {
-    if (!db.filename.startsWith(`${folder}/`)) continue
+    if (!path.startsWith(`${folder}/`)) continue
     met()
     throw new SqliteFull('database or disk is full')
   }
 }
 
-let patched = false
-
+/** When this file is loaded: a statement that was prepared before would never fail, in the first history of a process alone. */
 function patch(): void {
-  if (patched) return
-  patched = true
   const probe = openSqlite(':memory:')
   const database = Object.getPrototypeOf(probe) as Database
   const statement = Object.getPrototypeOf(probe.prepare('SELECT 1')) as Statement
@@ -75,3 +72,5 @@ function writes(db: Database, sql: string): boolean {
   if (table !== undefined) return db.query<{ n: number }, [string]>('SELECT 1 AS n FROM sqlite_master WHERE name = ?').get(table) === null
   return /^\s*(INSERT|UPDATE|DELETE|CREATE|BEGIN IMMEDIATE|COMMIT)/i.test(sql)
 }
+
+patch()

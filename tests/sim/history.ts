@@ -2,55 +2,43 @@
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { RESERVE_BYTES } from '../../agent/state/disk-reserve.ts'
-import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { createVirtualClock, type SharedClock } from '../support/virtual-clock.ts'
+import type { Random } from '../../shared/runtime/random.ts'
+import { createTracedClock, type Trace } from '../support/trace.ts'
+import type { SharedClock } from '../support/virtual-clock.ts'
 import { type FaultCounts, type FaultKind, noFaults } from './fault-kinds.ts'
 import { Orders } from './orders.ts'
-
-export const START_MS = 1_700_000_000_000
-const LINES_MAX = 600
-const QUIET_LINES_MAX = 30
+import { drawSiteIdsFrom } from './site-ids.ts'
 
 export class World {
-  readonly dir: string
   readonly seed: number
   readonly random: Random
-  readonly clock: SharedClock = createVirtualClock(START_MS)
+  readonly clock: SharedClock
+  readonly trace: Trace
   readonly orders = new Orders()
   readonly faults: FaultCounts = noFaults()
   /** What must never be seen; found while it happens, told at the end. */
   readonly broken: Broken[] = []
   /** The content stores of all servers: their files have tests of their own, and content by its hash cannot be an older one. */
   readonly content = new Map<string, Uint8Array>()
-  readonly #sum = createHash('sha256')
-  readonly #lines: string[] = []
-  #quietLines = 0
-  quiet = false
   #generation = 0
 
-  constructor(dir: string, seed: number) {
-    this.dir = dir
+  constructor(seed: number) {
+    const { clock, trace, random } = createTracedClock(seed)
     this.seed = seed
-    this.random = seededRandom(seed)
+    this.random = random
+    this.clock = clock
+    this.trace = trace
+    drawSiteIdsFrom(seed)
   }
 
   count(fault: FaultKind): void {
+    this.trace.detail(`fault ${fault}`)
     this.faults[fault]++
   }
 
   /** One line of the history. */
   note(line: string): void {
-    const text = `${this.clock.nowMs() - START_MS} ${line}`
-    this.#sum.update(text)
-    if (this.quiet && !line.startsWith('BROKEN') && ++this.#quietLines > QUIET_LINES_MAX) return
-    this.#lines.push(text)
-    if (this.#lines.length > LINES_MAX) this.#lines.shift()
-  }
-  lines(): string[] {
-    return [...this.#lines]
-  }
-  traceHash(): string {
-    return this.#sum.copy().digest('hex').slice(0, 16)
+    this.trace.note(line)
   }
 
   break(kind: Broken['kind'], what: string): void {
@@ -58,10 +46,10 @@ export class World {
     this.broken.push({ kind, what })
   }
 
-  /** A folder name that was never used. */
+  /** A folder that was never used, by a path that is the same on every machine: a history runs in its own working directory. */
   nextFolder(name: string): string {
     this.#generation += 1
-    return `${this.dir}/${name}-${this.#generation}`
+    return `./${name}-${this.#generation}`
   }
 
   chance(part: number): boolean {

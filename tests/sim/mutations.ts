@@ -72,7 +72,7 @@ export const MUTATIONS = {
   },
   'a copy of a disk takes the claim of its origin for its own': {
     file: 'agent/reconcile/claim/claim-keeper.ts',
-    from: ' || written.place !== place',
+    from: ' && written.place === place',
     to: '',
     histories: 40,
     options: { weights: { ...BUSY, 'two agents': 8, 'stop clone': 4 } },

@@ -8,6 +8,7 @@ import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/err
 import { rowLine } from '../../shared/protocol/frames.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { forgePage } from '../support/hostile-pages.ts'
+import { digestOf } from '../support/trace.ts'
 import { NETWORK_FAULTS, type NetworkFault } from './fault-kinds.ts'
 import { keyOf, type World } from './history.ts'
 import type { Life } from './life.ts'
@@ -24,6 +25,7 @@ class LinkDown extends Error {}
 
 /** A page of a hundred parts, and whatever else there is to say. */
 const BURST_MAX = 200
+const ORIGIN_LENGTH = 'http://sim'.length
 const COUNTER_MAX = 2 ** 53 - 2
 const KEEPS: ReadonlySet<string> = new Set([ROUTES.desired, ROUTES.buckets, ROUTES.status])
 
@@ -99,10 +101,13 @@ export class FaultyNetwork {
 
   async #ask(url: string, init: BunFetchRequestInit): Promise<Response> {
     const path = new URL(url).pathname
+    const { trace } = this.#world
+    trace.detail(`${this.#name} asks ${url.slice(ORIGIN_LENGTH)} ${init.body instanceof Uint8Array ? digestOf(init.body) : ''}`)
     const response = await this.target.handle(new Request(url, init as RequestInit))
     if (response === null) throw new LinkDown('connection refused')
     if (response.status !== 200 || !KEEPS.has(path)) return response
     const body = await response.arrayBuffer()
+    trace.detail(`${this.#name} is answered ${body.byteLength} bytes ${digestOf(new Uint8Array(body))}`)
     this.#last = { path, status: 200, headers: [...response.headers], body }
     if (path !== ROUTES.status) this.#pages.set(this.#name, this.#last)
     return responseOf(this.#last)

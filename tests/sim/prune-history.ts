@@ -4,24 +4,26 @@ import { join } from 'node:path'
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { createReconciler, type Reconciler } from '../../agent/reconcile/reconcile-loop.ts'
-import { ownerOf } from '../../agent/reconcile/watch/live-object.ts'
+import { ownerOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { confirmationToken } from '../../shared/model/desired.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
 import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
 import { CLUSTER_ID, MemoryReplica } from '../support/reconcile-kit.ts'
-import { createVirtualClock, type ProcessClock, type SharedClock } from '../support/virtual-clock.ts'
-import { type Commit, judgeDelete, type LogEntry, NAMES, PruneWorld, refOfName } from './prune-world.ts'
+import { createTracedClock, type Trace, tracedCluster, tracedState } from '../support/trace.ts'
+import type { ProcessClock, SharedClock } from '../support/virtual-clock.ts'
+import { type Commit, isContainer, judgeDelete, type LogEntry, NAMES, PruneWorld, refOfName } from './prune-world.ts'
 
 export interface PruneReport {
   seed: number
   broken: string[]
-  trace: string[]
+  trace: Trace
   deletes: number
   orphans: number
   crashes: number
@@ -56,8 +58,8 @@ interface Life {
 
 export class PruneHistory {
   readonly random: Random
-  readonly clock: SharedClock = createVirtualClock()
-  readonly cluster: FakeCluster = createFakeCluster({ clock: this.clock })
+  readonly clock: SharedClock
+  readonly cluster: FakeCluster
   readonly world = new PruneWorld()
   readonly replica = new MemoryReplica()
   readonly report: PruneReport
@@ -66,9 +68,10 @@ export class PruneHistory {
   readonly #inForce = new Map<string, LogEntry>()
   /** UID → the service that applied it last. */
   readonly #applied = new Map<string, string>()
-  /** Service → digest that the reconciler read last. */
+  /** Service → token of the revision or order that the reconciler read last. */
   readonly #read = new Map<string, string>()
-  readonly #confirmed = new Set<string>()
+  /** Service and token to the names that were shown. */
+  readonly #confirmed = new Map<string, ReadonlySet<string>>()
   readonly #confirmedHere = new Set<string>()
   readonly #deletedFor = new Map<string, Set<string>>()
   readonly #lost = new Set<string>()
@@ -77,19 +80,22 @@ export class PruneHistory {
   #life: Life | null = null
   /** Crash at this many requests from now; 0: not. */
   #crashIn = 0
-  #snapshot: { held: Map<string, LogEntry | 'incomplete'>; delivered: number; confirmed: Set<string> } | null = null
+  #snapshot: { held: Map<string, LogEntry | 'incomplete'>; delivered: number; confirmed: Map<string, ReadonlySet<string>> } | null = null
   #starts = 0
 
   constructor(seed: number, dir: string) {
-    this.random = seededRandom(seed)
+    const { clock, trace, random } = createTracedClock(seed)
+    this.random = random
+    this.clock = clock
+    this.cluster = createFakeCluster({ clock })
     this.#dir = dir
     const { read } = this.replica
     this.replica.read = (id) => {
       const answer = read(id)
-      if (answer.kind === 'complete') this.#reads(serviceKey(id), answer.revision.row.digest)
+      if (answer.kind === 'complete') this.#reads(serviceKey(id), confirmationToken(answer.revision.row))
       return answer
     }
-    this.report = { seed, broken: [], trace: [], deletes: 0, orphans: 0, crashes: 0, handovers: 0 }
+    this.report = { seed, broken: [], trace, deletes: 0, orphans: 0, crashes: 0, handovers: 0 }
   }
 
   get state(): AgentState | null {
@@ -97,7 +103,7 @@ export class PruneHistory {
   }
 
   start(): void {
-    const state = openAgentState(this.#statePath())
+    const state = tracedState(openAgentState(this.#statePath()), this.report.trace)
     const clock = this.clock.process(0)
     const life: Life = { state, clock, stop: new AbortController(), running: Promise.resolve(), dead: false, reconciler: null as never }
     this.#starts += 1
@@ -107,7 +113,7 @@ export class PruneHistory {
     life.reconciler = createReconciler({
       replica: this.replica,
       state,
-      cluster: this.#portOf(life),
+      cluster: tracedCluster(this.#portOf(life), this.report.trace),
       identity: { clusterId: CLUSTER_ID, agentId: 'a-1', incarnation: this.#starts },
       isCurrent: () => this.#current,
       clock,
@@ -204,7 +210,7 @@ export class PruneHistory {
   takeSnapshot(): void {
     if (this.#life !== null || !existsSync(this.#statePath())) return
     copyFileSync(this.#statePath(), `${this.#statePath()}.old`)
-    this.#snapshot = { held: new Map(this.#held), delivered: this.#delivered, confirmed: new Set(this.#confirmed) }
+    this.#snapshot = { held: new Map(this.#held), delivered: this.#delivered, confirmed: new Map(this.#confirmed) }
   }
 
   comeBackOlder(withState: boolean): void {
@@ -218,7 +224,7 @@ export class PruneHistory {
       this.#dropStateFiles()
       copyFileSync(`${this.#statePath()}.old`, this.#statePath())
       this.#confirmed.clear()
-      for (const yes of snapshot.confirmed) this.#confirmed.add(yes)
+      for (const [yes, names] of snapshot.confirmed) this.#confirmed.set(yes, names)
     }
     this.#showReplica()
   }
@@ -239,11 +245,12 @@ export class PruneHistory {
 
   confirmAtSite(key: string): void {
     const status = this.state?.lastReported('service', key) as ServiceStatus | null
-    const digest = status?.refusal?.digest
-    if (digest === undefined || this.#life === null) return
-    const answer = this.#life.reconciler.order({ kind: 'confirm', service: key, digest, by: 'ola' })
+    const { digest, list } = status?.refusal ?? {}
+    if (digest === undefined || list === undefined || this.#life === null) return
+    const answer = this.#life.reconciler.order({ kind: 'confirm', service: key, digest: list, by: 'ola' })
     if (answer.kind !== 'done') return
-    this.#confirmed.add(`${key} ${digest}`)
+    const before = this.#confirmed.get(`${key} ${digest}`) ?? []
+    this.#confirmed.set(`${key} ${digest}`, new Set([...before, ...(status?.refusal?.names ?? [])]))
     this.#confirmedHere.add(`${key} ${digest}`)
   }
 
@@ -258,7 +265,7 @@ export class PruneHistory {
   makeHealthy(): void {
     for (const name of NAMES) {
       const object = this.live(name)
-      if (object === null || name.startsWith('m')) continue
+      if (object === null || name.startsWith('m') || isContainer(name)) continue
       const status = name.startsWith('v') ? { phase: 'Bound' } : { ...AVAILABLE, observedGeneration: object.metadata.generation ?? 1 }
       this.cluster.setStatus(refOfName(name), status)
     }
@@ -302,7 +309,7 @@ export class PruneHistory {
     return {
       info: () => guarded(() => cluster.info()),
       discover: () => guarded(() => cluster.discover()),
-      get: (resource, ref) => guarded(() => cluster.get(resource, ref)),
+      get: (resource, ref, options) => guarded(() => cluster.get(resource, ref, options)),
       apply: (resource, object, options) =>
         guarded(async () => {
           const answer = await cluster.apply(resource, object, options)
@@ -312,7 +319,7 @@ export class PruneHistory {
         }),
       delete: (resource, ref, uid, ...rest) =>
         guarded(async () => {
-          const broken = ref.namespace === CLAIM_NAMESPACE ? null : this.#judge(ref.name, uid)
+          const broken = ref.namespace === CLAIM_NAMESPACE ? null : this.#judge(ref.name.split('.')[0] ?? '', uid)
           const answer = await cluster.delete(resource, ref, uid, ...rest)
           if (broken === null || answer.kind === 'replaced' || answer.kind === 'changed') return answer
           this.report.broken.push(broken)
@@ -332,7 +339,7 @@ export class PruneHistory {
     if (this.#read.get(key) === digest) return
     this.#read.set(key, digest)
     for (const seen of this.#deletedFor.keys()) if (isOf(key, seen) && seen !== `${key} ${digest}`) this.#deletedFor.delete(seen)
-    for (const yes of this.#confirmed) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmed.delete(yes)
+    for (const yes of this.#confirmed.keys()) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmed.delete(yes)
     for (const yes of this.#confirmedHere) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmedHere.delete(yes)
   }
 
@@ -349,6 +356,7 @@ export class PruneHistory {
       confirmed: this.#confirmed,
       applied: this.#applied,
       live: (other) => this.live(other),
+      all: () => this.cluster.objects(),
       ownerOf: serviceOf,
       isHealthy: (other) => {
         const object = this.live(other)

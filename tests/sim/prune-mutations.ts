@@ -5,62 +5,78 @@ import { join } from 'node:path'
 
 export const PRUNE_MUTATIONS = {
   'a hand-over is not waited for': {
-    file: 'agent/reconcile/prune/handover.ts',
+    file: 'agent/reconcile/plan/prune/handover.ts',
     from: '    if (waits !== null) return waits\n',
     to: "    if (waits === 'never') return waits\n",
   },
   'the taker’s old revision counts as its answer': {
-    file: 'agent/reconcile/prune/handover.ts',
+    file: 'agent/reconcile/plan/prune/handover.ts',
     from: "taker.kind === 'read' && taker.digest === after",
     to: "taker.kind === 'read' && taker.digest === 'never'",
   },
   'the guard’s refusal is not heeded': {
-    file: 'agent/reconcile/prune/prune-rounds.ts',
-    from: '  if (refusal !== null) return refusal.why\n',
-    to: "  if (refusal?.why === 'never') return refusal.why\n",
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: '  if (why !== null)\n',
+    to: "  if (why === 'never')\n",
   },
   'keep marks are not read': {
-    file: 'agent/reconcile/prune/prune-plan.ts',
+    file: 'agent/reconcile/plan/prune/prune-plan.ts',
     from: ': isKept(live, applied, ref, removal)\n',
     to: ": isKept(live, applied, ref, removal) && ref.name === 'never'\n",
   },
   'an older disk is believed': {
-    file: 'agent/reconcile/prune/prune-rounds.ts',
+    file: 'agent/reconcile/apply/prune-rounds.ts',
     from: 'return deps.isCurrent() || ',
     to: 'return model !== null || ',
   },
   'health is not waited for': {
-    file: 'agent/reconcile/prune/prune-wait.ts',
+    file: 'agent/reconcile/plan/prune/prune-wait.ts',
     from: "    if (pruneWhen === 'applied') continue\n",
     to: "    if (pruneWhen !== 'never') continue\n",
   },
   'an object of the same name is taken for ours': {
-    file: 'agent/reconcile/prune/prune-plan.ts',
+    file: 'agent/reconcile/plan/prune/prune-plan.ts',
     from: ' : !appliedByUs || wasLetGo(live)) return forget',
     to: " : ref.name === 'never') return forget",
-    firstSeed: 480,
+    firstSeed: 220,
   },
   'what somebody has just changed is deleted': {
-    file: 'agent/reconcile/execute.ts',
+    file: 'agent/reconcile/apply/execute.ts',
     from: 'resourceVersion === undefined ? {} : { resourceVersion }',
     to: "resourceVersion === 'never' ? { resourceVersion } : {}",
+    firstSeed: 380,
   },
   'what another service names is pruned': {
-    file: 'agent/reconcile/prune/prune-rounds.ts',
+    file: 'agent/reconcile/apply/prune-rounds.ts',
     from: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0',
     to: 'wantedElsewhere: (key) => deps.othersWanting(model, key).length > 99',
   },
   'the guard counts only the first of what would go': {
-    file: 'agent/reconcile/prune/prune-rounds.ts',
-    from: '    prune: doomed,\n',
-    to: '    prune: doomed.slice(0, 5),\n',
-    firstSeed: 210,
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: 'whyGuarded({ ...guard, prune: doomed,',
+    to: 'whyGuarded({ ...guard, prune: doomed.slice(0, 5),',
+    firstSeed: 70,
   },
   'a person’s yes is good for ever': {
-    file: 'agent/reconcile/gates/edge-orders.ts',
-    from: 'if (confirmed !== null && confirmed !== digest) state.setFacts',
-    to: "if (confirmed === 'never') state.setFacts",
-    firstSeed: 780,
+    file: 'agent/reconcile/plan/gates/confirmation.ts',
+    from: '  confirmation !== null && confirmation.digest !== confirmationToken(row)\n',
+    to: "  confirmation?.digest === 'never' && confirmation.digest !== confirmationToken(row)\n",
+    firstSeed: 160,
+  },
+  'data is deleted without its name': {
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: "if (holding.kind === 'nothing' || isOpen(candidate))",
+    to: "if (holding.kind !== 'unseen' || isOpen(candidate))",
+  },
+  'nobody looks into what goes with others in it': {
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: "contents === null ? { kind: 'unseen' } : holdingOfContents(contents)",
+    to: 'contents === null ? NOTHING : holdingOfContents(contents)',
+  },
+  'a yes to the revision is a yes to every name': {
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: 'allowed || isIn(confirmed, ref)\n',
+    to: 'allowed || request.isConfirmed || isIn(confirmed, ref)\n',
   },
 } as const
 export type PruneMutation = keyof typeof PRUNE_MUTATIONS

@@ -1,9 +1,11 @@
 // Lives of one site in which much is pruned: what may happen, how often, and how a history ends. `pruneHistory` plays one of them.
+import { refOf } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { lagWatches } from '../support/fake-cluster.ts'
+import { Refusal } from '../support/fake-kube-kinds.ts'
 import { PruneHistory, type PruneReport, pick } from './prune-history.ts'
-import { type Commit, keyOfName, NAMES, objectOf, refOfName, SERVICES } from './prune-world.ts'
+import { type Commit, isContainer, keyOfName, NAMES, objectOf, refOfName, SERVICES, strangerIn } from './prune-world.ts'
 
 interface Play extends PruneHistory {
   /** The server writes hand-overs; else it publishes who gains before who loses. */
@@ -115,6 +117,7 @@ function publish(play: Play, draft: Draft): void {
     if (!draft.has(serviceKey(id))) continue
     const settings = {
       pruneConfirmed: random() < 0.3,
+      confirmed: random() < 0.3 ? null : NAMES.filter(() => random() < 0.5),
       pruneWhen: random() < 0.3 ? 'applied' : 'healthy',
       handovers,
     } as const
@@ -149,6 +152,7 @@ const ACTS: ReadonlyArray<readonly [share: number, act: readonly [name: string, 
     ],
   ],
   [1, ['made anew by somebody', makeAnew]],
+  [3, ['somebody’s objects in a Namespace or of a CRD', strangers]],
   [1, ['cut watches', (play) => play.cluster.cutWatches({ forget: play.random() < 0.5 })]],
   [1, ['lag of watches', ({ random, cluster }) => lagWatches(random, cluster)]],
 ]
@@ -201,6 +205,21 @@ function makeAnew(play: Play): void {
   if (absent.length > 0) play.cluster.applyAs('kubectl', objectOf(pick(play.random, absent), 'theirs'))
 }
 
+/** They come and go by other hands. */
+function strangers(play: Play): void {
+  const containers = liveNames(play).filter((name) => isContainer(name) && play.live(name)?.metadata.deletionTimestamp === undefined)
+  if (containers.length === 0) return
+  const object = strangerIn(pick(play.random, containers), Math.floor(play.random() * 3))
+  const ref = refOf(object)
+  try {
+    if (play.cluster.object(ref) === null) play.cluster.applyAs('kubectl', object)
+    else play.cluster.deleteAs('kubectl', ref)
+  } catch (error) {
+    // A CRD is not served in the moment in which it is made.
+    if (!(error instanceof Refusal)) throw error
+  }
+}
+
 const ACTS_OF_A_HISTORY = 40
 
 export async function pruneHistory(seed: number, dir: string): Promise<PruneReport> {
@@ -213,19 +232,21 @@ export async function pruneHistory(seed: number, dir: string): Promise<PruneRepo
   play.deliver(SERVICES.length)
   play.start()
   await clock.advance(100)
+  const acts = new Set<string>()
   for (let i = 0; i < ACTS_OF_A_HISTORY && report.broken.length === 0; i += 1) {
     const [name, act] = weighted(random, ACTS)
-    report.trace.push(name)
+    report.trace.note(name)
+    acts.add(name)
     await act(play)
     await clock.advance(random() < 0.7 ? 50 : random() * 5_000)
     if (play.state === null) play.start()
   }
-  await end(play)
+  await end(play, acts)
   return report
 }
 
 /** Everything is well again: then nothing of ours is left that nobody wants, and all that is wanted is there. */
-async function end(play: Play): Promise<void> {
+async function end(play: Play, acts: ReadonlySet<string>): Promise<void> {
   const { world, clock, report } = play
   play.crashSoon(0)
   for (const name of liveNames(play))
@@ -259,7 +280,7 @@ async function end(play: Play): Promise<void> {
         `${name} is wanted and not there: ${KEYS.map((key) => `${key} ${play.status(key)?.reason} ${play.status(key)?.message}`).join(' | ')}`,
       )
   // What an agent forgot with its disk, it finds again only among the kinds that it still watches (IV3).
-  if (report.trace.some((act) => act === 'lose the disk' || act === 'an older disk')) return play.stop()
+  if (acts.has('lose the disk') || acts.has('an older disk')) return play.stop()
   for (const name of liveNames(play)) {
     const mark = play.live(name)?.metadata.annotations?.['skerry.dev/tracking']
     if (!wanted.has(name) && mark !== undefined && mark.endsWith(keyOfName(name)))

@@ -2,18 +2,21 @@
 
 import type { DesiredRevision } from '../../agent/replica/replica.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
+import { deletionName } from '../../shared/kube/data-loss.ts'
 import { otherOwner } from '../../shared/kube/foreign-owners.ts'
 import { keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
-import { objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { confirmationToken, objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 
 export const SERVICES: readonly ServiceId[] = ['a', 'b', 'c'].map((service) => ({ project: 'web', service }))
-export const NAMES: readonly string[] = [...Array.from({ length: 10 }, (_, i) => `m${i}`), 'v0', 'v1', 'd0']
+export const NAMES: readonly string[] = [...Array.from({ length: 10 }, (_, i) => `m${i}`), 'v0', 'v1', 'd0', 'n0', 'k0']
 
-/** By its name: configuration, claims that hold data, a workload that may never be healthy. */
+/** By its name: configuration, claims that hold data, a workload that may never be healthy, a Namespace and a CRD in which others may have objects. */
 export function objectOf(name: string, value: string): K8sObject {
   const metadata = { name, namespace: 'default' }
+  if (name.startsWith('n')) return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }
+  if (name.startsWith('k')) return crdNamed(name)
   if (name.startsWith('v')) return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec: { accessModes: ['ReadWriteOnce'] } }
   if (name.startsWith('d')) {
     const template = { metadata: { labels: { app: name } }, spec: { containers: [] } }
@@ -21,6 +24,28 @@ export function objectOf(name: string, value: string): K8sObject {
   }
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { value } }
 }
+const GROUP = 'sim.example'
+function crdNamed(plural: string): K8sObject {
+  const names = { plural, singular: plural, kind: plural.toUpperCase(), listKind: `${plural.toUpperCase()}List` }
+  const versions = [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }]
+  const metadata = { name: `${plural}.${GROUP}` }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata,
+    spec: { group: GROUP, scope: 'Cluster', names, versions },
+  }
+}
+
+/** What somebody else puts into the Namespace, or makes of the CRD's kind. */
+export const strangerIn = (name: string, at: number): K8sObject =>
+  name.startsWith('n')
+    ? { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `stranger-${at}`, namespace: name } }
+    : { apiVersion: `${GROUP}/v1`, kind: name.toUpperCase(), metadata: { name: `stranger-${at}` } }
+export const isContainer = (name: string): boolean => /^[nk]/.test(name)
+const isInside = (name: string, { metadata, kind }: K8sObject): boolean =>
+  name.startsWith('n') ? metadata.namespace === name : kind === name.toUpperCase()
+
 export const refOfName = (name: string): ObjectRef => refOf(objectOf(name, ''))
 export const keyOfName = (name: string): string => refKey(refOfName(name))
 
@@ -41,6 +66,8 @@ export interface Verdict {
 
 export interface RowSettings {
   pruneConfirmed?: boolean
+  /** RM1: which names a person confirmed on the server; `null`: it is an older one, which confirms revisions. */
+  confirmed?: readonly string[] | null
   pruneWhen?: 'healthy' | 'applied'
   handovers: boolean
 }
@@ -58,7 +85,11 @@ export class PruneWorld {
   }
 
   /** PR8: the server has both revisions before it. */
-  publish(id: ServiceId, commit: number, { pruneConfirmed = false, pruneWhen = 'healthy', handovers }: RowSettings): void {
+  publish(
+    id: ServiceId,
+    commit: number,
+    { pruneConfirmed = false, confirmed = null, pruneWhen = 'healthy', handovers }: RowSettings,
+  ): void {
     const key = serviceKey(id)
     const wanted = this.commits[commit]?.get(key)
     const before = this.published.get(key)
@@ -75,9 +106,14 @@ export class PruneWorld {
       digest,
       count: objects.size,
       sync: { pruneWhen },
-      ...(pruneConfirmed ? { pruneConfirmed: digest } : {}),
+      ...(pruneConfirmed && wanted !== 'remove' ? { pruneConfirmed: digest } : {}),
+      ...(confirmed === null || (!pruneConfirmed && wanted !== 'remove')
+        ? {}
+        : { confirmed: confirmed.map((name) => deletionName(refOfName(name))) }),
       ...(handover.length > 0 ? { handover } : {}),
-      ...(wanted === 'remove' ? { removal: { policy: 'prune', by: 'test', atMs: commit, why: 'test' } } : {}),
+      ...(wanted === 'remove'
+        ? { removal: { policy: confirmed === null ? 'prune' : 'delete', by: 'test', atMs: commit, why: 'test' } }
+        : {}),
     })
     this.#append({ id, revision: { ...id, row, objects }, commit })
   }
@@ -124,10 +160,12 @@ export interface Scene {
   current: boolean
   /** Digests that a person confirmed at the site, in this life and before, and that are the service's since. */
   confirmedHere: ReadonlySet<string>
-  confirmed: ReadonlySet<string>
+  confirmed: ReadonlyMap<string, ReadonlySet<string>>
   /** UIDs of what the agent applied, and for which service last. */
   applied: ReadonlyMap<string, string>
   live(name: string): K8sObject | null
+  /** Everything that is in the cluster. */
+  all(): readonly K8sObject[]
   /** Service that the mark on it names. */
   ownerOf(object: K8sObject): string | null
   isHealthy(name: string): boolean
@@ -152,7 +190,7 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   if (!revision) return 'its service has no row'
   if (revision.objects.has(objectRowId(held.id, refOfName(name)))) return 'its revision names it'
   const isRemoval = revision.row.removal !== undefined
-  const digestKey = `${key} ${revision.row.digest}`
+  const digestKey = `${key} ${confirmationToken(revision.row)}`
   // A person looked at the very list.
   const saidYes = confirmedHere.has(digestKey)
   if (!current && !saidYes) return 'the replica may be an older one'
@@ -166,7 +204,20 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   const annotations = object.metadata.annotations
   if (keepsFrom(isRemoval ? 'removal' : 'prune', keepMark(annotations))) return 'a keep mark is on it'
   if (otherOwner(object.metadata, refOfName(name)) !== null) return 'another tool’s mark is on it'
-  return isRemoval ? null : judgeGuards(name, key, held, scene)
+  return isRemoval ? judgeLoss(name, key, revision.row, scene) : judgeGuards(name, key, held, scene)
+}
+
+/** RM1, RM3, PR4: null: nothing is lost by it, or a person confirmed its very name. */
+function judgeLoss(name: string, key: string, row: ServiceRow, { confirmed, all }: Scene): string | null {
+  const isRemoval = row.removal !== undefined
+  if (!/^[vnk]/.test(name)) return null
+  const isInRow = row.pruneConfirmed === row.digest
+  const said = [...(isRemoval || isInRow ? (row.confirmed ?? []) : []), ...(confirmed.get(`${key} ${confirmationToken(row)}`) ?? [])]
+  if (said.includes(deletionName(refOfName(name))) || (isInRow && row.confirmed === undefined)) return null
+  if (name.startsWith('v')) return 'it holds data, and nobody confirmed its name'
+  if (!isRemoval) return 'it takes other objects along, and nobody confirmed its name'
+  const inside = all().filter((object) => isInside(name, object) && object.metadata.deletionTimestamp === undefined)
+  return inside.length === 0 ? null : `${inside.length} objects of others are in it, and nobody confirmed its name`
 }
 
 /** The commit by which the service lost it: what people meant then is what counts. */
@@ -183,14 +234,10 @@ function isWantedSince(world: PruneWorld, name: string, commit: number): boolean
   return true
 }
 
-function judgeGuards(
-  name: string,
-  key: string,
-  { id, revision }: LogEntry,
-  { confirmed, deletedFor, isHealthy, live, ownerOf }: Scene,
-): string | null {
+function judgeGuards(name: string, key: string, { id, revision }: LogEntry, scene: Scene): string | null {
+  const { confirmed, deletedFor, isHealthy, live, ownerOf } = scene
   if (revision === null) return null
-  const digestKey = `${key} ${revision.row.digest}`
+  const digestKey = `${key} ${confirmationToken(revision.row)}`
   const gone = deletedFor.get(digestKey) ?? new Set<string>()
   const owned = NAMES.filter((other) => {
     const object = live(other)
@@ -200,9 +247,10 @@ function judgeGuards(
   const all = new Set([...doomed, ...gone, name])
   const total = new Set([...owned, ...gone, name]).size
   deletedFor.set(digestKey, gone.add(name))
+  const lost = judgeLoss(name, key, revision.row, scene)
+  if (lost !== null) return lost
   if (revision.row.pruneConfirmed === revision.row.digest || confirmed.has(digestKey)) return null
   if (revision.objects.size === 0) return 'its revision is empty, and nobody confirmed that'
-  if (name.startsWith('v')) return 'it holds data, and nobody confirmed that'
   // Some of what is doomed may be let go instead: well past the line, so that the judge is never the one who is wrong.
   if (gone.size > 5 && gone.size * 100 > total * 60 && all.size * 100 > total * 60)
     return 'more than the guard allows, and nobody confirmed that'

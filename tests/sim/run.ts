@@ -61,8 +61,8 @@ export class Run {
     largest_agent_folder_bytes: 0,
   }
 
-  constructor(seed: number, dir: string) {
-    this.world = new World(dir, seed)
+  constructor(seed: number) {
+    this.world = new World(seed)
     this.servers = [new SimServer(this.world, 'server')]
   }
 

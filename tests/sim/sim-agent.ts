@@ -1,13 +1,13 @@
 // An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files. Each start is another life; a kill leaves
 // its files as they are at that moment and answers nothing that it waits for.
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import type { AgentReport } from '../../agent/report.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { hashOfRows } from '../../shared/crdt/row-hash.ts'
-import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { tracedLog } from '../support/trace.ts'
 import type { ProcessClock } from '../support/virtual-clock.ts'
 import { copyFolder, keyOf, makeReserve, type World } from './history.ts'
 import { Life } from './life.ts'
@@ -95,7 +95,7 @@ export class SimAgent {
           fetcher: (url, init) => life.call(() => this.network.fetch(life, url, init)),
           clock: lived,
           random: seededRandom(this.#world.below(2 ** 31)),
-          log: silentLogger,
+          log: tracedLog(this.#world.trace, this.name),
           place: this.#place,
           freeMemory: () => {},
         },
@@ -147,6 +147,7 @@ export class SimAgent {
   copy(): string {
     const to = this.#world.nextFolder(this.name)
     copyFolder(this.#dir, to)
+    this.#world.trace.detail(`${this.name} copied: ${sizesIn(to)}`)
     return to
   }
 
@@ -172,11 +173,13 @@ export class SimAgent {
     return this.#tampered
   }
 
+  /** By its bytes: times of files are real time, and two writes can have the same. */
   #replicaChanged(): boolean {
-    const look = (path: string) => statSync(path, { throwIfNoEntry: false })
-    const [file, log] = [look(this.files.replica), look(`${this.files.replica}-wal`)]
-    const seen = `${file?.ino} ${file?.mtimeMs} ${log?.ino} ${log?.mtimeMs} ${log?.size}`
-    if (file === undefined || seen === this.#seen) return false
+    const { replica } = this.files
+    if (!existsSync(replica)) return false
+    const log = `${replica}-wal`
+    const seen = `${Bun.hash(readFileSync(replica))} ${existsSync(log) ? Bun.hash(readFileSync(log)) : ''}`
+    if (seen === this.#seen) return false
     this.#seen = seen
     return true
   }
@@ -213,3 +216,9 @@ export class SimAgent {
     }
   }
 }
+
+const sizesIn = (dir: string): string =>
+  readdirSync(dir)
+    .sort()
+    .map((name) => `${name} ${statSync(join(dir, name)).size}`)
+    .join(', ')

@@ -9,6 +9,7 @@ import { parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { createFakeCluster, type FakeCluster, lagWatches } from '../support/fake-cluster.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
+import { tracedCluster } from '../support/trace.ts'
 import type { World } from './history.ts'
 import type { Life } from './life.ts'
 
@@ -45,7 +46,7 @@ export class SimCluster {
 
   /** What one life of an agent sees of it. `clusterId`: whose rows it may bring; `line`: the server that it listens to. */
   port(life: Life, dataDir: () => string, clusterId: () => string | null, line: () => string): Cluster {
-    const { fake } = this
+    const fake = tracedCluster(this.fake, this.#world.trace, this.#name)
     const slowly = async <T>(work: () => Promise<T>): Promise<T> => {
       if (this.slowMs > 0 && this.#world.chance(0.3)) {
         this.#world.count('kube_slow')
@@ -61,7 +62,7 @@ export class SimCluster {
           this.#judgeApply(object, clusterId())
           return slowly(() => fake.apply(resource, object, options))
         }),
-      get: (resource, ref) => life.call(() => slowly(() => fake.get(resource, ref))),
+      get: (resource, ref, options) => life.call(() => slowly(() => fake.get(resource, ref, options))),
       delete: (resource, ref, uid, options) =>
         life.call(() => {
           this.#judgeDelete(ref, dataDir(), line())

@@ -30,8 +30,8 @@ import { joinTokenText } from '../../shared/protocol/join.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import type { ProcessClock } from '../support/virtual-clock.ts'
-import { copyFolder, keyOf, START_MS, type World } from './history.ts'
+import { type ProcessClock, VIRTUAL_START_MS } from '../support/virtual-clock.ts'
+import { copyFolder, keyOf, type World } from './history.ts'
 import { Life } from './life.ts'
 
 const SHARD_COUNT = 1
@@ -59,6 +59,7 @@ export class SimServer {
   #keys: ServerKeys
   #running: Running | null = null
   #offsetMs = 0
+  readonly #newKey = () => keyOf('ed25519', `rotated ${this.#world.randomHex(8)}`)
   /** Shards that were made anew at an opening. */
   rebuilds = 0
 
@@ -71,7 +72,7 @@ export class SimServer {
       writeFileSync(join(this.#dir, 'keys', 'signing.json'), JSON.stringify(keyOf('ed25519', 'server')))
       writeFileSync(join(this.#dir, 'keys', 'mac.key'), createHash('sha256').update('mac').digest('base64url'))
     } else copyFolder(copyOf, this.#dir)
-    this.#keys = loadServerKeys(join(this.#dir, 'keys'))
+    this.#keys = loadServerKeys(join(this.#dir, 'keys'), this.#newKey)
   }
 
   get up(): boolean {
@@ -108,11 +109,11 @@ export class SimServer {
     const raw = await openSqliteStore(join(dir, 'fleet.db'), { clock, random })
     const store = life.wrap(raw)
     const agents = await createAgentIndex(raw)
-    this.#keys = loadServerKeys(join(dir, 'keys'))
+    this.#keys = loadServerKeys(join(dir, 'keys'), this.#newKey)
     const keys = this.#keys
     const newId = () => randomBytes(16).toString('hex')
     const common = { shardCount: SHARD_COUNT, clock, log: silentLogger, newId, sign: keys.sign, epochOf: agents.epochOf }
-    const opened = createShards({ ...common, dir: join(dir, 'shards'), withoutWorker: true })
+    const opened = createShards({ ...common, dir: join(dir, 'shards'), withoutThreads: true })
     const { shards } = opened
     await discardStale({ store: raw, opened, log: silentLogger, onAhead: recordAhead(raw, clock) })
     const raised = await raiseEpochs({ store: raw, opened, log: silentLogger })
@@ -153,7 +154,7 @@ export class SimServer {
 
   async createJoinToken(uses: number): Promise<void> {
     const record = { id: 'jt-sim', tokenHash: joinTokenHash(JOIN_SECRET), uses, usesLeft: uses, labels: {}, createdBy: 'sim' }
-    await this.store.createJoinToken({ ...record, createdMs: START_MS, expiresMs: START_MS + 86_400_000 })
+    await this.store.createJoinToken({ ...record, createdMs: VIRTUAL_START_MS, expiresMs: VIRTUAL_START_MS + 86_400_000 })
   }
 
   /** Null while it is down, and when it goes down before it answered. */

@@ -1,5 +1,8 @@
 // One history: a seed decides what is ordered, what breaks and when. After the faults every replica must be its cluster's rows, every cluster what its rows say, and
 // every status at the server; what must never happen is noticed when it does.
+
+import type { Trace } from '../support/trace.ts'
+import { VIRTUAL_START_MS } from '../support/virtual-clock.ts'
 import type { FaultCounts, NetworkFault } from './fault-kinds.ts'
 import { RESTORE_STEPS } from './file-steps.ts'
 import type { Broken } from './history.ts'
@@ -10,6 +13,7 @@ import { actOnReports, STEPS, type Step, startOrRepair, startServers } from './s
 
 export interface SimOptions {
   seed: number
+  /** An empty folder, the working directory while the history lasts: paths that the product sees are the same on every machine. */
   dir: string
   agents?: number
   steps?: number
@@ -26,17 +30,30 @@ export interface SimReport extends RunCounts {
   faults: FaultCounts
   broken: Broken[]
   virtualHours: number
-  trace: string
-  /** Of a history that went wrong. */
-  tail: string[]
+  trace: Trace
 }
 
 const MINUTE_MS = 60_000
 /** An hour is the longest that anybody waits by itself (Retry-After, recheck). */
 const REST_MINUTES_MAX = 100
 
+/** The working directory and the ids of files belong to one history. */
+let isPlaying = false
+
 export async function simulate(options: SimOptions): Promise<SimReport> {
-  const run = new Run(options.seed, options.dir)
+  if (isPlaying) throw new Error('another history is being played in this process') // such as one that a test gave up waiting for
+  isPlaying = true
+  const before = process.cwd()
+  process.chdir(options.dir)
+  try {
+    return await live(new Run(options.seed), options)
+  } finally {
+    process.chdir(before)
+    isPlaying = false
+  }
+}
+
+async function live(run: Run, options: SimOptions): Promise<SimReport> {
   const { world } = run
   try {
     await prepare(run, options)
@@ -65,7 +82,7 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
     run.counts.starts += starts
   }
   run.counts.rebuilds = run.servers.reduce((sum, { rebuilds }) => sum + rebuilds, 0)
-  const virtualHours = Math.round((world.clock.nowMs() - 1_700_000_000_000) / 36e5)
+  const virtualHours = Math.round((world.clock.nowMs() - VIRTUAL_START_MS) / 36e5)
   const { broken, faults } = world
   return {
     seed: options.seed,
@@ -73,8 +90,7 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
     broken,
     ...run.counts,
     virtualHours,
-    trace: world.traceHash(),
-    tail: broken.length > 0 ? world.lines() : [],
+    trace: world.trace,
   }
 }
 
@@ -118,7 +134,6 @@ async function prepare(run: Run, { agents = 2, network }: SimOptions): Promise<v
 async function becomeQuiet(run: Run): Promise<void> {
   const { world } = run
   world.note('the faults stop')
-  world.quiet = true
   for (const clone of run.clones) clone.kill()
   run.clones = []
   await startServers(run)

@@ -5,6 +5,7 @@ import { loadSecretBox } from '../../server/access/secret-box.ts'
 import type { App, AppDeps } from '../../server/app.ts'
 import { createApp } from '../../server/app.ts'
 import { removeSubject } from '../../server/fleet/plan-service.ts'
+import { type ConfirmedData, createRemovalPlans } from '../../server/fleet/removal-plans.ts'
 import type { DeleteOutcome } from '../../server/http/fleet-actions.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey } from '../../server/store/records.ts'
@@ -14,11 +15,17 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { tempDir } from './temp-dir.ts'
 
+/** What is confirmed with a deed: ` with NAME in 2 clusters`. */
+const dataText = (confirmed: ConfirmedData): string =>
+  [...confirmed].map(([service, clusters]) => ` with ${[...clusters.values()].join()} of ${service} in ${clusters.size}`).join('')
+
 export interface TestAdmin {
   app: App
   store: Store
   token: string
   clock: { nowMs: number }
+  /** Rendered sets by the key that desired rows name. */
+  content: Map<string, Uint8Array>
   /** What the app asked of the fleet. */
   asked: string[]
   outcome: { deleteService: DeleteOutcome }
@@ -37,6 +44,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
   const tokens = createApiTokens(store, clock)
   const token = (await tokens.createFirst()) ?? ''
   const asked: string[] = []
+  const content: TestAdmin['content'] = new Map()
   const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }
   const note = (text: string, by = '') => asked.push(by === '' ? text : `${text} by ${by}`)
   const app = createApp({
@@ -48,14 +56,15 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     secrets: loadSecretBox(tempDir()),
     renders: { render: async () => null, variants: async () => null },
     restore: NO_RESTORE,
+    removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null } }),
     lookOf: () => null,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
     stopping: new AbortController().signal,
     actions: {
-      async deleteService({ project, service }, by) {
-        note(`delete ${project}/${service}`, by)
+      async deleteService({ project, service }, by, confirmed = new Map()) {
+        note(`delete ${project}/${service}${dataText(confirmed)}`, by)
         return outcome.deleteService
       },
       async takeBackDeletion({ project, service }, by) {
@@ -66,18 +75,19 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
         note(`delete cluster ${name}`, by)
         return store.deleteCluster(name)
       },
-      async confirm(id, by) {
-        note(`confirm ${id}`, by)
+      async confirm(id, by, confirmed = new Map()) {
+        note(`confirm ${id}${dataText(confirmed)}`, by)
         return store.confirm(id, by, time.nowMs)
       },
       planSync: async () => null,
       allowSync: async () => null,
-      onChanged: (keys: readonly ResourceKey[]) =>
-        note(keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')),
+      onChanged: (keys: readonly ResourceKey[], confirmed: ConfirmedData = new Map()) =>
+        note(`${keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')}${dataText(confirmed)}`),
     },
     ...overrides,
   })
   return {
+    content,
     app,
     store,
     token,

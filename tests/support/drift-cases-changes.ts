@@ -210,6 +210,7 @@ spec:
     target: SETTINGS,
     paths: [],
     manager: '',
+    deleted: true,
   }),
   healed(
     'the object is deleted and made anew by somebody, with another uid',
@@ -229,7 +230,7 @@ spec:
     ({ kubectl }) => kubectl(['annotate', 'configmap', 'settings', 'skerry.dev/tracking-']),
     {
       target: SETTINGS,
-      paths: ['.metadata.annotations'],
+      paths: ['.metadata.annotations["skerry.dev/tracking"]'],
       manager: NOBODY,
     },
   ),

@@ -36,7 +36,7 @@ kind: NetworkPolicy
 metadata: { name: closed }
 spec: { podSelector: {}, policyTypes: [Ingress] }`,
     deed: ({ as }) => as('editor').merge('NetworkPolicy/closed', { spec: { podSelector: { matchLabels: { app: 'only-this' } } } }),
-    drift: { target: 'NetworkPolicy/closed', manager: 'editor' },
+    drift: { target: 'NetworkPolicy/closed', paths: ['.spec.podSelector'], manager: 'editor' },
     writes: 1,
     live: { 'NetworkPolicy/closed': { spec: { podSelector: {} } } },
   },
@@ -50,7 +50,8 @@ spec: { podSelector: {}, policyTypes: [Ingress] }`,
       as('editor').strategic(WEB, {
         spec: { template: { spec: { volumes: [{ name: 'tmp', emptyDir: null, hostPath: { path: '/' } }] } } },
       }),
-    drift: { target: WEB, manager: 'editor', action: 'failed' },
+    // The field that is ours was removed, of which the API server keeps no name.
+    drift: { target: WEB, paths: ['.spec.template.spec.volumes[{"name":"tmp"}].emptyDir'], manager: '', action: 'failed' },
     writes: 1,
     same: false,
   },
@@ -116,7 +117,8 @@ spec:
       await kubectl(['wait', '--for=jsonpath={.status.observedGeneration}=2', 'deployment/web', '--timeout=20s'])
       await kubectl(['rollout', 'undo', 'deployment/web', '--to-revision=1'])
     },
-    drift: { target: WEB, paths: [`${APP}.image`] },
+    // The undo brings back the annotations of the old ReplicaSet, too.
+    drift: { target: WEB, paths: [`${APP}.image`, '.metadata.annotations["skerry.dev/commit"]'] },
     // The new revision, and the correction.
     writes: 2,
     live: { [WEB]: { spec: { replicas: 1 } } },

@@ -2,7 +2,8 @@
 // at its own Cluster port; that nothing more was written is asked of the API server's audit log.
 import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
-import { isNewer } from '../../agent/reconcile/watch/live-object.ts'
+import { isNewer } from '../../agent/cluster/resource-version.ts'
+import { sentObject } from '../../agent/reconcile/snapshot/wanted.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -305,7 +306,8 @@ function judgeDrift({ drift }: DriftCase, ns: string, { drifts: found, wrong }: 
     wrong.push(`no drift of ${target} was seen`)
     return
   }
-  const { action = 'healed', paths, manager, count = 1 } = drift
+  const { action = 'healed', paths, manager, deleted = false, count = 1 } = drift
+  if ((status.deleted ?? false) !== deleted) wrong.push(`deleted is ${status.deleted}`)
   if (status.count !== count) wrong.push(`the drift was counted ${status.count} times`)
   if (status.action !== action) wrong.push(`drift is ${status.action}, not ${action}`)
   if (paths !== undefined && status.paths.join() !== [...paths].sort().join()) wrong.push(`paths are ${status.paths.join(' ')}`)
@@ -322,15 +324,15 @@ async function judgeLive(agent: Agent, one: DriftCase, site: DriftSite, objects:
   if (one.same === false) return
   const inventory = new Map(agent.kit.state.inventory(idOf(site.ns)).map((entry) => [refKey(entry.ref), entry]))
   for (const object of objects) {
-    const sent = inventory.get(keyOf(agent, object))?.appliedDoc
-    if (sent == null) {
+    const { appliedDoc: sent = null, commit = null } = inventory.get(keyOf(agent, object)) ?? {}
+    if (sent === null) {
       wrong.push(`${object.kind}/${object.metadata.name} was not applied`)
       continue
     }
     // Controllers may write their status in between.
     await until(`${object.kind}/${object.metadata.name} is what Git says`, async () => {
       const live = await read(agent, object)
-      const again = await read(agent, object, { body: JSON.parse(sent) })
+      const again = await read(agent, object, { body: sentObject({ doc: sent, commit }) })
       return live !== null && live.metadata.resourceVersion === again?.metadata.resourceVersion && live.metadata.uid === again?.metadata.uid
     }).catch((error: Error) => wrong.push(error.message))
   }

@@ -55,6 +55,7 @@ export interface DriftCase {
     action?: 'healed' | 'reported' | 'contested' | 'failed'
     paths?: string[]
     manager?: string
+    deleted?: boolean
     count?: number
   }
   /** Requests of the agent that change something, after the deed. */

@@ -11,17 +11,20 @@ import type {
   ClusterInfo,
   DeleteResult,
   Discovery,
+  Extent,
   GetResult,
   WatchEvent,
 } from '../../agent/cluster/cluster.ts'
 import { MARKS_MANAGER } from '../../agent/cluster/rest-cluster.ts'
+import { warningsOf } from '../../agent/cluster/warning-header.ts'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { notServed, Refusal } from './fake-kube-kinds.ts'
-import { FakeObjects } from './fake-objects.ts'
+import { FakeObjects, type ObjectsSnapshot } from './fake-objects.ts'
+import { warningHeader, warningsAbout } from './fake-warnings.ts'
 import { FakeWatchLog, matcher, type Selectors, watchEventOf } from './fake-watch-log.ts'
 
 export interface FakeRequest {
@@ -29,11 +32,16 @@ export interface FakeRequest {
   /** Absent for info, discover and watch. */
   ref?: ObjectRef
   kind?: string
+  /** Of a watch. */
+  fieldSelector?: string
+  /** Of a get or a watch that asks for metadata alone. */
+  metadataOnly?: true
   /** Whom it was made as, where not as the agent. */
   as?: string
 }
 
 const WATCH_RETRY_MS = 1000
+const CUT_OFF: ApiFailure = { kind: 'unreachable', status: 0, reason: 'ECONNRESET', message: 'the API server was stopped' }
 const VERSION = 'v1.36.3'
 
 export class FakeCluster implements Cluster {
@@ -44,10 +52,13 @@ export class FakeCluster implements Cluster {
   readonly #objects: FakeObjects
   #decideFailure: (request: FakeRequest) => ApiFailure | null = () => null
   #mayAct: (user: string, request: FakeRequest) => boolean = () => false
+  #warnOf: (object: K8sObject) => string[] = () => []
   #watchEpoch = 0
   #watchLagMs: () => number = () => 0
   #answerLagMs: (request: FakeRequest) => number = () => 0
   #hurry = new AbortController()
+  #stale: ObjectsSnapshot | null = null
+  #lives = 0
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
     this.#clock = clock
@@ -71,16 +82,27 @@ export class FakeCluster implements Cluster {
     object: K8sObject,
     { force, dryRun = false, as }: { force: boolean; dryRun?: boolean } & Acting,
   ): Promise<ApplyResult> {
-    return this.#answer<ApplyResult>({ verb: 'apply', ref: refOf(object), ...acting(as) }, resource, () => {
-      const { object: result, created } = this.#objects.apply(resource, structuredClone(object), { manager: FIELD_MANAGER, force, dryRun })
-      return { kind: 'applied', object: result, created }
-    })
+    const work = (): ApplyResult => {
+      const warned = this.#warned(resource, object)
+      try {
+        const { object: result, created } = this.#objects.apply(resource, structuredClone(object), {
+          manager: FIELD_MANAGER,
+          force,
+          dryRun,
+        })
+        return { kind: 'applied', object: result, created, ...warned }
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error
+        return { kind: 'failed', failure: failureFrom(error, resource, object), ...warned }
+      }
+    }
+    return this.#answer({ verb: 'apply', ref: refOf(object), ...acting(as) }, resource, work)
   }
 
-  get(resource: ApiResource, ref: ObjectRef): Promise<GetResult> {
-    return this.#answer<GetResult>({ verb: 'get', ref }, resource, () => {
+  get(resource: ApiResource, ref: ObjectRef, { metadataOnly = false }: Extent = {}): Promise<GetResult> {
+    return this.#answer<GetResult>({ verb: 'get', ref, ...extent(metadataOnly) }, resource, () => {
       const object = this.#objects.read(resource, ref)
-      return object === null ? { kind: 'absent' } : { kind: 'found', object }
+      return object === null ? { kind: 'absent' } : { kind: 'found', object: metadataOnly ? metadataOf(object) : object }
     })
   }
 
@@ -101,31 +123,38 @@ export class FakeCluster implements Cluster {
   }
 
   mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, { as }: Acting = {}): Promise<ApplyResult> {
-    return this.#answer<ApplyResult>({ verb: 'patch', ref, ...acting(as) }, resource, () => {
+    const work = (): ApplyResult => {
       const object = this.#objects.mergePatch(resource, ref, structuredClone(body), MARKS_MANAGER)
       return { kind: 'applied', object, created: false }
-    })
+    }
+    return this.#answer({ verb: 'patch', ref, ...acting(as) }, resource, work, body)
   }
 
-  async *watch(resource: ApiResource, options: Selectors & { signal: AbortSignal }): AsyncGenerator<WatchEvent> {
-    const { signal } = options
+  async *watch(resource: ApiResource, options: Selectors & { signal: AbortSignal } & Extent): AsyncGenerator<WatchEvent> {
+    const { signal, fieldSelector, metadataOnly = false } = options
+    const shown = (object: K8sObject) => (metadataOnly ? metadataOf(versioned(object, resource)) : versioned(object, resource))
     const matches = matcher(resource, options)
     let position: number | null = null
     let unknown = false
     while (!signal.aborted) {
       const epoch = this.#watchEpoch
-      const failure = (await this.#arrive({ verb: 'watch', kind: resource.kind })) ?? this.#notServed(resource)
+      // KA41
+      if (fieldSelector?.startsWith('metadata.name=')) position = null
+      const selected = fieldSelector === undefined ? {} : { fieldSelector }
+      const request = { verb: 'watch', kind: resource.kind, ...selected, ...extent(metadataOnly) } as const
+      const failure = (await this.#arrive(request)) ?? this.#notServed(resource)
       if (failure !== null) {
         unknown = true
         yield { kind: 'failed', failure }
         await this.#clock.sleep(WATCH_RETRY_MS, signal)
         continue
       }
-      if (position === null || !this.#log.remembers(position)) {
-        position = this.#objects.revision
-        const present = this.#objects.all().filter(matches)
+      // KA40: a server that has not reached the position.
+      if (position === null || !this.#log.remembers(position) || position > this.#cacheRevision()) {
+        position = this.#cacheRevision()
+        const present = this.#cached().filter(matches)
         yield { kind: 'reset' }
-        for (const object of present) yield { kind: 'present', object: versioned(object, resource) }
+        for (const object of present) yield { kind: 'present', object: shown(object) }
         yield { kind: 'synced' }
       } else if (unknown) yield { kind: 'synced' }
       unknown = false
@@ -135,7 +164,7 @@ export class FakeCluster implements Cluster {
           const event = watchEventOf(change, matches)
           const lagMs = this.#watchLagMs()
           if (lagMs > 0) await this.#clock.sleep(lagMs, signal)
-          if (event !== null && 'object' in event) yield { ...event, object: versioned(event.object, resource) }
+          if (event !== null && 'object' in event) yield { ...event, object: shown(event.object) }
           if (epoch !== this.#watchEpoch) break
         }
         if (!this.#objects.serves(resource)) break
@@ -144,7 +173,45 @@ export class FakeCluster implements Cluster {
     }
   }
 
+  /** What lists and watches show: what etcd holds, but for an API server that ran while etcd was restored. */
+  #cached(): K8sObject[] {
+    if (this.#stale === null) return this.#objects.all()
+    const objects = new Map(this.#stale.objects)
+    for (const { before, after } of this.#log.after(this.#stale.revision)) {
+      if (after !== null) objects.set(refKey(refOf(after)), after)
+      else if (before !== null) objects.delete(refKey(refOf(before)))
+    }
+    return [...objects.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
+  }
+
+  #cacheRevision = (): number => Math.max(this.#objects.revision, this.#stale?.revision ?? 0)
+
   // Faults.
+
+  /** What `etcdctl snapshot save` saves. */
+  snapshot = (): ObjectsSnapshot => this.#objects.snapshot()
+
+  /** etcd is restored and the API server started again; what is on its way is never answered. `bump`: with a far higher revision, so that all positions are forgotten.
+   *  `isRunning`: the API server ran all the time, so that its lists and watches stay those of before. */
+  restore(snapshot: ObjectsSnapshot, { bump = false, isRunning = false }: { bump?: boolean; isRunning?: boolean } = {}): void {
+    this.#stale = isRunning ? this.#objects.snapshot() : null
+    const revision = bump ? this.#objects.revision + 1_000_000 : snapshot.revision
+    this.#objects.restore(snapshot, revision)
+    this.#log.rollBack(snapshot.revision)
+    this.#lives += 1
+    if (!isRunning) this.cutWatches({ forget: bump })
+  }
+
+  /** Ends what `restore` left in an API server that was running. */
+  restartApiServer(): void {
+    this.#stale = null
+    this.cutWatches()
+  }
+
+  /** Somebody's writes that no watch ever tells, as by a bug of the API server. */
+  withoutEvents<T>(work: () => T): T {
+    return this.#log.withoutEvents(work)
+  }
 
   /** Asked before every request, watches included; an answer other than null is what the caller gets. */
   fail(decide: (request: FakeRequest) => ApiFailure | null): void {
@@ -161,11 +228,27 @@ export class FakeCluster implements Cluster {
     this.#objects.admission = decide
   }
 
+  /** What a policy of the cluster warns of when an object is written. */
+  warn(decide: (object: K8sObject) => string[]): void {
+    this.#warnOf = decide
+  }
+
   /** Ends every stream. They resume where they were, or start over if the server is told to `forget` (410). */
   cutWatches({ forget = false }: { forget?: boolean } = {}): void {
     if (forget) this.#log.forget(this.#objects.touch())
     this.#watchEpoch += 1
     this.#log.wake()
+  }
+
+  serveAggregated(resource: ApiResource): void {
+    this.#objects.serveAggregated(resource)
+  }
+
+  /** An API server that has just started: it does not serve these groups yet, although their CRDs and objects are there. */
+  serveAllBut(groups: readonly string[]): void {
+    this.#objects.gaps.clear()
+    for (const group of groups) this.#objects.gaps.add(group)
+    this.cutWatches()
   }
 
   /** Each event comes this much later: after the answer to the write that it is of, as it often does in a real cluster. */
@@ -224,22 +307,36 @@ export class FakeCluster implements Cluster {
     throw new AppError(refused ? 'kube_refused' : 'kube_unreachable', { doing: request.verb, detail: failure.message })
   }
 
-  async #answer<T>(request: FakeRequest, resource: ApiResource, work: () => T): Promise<T | { kind: 'failed'; failure: ApiFailure }> {
+  /** `sent`: the body of the request, which a refusal may quote. */
+  async #answer<T>(
+    request: FakeRequest,
+    resource: ApiResource,
+    work: () => T,
+    sent?: unknown,
+  ): Promise<T | { kind: 'failed'; failure: ApiFailure }> {
     const failure = (await this.#arrive(request)) ?? this.#forbidden(request, resource) ?? this.#notServed(resource)
     if (failure !== null) return { kind: 'failed', failure }
-    const answer = this.#carryOut(resource, work)
+    const answer = this.#carryOut(resource, work, sent)
     const lagMs = this.#answerLagMs(request)
+    const life = this.#lives
     if (lagMs > 0) await this.#clock.sleep(lagMs, this.#hurry.signal)
-    return answer
+    return life === this.#lives ? answer : { kind: 'failed', failure: CUT_OFF }
   }
 
-  #carryOut<T>(resource: ApiResource, work: () => T): T | { kind: 'failed'; failure: ApiFailure } {
+  #carryOut<T>(resource: ApiResource, work: () => T, sent: unknown): T | { kind: 'failed'; failure: ApiFailure } {
     try {
       return structuredClone(work())
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      return { kind: 'failed', failure: failureFrom(error, resource) }
+      return { kind: 'failed', failure: failureFrom(error, resource, sent) }
     }
+  }
+
+  #warned(resource: ApiResource, object: K8sObject): { warnings?: readonly string[] } {
+    const { namespace } = object.metadata
+    const where = namespace === undefined ? null : this.#objects.find({ group: '', kind: 'Namespace', namespace: '', name: namespace })
+    const warnings = warningsOf(warningHeader([...warningsAbout(resource, object, where), ...this.#warnOf(object)]), object)
+    return warnings.length === 0 ? {} : { warnings }
   }
 
   #forbidden(request: FakeRequest, { plural, group }: ApiResource): ApiFailure | null {
@@ -257,10 +354,13 @@ export class FakeCluster implements Cluster {
 
 export const createFakeCluster = (deps: { clock: Clock; uid?: string }): FakeCluster => new FakeCluster(deps)
 
+const metadataOf = ({ apiVersion, kind, metadata }: K8sObject): K8sObject => ({ apiVersion, kind, metadata })
+
+const extent = (metadataOnly: boolean): { metadataOnly?: true } => (metadataOnly ? { metadataOnly } : {})
 const acting = (as: string | undefined): { as?: string } => (as === undefined ? {} : { as })
 
-const failureFrom = ({ status, body, message }: Refusal, { plural }: ApiResource): ApiFailure =>
-  failureOf({ status, body, text: message, retryAfter: null, plural })
+const failureFrom = ({ status, body, message }: Refusal, { plural }: ApiResource, sent?: unknown): ApiFailure =>
+  failureOf({ status, body, text: message, retryAfter: null, plural, sent })
 
 function versioned(object: K8sObject, { group, version }: ApiResource): K8sObject {
   const clone = structuredClone(object)

@@ -1,6 +1,6 @@
 // Field ownership as the API server keeps it in managedFields, for the fake cluster: what an object's fields are as fieldsV1, how an apply
-// merges, who loses what. Less strict than the real thing in two places: lists are atomic unless named here, and an Update entry does not list
-// the containers it created ("." of a map).
+// merges, who loses what. Less strict than the real thing in three places: lists are atomic unless named here, an Update entry does not list
+// the containers it created ("." of a map), and who fills a map that was applied empty or null takes it from its owner.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 

@@ -19,14 +19,41 @@ export class Refusal extends Error {
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 
-const kind = (group: string, version: string, name: string, plural: string, namespaced = true): ApiResource => ({
+const kind = (
+  group: string,
+  version: string,
+  name: string,
+  plural: string,
+  namespaced = true,
+  hasStatus = !STATELESS.has(name),
+): ApiResource => ({
   group,
   version,
   kind: name,
   plural,
   namespaced,
   verbs: VERBS,
+  hasStatus,
 })
+/** Built-in kinds without a status subresource. */
+const STATELESS: ReadonlySet<string> = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'ConfigMap',
+  'Event',
+  'IngressClass',
+  'Lease',
+  'LimitRange',
+  'MutatingWebhookConfiguration',
+  'NetworkPolicy',
+  'PriorityClass',
+  'Role',
+  'RoleBinding',
+  'Secret',
+  'ServiceAccount',
+  'StorageClass',
+  'ValidatingWebhookConfiguration',
+])
 
 const RBAC = 'rbac.authorization.k8s.io'
 export const CRD_GROUP = 'apiextensions.k8s.io'
@@ -37,6 +64,7 @@ export const BUILT_IN: readonly ApiResource[] = [
   kind('', 'v1', 'Node', 'nodes', false),
   kind('', 'v1', 'ConfigMap', 'configmaps'),
   kind('', 'v1', 'Event', 'events'),
+  kind('', 'v1', 'Endpoints', 'endpoints'),
   kind('', 'v1', 'Secret', 'secrets'),
   kind('', 'v1', 'Service', 'services'),
   kind('', 'v1', 'ServiceAccount', 'serviceaccounts'),
@@ -84,7 +112,15 @@ const crdSchema = z.looseObject({
     group: z.string(),
     scope: z.enum(['Namespaced', 'Cluster']),
     names: z.looseObject({ plural: z.string(), kind: z.string() }),
-    versions: z.array(z.looseObject({ name: z.string(), served: z.boolean() })).min(1),
+    versions: z
+      .array(
+        z.looseObject({
+          name: z.string(),
+          served: z.boolean(),
+          subresources: z.looseObject({ status: z.looseObject({}).optional() }).optional(),
+        }),
+      )
+      .min(1),
   }),
 })
 
@@ -95,7 +131,10 @@ export function kindsOfCrd(object: K8sObject): ApiResource[] {
   const { group, scope, names, versions } = parsed.data.spec
   if (object.metadata.name !== `${names.plural}.${group}`)
     throw invalid(object, 'FieldValueInvalid', 'metadata.name', 'must be spec.names.plural+"."+spec.group')
-  return versions.flatMap(({ name, served }) => (served ? [kind(group, name, names.kind, names.plural, scope === 'Namespaced')] : []))
+  const isNamespaced = scope === 'Namespaced'
+  return versions.flatMap(({ name, served, subresources }) =>
+    served ? [kind(group, name, names.kind, names.plural, isNamespaced, subresources?.status !== undefined)] : [],
+  )
 }
 
 function invalid(object: K8sObject, reason: string, field: string, message: string): Refusal {
@@ -159,6 +198,54 @@ export function checkObject(object: K8sObject, resource: ApiResource): void {
     throw invalid(object, 'FieldValueRequired', 'spec.selector', 'Required value')
 }
 
+interface Schema {
+  type?: string
+  nullable?: boolean
+  default?: unknown
+  properties?: Record<string, Schema>
+  items?: Schema
+  'x-kubernetes-preserve-unknown-fields'?: boolean
+}
+
+/** The structural schema of a custom resource; undefined: there is none, and anything is taken. */
+export function schemaOf(objects: readonly K8sObject[], { group, version, kind: name }: ApiResource): Schema | undefined {
+  const of = (crd: K8sObject) => valueAt(crd, ['spec', 'group']) === group && valueAt(crd, ['spec', 'names', 'kind']) === name
+  const versions = valueAt(
+    objects.find((object) => object.kind === 'CustomResourceDefinition' && of(object)),
+    ['spec', 'versions'],
+  )
+  const found = Array.isArray(versions) ? versions.find((candidate) => valueAt(candidate, ['name']) === version) : undefined
+  return valueAt(found, ['schema', 'openAPIV3Schema']) as Schema | undefined
+}
+
+/** Nulls in an apply of a custom resource: kept where the schema is open or says nullable, a default where it has one, else refused. In labels and annotations, an empty string. */
+export function customNulls(object: K8sObject, schema: Schema | undefined): K8sObject {
+  const taken = (value: unknown, at: Schema | undefined, path: readonly string[]): unknown => {
+    if (value === null) return nullTaken(object, at, path)
+    const isOpen = at === undefined || at['x-kubernetes-preserve-unknown-fields'] === true
+    if (Array.isArray(value)) return value.map((item, index) => taken(item, isOpen ? undefined : at.items, [...path, String(index)]))
+    if (typeof value !== 'object') return value
+    const member = (key: string) => at?.properties?.[key]
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, taken(each, member(key), [...path, key])]))
+  }
+  const { metadata, ...rest } = object
+  const texts = (map: unknown) =>
+    map === null || typeof map !== 'object' ? map : Object.fromEntries(Object.entries(map).map(([key, value]) => [key, value ?? '']))
+  const known = Object.fromEntries(
+    Object.entries(metadata).flatMap(([key, value]) =>
+      value === null ? [] : [[key, key === 'labels' || key === 'annotations' ? texts(value) : value]],
+    ),
+  )
+  return { ...(taken(rest, schema, []) as object), metadata: known } as K8sObject
+}
+
+function nullTaken(object: K8sObject, at: Schema | undefined, path: readonly string[]): unknown {
+  if (at === undefined || at.nullable === true || at.type === undefined) return null
+  if (at.default !== undefined) return at.default
+  const field = path.join('.')
+  throw invalid(object, 'FieldValueTypeInvalid', field, `Invalid value: "null": ${field} in body must be of type ${at.type}: "null"`)
+}
+
 const IMMUTABLE: Record<string, ReadonlyArray<readonly [path: readonly string[], message: string]>> = {
   Deployment: [[['spec', 'selector'], 'field is immutable']],
   DaemonSet: [[['spec', 'selector'], 'field is immutable']],
@@ -201,8 +288,10 @@ export function denied({ plural }: ApiResource, name: string, message: string): 
 
 export function checkImmutable(before: K8sObject, after: K8sObject): void {
   for (const [path, message] of IMMUTABLE[after.kind] ?? []) {
-    if (canonicalJson(valueAt(before, path) ?? null) !== canonicalJson(valueAt(after, path) ?? null))
-      throw invalid(after, 'FieldValueInvalid', path.join('.'), message)
+    const [old, now] = [before, after].map((object) => canonicalJson(valueAt(object, path) ?? null))
+    // The API server prints the new value of the field, whatever is in it.
+    if (old !== now)
+      throw invalid(after, 'FieldValueInvalid', path.join('.'), message.includes(':') ? message : `Invalid value: ${now}: ${message}`)
   }
   const frozen = before['immutable'] === true && (after.kind === 'Secret' || after.kind === 'ConfigMap')
   if (frozen && canonicalJson(before['data'] ?? null) !== canonicalJson(after['data'] ?? null))

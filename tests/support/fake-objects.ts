@@ -25,6 +25,7 @@ import {
   checkImmutable,
   checkObject,
   checkPatch,
+  customNulls,
   denied,
   hasGeneration,
   isCustom,
@@ -32,6 +33,7 @@ import {
   notFound,
   notServed,
   Refusal,
+  schemaOf,
   terminating,
   valueAt,
 } from './fake-kube-kinds.ts'
@@ -39,12 +41,21 @@ import type { FakeWatchLog } from './fake-watch-log.ts'
 
 const COLLECTOR = 'foregroundDeletion'
 
+/** What etcd holds at a revision. */
+export interface ObjectsSnapshot {
+  readonly revision: number
+  readonly objects: ReadonlyMap<string, K8sObject>
+  readonly served: ReadonlyMap<string, ApiResource>
+}
+
 export class FakeObjects {
   revision = 1
   /** Why a write that would leave this object is refused; null: it is not. */
   admission: (object: K8sObject) => string | null = () => null
   readonly #byKey = new Map<string, K8sObject>()
   readonly #served = new Map<string, ApiResource>()
+  /** Groups that the server does not serve for now, although their CRDs and objects are there. */
+  readonly gaps = new Set<string>()
   readonly #clock: Clock
   readonly #log: FakeWatchLog
   readonly #uidPrefix: string
@@ -59,14 +70,30 @@ export class FakeObjects {
   }
 
   identity = (): string => this.find(namespaceRef('kube-system'))?.metadata.uid ?? ''
-  serves = (resource: ApiResource): boolean => this.#served.has(servedKey(resource))
+  serves = (resource: ApiResource): boolean => this.#served.has(servedKey(resource)) && !this.gaps.has(resource.group)
+  /** Stored objects are never changed, so that the maps are enough. */
+  snapshot = (): ObjectsSnapshot => ({ revision: this.revision, objects: new Map(this.#byKey), served: new Map(this.#served) })
+
+  restore({ objects, served }: ObjectsSnapshot, revision: number): void {
+    this.revision = revision
+    for (const [map, saved] of [
+      [this.#byKey, objects],
+      [this.#served, served],
+    ] as ReadonlyArray<[Map<string, unknown>, ReadonlyMap<string, unknown>]>) {
+      map.clear()
+      for (const [key, value] of saved) map.set(key, value)
+    }
+  }
+
   find = (ref: ObjectRef): K8sObject | null => this.#byKey.get(refKey(ref)) ?? null
   all = (): K8sObject[] => [...this.#byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
+  /** By another API server, behind an APIService: no CRD defines it. */
+  serveAggregated = (resource: ApiResource): void => void this.#served.set(servedKey(resource), resource)
   /** Moves the revision without a change, as other objects' writes do. */
   touch = (): number => ++this.revision
 
   discovery(): Discovery {
-    const resources = [...this.#served.values()]
+    const resources = [...this.#served.values()].filter(({ group }) => !this.gaps.has(group))
     const groups = new Set(resources.map(({ group }) => group))
     const aggregated = this.all().flatMap((object) =>
       groupOf(object.apiVersion) === APISERVICE_GROUP && valueAt(object, ['spec', 'service']) !== undefined
@@ -91,7 +118,7 @@ export class FakeObjects {
     sent: K8sObject,
     { manager, force, dryRun }: { manager: string; force: boolean; dryRun: boolean },
   ): { object: K8sObject; created: boolean } {
-    const applied = withoutNulls(sent)
+    const applied = isCustom(resource.group) ? customNulls(sent, schemaOf(this.all(), resource)) : withoutNulls(sent)
     if (applied.kind !== resource.kind || applied.apiVersion !== apiVersionOf(resource))
       throw new Refusal(
         400,
@@ -257,6 +284,7 @@ export class FakeObjects {
       metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name ?? '' }
       Object.assign(created, { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } })
     }
+    if (created.kind === 'PersistentVolumeClaim' && groupOf(created.apiVersion) === '') created['status'] = { phase: 'Pending' }
     const stored = this.#put(null, created)
     if (groupOf(created.apiVersion) === CRD_GROUP) this.#serveCrd(created)
     return stored
@@ -436,7 +464,7 @@ function sameContent(a: K8sObject, b: K8sObject): boolean {
   return bare(a) === bare(b)
 }
 
-/** Nulls in an apply: an empty string in `data`, nothing elsewhere. */
+/** Nulls in an apply of a built-in kind: an empty string in `data`, nothing elsewhere. */
 function withoutNulls(object: K8sObject): K8sObject {
   const strip = (value: unknown, inData: boolean): unknown => {
     if (Array.isArray(value)) return value.map((item) => strip(item, false))

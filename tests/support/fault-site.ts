@@ -38,7 +38,6 @@ interface FaultSiteOptions {
   /** Instead of the API server's own address. */
   url?: string
   insecure?: boolean
-  agentId?: string
   incarnation?: number
 }
 
@@ -47,7 +46,7 @@ export async function startFaultSite(server: KubeCluster, namespace: string, opt
     clock: systemClock,
     random: systemRandom,
     log: silentLogger,
-    userAgent: `skerry-agent/${namespace}-${options.agentId ?? ''}`,
+    userAgent: `skerry-agent/${namespace}-${options.incarnation ?? 1}`,
   }
   const own = await loadKubeCredentials({ kubeconfig: server.kubeconfigPath, env: {} }, deps)
   const plain = { read: async () => ({ tls: { insecure: false }, authorization: null }) }
@@ -75,7 +74,7 @@ export async function startFaultSite(server: KubeCluster, namespace: string, opt
   const kit = createReconcileKit({
     cluster,
     clock: systemClock,
-    agentId: options.agentId ?? namespace,
+    agentId: namespace,
     incarnation: options.incarnation ?? 1,
   })
   const live = async (): Promise<Record<string, string>> => {

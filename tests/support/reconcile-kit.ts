@@ -2,7 +2,8 @@
 
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import type { ClaimState } from '../../agent/reconcile/claim/claim-keeper.ts'
-import type { WindowSource } from '../../agent/reconcile/gates/time-gates.ts'
+import type { EdgeAnswer } from '../../agent/reconcile/edge-orders.ts'
+import type { WindowSource } from '../../agent/reconcile/plan/gates/time-gates.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../agent/reconcile/reconcile-loop.ts'
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
@@ -11,11 +12,13 @@ import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { objectRowId, type RemovalOrder, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import type { HealthRuleSpec } from '../../shared/model/health-rules.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus, EventStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { type Trace, tracedCluster, tracedState } from './trace.ts'
 
 export const CLUSTER_ID = 'c-0123456789abcdef'
 export const SHOP: ServiceId = { project: 'web', service: 'shop' }
@@ -30,6 +33,8 @@ export class MemoryReplica implements Replica {
   applyPage = () => ({ kind: 'discarded' }) as const
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
+  rules = new Map<string, string>()
+  healthRules = () => [...this.rules].sort(([a], [b]) => (a < b ? -1 : 1))
   rowCount = () => this.reads.size
   dump = () => []
   verified = () => this.ok
@@ -45,11 +50,15 @@ export interface ReconcileKit {
   state: AgentState
   reconciler: Reconciler
   claims: ClaimState[]
+  /** HealthRules of this cluster, by `project/name` (`/name`: of the whole fleet), in place of all former ones. */
+  rules(rules: Readonly<Record<string, HealthRuleSpec>>): void
   /** A complete revision of these objects; the digest comes back. */
   desire(objects: readonly K8sObject[], options?: RowOptions, id?: ServiceId): string
   remove(policy: RemovalOrder['policy'], id?: ServiceId, atMs?: number, options?: RowOptions): void
   /** The row goes, as after a confirmed removal. */
   dropRow(id?: ServiceId): void
+  /** A person at the site confirms the list that the service shows. */
+  confirm(id?: ServiceId): EdgeAnswer
   service(id?: ServiceId): ServiceStatus | null
   object(key: string, id?: ServiceId): ObjectStatus | null
   drift(key: string, id?: ServiceId): DriftStatus | null
@@ -65,12 +74,19 @@ export interface KitOptions {
   statePath?: string
   incarnation?: number
   agentId?: string
+  /** Registration of the cluster; default CLUSTER_ID. */
+  clusterId?: string
+  /** Registrations that the server knows to be former ones. */
+  formerClusters?: readonly string[]
   /** CM5; without it every start is at another one. */
   place?: string | null
   seed?: number
   isCurrent?: () => boolean
   windowsOf?: WindowSource
+  resyncMs?: number
   log?: Logger
+  /** Of a simulated history: requests, answers, events and writes to the disk go there. */
+  trace?: Trace
   /** Whether it writes Kubernetes Events and reads logs. */
   told?: Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'>
 }
@@ -81,15 +97,20 @@ export function createReconcileKit({
   statePath = ':memory:',
   incarnation = 1,
   agentId = 'a-1',
+  clusterId = CLUSTER_ID,
+  formerClusters = [],
   place = null,
   seed = 1,
   isCurrent = () => true,
   windowsOf,
+  resyncMs,
   log = silentLogger,
+  trace,
   told = {},
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
-  const state = openAgentState(statePath)
+  const opened = openAgentState(statePath)
+  const state = trace === undefined ? opened : tracedState(opened, trace)
   const claims: ClaimState[] = []
   let stop = new AbortController()
   let running = Promise.resolve()
@@ -98,10 +119,11 @@ export function createReconcileKit({
     createReconciler({
       replica,
       state,
-      cluster,
-      identity: { clusterId: CLUSTER_ID, agentId, incarnation },
+      cluster: trace === undefined ? cluster : tracedCluster(cluster, trace),
+      identity: { clusterId, agentId, incarnation, formerClusters },
       isCurrent,
       ...(windowsOf === undefined ? {} : { windowsOf }),
+      ...(resyncMs === undefined ? {} : { resyncMs }),
       clock,
       place,
       random,
@@ -115,6 +137,10 @@ export function createReconcileKit({
     state,
     claims,
     reconciler: create(),
+    rules(rules) {
+      replica.rules = new Map(Object.entries(rules).map(([name, spec]) => [`healthrule/${name}`, canonicalJson(spec)]))
+      kit.reconciler.revisionsChanged([])
+    },
     desire(objects, { sync = {}, ...options } = {}, id = SHOP) {
       const rows = new Map(objects.map((object) => [objectRowId(id, rowRefOf(object)), canonicalJson(object)]))
       const digest = setDigest(rows)
@@ -132,6 +158,10 @@ export function createReconcileKit({
     dropRow(id = SHOP) {
       replica.reads.delete(serviceKey(id))
       kit.reconciler.revisionsChanged([id])
+    },
+    confirm(id = SHOP) {
+      const digest = kit.service(id)?.refusal?.list ?? 'none'
+      return kit.reconciler.order({ kind: 'confirm', service: serviceKey(id), digest, by: 'ola' })
     },
     service: (id = SHOP) => state.lastReported('service', serviceKey(id)) as ServiceStatus | null,
     object: (key, id = SHOP) => state.lastReported('object', `${serviceKey(id)}/${key}`) as ObjectStatus | null,

@@ -90,7 +90,7 @@ export class SyncServer {
     const { agents } = this
     const newId = () => randomHex(random, 16)
     const options = { shardCount: SHARD_COUNT, clock, log: silentLogger, newId, sign: this.#keys.sign, epochOf: agents.epochOf }
-    const opened = createShards({ ...options, dir: join(dir, 'shards'), withoutWorker: true })
+    const opened = createShards({ ...options, dir: join(dir, 'shards'), withoutThreads: true })
     const { shards } = opened
     this.shards = shards
     await discardStale({ store: this.store, opened, log: silentLogger, onAhead: recordAhead(this.store, clock) })

@@ -31,7 +31,11 @@ export interface SharedClock extends VirtualClock {
   process(offsetMs: number): ProcessClock
 }
 
-export function createVirtualClock(startMs = 1_700_000_000_000): SharedClock {
+/** When virtual time begins. */
+export const VIRTUAL_START_MS = 1_700_000_000_000
+
+/** `onWake` is told which sleeper wakes, by the order in which they began to sleep. */
+export function createVirtualClock(startMs = VIRTUAL_START_MS, onWake: (sleeper: number) => void = () => {}): SharedClock {
   let nowMs = startMs
   let order = 0
   let activity = 0
@@ -63,6 +67,7 @@ export function createVirtualClock(startMs = 1_700_000_000_000): SharedClock {
         wake: () => {
           if (!sleepers.delete(sleeper)) return
           activity++
+          onWake(sleeper.order)
           signal?.removeEventListener('abort', sleeper.wake)
           resolve()
         },

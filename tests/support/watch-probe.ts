@@ -28,7 +28,7 @@ export class WatchProbe {
   constructor(
     cluster: Cluster,
     resource: ApiResource,
-    options: { namespace?: string; labelSelector?: string; fieldSelector?: string } = {},
+    options: { namespace?: string; labelSelector?: string; fieldSelector?: string; metadataOnly?: boolean } = {},
   ) {
     this.#done = this.#read(cluster.watch(resource, { labelSelector: SERVICE_LABEL, ...options, signal: this.#abort.signal }))
   }

@@ -2,7 +2,7 @@
 import { createAgent } from '../../agent/agent.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { createFakeCluster } from './fake-cluster.ts'
+import { createFakeCluster, type FakeCluster } from './fake-cluster.ts'
 import { configMapRef } from './reconcile-kit.ts'
 import type { SyncServer } from './sync-world.ts'
 import { tempDir } from './temp-dir.ts'
@@ -14,12 +14,21 @@ export interface WholeSiteDeps {
   /** The one that answers now; null: nobody does. */
   server(): SyncServer | null
   joinToken: string
+  /** Of an earlier life of the same site; default new ones. */
+  dataDir?: string
+  cluster?: FakeCluster
 }
 
-export function startWholeSite({ clock, random, server, joinToken }: WholeSiteDeps) {
-  const cluster = createFakeCluster({ clock })
+export function startWholeSite({
+  clock,
+  random,
+  server,
+  joinToken,
+  dataDir = tempDir(),
+  cluster = createFakeCluster({ clock }),
+}: WholeSiteDeps) {
   const agent = createAgent(
-    { dataDir: tempDir(), serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds: 30, version: '1' },
+    { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds: 30, version: '1' },
     {
       cluster,
       fetcher: async (url, init) => {
@@ -42,5 +51,10 @@ export function startWholeSite({ clock, random, server, joinToken }: WholeSiteDe
   /** Of ConfigMaps. */
   const values = (...names: string[]) =>
     Object.fromEntries(names.map((name) => [name, (cluster.object(configMapRef(name))?.['data'] as { value?: string })?.value]))
-  return { agent, cluster, stopping, running, values }
+  const stop = async () => {
+    stopping.abort()
+    await running
+    agent.close()
+  }
+  return { agent, cluster, values, stop }
 }

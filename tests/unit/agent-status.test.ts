@@ -30,6 +30,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   enforcement: enforcementOf({ kind: 'held' }, null, true, null),
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
   disk: null,
+  resync: null,
   outboxDepth: 0,
   todayBytes: 12_345,
   services: [],
@@ -55,6 +56,7 @@ describe('what a person at the site reads', () => {
       {},
       ['enforcement  enforcing', 'https://skerry: connected for 1 h, last contact 12 s ago', 'nothing targets this cluster yet'],
     ],
+    ['compared with lists', { resync: { compared: 12, differences: 1 } }, ['resync       12 lists compared, 1 missed changes found']],
     [
       'just started',
       { link: link({ sinceMs: NOW - 2_000, lastContactMs: null }) },
@@ -121,7 +123,7 @@ describe('what a person at the site reads', () => {
     [
       'superseded',
       { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } }, null, true, null) },
-      ['superseded: agent a-2 enforces this cluster; stop that one and start this one again to take over, or stop this one'],
+      ['superseded: agent a-2 enforces this cluster; ', 'skerry-agent take-over --reason'],
     ],
     [
       'held',

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import type { ApiResource, WatchEvent } from '../../agent/cluster/cluster.ts'
-import { Autoscalers } from '../../agent/reconcile/fields/autoscalers.ts'
-import type { OtherFields } from '../../agent/reconcile/fields/other-fields.ts'
-import type { KindLookup } from '../../agent/reconcile/watch/served-kinds.ts'
+import type { OtherFields } from '../../agent/reconcile/snapshot/fields/other-fields.ts'
+import { Autoscalers } from '../../agent/reconcile/snapshot/watch/autoscalers.ts'
+import type { KindLookup } from '../../agent/reconcile/snapshot/watch/served-kinds.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const WEB = 'apps/Deployment/shop/web'
 const HPA: ApiResource = {
@@ -26,16 +27,21 @@ const scaledBy = (manager: string): OtherFields[] => [
   { manager, operation: 'Update', subresource: 'scale', fields: '{"f:spec":{"f:replicas":{}}}' },
 ]
 
+/** The stream throws in place of an event. */
+const BUG = 'bug'
+
 function setup() {
-  const queue: WatchEvent[] = []
+  const queue: Array<WatchEvent | typeof BUG> = []
   const told: Array<readonly string[] | null> = []
   let wake = () => {}
   let streams = 0
+  const clock = createVirtualClock()
   const end = new AbortController()
   async function* watch(_: ApiResource, { signal }: { signal: AbortSignal }): AsyncGenerator<WatchEvent> {
     streams += 1
     while (!signal.aborted) {
       const event = queue.shift()
+      if (event === BUG) throw new Error('a bug')
       if (event !== undefined) yield event
       else
         await new Promise<void>((resolve) => {
@@ -46,19 +52,20 @@ function setup() {
   }
   const find = (group: string): KindLookup => (group === HPA.group ? { kind: 'served', resource: HPA } : { kind: 'unserved', versions: [] })
   const autoscalers = new Autoscalers({
-    cluster: { watch } as never,
+    cluster: { watch },
+    clock,
     find,
     log: silentLogger,
     signal: end.signal,
     changed: (targets) => void told.push(targets),
   })
-  const say = async (...events: WatchEvent[]) => {
+  const say = async (...events: Array<WatchEvent | typeof BUG>) => {
     queue.push(...events)
     wake()
     for (let turn = 0; turn < 30; turn += 1) await Promise.resolve()
   }
   const names = (others: OtherFields[] | null = null) => autoscalers.of(WEB, others).map(({ name }) => name)
-  return { autoscalers, say, told, names, streams: () => streams, end }
+  return { autoscalers, say, told, names, streams: () => streams, end, clock }
 }
 const present = (name: string, target: Record<string, unknown> = toWeb) => ({ kind: 'present', object: autoscaler(name, target) }) as const
 
@@ -106,5 +113,19 @@ test('DR10 one stream while a manifest asks for it, none before and none after',
   autoscalers.follow(new Set(['replicas']))
   await say({ kind: 'reset' }, { kind: 'synced' })
   expect([streams(), names()]).toEqual([2, []])
+  end.abort()
+})
+
+test('LS5 a stream that throws starts again after half a minute, and until then its last list is uncertain', async () => {
+  const { autoscalers, say, streams, names, end, clock } = setup()
+  autoscalers.follow(new Set(['replicas']))
+  await say({ kind: 'reset' }, present('a'), { kind: 'synced' })
+  await say(BUG)
+  expect([streams(), names()]).toEqual([1, ['HorizontalPodAutoscaler a']])
+  await say({ kind: 'reset' }, present('b'), { kind: 'synced' })
+  await clock.advance(30_000)
+  expect([streams(), names()]).toEqual([2, ['HorizontalPodAutoscaler b']])
+  await say({ kind: 'removed', object: autoscaler('b', toWeb) })
+  expect(names(scaledBy('kube-controller-manager'))).toEqual([])
   end.abort()
 })

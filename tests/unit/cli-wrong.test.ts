@@ -20,6 +20,7 @@ describe('what was typed wrong', () => {
     'events',
     'count',
     'explain',
+    'health-check',
     'history',
     'render',
     'sync',

@@ -122,6 +122,24 @@ describe('what is printed', () => {
     )
   })
 
+  test('AW3 warnings of the API server about an object are in lists and in the description of its service', async () => {
+    await smallFleet()
+    const warnings = ['v1 Endpoints is deprecated in v1.33+', 'would violate PodSecurity']
+    const doc = { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message: '', sinceMs: 1_300_000, warnings }
+    const rows: StatusWrite[] = [{ kind: 'object', key: 'default/web//Endpoints/web/old', rev: 9, doc }]
+    const id = (await admin.store.listClusters()).find(({ name }) => name === 'cluster-a')?.clusterId
+    if (id === undefined) throw new Error('no cluster-a')
+    await admin.store.upsertStatus(id, rows, { complete: false, nowMs: 5_000_000 })
+    const said = 'v1 Endpoints is deprecated in v1.33+; would violate PodSecurity'
+    expect((await cli('get objects --kind Endpoints -o wide --no-headers')).out).toContain(
+      'warning: v1 Endpoints is deprecated in v1.33+; warning: would violate PodSecurity',
+    )
+    expect(JSON.parse((await cli('get objects --kind Endpoints -o json')).out)).toMatchObject({ items: [{ name: 'old', warnings }] })
+    const { out } = await cli('describe service web')
+    expect(out).toContain('Warnings of the API server:')
+    expect(out).toContain(said)
+  })
+
   test.each([
     ['objects -l env=prod --status-selector health=degraded -o name', 'object/cluster-b/default/web/Deployment/web/web\n'],
     ['objects --status-selector health!=Degraded --sort-by newest -o name', 'object/cluster-a/default/web/Deployment/web/web\n'],
@@ -236,7 +254,7 @@ describe('apply', () => {
   ${path}:10: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit
   ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
   ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
-  ${path}:19: kind: expected Repository or Service or Cluster or Config
+  ${path}:19: kind: expected Repository or Service or Cluster or Config or HealthRule
 hint: Mend the fields that are named and send it again; nothing was changed.
 `,
     )
@@ -265,7 +283,12 @@ describe('delete and confirm', () => {
     admin.outcome.deleteService = { kind: 'removing', clusters: ['cluster-a', 'cluster-b'] }
     const no = await cli('delete service web', { isTty: true, stdin: 'n\n' })
     expect(no.err).toStartWith(
-      'Service web of project default is removed. Its objects are DELETED in these clusters:\n  cluster-a (2 objects)\n  cluster-b (2 objects, Offline)\n  in all 2, with 4 objects\nDelete service web? [y/N] ',
+      `Service web of project default will be removed from 2 clusters; 2 objects will be deleted.
+default/web in cluster-a, cluster-b:
+  1 object will be deleted in each:
+    Deployment web/web
+Not online, carried out there when they are back: cluster-b (Offline)
+Delete service web? [y/N] `,
     )
     expect(no.code).toBe(1)
     expect(admin.asked.filter((text) => text.startsWith('delete'))).toEqual([])

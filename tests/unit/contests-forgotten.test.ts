@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { CALM_MS, type Contest, noteContests } from '../../agent/reconcile/fields/contest.ts'
+import { CALM_MS, type Contest, noteContests } from '../../agent/reconcile/snapshot/fields/contest.ts'
 
 const corrected = (atMs: number, untilMs = 0): Contest => ({ correctedMs: [atMs], rounds: 0, untilMs })
 

@@ -45,11 +45,29 @@ test('CL5 of a service, objects that belong to others are not counted among what
   await apply(repositoryDoc('apps'), serviceDoc('dup'))
   await dup('a', 0, 4)
   expect((await cli('delete svc dup')).err).toStartWith(
-    'Service dup of project default is removed. No object is deleted: what it names in these clusters belongs to others:\n  cluster-a (0 objects; 4 belong to others and stay)\n',
+    `Service dup of project default will be removed from 1 cluster; 0 objects will be deleted.
+default/dup in cluster-a:
+  4 objects stay (belongs to others):
+    ConfigMap web/theirs-0
+`,
   )
   await dup('b', 3, 1)
   expect((await cli('delete svc dup')).err).toStartWith(
-    'Service dup of project default is removed. Its objects are DELETED in these clusters:\n  cluster-a (0 objects; 4 belong to others and stay)\n  cluster-b (3 objects; 1 belongs to others and stays)\n  in all 2, with 3 objects\n',
+    `Service dup of project default will be removed from 2 clusters; 3 objects will be deleted.
+default/dup in cluster-a:
+  4 objects stay (belongs to others):
+    ConfigMap web/theirs-0
+    ConfigMap web/theirs-1
+    ConfigMap web/theirs-2
+    ConfigMap web/theirs-3
+default/dup in cluster-b:
+  3 objects will be deleted:
+    ConfigMap web/own-0
+    ConfigMap web/own-1
+    ConfigMap web/own-2
+  1 object stays (belongs to others):
+    ConfigMap web/theirs-0
+`,
   )
 })
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readService } from '../../agent/replica/revision-read.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
-import { serviceRowSchema } from '../../shared/model/desired.ts'
+import { parseRowId, type RowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type SyncOptions, syncOptionsSchema } from '../../shared/model/resources.ts'
 
 const row = { commit: 'c', digest: 'd', count: 1 }
@@ -87,4 +87,16 @@ describe('a service row of a newer server', () => {
       '"healthDeadline":"10m","maxPrunePercent":50,"prune":true,"pruneWhen":"healthy","takeover":false}}'
     expect(canonicalJson(serviceRowSchema.parse(JSON.parse(older)))).toBe(older)
   })
+})
+
+test.each([
+  ['healthrule//thing', { kind: 'healthrule', project: '', name: 'thing' }],
+  ['healthrule/web/thing', { kind: 'healthrule', project: 'web', name: 'thing' }],
+  ['healthrule/web/', { kind: 'other' }],
+  ['healthrule/web/thing/more', { kind: 'other' }],
+  ['later/web/thing', { kind: 'other' }],
+  ['service/web/thing/more', { kind: 'other' }],
+  ['agent', { kind: 'other' }],
+])('HR4 the row %s is read for what it is; of a kind that this version does not know it is left alone', (id, row) => {
+  expect(parseRowId(id)).toEqual(row as RowId)
 })

@@ -1,4 +1,4 @@
-// What README.md and MIGRATION.md show is what the product takes: resources that can be applied, fields that there are, with values that they take.
+// What README.md, MIGRATION.md and the guides show is what the product takes: resources that can be applied, fields that there are, with values that they take.
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,9 @@ import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { serviceSchema } from '../../shared/model/resources.ts'
 
 const text = (name: string): string => readFileSync(join(import.meta.dir, '../..', name), 'utf8')
-const yamlBlocks = [...text('README.md').matchAll(/^```yaml\n(.*?)^```/gms)].map(([, block = '']) => block)
+const yamlIn = (name: string) => [...text(name).matchAll(/^```yaml\n(.*?)^```/gms)].map(([, block = '']) => block)
+const yamlBlocks = yamlIn('README.md')
+const guideBlocks = yamlIn('docs/how-to/health-rules.md')
 const MINIMAL = { source: { repository: 'r', path: 'p' }, targets: { selector: {} } }
 const serviceOf = (spec: object) => ({
   apiVersion: 'skerry.dev/v1',
@@ -20,7 +22,7 @@ const serviceOf = (spec: object) => ({
 
 test('AP4 the README has resources, and parts of a Service', () => expect(yamlBlocks.length).toBeGreaterThan(2))
 
-test.each(yamlBlocks)('AP4 resources of the README can be applied: %#', async (block) => {
+test.each([...yamlBlocks, ...guideBlocks])('AP4 resources of README.md and of the guides can be applied: %#', async (block) => {
   const [part] = block.startsWith('spec:') ? parseYamlDocuments(block, { file: 'README.md' }).documents : []
   const whole = part === undefined ? block : JSON.stringify(serviceOf((part.value as { spec: object }).spec))
   const { read, problems } = parseResources([{ name: 'README.md', text: whole }])

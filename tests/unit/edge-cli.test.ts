@@ -3,13 +3,14 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { runAgentCli } from '../../agent/cli/agent-cli.ts'
 import { userText } from '../../agent/cli/edge-commands.ts'
 import { type LocalApi, orderRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
-import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/gates/edge-orders.ts'
+import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
 import type { AgentReport } from '../../agent/report.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const refusal = {
   digest: 'd'.repeat(64),
-  names: ['ConfigMap web/a', 'ConfigMap web/b'],
+  names: ['ConfigMap web/a', 'PersistentVolumeClaim web/b'],
+  list: '3f2c0d0d0d0d0d0d',
   count: 8,
   ownedCount: 9,
   why: '8 of 9 objects are more than 50 %',
@@ -34,6 +35,7 @@ const report: AgentReport = {
   enforcement: { state: 'enforcing', message: '' },
   replica: null,
   disk: null,
+  resync: null,
   outboxDepth: 0,
   todayBytes: 0,
   services: [
@@ -84,7 +86,7 @@ function site(answer: EdgeAnswer = { kind: 'done', message: 'as you wish' }) {
   return { data, orders, run }
 }
 
-test.each(['run', 'status', 'hold', 'unhold', 'confirm', 'version', ''])(
+test.each(['run', 'status', 'hold', 'unhold', 'confirm', 'take-over', 'version', ''])(
   'CL8 the help of skerry-agent %s begins with examples',
   async (command) => {
     let out = ''
@@ -95,6 +97,21 @@ test.each(['run', 'status', 'hold', 'unhold', 'confirm', 'version', ''])(
 )
 
 describe('orders at the site', () => {
+  test('CM7 take-over says who decides and why, and takes no less', async () => {
+    const { orders, run } = site()
+    expect(await run('take-over', '--reason', 'moved', '--by', 'ola')).toEqual({ code: 0, out: 'as you wish\n', err: '' })
+    expect(orders).toEqual([{ kind: 'take_over', by: 'ola', why: 'moved' }])
+    expect((await run('take-over', '--by', 'ola')).code).toBe(2)
+  })
+
+  test('CM7 a take-over that is refused says so', async () => {
+    const { run } = site({ kind: 'refused', message: 'this agent enforces already' })
+    expect(await run('take-over', '--reason', 'moved')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('take-over: this agent enforces already'),
+    })
+  })
+
   test('HO1 hold and unhold say what they ask for', async () => {
     const { orders, run } = site()
     expect(await run('hold', 'web/shop', '--reason', 'a repair', '--by', 'ola', '--for', '8h')).toEqual({
@@ -128,12 +145,12 @@ describe('orders at the site', () => {
     const { orders, run } = site()
     const shown = await run('confirm', 'web/shop')
     expect(shown.out).toBe(
-      `web/shop waits with these deletions: 8 of 9 objects are more than 50 %\n  ConfigMap web/a\n  ConfigMap web/b\n  and 6 more\nTo delete them: skerry-agent confirm web/shop --digest ${refusal.digest}\n`,
+      `Deletions of web/shop that wait for confirmation: 8 of 9 objects are more than 50 %\n  ConfigMap web/a\n  PersistentVolumeClaim web/b (its data will be lost)\n  and 6 more\nTo confirm exactly these: skerry-agent confirm web/shop --digest ${refusal.list}\n`,
     )
-    expect((await run('confirm', 'web/calm')).out).toBe('Nothing of web/calm waits for a confirmation.\n')
+    expect((await run('confirm', 'web/calm')).out).toBe('No deletion of web/calm waits for confirmation.\n')
     expect(orders).toEqual([])
-    await run('confirm', 'web/shop', '--digest', refusal.digest, '--by', 'ola')
-    expect(orders).toEqual([{ kind: 'confirm', service: 'web/shop', digest: refusal.digest, by: 'ola' }])
+    await run('confirm', 'web/shop', '--digest', refusal.list, '--by', 'ola')
+    expect(orders).toEqual([{ kind: 'confirm', service: 'web/shop', digest: refusal.list, by: 'ola' }])
   })
 
   test('EC1 what the agent refuses is a failure with its words, and so is no agent', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { logText, PodFindings, podSelector } from '../../agent/reconcile/tell/explain-workload.ts'
+import { logText, PodFindings, podSelector } from '../../agent/reconcile/report/explain-workload.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 type Part = Record<string, unknown>
@@ -66,6 +66,20 @@ test.each([
   const explanation = explain([pod('web-0', status)])
   expect(explanation?.text).toBe(`Pod shop/web-0: ${said}`)
   expect(explanation?.text).not.toContain('SECRET')
+})
+
+test.each([
+  ['of a container that waits', container(waiting('password=hunter')), 'container app password=<redacted>'],
+  [
+    'of a container that ended',
+    container(terminated(2, { reason: 'password=hunter' })),
+    'container app exited with code 2 (password=<redacted>)',
+  ],
+  ['of a Pod', { phase: 'Failed', reason: 'password=hunter' }, 'password=<redacted>'],
+  ['of scheduling', { phase: 'Pending', ...condition('PodScheduled', 'False', 'password=hunter') }, 'password=<redacted>'],
+  ['of readiness', { phase: 'Running', ...condition('Ready', 'False', 'password=hunter') }, 'password=<redacted>'],
+])('KA31 a reason that is no single word is a text of others: %s', (_, status, said) => {
+  expect(explain([pod('web-0', status)])?.text).toBe(`Pod shop/web-0: ${said}`)
 })
 
 test('HE8 Pods that are well, done, going, or not of this workload say nothing', () => {

@@ -3,6 +3,7 @@ import { guardRemovals } from '../../server/fleet/guard.ts'
 import { type PlanInput, type PlannedConfirmation, planService, type ServicePlan } from '../../server/fleet/plan-service.ts'
 import { isTarget, leftByNewTargets, placedByText, type TargetCluster } from '../../server/fleet/targeting.ts'
 import type { Confirmation, DesiredService } from '../../server/store/records.ts'
+import { confirmationToken, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
@@ -136,7 +137,7 @@ describe('leaving', () => {
     expect(summary(plan)).toEqual(['site-02 removal_ordered'])
     expect(plan.publishes[0]?.objects).toBe('none')
     expect(plan.publishes[0]?.doc?.removal).toEqual({
-      policy: 'prune',
+      policy: 'delete',
       by: 'skerry',
       atMs: 1000,
       why: 'the cluster left the targets of the service',
@@ -271,7 +272,7 @@ describe('deleting', () => {
 })
 
 describe('confirmed prunes', () => {
-  const prune = (digest: string, by: string | null): Confirmation =>
+  const prune = (digest: string, by: string | null, names = ['ConfigMap shop/a']): Confirmation =>
     confirmation(
       {
         kind: 'prune',
@@ -280,7 +281,7 @@ describe('confirmed prunes', () => {
         service: 'shop',
         cluster: 'site-01',
         token: digest,
-        names: ['ConfigMap shop/a'],
+        names,
         why: 'x',
       },
       by,
@@ -293,6 +294,19 @@ describe('confirmed prunes', () => {
     const current = carriedOut(start.current, plan)
     expect(planService(input({ current })).publishes).toEqual([])
     expect(planService(input({ current, render: D2 })).publishes[0]?.doc?.pruneConfirmed).toBeUndefined()
+  })
+  test('TG12 RM1 a yes to names of a removal order goes into that order, and later names are added to it', () => {
+    const away = { clusters: [cluster(1, {}), cluster(2), cluster(3)] }
+    const order = carriedOut(placedIn(), planService(input({ current: placedIn(), ...away })))
+    const token = confirmationToken(order.find((row) => row.clusterId === clusterId(1))?.doc as ServiceRow)
+    const yes = (names: string[], of = token) => bySubject(prune(of, 'ada', names))
+    const plan = planService(input({ current: order, ...away, confirmations: yes(['PersistentVolumeClaim shop/b']) }))
+    expect(plan.publishes.map(({ what, doc }) => [what, doc?.confirmed])).toEqual([['settled', ['PersistentVolumeClaim shop/b']]])
+    expect(plan.close).toEqual([`prune/${clusterId(1)}/default/shop`])
+    const later = carriedOut(order, plan)
+    const more = planService(input({ current: later, ...away, confirmations: yes(['PersistentVolumeClaim shop/a']) }))
+    expect(more.publishes[0]?.doc?.confirmed).toEqual(['PersistentVolumeClaim shop/a', 'PersistentVolumeClaim shop/b'])
+    expect(planService(input({ current: order, ...away, confirmations: yes([], 'another order') })).publishes).toEqual([])
   })
   test('TG12 a yes for an older revision changes nothing and is put away; an open question stays', () => {
     const late = planService(input({ current: placedIn(), confirmations: bySubject(prune('d0', 'ada')) }))

@@ -1,8 +1,8 @@
 // What an upgrade must not change unnoticed: the bytes that are sent for an object, and the name of what we own of a live one. An agent compares both with what it wrote
 // down before: when one differs, nothing is wrong, and everything is applied.
 import { expect, test } from 'bun:test'
-import { ownedHash } from '../../agent/reconcile/fields/owned-fields.ts'
-import { readWanted, type WantedContext, wantedNamespace } from '../../agent/reconcile/wanted.ts'
+import { ownedHash } from '../../agent/reconcile/snapshot/fields/owned-fields.ts'
+import { readWanted, type WantedContext, wantedNamespace } from '../../agent/reconcile/snapshot/wanted.ts'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 
 const ADVICE =
@@ -63,6 +63,12 @@ const DEPLOYMENT = {
   },
   status: { replicas: 2 },
 }
+const RELEASE = {
+  apiVersion: 'helm.toolkit.fluxcd.io/v2',
+  kind: 'HelmRelease',
+  metadata: { name: 'web', creationTimestamp: null },
+  spec: { values: { nodeSelector: null, tolerations: [null] } },
+}
 const SECRET = {
   apiVersion: 'v1',
   kind: 'Secret',
@@ -82,6 +88,11 @@ test.each([
     'a Deployment with lists by key',
     DEPLOYMENT,
     '{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"skerry.dev/tracking":"c-0123456789abcdef/web/shop:apps/Deployment/shop/web","team":"a"},"labels":{"skerry.dev/service":"web.shop"},"name":"web","namespace":"shop"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"strategy":{},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"env":[{"name":"MODE","value":""}],"image":"web:1","name":"web","ports":[{"containerPort":8080,"protocol":"TCP"},{"containerPort":9090,"name":"metrics"}],"resources":{"limits":{"memory":"64Mi"}}}],"volumes":[{"emptyDir":{},"name":"tmp"}]}}}}',
+  ],
+  [
+    'a custom resource with nulls (applied once by the upgrade that began to send them)',
+    RELEASE,
+    '{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","metadata":{"annotations":{"skerry.dev/tracking":"c-0123456789abcdef/web/shop:helm.toolkit.fluxcd.io/HelmRelease/shop/web"},"labels":{"skerry.dev/service":"web.shop"},"name":"web","namespace":"shop"},"spec":{"values":{"nodeSelector":null,"tolerations":[null]}}}',
   ],
   [
     'a Secret with stringData',

@@ -1,6 +1,6 @@
 // What is handed over from one service to another: what the server writes, and what the agent makes of it.
 import { describe, expect, test } from 'bun:test'
-import { judgeHandover, type Taker, waitsForTakers } from '../../agent/reconcile/prune/handover.ts'
+import { judgeHandover, type Taker, waitsForTakers } from '../../agent/reconcile/plan/prune/handover.ts'
 import { type Gainer, handoversTo } from '../../server/fleet/handover.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 

@@ -233,6 +233,34 @@ const ROWS: Row[] = [
     'a word of its own',
   ],
   ['cron job without a status', 'batch/v1/CronJob', {}, 'Current'],
+  [
+    'cron job whose last run succeeded',
+    'batch/v1/CronJob',
+    { status: { lastScheduleTime: at(600), lastSuccessfulTime: at(590) } },
+    'Current',
+  ],
+  [
+    'cron job that runs, after a run that failed',
+    'batch/v1/CronJob',
+    { status: { lastScheduleTime: at(60), lastSuccessfulTime: at(900), active: [{ kind: 'Job', name: 'test-1' }] } },
+    'Current',
+  ],
+  [
+    'cron job whose last run failed',
+    'batch/v1/CronJob',
+    { status: { lastScheduleTime: at(600), lastSuccessfulTime: at(900) } },
+    'Current',
+    'Degraded',
+    'it was due after the last one that succeeded, and runs no more',
+  ],
+  [
+    'cron job whose first run failed',
+    'batch/v1/CronJob',
+    { status: { lastScheduleTime: at(600) } },
+    'Current',
+    'Degraded',
+    'no run succeeded',
+  ],
 
   ['service', 'v1/Service', {}, 'Current'],
   ['service of node ports', 'v1/Service', { spec: { type: 'NodePort' } }, 'Current'],
@@ -264,7 +292,14 @@ const ROWS: Row[] = [
     'Current',
   ],
 
-  ['custom without a status', 'something/v1/MyCR', {}, 'Current'],
+  [
+    'custom without a status',
+    'something/v1/MyCR',
+    {},
+    'Current',
+    'Progressing',
+    'its controller has not looked at it yet: HE17 gives it a grace time where discovery knows of a status subresource',
+  ],
   ['custom, older generation', 'something/v1/MyCR', { metadata: { generation: 2 }, status: { observedGeneration: 1 } }, 'InProgress'],
   ['custom ready', 'something/v1/MyCR', { status: { conditions: [condition('Ready', 'True', 'AllOk')] } }, 'Current'],
   [
@@ -273,7 +308,14 @@ const ROWS: Row[] = [
     { status: { observedGeneration: 1, conditions: [condition('Ready', 'False', 'NotReadyYet')] } },
     'InProgress',
   ],
-  ['custom with another condition', 'something/v1/MyCR', { status: { conditions: [condition('SomeCondition', 'False')] } }, 'Current'],
+  [
+    'custom with another condition',
+    'something/v1/MyCR',
+    { status: { conditions: [condition('SomeCondition', 'False')] } },
+    'Current',
+    'Progressing',
+    'it tells nothing that can be understood: HE17 gives it a grace time where discovery knows of a status subresource',
+  ],
   ['config map', 'v1/ConfigMap', {}, 'Current'],
   ['secret', 'v1/Secret', {}, 'Current'],
 ]

@@ -1,6 +1,18 @@
-// A document for each thing that a well-known controller says, by the words of its own API types.
+// What well-known controllers say of deliveries, promotions and jobs, by the words of their own API types, and the health that it means.
 import { DELIVERY_RULES } from '../../shared/kube/health-delivery.ts'
-import { conditions, nothing, paused, phase, type Row, ready, says, state, suspended, testHealthTable } from '../support/health-table.ts'
+import {
+  conditions,
+  nothing,
+  type Part,
+  paused,
+  phase,
+  type Row,
+  ready,
+  says,
+  state,
+  suspended,
+  testHealthTable,
+} from '../support/health-table.ts'
 
 const flux = (group: string, version: string, kinds: string[]): Row => ({
   kinds: kinds.map((kind) => `${group}.toolkit.fluxcd.io/${version}/${kind}`),
@@ -11,16 +23,38 @@ const flux = (group: string, version: string, kinds: string[]): Row => ({
     says('Ready:False:DependencyNotReady'),
     says('Reconciling:True:Progressing', 'Ready:False:BuildFailed'),
   ],
-  Degraded: [says('Ready:False:BuildFailed:no such file'), says('Stalled:True:RetriesExceeded', 'Ready:False:InstallFailed')],
+  Degraded: [
+    says('Ready:False:BuildFailed:no such file'),
+    says('Stalled:True:RetriesExceeded', 'Ready:False:InstallFailed'),
+    says('Reconciling:True:ProgressingWithRetry', 'Ready:False:DependencyNotReady'),
+  ],
   Suspended: [suspended],
+})
+/** Ready says only that its controller has looked at it. */
+const reconciled = (status: Part): Part => ({ status: { ...conditions('Ready:True'), ...status } })
+const promoted = (active: string, proposed: string, check = 'success'): Part => ({
+  active: { dry: { sha: active }, commitStatuses: [{ key: 'check', phase: check }] },
+  proposed: { dry: { sha: proposed } },
 })
 
 const ROWS: Row[] = [
   {
     kinds: ['argoproj.io/v1alpha1/Rollout'],
-    Healthy: [phase('Healthy')],
-    Progressing: [nothing, phase('Progressing'), { metadata: { generation: 3 }, status: { observedGeneration: '2', phase: 'Healthy' } }],
-    Degraded: [{ status: { phase: 'Degraded', message: 'RolloutAborted' } }],
+    Healthy: [phase('Healthy'), says('Available:True', 'Progressing:True:NewReplicaSetAvailable')],
+    Progressing: [
+      nothing,
+      phase('Progressing'),
+      { metadata: { generation: 3 }, status: { observedGeneration: '2', phase: 'Healthy' } },
+      {
+        metadata: { annotations: { 'rollout.argoproj.io/workload-generation': '4' } },
+        status: { workloadObservedGeneration: '3', phase: 'Healthy' },
+      },
+    ],
+    Degraded: [
+      { status: { phase: 'Degraded', message: 'RolloutAborted' } },
+      says('Available:True', 'Progressing:False:ProgressDeadlineExceeded'),
+      says('InvalidSpec:True:InvalidSpec', 'Available:True'),
+    ],
     Suspended: [phase('Paused'), paused],
   },
   {
@@ -47,7 +81,11 @@ const ROWS: Row[] = [
   {
     kinds: ['argoproj.io/v1alpha1/ApplicationSet'],
     Healthy: [says('ErrorOccurred:False', 'ResourcesUpToDate:True')],
-    Progressing: [nothing, says('ErrorOccurred:False', 'ResourcesUpToDate:False')],
+    Progressing: [
+      nothing,
+      says('ErrorOccurred:False', 'ResourcesUpToDate:False'),
+      says('ErrorOccurred:False', 'ResourcesUpToDate:True', 'RolloutProgressing:True'),
+    ],
     Degraded: [says('ErrorOccurred:True:ApplicationGenerationFromParamsError', 'ResourcesUpToDate:False')],
   },
   {
@@ -78,107 +116,7 @@ const ROWS: Row[] = [
   },
   { kinds: ['operator.tekton.dev/v1alpha1/TektonConfig'], ...ready, Degraded: [says('Ready:False:Error')] },
   {
-    kinds: ['Configuration', 'Function', 'Provider'].map((kind) => `pkg.crossplane.io/v1/${kind}`),
-    Healthy: [says('Installed:True:ActivePackageRevision', 'Healthy:True:HealthyPackageRevision')],
-    Progressing: [nothing, says('Installed:True', 'Healthy:Unknown:UnknownPackageRevisionHealth')],
-    Degraded: [says('Installed:False:UnpackingPackage'), says('Installed:True', 'Healthy:False:UnhealthyPackageRevision')],
-  },
-  {
-    kinds: ['s3.aws.upbound.io/v1beta1/Bucket', 'nop.crossplane.io/v1alpha1/NopResource'],
-    Healthy: [{ spec: { forProvider: {} }, ...says('Synced:True', 'Ready:True') }, { status: { users: 3 } }, nothing],
-    Progressing: [{ spec: { forProvider: {} } }, says('Synced:True', 'Ready:False:Creating')],
-    Degraded: [
-      says('Synced:False:ReconcileError', 'Ready:True'),
-      says('Synced:True', 'LastAsyncOperation:False:CreateFailure', 'Ready:False'),
-    ],
-  },
-  {
-    // A claim, in whatever group its author chose.
-    kinds: ['platform.example.org/v1/Database'],
-    Healthy: [says('Synced:True', 'Ready:True')],
-    Progressing: [says('Synced:True', 'Ready:False:Waiting')],
-    Degraded: [says('Synced:False:ReconcileError', 'Ready:False:Waiting')],
-  },
-  {
-    kinds: ['apiextensions.crossplane.io/v1/CompositeResourceDefinition'],
-    Healthy: [says('Established:True')],
-    Progressing: [nothing, says('Established:False:Creating')],
-  },
-  { kinds: ['apiextensions.crossplane.io/v1/Composition'], Healthy: [nothing] },
-  {
-    kinds: ['cluster.x-k8s.io/v1beta1/Cluster'],
-    Healthy: [phase('Provisioned')],
-    Progressing: [nothing, phase('Pending'), phase('Provisioning')],
-    Degraded: [phase('Failed'), { status: { phase: 'Provisioning', failureReason: 'CreateError', failureMessage: 'no quota' } }],
-    Suspended: [paused],
-  },
-  {
-    kinds: ['Machine', 'MachineDeployment', 'MachinePool'].map((kind) => `cluster.x-k8s.io/v1beta1/${kind}`),
-    Healthy: [phase('Running')],
-    Progressing: [nothing, phase('Provisioning'), phase('ScalingUp')],
-    Degraded: [phase('Failed'), { status: { phase: 'Running', failureReason: 'UpdateError' } }],
-    Suspended: [paused],
-  },
-  {
-    kinds: ['cluster.x-k8s.io/v1beta1/MachineSet'],
-    Healthy: [{ spec: { replicas: 2 }, status: { readyReplicas: 2 } }],
-    Progressing: [{ spec: { replicas: 2 }, status: { readyReplicas: 1 } }],
-    Degraded: [{ spec: { replicas: 0 }, status: { failureReason: 'InvalidConfiguration' } }],
-  },
-  {
-    kinds: ['controlplane.cluster.x-k8s.io/v1beta1/KubeadmControlPlane'],
-    Healthy: [says('Available:True', 'Ready:False'), says('Ready:True')],
-    Progressing: [nothing, says('Available:False:WaitingForKubeadmInit')],
-    Degraded: [{ status: { failureReason: 'UnsupportedChange' } }],
-  },
-  {
-    kinds: ['bootstrap.cluster.x-k8s.io/v1beta1/KubeadmConfig'],
-    ...ready,
-    Degraded: [{ status: { failureMessage: 'x', failureReason: 'CreateError' } }],
-  },
-  {
-    kinds: ['addons.cluster.x-k8s.io/v1beta1/ClusterResourceSet'],
-    Healthy: [says('ResourcesApplied:True')],
-    Progressing: [nothing, says('ResourcesApplied:False:RemoteClusterClientFailed')],
-    Degraded: [says('ResourcesApplied:False:ApplyFailed')],
-  },
-  {
-    kinds: ['operators.coreos.com/v1alpha1/CatalogSource'],
-    Healthy: [{ status: { connectionState: { lastObservedState: 'READY' } } }],
-    Progressing: [nothing, { status: { connectionState: { lastObservedState: 'CONNECTING' } } }],
-    Degraded: [{ status: { connectionState: { lastObservedState: 'TRANSIENT_FAILURE' } } }],
-  },
-  {
-    kinds: ['operators.coreos.com/v1alpha1/ClusterServiceVersion'],
-    Healthy: [phase('Succeeded')],
-    Progressing: [nothing, phase('Installing')],
-    Degraded: [phase('Failed')],
-  },
-  {
-    kinds: ['operators.coreos.com/v1alpha1/InstallPlan'],
-    Healthy: [phase('Complete')],
-    Progressing: [nothing, phase('Installing')],
-    Degraded: [phase('Failed')],
-    Suspended: [phase('RequiresApproval')],
-  },
-  {
-    kinds: ['operators.coreos.com/v1alpha1/Subscription'],
-    Healthy: [state('AtLatestKnown')],
-    Progressing: [nothing],
-    Degraded: [{ status: { state: 'AtLatestKnown', ...conditions('InstallPlanFailed:True') } }],
-    Suspended: [state('UpgradePending')],
-  },
-  {
-    kinds: [
-      'config.openshift.io/v1/ClusterOperator',
-      ...['APIServer', 'Installation', 'TigeraStatus'].map((kind) => `operator.tigera.io/v1/${kind}`),
-    ],
-    Healthy: [says('Available:True', 'Progressing:False', 'Degraded:False')],
-    Progressing: [nothing, says('Available:True', 'Progressing:True', 'Degraded:False'), says('Available:False', 'Progressing:False')],
-    Degraded: [says('Available:True', 'Progressing:True', 'Degraded:True:ResourceNotReady')],
-  },
-  {
-    kinds: ['MPIJob', 'PyTorchJob', 'TFJob'].map((kind) => `kubeflow.org/v1/${kind}`),
+    kinds: ['MPIJob', 'PyTorchJob', 'TFJob', 'XGBoostJob'].map((kind) => `kubeflow.org/v1/${kind}`),
     Healthy: [says('Created:True', 'Running:False', 'Succeeded:True')],
     Progressing: [nothing, says('Created:True', 'Running:True', 'Succeeded:False')],
     Degraded: [says('Failed:True:PyTorchJobFailed', 'Succeeded:False')],
@@ -226,34 +164,163 @@ const ROWS: Row[] = [
     Suspended: [suspended],
   },
   {
-    kinds: ['s3.services.k8s.aws/v1alpha1/Bucket'],
-    Healthy: [says('ACK.ResourceSynced:True')],
-    Progressing: [{ status: { ackResourceMetadata: {} } }, says('ACK.ResourceSynced:False')],
-    Degraded: [says('ACK.ResourceSynced:True', 'ACK.Terminal:True::the name is taken')],
+    kinds: ['AppProject', 'ClusterWorkflowTemplate', 'WorkflowTemplate'].map((kind) => `argoproj.io/v1alpha1/${kind}`),
+    Healthy: [nothing],
+  },
+  { kinds: ['tekton.dev/v1/Pipeline', 'tekton.dev/v1/Task'], Healthy: [nothing] },
+  {
+    kinds: ['notification.toolkit.fluxcd.io/v1beta3/Alert', 'notification.toolkit.fluxcd.io/v1beta3/Provider'],
+    Healthy: [nothing, says('Ready:True')],
+    Degraded: [says('Ready:False:ValidationFailed')],
+    Suspended: [suspended],
   },
   {
-    kinds: ['storage.cnrm.cloud.google.com/v1beta1/StorageBucket'],
-    ...ready,
-    Progressing: [says('Ready:False:Updating')],
-    Degraded: [says('Ready:False:UpdateFailed')],
+    kinds: ['ClusterScmProvider', 'GitRepository', 'PullRequest', 'ScmProvider'].map((kind) => `promoter.argoproj.io/v1alpha1/${kind}`),
+    Healthy: [says('Ready:True:ReconciliationSuccess')],
+    Progressing: [nothing, says('Ready:Unknown:ValidationPending'), says('Example:True')],
+    Degraded: [says('Ready:False:ReconciliationError')],
   },
   {
-    kinds: ['storage.azure.com/v1api20230101/StorageAccount'],
-    Healthy: [says('Ready:True')],
-    Progressing: [says('Ready:False:Reconciling')],
-    Degraded: [{ status: { conditions: [{ type: 'Ready', status: 'False', severity: 'Error', reason: 'BadRequest', message: 'no' }] } }],
+    kinds: ['promoter.argoproj.io/v1alpha1/PromotionStrategy'],
+    Healthy: [reconciled({ environments: [{ branch: 'dev', ...promoted('a', 'a') }] })],
+    Progressing: [
+      nothing,
+      says('Ready:True'),
+      reconciled({ environments: [{ branch: 'dev', ...promoted('a', 'b') }] }),
+      reconciled({ environments: [{ branch: 'dev', ...promoted('', 'b') }] }),
+      reconciled({ environments: [{ branch: 'dev', ...promoted('a', 'a', 'pending') }] }),
+    ],
+    Degraded: [says('Ready:False:ReconciliationError'), reconciled({ environments: [promoted('a', 'a', 'failure')] })],
   },
   {
-    kinds: ['serving.knative.dev/v1/Service', 'eventing.knative.dev/v1/Broker'],
-    ...ready,
-    Progressing: [says('Ready:Unknown')],
-    Degraded: [says('Ready:False:RevisionFailed')],
+    kinds: ['promoter.argoproj.io/v1alpha1/ChangeTransferPolicy'],
+    Healthy: [reconciled(promoted('a', 'a', 'success'))],
+    Progressing: [nothing, reconciled(promoted('a', 'b'))],
+    Degraded: [says('Ready:False:ReconciliationError'), reconciled(promoted('a', 'a', 'failure'))],
+  },
+  {
+    kinds: ['promoter.argoproj.io/v1alpha1/CommitStatus'],
+    Healthy: [reconciled({ phase: 'success' }), says('Ready:True')],
+    Progressing: [nothing, reconciled({ phase: 'pending' })],
+    Degraded: [reconciled({ phase: 'failure' })],
+  },
+  {
+    kinds: ['ArgoCDCommitStatus', 'GitCommitStatus', 'TimedCommitStatus', 'WebRequestCommitStatus'].map(
+      (kind) => `promoter.argoproj.io/v1alpha1/${kind}`,
+    ),
+    Healthy: [reconciled({ environments: [{ branch: 'dev', phase: 'success' }] })],
+    Progressing: [nothing, says('Ready:True'), reconciled({ environments: [{ phase: 'success' }, { phase: 'pending' }] })],
+    Degraded: [reconciled({ applicationsSelected: [{ name: 'a', phase: 'failure' }] })],
+  },
+  {
+    kinds: ['KeptnAppVersion', 'KeptnTask', 'KeptnWorkloadInstance', 'KeptnWorkloadVersion'].map((kind) => `lifecycle.keptn.sh/v1/${kind}`),
+    Healthy: [{ status: { status: 'Succeeded' } }],
+    Progressing: [nothing, { status: { status: 'Progressing' } }, { status: { status: 'Pending' } }],
+    Degraded: [{ status: { status: 'Failed' } }],
+    Suspended: [{ status: { status: 'Deprecated' } }],
+  },
+  {
+    kinds: ['lifecycle.keptn.sh/v1/KeptnEvaluation'],
+    Healthy: [{ status: { overallStatus: 'Succeeded' } }],
+    Progressing: [nothing, { status: { overallStatus: 'Progressing' } }],
+    Degraded: [{ status: { overallStatus: 'Failed' } }],
+  },
+  {
+    kinds: ['metrics.keptn.sh/v1/Analysis'],
+    Healthy: [{ status: { state: 'Completed', pass: true } }, { status: { state: 'Completed', warning: true } }],
+    Progressing: [nothing, state('Progressing')],
+    Degraded: [{ status: { state: 'Completed', pass: false } }],
+  },
+  {
+    kinds: ['metrics.keptn.sh/v1/KeptnMetric'],
+    Healthy: [{ status: { value: '1', errMsg: '' } }],
+    Progressing: [nothing, { status: { lastUpdated: '2024-01-01T00:00:00Z' } }],
+    Degraded: [{ status: { errMsg: 'connection refused' } }],
+  },
+  {
+    kinds: ['InterStepBufferService', 'MonoVertex', 'Pipeline', 'Vertex'].map((kind) => `numaflow.numaproj.io/v1alpha1/${kind}`),
+    Healthy: [{ status: { phase: 'Running', ...conditions('Configured:True', 'Deployed:True') } }],
+    Progressing: [nothing, phase('Pending'), { status: { phase: 'Running', ...conditions('DaemonServiceHealthy:False:Progressing') } }],
+    Degraded: [phase('Failed'), { status: { phase: 'Running', ...conditions('VerticesHealthy:False:VertexFailed') } }],
+    Suspended: [phase('Paused')],
+  },
+  {
+    kinds: ['ISBServiceRollout', 'MonoVertexRollout', 'NumaflowControllerRollout', 'PipelineRollout'].map(
+      (kind) => `numaplane.numaproj.io/v1alpha1/${kind}`,
+    ),
+    Healthy: [{ status: { phase: 'Deployed', ...conditions('ChildResourcesHealthy:True') } }],
+    Progressing: [nothing, phase('Pending'), { status: { phase: 'Deployed', ...conditions('ChildResourcesHealthy:False:Progressing') } }],
+    Degraded: [phase('Failed'), { status: { phase: 'Deployed', ...conditions('ProgressiveUpgradeSucceeded:False:Failed') } }],
+  },
+  {
+    kinds: ['pulumi.com/v1/Stack'],
+    Healthy: [says('Ready:True:ProcessingCompleted')],
+    Progressing: [nothing, says('Reconciling:True:StackProcessing', 'Ready:False:NotReadyInProgress')],
+    Degraded: [says('Stalled:True:UpdateFailed', 'Ready:False:NotReadyStalled')],
+  },
+  {
+    kinds: ['trainer.kubeflow.org/v1alpha1/TrainJob'],
+    Healthy: [says('Complete:True')],
+    Progressing: [nothing],
+    Degraded: [says('Failed:True:JobsFailed')],
+    Suspended: [says('Suspended:True')],
+  },
+  {
+    kinds: ['flink.apache.org/v1beta1/FlinkDeployment'],
+    Healthy: [{ status: { jobManagerDeploymentStatus: 'READY', lifecycleState: 'STABLE', jobStatus: { state: 'RUNNING' } } }],
+    Progressing: [
+      nothing,
+      { status: { jobManagerDeploymentStatus: 'DEPLOYED_NOT_READY', jobStatus: { state: 'RECONCILING' } } },
+      { status: { jobManagerDeploymentStatus: 'READY', lifecycleState: 'UPGRADING' } },
+      { status: { jobManagerDeploymentStatus: 'READY', lifecycleState: 'DEPLOYED', jobStatus: { state: 'RUNNING' } } },
+    ],
+    Degraded: [
+      { status: { jobManagerDeploymentStatus: 'MISSING' } },
+      { status: { jobManagerDeploymentStatus: 'READY', error: 'the jar is missing' } },
+      { status: { jobManagerDeploymentStatus: 'READY', lifecycleState: 'ROLLED_BACK' } },
+    ],
+    Suspended: [{ status: { jobManagerDeploymentStatus: 'READY', jobStatus: { state: 'SUSPENDED' } } }],
+  },
+  {
+    kinds: ['flink.apache.org/v1beta1/FlinkSessionJob'],
+    Healthy: [{ status: { jobStatus: { state: 'RUNNING' } } }],
+    Progressing: [nothing, { status: { jobStatus: { state: 'RECONCILING' } } }],
+    Degraded: [{ status: { jobStatus: { state: 'FAILED' } } }, { status: { error: 'no such session cluster' } }],
+    Suspended: [{ status: { jobStatus: { state: 'SUSPENDED' } } }],
+  },
+  {
+    kinds: ['ClusterQueue', 'LocalQueue'].map((kind) => `kueue.x-k8s.io/v1beta1/${kind}`),
+    Healthy: [says('Active:True:Ready')],
+    Progressing: [nothing, says('Active:False:Terminating')],
+    Degraded: [says('Active:False:FlavorNotFound')],
+  },
+  {
+    kinds: ['helm.cattle.io/v1/HelmChart'],
+    Healthy: [says('JobCreated:True', 'Failed:False')],
+    Progressing: [nothing],
+    Degraded: [says('JobCreated:True', 'Failed:True')],
+  },
+  {
+    kinds: ['tower.ansible.com/v1alpha1/AnsibleJob'],
+    Healthy: [{ status: { ansibleJobResult: { status: 'successful' } } }],
+    Progressing: [nothing, ...['new', 'pending', 'waiting', 'running'].map((word) => ({ status: { ansibleJobResult: { status: word } } }))],
+    Degraded: ['failed', 'error', 'canceled'].map((word) => ({ status: { ansibleJobResult: { status: word } } })),
   },
 ]
 
-testHealthTable(ROWS, DELIVERY_RULES, [
-  'apiextensions.crossplane.io/Composition',
-  'apiextensions.crossplane.io/CompositeResourceDefinition',
-  'argoproj.io/CronWorkflow',
-  'leaderworkerset.x-k8s.io/LeaderWorkerSet',
-])
+testHealthTable(
+  ROWS,
+  DELIVERY_RULES,
+  [
+    'argoproj.io/AppProject',
+    'argoproj.io/ClusterWorkflowTemplate',
+    'argoproj.io/CronWorkflow',
+    'argoproj.io/WorkflowTemplate',
+    'leaderworkerset.x-k8s.io/LeaderWorkerSet',
+    'notification.toolkit.fluxcd.io/Alert',
+    'notification.toolkit.fluxcd.io/Provider',
+    'tekton.dev/Pipeline',
+    'tekton.dev/Task',
+  ],
+  55,
+)

@@ -1,6 +1,6 @@
 // Events of a service that stops being well and is well again.
 import { afterEach, expect, test } from 'bun:test'
-import { healthTurn } from '../../agent/reconcile/tell/health-events.ts'
+import { healthTurn } from '../../agent/reconcile/report/health-events.ts'
 import type { HealthWord, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import { deployment, deploymentRef, ready } from '../support/hook-fixtures.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { CEL_ELEMENTS_MAX, CEL_MATCH_CHARS_MAX, checkHealthRule, compileHealthRule, loadCel } from '../../shared/adapters/cel.ts'
+import { CEL_ELEMENTS_MAX, CEL_MATCH_CHARS_MAX, checkServiceHealth, compileServiceHealth, loadCel } from '../../shared/adapters/cel.ts'
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { HealthRule } from '../../shared/model/resources.ts'
+import type { ServiceHealth } from '../../shared/model/health-rules.ts'
 
 const NOW_MS = 1_000
 const boat = (status: Record<string, unknown> | undefined, spec: Record<string, unknown> = {}): K8sObject =>
@@ -13,15 +13,15 @@ const boat = (status: Record<string, unknown> | undefined, spec: Record<string, 
     spec,
     ...(status === undefined ? {} : { status }),
   }) as unknown as K8sObject
-const rule = (parts: Partial<HealthRule> = {}): HealthRule => ({
+const rule = (parts: Partial<ServiceHealth> = {}): ServiceHealth => ({
   apiVersion: 'harbour.example/v1',
   kind: 'Boat',
   current: 'true',
   ...parts,
 })
 
-const judge = async (parts: Partial<HealthRule>, object: K8sObject) => {
-  const compiled = await compileHealthRule(rule(parts))
+const judge = async (parts: Partial<ServiceHealth>, object: K8sObject) => {
+  const compiled = await compileServiceHealth(rule(parts))
   if (typeof compiled === 'string') throw new Error(compiled)
   return healthOf(object, NOW_MS, { waitForAddress: false, rules: [compiled] })
 }
@@ -59,12 +59,12 @@ test('HE6 a rule comes before Stalled and Ready, and after deletion and observed
 })
 
 test('HE6 a rule is for its group and kind, in whatever version the object is', async () => {
-  const compiled = await compileHealthRule(rule({ current: 'false' }))
+  const compiled = await compileServiceHealth(rule({ current: 'false' }))
   if (typeof compiled === 'string') throw new Error(compiled)
   const options = { waitForAddress: false, rules: [compiled] }
   expect(healthOf({ ...boat({}), apiVersion: 'harbour.example/v2' }, NOW_MS, options).word).toBe('Progressing')
-  expect(healthOf({ ...boat({}), kind: 'Ship' }, NOW_MS, options).word).toBe('Healthy')
-  expect(healthOf({ ...boat({}), apiVersion: 'other.example/v1' }, NOW_MS, options).word).toBe('Healthy')
+  expect(healthOf({ ...boat({}), kind: 'Ship' }, NOW_MS, options).reason).toBe('NotReported')
+  expect(healthOf({ ...boat({}), apiVersion: 'other.example/v1' }, NOW_MS, options).reason).toBe('NotReported')
 })
 
 test('HE6 what cannot be told names the expression and the error', async () => {
@@ -122,15 +122,15 @@ test.each([
   ['a pattern that is none', "kind.matches('a[')", 'its pattern is none'],
   ['too deep', `${'('.repeat(60)}true${')'.repeat(60)}`, 'maxDepth'],
 ] as const)('HE7 refused when it is written: %s', async (_, current, why) => {
-  const problem = await checkHealthRule(rule({ current }))
+  const problem = await checkServiceHealth(rule({ current }))
   expect(problem).toStartWith('current of the health rule for Boat of harbour.example/v1: ')
   expect(problem).toContain(why)
-  expect(await checkHealthRule(rule({ failed: current }))).toStartWith('failed of')
+  expect(await checkServiceHealth(rule({ failed: current }))).toStartWith('failed of')
 })
 
 test('HE7 a rule that can be used has no problem', async () => {
-  expect(await checkHealthRule(rule(FLUX))).toBeNull()
-  expect(await checkHealthRule(rule({ current: "status.version.matches('^v?[0-9]+\\\\.[0-9]+\\\\.[0-9]+$')" }))).toBeNull()
+  expect(await checkServiceHealth(rule(FLUX))).toBeNull()
+  expect(await checkServiceHealth(rule({ current: "status.version.matches('^v?[0-9]+\\\\.[0-9]+\\\\.[0-9]+$')" }))).toBeNull()
 })
 
 test('HE7 more elements than a rule may look at end it, also by nesting, and the next evaluation begins anew', () => {

@@ -1,7 +1,7 @@
 // A Service that is refused because of a port or an address that another has: told from what is wrong with it, waited for, and given way to.
 import { afterEach, expect, test } from 'bun:test'
-import { isHeldByLeaving } from '../../agent/reconcile/prune/held-by-leaving.ts'
-import type { Problem } from '../../agent/reconcile/situation.ts'
+import { isHeldByLeaving } from '../../agent/reconcile/plan/prune/held-by-leaving.ts'
+import type { Problem } from '../../agent/reconcile/snapshot/situation.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'

@@ -10,6 +10,9 @@ const secret = (extra: Record<string, unknown>): K8sObject =>
 const clusterRole = (fields: object): K8sObject =>
   ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'a' }, ...fields }) as K8sObject
 
+const release = (spec: unknown, metadata: Record<string, unknown> = {}): K8sObject =>
+  ({ apiVersion: 'helm.toolkit.fluxcd.io/v2', kind: 'HelmRelease', metadata: { name: 'a', ...metadata }, spec }) as K8sObject
+
 describe('RC1 a document is cleaned before it is sent', () => {
   test.each([
     ['status leaves', configMap({ status: { phase: 'x' } }), configMap()],
@@ -19,6 +22,17 @@ describe('RC1 a document is cleaned before it is sent', () => {
     ['a null creationTimestamp', configMap({}, { creationTimestamp: null }), configMap()],
     ['a null in a map of strings would become ""', configMap({ data: { a: null, b: 'x' } }), configMap({ data: { b: 'x' } })],
     ['nulls deep in lists of maps', configMap({ list: [{ a: null, b: 1 }] }), configMap({ list: [{ b: 1 }] })],
+    [
+      'RC25 nulls of a custom resource stay',
+      release({ values: { a: null, b: [{ c: null }] } }),
+      release({ values: { a: null, b: [{ c: null }] } }),
+    ],
+    [
+      'RC25 nulls in the metadata of a custom resource leave: an annotation would become ""',
+      release({ a: null }, { labels: null, creationTimestamp: null, annotations: { a: null, b: 'x' } }),
+      release({ a: null }, { annotations: { b: 'x' } }),
+    ],
+    ['RC25 a null status of a custom resource leaves', { ...release({}), status: null }, release({})],
     ['empty maps, lists and strings stay', configMap({ data: {}, list: [], text: '' }), configMap({ data: {}, list: [], text: '' })],
     ['zero and false stay', configMap({ n: 0, b: false }), configMap({ n: 0, b: false })],
     ['stringData becomes data', secret({ stringData: { a: 'grün' } }), secret({ data: { a: 'Z3LDvG4=' } })],

@@ -116,9 +116,32 @@ test.each([
   ['ingress without an address', object('networking.k8s.io/v1', 'Ingress'), 'Healthy', 'Healthy'],
   [
     'autoscaler without metrics',
-    object('autoscaling/v2', 'HorizontalPodAutoscaler', {}, conditions(['ScalingActive', 'False'])),
+    object(
+      'autoscaling/v2',
+      'HorizontalPodAutoscaler',
+      {},
+      conditions(['ScalingActive', 'False', 'FailedGetResourceMetric', 'no metrics']),
+    ),
+    'Healthy',
+    'FailedGetResourceMetric',
+  ],
+  [
+    'autoscaler of a workload without replicas',
+    object('autoscaling/v2', 'HorizontalPodAutoscaler', {}, conditions(['ScalingActive', 'False', 'ScalingDisabled'])),
     'Healthy',
     'Healthy',
+  ],
+  [
+    'autoscaler without its target',
+    object('autoscaling/v2', 'HorizontalPodAutoscaler', {}, conditions(['AbleToScale', 'False', 'FailedGetScale', 'not found'])),
+    'Degraded',
+    'FailedGetScale',
+  ],
+  [
+    'autoscaler with an ambiguous selector',
+    object('autoscaling/v2', 'HorizontalPodAutoscaler', {}, conditions(['ScalingActive', 'False', 'AmbiguousSelector', 'two'])),
+    'Degraded',
+    'AmbiguousSelector',
   ],
   [
     'budget met',
@@ -131,6 +154,17 @@ test.each([
     object('policy/v1', 'PodDisruptionBudget', {}, { observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2 }),
     'Progressing',
     'BudgetNotMet',
+  ],
+  [
+    'budget whose Pods cannot be counted',
+    object(
+      'policy/v1',
+      'PodDisruptionBudget',
+      {},
+      { observedGeneration: 1, ...conditions(['DisruptionAllowed', 'False', 'SyncFailed', 'no scale']) },
+    ),
+    'Degraded',
+    'SyncFailed',
   ],
   [
     'definition established',
@@ -171,7 +205,7 @@ test.each([
     'Progressing',
     'Busy',
   ],
-  ['custom, no conditions', object('example.com/v1', 'Thing'), 'Healthy', 'Healthy'],
+  ['custom, no status', object('example.com/v1', 'Thing'), 'Progressing', 'NotReported'],
   [
     'anything being deleted',
     object('v1', 'ConfigMap', {}, {}, { deletionTimestamp: 'now', finalizers: ['b', 'a'] }),

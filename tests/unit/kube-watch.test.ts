@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import { failureOf } from '../../agent/cluster/api-failure.ts'
 import type { ApiFailure, ApiResource, WatchEvent } from '../../agent/cluster/cluster.ts'
 import type { KubeAnswer, KubeHttp, KubeStream } from '../../agent/cluster/kube-http.ts'
 import { SILENCE_MAX_MS, watchResource } from '../../agent/cluster/kube-watch.ts'
+import { Positions } from '../../agent/cluster/resource-version.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
-import { createVirtualClock, turnOfTheLoop } from '../support/virtual-clock.ts'
+import { createVirtualClock, type SharedClock, turnOfTheLoop } from '../support/virtual-clock.ts'
 
 const RESOURCE: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 const START = 'start'
@@ -25,6 +27,13 @@ const cut = (...lines: readonly unknown[]): Reply => ({ lines, end: 'eof' })
 const reset = (...lines: readonly unknown[]): Reply => ({ lines, end: 'reset' })
 const refuse = (failure: Partial<ApiFailure>): Reply => ({ failure })
 
+/** What a server answers that has not reached a position: 1.33 and 1.36 say it alike. */
+const tooLarge: Status = {
+  status: 504,
+  body: { kind: 'Status', code: 504, reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } },
+}
+type Status = { status: number; body: unknown }
+
 const failureWith = (failure: Partial<ApiFailure>): ApiFailure => ({
   kind: 'server_error',
   status: 500,
@@ -35,9 +44,11 @@ const failureWith = (failure: Partial<ApiFailure>): ApiFailure => ({
 
 /** A server that answers with the given replies in turn, then never again. */
 class Script {
-  /** What each request asked for: "start", or the position it resumed from; "list" for a page. */
+  /** What each request asked for: "start", or the position it resumed from; "list" for a page; "check" and a position. */
   readonly asked: string[] = []
   held = 0
+  /** Answers to the next checks of a position; without one the server has reached it. */
+  readonly checks: Status[] = []
   readonly #replies: Reply[]
   constructor(replies: readonly Reply[]) {
     this.#replies = [...replies]
@@ -53,7 +64,15 @@ class Script {
       this.held += 1
       return { kind: 'stream', body: streamOf(reply, signal), release: () => (this.held -= 1) } satisfies KubeStream
     },
-    request: async () => {
+    request: async ({ path }) => {
+      const query = new URLSearchParams(path.slice(path.indexOf('?')))
+      if (query.has('resourceVersionMatch')) {
+        this.asked.push(`check ${query.get('resourceVersion')}`)
+        const refused = this.checks.shift()
+        if (refused === undefined) return { kind: 'answer', status: 200, body: {} }
+        const text = JSON.stringify(refused.body)
+        return { kind: 'failed', failure: failureOf({ ...refused, text, retryAfter: null, plural: RESOURCE.plural }), body: refused.body }
+      }
       this.asked.push('list')
       const reply = this.#replies.shift()
       if (reply === undefined || !('list' in reply)) throw new Error('the script expected no list')
@@ -83,13 +102,23 @@ function streamOf(reply: { lines: readonly unknown[]; end: 'eof' | 'hang' | 'res
   })
 }
 
-function run(replies: readonly Reply[], random = () => 0.5) {
-  const clock = createVirtualClock()
+interface RunOptions {
+  random?: () => number
+  positions?: Positions
+  clock?: SharedClock
+  fieldSelector?: string
+}
+
+function run(
+  replies: readonly Reply[],
+  { random = () => 0.5, positions = new Positions(), clock = createVirtualClock(), fieldSelector }: RunOptions = {},
+) {
   const script = new Script(replies)
   const abort = new AbortController()
   const events: WatchEvent[] = []
+  const options = { signal: abort.signal, ...(fieldSelector === undefined ? {} : { fieldSelector }) }
   const done = (async () => {
-    for await (const event of watchResource({ http: script.http, clock, random, log: silentLogger }, RESOURCE, { signal: abort.signal }))
+    for await (const event of watchResource({ http: script.http, positions, clock, random, log: silentLogger }, RESOURCE, options))
       events.push(event)
   })()
   const story = () =>
@@ -156,12 +185,12 @@ describe('one watch', () => {
 
   test('KA25 failures wait with full jitter from 1 s to 30 s, and after them it is synced without a reset', async () => {
     const failures = Array.from({ length: 7 }, () => refuse({ kind: 'unreachable' }))
-    const watch = run([cut(initialEnd('5')), ...failures, open(modified('a', '6'))], () => 0.999999)
+    const watch = run([cut(initialEnd('5')), ...failures, open(modified('a', '6'))], { random: () => 0.999999 })
     await watch.clock.advance(200_000)
     // The first two sleeps are the watchdog of the first stream, for its lines and for its end.
     expect(watch.clock.asked.slice(2, 9)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
     expect(watch.story()).toBe(`reset synced ${'failed:unreachable '.repeat(7)}synced changed:a`)
-    expect(watch.script.asked.slice(0, 9)).toEqual([START, ...Array.from({ length: 8 }, () => '5')])
+    expect(watch.script.asked.slice(0, 9)).toEqual([START, '5', 'check 5', '5', 'check 5', '5', 'check 5', '5', 'check 5'])
     await watch.stop()
   })
 
@@ -188,7 +217,7 @@ describe('one watch', () => {
   test('KA20 a line that is no event fails the stream, and nothing before it is lost', async () => {
     const watch = run([open(initialEnd('5'), modified('a', '6'), { type: 'NEWS' }), open(modified('b', '7'))])
     await watch.clock.advance(500)
-    expect(watch.script.asked).toEqual([START, '6'])
+    expect(watch.script.asked).toEqual([START, 'check 6', '6'])
     expect(watch.story()).toBe('reset synced changed:a failed:server_error synced changed:b')
     await watch.stop()
   })
@@ -222,6 +251,81 @@ describe('one watch', () => {
     await watch.clock.advance(0)
     expect(watch.story()).toBe('reset failed:webhook')
     await watch.stop()
+  })
+
+  test('KA40 a server that has not reached the position after an outage is listed again at once, without a failure', async () => {
+    const watch = run([cut(initialEnd('50'), modified('a', '60')), refuse({ kind: 'unreachable' }), open(added('a', '7'), initialEnd('9'))])
+    watch.script.checks.push(tooLarge)
+    await watch.clock.advance(1_000)
+    expect(watch.script.asked).toEqual([START, '60', 'check 60', START])
+    expect(watch.story()).toBe('reset synced changed:a failed:unreachable reset present:a synced')
+    await watch.stop()
+  })
+
+  test.each([
+    [403, 'forbidden'],
+    [405, 'invalid'],
+  ])('KA40 a position that cannot be checked (%i) is resumed', async (status) => {
+    const watch = run([cut(initialEnd('5')), refuse({ kind: 'unreachable' }), open(modified('a', '6'))])
+    watch.script.checks.push({ status, body: { kind: 'Status', code: status } })
+    await watch.clock.advance(1_000)
+    expect(watch.script.asked).toEqual([START, '5', 'check 5', '5'])
+    expect(watch.story()).toBe('reset synced failed:unreachable synced changed:a')
+    await watch.stop()
+  })
+
+  test('KA40 a check that fails is a failure of the watch, and is tried again', async () => {
+    const watch = run([cut(initialEnd('5')), refuse({ kind: 'unreachable' }), open(modified('a', '6'))])
+    watch.script.checks.push({ status: 503, body: { kind: 'Status', code: 503 } })
+    await watch.clock.advance(2_000)
+    expect(watch.script.asked).toEqual([START, '5', 'check 5', 'check 5', '5'])
+    expect(watch.story()).toBe('reset synced failed:unreachable failed:server_error synced changed:a')
+    await watch.stop()
+  })
+
+  test('KA41 a watch of one object starts over whenever its stream ends', async () => {
+    const one = run([cut(added('a', '3'), initialEnd('5')), open(added('a', '3'), initialEnd('9'))], { fieldSelector: 'metadata.name=a' })
+    await one.clock.advance(0)
+    expect(one.script.asked).toEqual([START, START])
+    expect(one.story()).toBe('reset present:a synced reset present:a synced')
+    await one.stop()
+  })
+
+  test.each([
+    ['reached', [], ['check 60', '60'], 'reset synced changed:b'],
+    ['not reached', [tooLarge], ['check 60', START], 'reset synced reset present:a synced'],
+  ])('KA40 a start at a lower resourceVersion has open watches check their position: %s', async (_, checks, asked, story) => {
+    const clock = createVirtualClock()
+    const positions = new Positions()
+    const after = checks.length === 0 ? open(modified('b', '61')) : open(added('a', '7'), initialEnd('9'))
+    const open60 = run([open(initialEnd('60')), after], { clock, positions })
+    const open8 = run([open(initialEnd('8'))], { clock, positions })
+    open60.script.checks.push(...checks)
+    await clock.advance(0)
+    const one = run([open(initialEnd('9'))], { clock, positions, fieldSelector: 'metadata.name=a' })
+    await clock.advance(0)
+    expect(open60.script.asked).toEqual([START, ...asked])
+    expect(open60.story()).toBe(story)
+    expect(open8.script.asked).toEqual([START])
+    for (const watch of [open60, open8, one]) await watch.stop()
+  })
+
+  test('KA40 a position that was reached after the start was sent proves nothing', async () => {
+    const positions = new Positions()
+    let doubts = 0
+    let position: string | null = '10'
+    const leave = positions.join({ position: () => position, doubt: () => (doubts += 1) })
+    const learn = positions.beforeRead()
+    position = '12'
+    learn('11')
+    positions.beforeRead()('not-a-number')
+    expect(doubts).toBe(0)
+    positions.beforeRead()('9')
+    expect(doubts).toBe(1)
+    position = null
+    positions.beforeRead()('9')
+    leave()
+    expect(doubts).toBe(1)
   })
 
   test('KA25 an abort ends it in a wait, in a silence, and gives the stream back', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createMemoryRelease, WORK_MS } from '../../agent/cli/memory-release.ts'
+import { createMemoryRelease, RELEASE_EVERY_MS, releaseOften, WORK_MS } from '../../agent/cli/memory-release.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 test('memory is given back when there was work, and collecting is none', () => {
   let cpuMs = 0
@@ -23,4 +24,17 @@ test('memory is given back when there was work, and collecting is none', () => {
   cpuMs += WORK_MS
   release()
   expect(done).toHaveLength(4)
+})
+
+test('steady small work is looked at every few seconds, until the end', async () => {
+  const clock = createVirtualClock()
+  const ended = new AbortController()
+  let looks = 0
+  const done = releaseOften(() => void looks++, clock, ended.signal)
+  await clock.advance(3 * RELEASE_EVERY_MS)
+  expect(looks).toBe(3)
+  ended.abort()
+  await done
+  await clock.advance(RELEASE_EVERY_MS)
+  expect(looks).toBe(3)
 })

@@ -1,9 +1,10 @@
 // Whatever is wrong with an object is said with what to do about it, or with what ends it by itself.
 import { expect, test } from 'bun:test'
 import { type ApiFailure, TERMINAL_FAILURES } from '../../agent/cluster/cluster.ts'
-import type { Problem } from '../../agent/reconcile/situation.ts'
-import { describeProblem, objectStatus } from '../../agent/reconcile/tell/outcome.ts'
-import { unservedText } from '../../agent/reconcile/wanted.ts'
+import { describeProblem } from '../../agent/reconcile/plan/problem-text.ts'
+import { objectStatus } from '../../agent/reconcile/report/outcome.ts'
+import type { Problem } from '../../agent/reconcile/snapshot/situation.ts'
+import { unservedText } from '../../agent/reconcile/snapshot/wanted.ts'
 
 /** By itself, or by whom. */
 const FAILURES: Record<ApiFailure['kind'], string> = {
@@ -54,8 +55,15 @@ const PROBLEMS: Record<Exclude<Problem['kind'], 'failed' | 'gated' | 'waiting' |
     [{ kind: 'unknown', failure: failure('forbidden') }, 'allow it by RBAC'],
     [{ kind: 'unknown', failure: failure('not_found') }, 'take it out of Git'],
   ],
-  contested: [[{ kind: 'contested', rival: 'x', untilMs: 0 }, 'stop that manager, or take the field out of Git']],
-  drifted: [[{ kind: 'drifted', paths: ['.a'], rival: 'x' }, 'put it back, commit it, or set sync.drift to correct']],
+  kept: [
+    [{ kind: 'kept', what: 'its data will be lost', asks: true, attempt: 0, retryAtMs: null }, '`skerry confirm`'],
+    [{ kind: 'kept', what: 'it still holds objects of web/b, which is being removed', asks: false, ...again }, 'being removed'],
+  ],
+  contested: [[{ kind: 'contested', drift: '.a changed by x', untilMs: 0 }, 'stop that manager, or remove the field from Git']],
+  drifted: [
+    [{ kind: 'drifted', drift: '.a changed by x' }, 'restore it, commit the change, or set sync.drift to correct'],
+    [{ kind: 'drifted', drift: 'deleted outside Git', deleted: true }, 'create it again, remove it from Git, or set sync.drift to correct'],
+  ],
 }
 
 const CASES = Object.values(PROBLEMS)

@@ -8,12 +8,16 @@ const table = {
   joinToken: { type: 'text', help: 'Join token.', secret: true, choices: ['x'] },
   quiet: { type: 'flag', help: 'Say less.' },
   limit: { type: 'integer', help: 'How many.', max: 100 },
+  every: { type: 'interval', help: 'How often.', default: '24h', leastMs: 3_600_000 },
 } as const satisfies OptionTable
 
 describe('readOptions', () => {
   test('a flag wins over the environment, the environment over the default', () => {
     const read = readOptions(table, { data: '/flag' }, { SKERRY_DATA: '/env', SKERRY_LOG_LEVEL: 'debug', SKERRY_QUIET: '1' })
-    expect<unknown>(read).toEqual({ kind: 'options', options: { data: '/flag', listen: '127.0.0.1:8080', logLevel: 'debug', quiet: true } })
+    expect<unknown>(read).toEqual({
+      kind: 'options',
+      options: { data: '/flag', listen: '127.0.0.1:8080', logLevel: 'debug', quiet: true, every: 86_400_000 },
+    })
   })
   test('everything wrong is told at once, by flag and environment name, and a secret is never echoed', () => {
     const read = readOptions(table, { logLevel: 'loud', joinToken: 'hunter2', limit: '-1' }, {})
@@ -35,6 +39,17 @@ test.each([
 ])('a greatest number: %s', (limit, problems) => {
   const read = readOptions(table, { data: '/flag', limit }, {})
   expect<unknown>(read.kind === 'problems' ? read.problems : []).toEqual(problems)
+})
+
+test.each([
+  ['off', 0],
+  ['1h', 3_600_000],
+  ['7d', 604_800_000],
+  ['30m', 'expected off, or at least 60m, not "30m"'],
+  ['daily', 'expected off, or a whole number with s, m, h or d, such as 24h, not "daily"'],
+])('an interval: %s', (every, expected) => {
+  const read = readOptions(table, { data: '/flag', every }, {})
+  expect(read.kind === 'problems' ? read.problems[0]?.message : read.options.every).toBe(expected)
 })
 
 test.each([

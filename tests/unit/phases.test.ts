@@ -1,8 +1,6 @@
 // The sequencing machine and the life of one run, by tables.
 import { describe, expect, test } from 'bun:test'
-import { judgeRun, type RunFacts } from '../../agent/reconcile/order/hook-run.ts'
-import type { HookRun, HookSpec } from '../../agent/reconcile/order/hook-spec.ts'
-import type { LiveRun } from '../../agent/reconcile/order/live-run.ts'
+import { judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'
 import {
   type HookState,
   orderGate,
@@ -11,10 +9,11 @@ import {
   type Wait,
   type WaveState,
   waitText,
-} from '../../agent/reconcile/order/phases.ts'
-import type { Wanted } from '../../agent/reconcile/wanted.ts'
-import type { LiveObject } from '../../agent/reconcile/watch/live-object.ts'
-import type { LiveView } from '../../agent/reconcile/watch/watches.ts'
+} from '../../agent/reconcile/plan/order/phases.ts'
+import type { HookRun, HookSpec } from '../../agent/reconcile/snapshot/hook-spec.ts'
+import type { LiveRun } from '../../agent/reconcile/snapshot/live-run.ts'
+import type { Wanted } from '../../agent/reconcile/snapshot/wanted.ts'
+import type { LiveObject, LiveView } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { HookPolicy, Phase } from '../../shared/kube/waves.ts'
 
 const ref = (kind: string, name: string) => ({ group: kind === 'Job' ? 'batch' : '', kind, namespace: 'default', name })
@@ -178,6 +177,7 @@ describe('a run', () => {
     live: ABSENT,
     former: null,
     seen: null,
+    wasAsked: true,
     isOverdue: false,
     ...more,
   })
@@ -197,6 +197,7 @@ describe('a run', () => {
     ['HK3 it ended well', { record: record('now', 'u'), live: live('now', 'well') }, 'end succeeded'],
     ['HK4 it ended ill', { record: record('now', 'u'), live: live('now', 'ill') }, 'end failed'],
     ['HK4 its time is over', { record: record('now', 'u'), live: live('now'), isOverdue: true }, 'end failed'],
+    ['HK4 it is gone, and no Event was looked for', { record: record('now', 'u'), wasAsked: false }, 'ask'],
     ['HK4 it is gone', { record: record('now', 'u') }, 'end failed'],
     ['HK4 it was replaced', { record: record('now', 'u'), live: live(null) }, 'end failed'],
     ['HK7 it is gone, and its end was seen', { record: record('now', 'u'), seen: ENDED }, 'end succeeded'],

@@ -1,16 +1,17 @@
 // What a plan does about one object in each situation, and what it leaves alone. Views are written by hand: nothing is fetched, nothing waits.
 import { describe, expect, test } from 'bun:test'
 import type { ApiFailure, ApiResource } from '../../agent/cluster/cluster.ts'
-import { CORRECTIONS_MAX } from '../../agent/reconcile/fields/contest.ts'
-import { OPEN } from '../../agent/reconcile/gates/gates.ts'
-import { planApply } from '../../agent/reconcile/plan.ts'
-import type { PlanView } from '../../agent/reconcile/plan-view.ts'
-import { planPrune } from '../../agent/reconcile/prune/prune-plan.ts'
-import { namespaceKey, type Problem } from '../../agent/reconcile/situation.ts'
-import type { Step } from '../../agent/reconcile/step.ts'
-import type { Wanted } from '../../agent/reconcile/wanted.ts'
-import type { LiveObject } from '../../agent/reconcile/watch/live-object.ts'
-import type { LiveView } from '../../agent/reconcile/watch/watches.ts'
+import { OPEN } from '../../agent/reconcile/plan/gates/gates.ts'
+import { planApply } from '../../agent/reconcile/plan/plan.ts'
+import type { PlanView } from '../../agent/reconcile/plan/plan-view.ts'
+import type { Decision, Permit } from '../../agent/reconcile/plan/prune/deletion.ts'
+import { nextSteps, planPrune } from '../../agent/reconcile/plan/prune/prune-plan.ts'
+import type { Step } from '../../agent/reconcile/plan/step.ts'
+import { CORRECTIONS_MAX } from '../../agent/reconcile/snapshot/fields/contest.ts'
+import { namespaceKey, type Problem } from '../../agent/reconcile/snapshot/situation.ts'
+import type { Wanted } from '../../agent/reconcile/snapshot/wanted.ts'
+import type { KindEnd } from '../../agent/reconcile/snapshot/watch/definitions.ts'
+import type { LiveObject, LiveView } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { InventoryEntry } from '../../agent/state/agent-state.ts'
 import { HEALTHY } from '../../shared/kube/health.ts'
 import { type ObjectRef, parseRefKey } from '../../shared/kube/object.ts'
@@ -70,6 +71,7 @@ const entryOf = (key: string, { applied = null }: Facts): InventoryEntry => {
     appliedDoc: applied,
     ownedHash: isApplied ? 'h' : null,
     digest: null,
+    commit: isApplied ? 'before' : null,
   }
 }
 
@@ -97,7 +99,9 @@ function planView(objects: Record<string, Facts>, sync: Record<string, unknown> 
   return {
     id: ID,
     clusterId: 'c-1',
+    former: new Set(),
     sync: syncOptionsSchema.parse(sync),
+    commit: 'now',
     wanted: only((facts, key) => (facts.wanted === undefined ? undefined : wantedOf(key, facts))),
     inventory: only((facts, key) => (facts.applied === undefined ? undefined : entryOf(key, facts))),
     problems: only(({ problem }) => problem),
@@ -213,6 +217,18 @@ describe('one object that is wanted', () => {
   )
 })
 
+test.each<[string, Facts, string | null]>([
+  ['met for the first time', { wanted: 'new', applied: null, live: null, contact: { kind: 'absent' } }, 'now'],
+  ['with another document', { wanted: 'new', applied: 'old', live: {} }, 'now'],
+  ['with another document, and gone', { wanted: 'new', applied: 'old', live: null }, 'now'],
+  ['as Git says, and changed by somebody', { wanted: 'new', applied: 'new', live: { ownedHash: 'other' } }, 'before'],
+  ['as Git says, and gone', { wanted: 'new', applied: 'new', live: null }, 'before'],
+  ['healed to the document in force', { wanted: 'new', applied: 'old', live: null, problem: failed('new', null) }, 'before'],
+])('RC24 an object %s names the commit of the document that is sent', (_, facts, commit) => {
+  const [step] = planApply(planView({ [MAP]: facts }), [MAP]).steps
+  expect(step).toMatchObject({ kind: 'apply', commit })
+})
+
 describe('what goes first', () => {
   const plan = (objects: Record<string, Facts>) => {
     const made = planApply(planView(objects), Object.keys(objects))
@@ -265,20 +281,47 @@ describe('objects that leave', () => {
     inForce?: string[]
     handover?: string
     removal?: boolean
+    end?: KindEnd
+    givenUp?: boolean
+    kept?: readonly string[]
+    unseen?: readonly string[]
   }
+  const DEFINED: KindEnd = { kind: 'defined', crd: 'as.example.com', why: null }
   const DOC = '{"metadata":{}}'
   const docWith = (annotations: Record<string, string>) => JSON.stringify({ metadata: { annotations } })
+  /** Everything may go but what `kept` and `unseen` name. */
+  const decisionOn = (candidates: readonly { key: string; ref: ObjectRef }[], { kept = [], unseen = [] }: Leaving): Decision => ({
+    refusal: null,
+    isShut: false,
+    kept: new Map(
+      candidates.flatMap(({ key, ref }) =>
+        kept.includes(ref.name) ? [[key, { kind: 'kept', what: '', asks: true, attempt: 0, retryAtMs: null }]] : [],
+      ),
+    ),
+    unseen: candidates.flatMap(({ ref }) => (unseen.includes(ref.name) ? [ref] : [])),
+    permits: new Map(
+      candidates.flatMap(({ key, ref }) =>
+        kept.includes(ref.name) || unseen.includes(ref.name) ? [] : [[key, { cause: 'prune' } as Permit]],
+      ),
+    ),
+  })
   const LEAVING: Facts = { applied: DOC, live: {} }
   const prune = (objects: Record<string, Facts>, options: Leaving = {}) => {
-    const made = planPrune(planView(objects), Object.keys(objects), {
+    const view = planView(objects)
+    const made = planPrune(view, Object.keys(objects), {
       wantedElsewhere: () => options.elsewhere ?? false,
       uidsInForce: () => new Set(options.inForce ?? []),
       handover: () => options.handover ?? null,
+      endOf: () => options.end ?? { kind: 'unknown' },
+      isGivenUp: () => options.givenUp ?? false,
       removal: options.removal ?? false,
       orphan: options.orphan ?? false,
     })
+    const decision = decisionOn(made.candidates, options)
+    const { steps, looks } = nextSteps(view, made, decision)
     return {
-      steps: made.steps.map(stepText),
+      steps: steps.map(stepText),
+      ...(looks.length === 0 ? {} : { looks: looks.map(({ ref }) => ref.name) }),
       doomed: made.doomed.map(({ name }) => name),
       problems: [...made.problems.values()].flatMap((found) => found?.kind ?? []),
     }
@@ -289,7 +332,17 @@ describe('objects that leave', () => {
     ['PR6 gone already', { ...LEAVING, live: null }, {}, ['forget a'], []],
     ['PR6 no picture of its kind', { ...LEAVING, live: 'unknown' }, {}, [], ['a']],
     ['PR6 its group does not answer', { ...LEAVING, unserved: 'stale' }, {}, [], ['a']],
-    ['PR6 its kind is served no more', { ...LEAVING, unserved: 'unserved' }, {}, ['forget a'], []],
+    [
+      'IV9 no API serves its kind, whose CRD is deleted',
+      { ...LEAVING, unserved: 'unserved' },
+      { end: { kind: 'deleted' } },
+      ['forget a'],
+      [],
+    ],
+    ['IV9 no API serves its kind, whose CRD is there', { ...LEAVING, unserved: 'unserved' }, { end: DEFINED }, [], ['a']],
+    ['IV9 no API serves its kind, and no CRD is known', { ...LEAVING, unserved: 'unserved' }, {}, [], ['a']],
+    ['IV9 the same, and a person gave it up', { ...LEAVING, unserved: 'unserved' }, { givenUp: true }, ['forget a'], []],
+    ['IV9 its API gives no answer, and a person gave it up', { ...LEAVING, unserved: 'stale' }, { givenUp: true }, [], ['a']],
     ['PR6 on its way out', { ...LEAVING, live: { deleting: 'x' } }, {}, [], ['a']],
     ['RC3 wanted by another service', LEAVING, { elsewhere: true }, ['forget a'], []],
     ['IV4 kept by a mark', { ...LEAVING, live: { keep: 'helm.sh/resource-policy' } }, {}, ['orphan a'], []],
@@ -370,6 +423,22 @@ describe('objects that leave', () => {
     expect(prune({ [NAMESPACE]: LEAVING, [CRD]: LEAVING, [MAP]: { ...LEAVING, live: { deleting: 'x' } } }).steps).toEqual([])
     expect(prune({ [NAMESPACE]: LEAVING, [CRD]: LEAVING }).steps).toEqual(['delete things.example.com u'])
     expect(prune(objects).doomed).toEqual(['t', 'a', 'things.example.com', 'shop'])
+  })
+  test('RM2 what is kept holds up nothing but its own namespace', () => {
+    const claim = '/PersistentVolumeClaim/shop/data'
+    const objects = { [NAMESPACE]: LEAVING, [CRD]: LEAVING, [claim]: LEAVING, [MAP]: LEAVING, '/Namespace//other': LEAVING }
+    expect(prune(objects, { kept: ['data'] }).steps).toEqual(['delete a u'])
+    const rest = { [NAMESPACE]: LEAVING, [CRD]: LEAVING, [claim]: LEAVING, '/Namespace//other': LEAVING }
+    expect(prune(rest, { kept: ['data'] }).steps).toEqual(['delete things.example.com u'])
+    const namespaces = { [NAMESPACE]: LEAVING, [claim]: LEAVING, '/Namespace//other': LEAVING }
+    expect(prune(namespaces, { kept: ['data'] }).steps).toEqual(['delete other u'])
+  })
+  test('RM3 what has to be looked into is looked into when its turn comes, and what comes after it waits', () => {
+    const objects = { [NAMESPACE]: LEAVING, [CRD]: LEAVING, [MAP]: LEAVING }
+    const unseen = ['shop', 'things.example.com']
+    expect(prune(objects, { unseen })).toMatchObject({ steps: ['delete a u'] })
+    expect(prune({ [NAMESPACE]: LEAVING, [CRD]: LEAVING }, { unseen })).toMatchObject({ steps: [], looks: ['things.example.com'] })
+    expect(prune({ [NAMESPACE]: LEAVING }, { unseen })).toMatchObject({ steps: [], looks: ['shop'] })
   })
   test('PR2 nothing leaves: no step', () => expect(prune({})).toEqual({ steps: [], doomed: [], problems: [] }))
 })

@@ -21,9 +21,9 @@ describe('a confirmation at the site', () => {
       const left = () => cluster.objects().filter(({ metadata }) => /^m\d+$/.test(metadata.name ?? '')).length
       kit.desire(maps(8))
       await run()
-      const digest = kit.desire(maps(1))
+      kit.desire(maps(1))
       await settle()
-      kit.reconciler.order({ kind: 'confirm', service: 'web/shop', digest, by: 'ola' })
+      kit.confirm()
       await settle()
       expect(left()).toBe(1)
       kit.desire(maps(30))

@@ -1,6 +1,6 @@
 // What other tools' annotations and labels say about an object: who has it, whether it may be deleted, and what holds one that is going.
 import { describe, expect, test } from 'bun:test'
-import { liveObjectOf } from '../../agent/reconcile/watch/live-object.ts'
+import { liveObjectOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import { deletionText, stuckAdvice } from '../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../shared/kube/foreign-owners.ts'
 import { keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'

@@ -1,8 +1,8 @@
 // ServiceAccounts, the namespace of a service, and failures that end when their cause does; on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
-import { actingAs, unplacedAccount } from '../../agent/reconcile/apply/acting.ts'
-import { endedBy, type Lacking } from '../../agent/reconcile/apply/causes.ts'
+import { actingAs, unplacedAccount } from '../../agent/reconcile/snapshot/account.ts'
+import { endedBy, type Lacking } from '../../agent/reconcile/snapshot/watch/causes.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
@@ -46,7 +46,7 @@ describe('IM1 as whom a service writes', () => {
     kit.desire([configMap('b'), configMap('c')], options)
     await settle()
     const user = 'system:serviceaccount:default:deployer'
-    expect(asked(cluster)).toEqual(['get agent', `apply ${user}`, `delete ${user}`, 'get agent'])
+    expect(asked(cluster)).toEqual(['get agent', `apply ${user}`, `delete ${user}`])
     kit.remove('orphan', undefined, 1, options)
     await settle()
     expect(cluster.requests.filter(({ verb }) => verb === 'patch').map(({ as }) => as)).toEqual([user, user])

@@ -1,8 +1,9 @@
 // How annotations change the way one object is applied: Replace, Force, IfNotPresent, Ignore; on the fake API server, with a crash at each step of a recreate.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
-import { documentId, RECREATES_MAX, type RecreateCase, whyNotAgain } from '../../agent/reconcile/apply/recreate.ts'
-import type { LiveObject } from '../../agent/reconcile/watch/live-object.ts'
+import type { Permit } from '../../agent/reconcile/plan/prune/deletion.ts'
+import { documentId, permitAgain, RECREATES_MAX, type RecreateCase } from '../../agent/reconcile/plan/recreate.ts'
+import type { LiveObject } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { requests, setup, stopAll, track, writes } from '../support/reconcile-fixtures.ts'
@@ -408,8 +409,11 @@ test('KA14 with sync.force off a conflict names the other manager and the field,
 
 describe('AO5 what may be made again', () => {
   const there = { uid: 'u2', keep: null } as LiveObject
-  const gone = { sent: documentId('doc'), uid: 'u1', count: RECREATES_MAX }
+  const DOC = '{"metadata":{}}'
+  const allowing = '{"metadata":{"annotations":{"skerry.dev/prune":"allowed"}}}'
+  const gone = { sent: documentId(DOC), uid: 'u1', count: RECREATES_MAX }
   const claim = { group: '', kind: 'PersistentVolumeClaim', namespace: 'n', name: 'x' }
+  const space = { group: '', kind: 'Namespace', namespace: '', name: 'x' }
   const set = { group: 'apps', kind: 'StatefulSet', namespace: 'n', name: 'x' }
   test.each<[string, Partial<RecreateCase>, string | null]>([
     ['AO4 our own word', {}, null],
@@ -418,6 +422,15 @@ describe('AO5 what may be made again', () => {
     ['AO5 a claim by another tool’s word', { recreate: 'foreign', ref: claim }, 'annotate it with skerry.dev/sync-options: Force'],
     ['AO5 a StatefulSet by another tool’s word', { recreate: 'foreign', ref: set }, 'annotate it with skerry.dev/sync-options: Force'],
     ['AO5 a claim by ours', { ref: claim }, null],
+    ['AO5 a StatefulSet by ours', { ref: set }, null],
+    [
+      'AO5 a StatefulSet that takes its claims along',
+      { ref: set, live: { ...there, takes: 'claims' } },
+      'annotate it with skerry.dev/prune: allowed',
+    ],
+    ['AO5 the same, allowed by the new manifest', { ref: set, live: { ...there, takes: 'claims' }, sent: allowing }, null],
+    ['AO5 a Namespace by ours', { ref: space }, 'annotate it with skerry.dev/prune: allowed'],
+    ['AO5 a Namespace by ours, allowed on the live object', { ref: space, live: { ...there, pruneAllowed: true } }, null],
     ['AO5 not there, or not watched', { live: null, isOurs: false }, 'it is not ours yet'],
     ['AO5 not ours', { isOurs: false }, 'it is not ours yet'],
     ['AO5 of a protected service', { protect: true }, 'protected'],
@@ -429,17 +442,18 @@ describe('AO5 what may be made again', () => {
     ['AO5 refused before', { before: { ...gone, count: 1, refused: 'too long' } }, 'the new one was refused: too long'],
     ['AO5 refused before, for another document', { before: { ...gone, sent: 'other', refused: 'too long' } }, null],
   ])('%s', (_, change, expected) => {
-    const why = whyNotAgain({
+    const permit = permitAgain({
       ref: A,
       recreate: 'own',
-      sent: 'doc',
+      sent: DOC,
       live: there,
       isOurs: true,
       protect: false,
       before: undefined,
       ...change,
     })
-    if (expected === null || expected === '') expect(why).toBe(expected)
-    else expect(why).toContain(expected)
+    if (expected === null) expect(permit).toEqual({ cause: 'recreate' } as Permit)
+    else if (expected === '') expect(permit).toBe('')
+    else expect(permit).toContain(expected)
   })
 })

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { describeDrift } from '../../agent/reconcile/fields/drift.ts'
-import { isFilledByOthers, ownedHash } from '../../agent/reconcile/fields/owned-fields.ts'
-import { isNewer, liveObjectOf, ownerOf } from '../../agent/reconcile/watch/live-object.ts'
+import { isNewer } from '../../agent/cluster/resource-version.ts'
+import { describeDrift, driftText } from '../../agent/reconcile/snapshot/fields/drift.ts'
+import { isFilledByOthers, ownedHash } from '../../agent/reconcile/snapshot/fields/owned-fields.ts'
+import { liveObjectOf, ownerOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 const OWN = {
@@ -124,6 +125,12 @@ describe('DR1 what was sent empty', () => {
     ['others took the map itself', thing({ map: { a: 1 }, list: [] }, { 'f:list': {} }, { 'f:map': {} }), 'changed'],
     ['it is gone', thing({ list: [] }, { 'f:list': {} }), 'changed'],
   ] as const)('DR1 %s: %s', (_, object, expected) => expect(ownedHash(object) === before ? 'same' : 'changed').toBe(expected))
+  test('DR1 RC25 a null that others fill is as a map that was sent empty, and a value in its place is a change', () => {
+    const was = ownedHash(thing({ map: null }, { 'f:map': {} }))
+    const filled = thing({ map: { a: 1 } }, { 'f:map': {} }, { 'f:map': { 'f:a': {} } })
+    expect([ownedHash(filled) === was, isFilledByOthers(was, filled)]).toEqual([false, true])
+    expect(ownedHash(thing({ map: 'x' }, {}, { 'f:map': {} }))).not.toBe(was)
+  })
   test('DR1 what the API server does not keep is nothing of ours', () => {
     const kept = ownedHash(thing({ a: 1 }, { 'f:a': {}, 'f:data': {} }))
     expect(ownedHash(thing({ a: 1, data: { x: 1 } }, { 'f:a': {} }, { 'f:data': { '.': {}, 'f:x': {} } }))).toBe(kept)
@@ -157,6 +164,14 @@ describe('DR1 what was sent empty', () => {
   })
 })
 
+test.each([
+  [{ paths: ['.a', '.b'], manager: 'x' }, false, '.a, .b changed by x'],
+  [{ paths: ['.a'], manager: '', removed: true as const }, false, '.a removed by an unknown manager'],
+  [{ paths: [], manager: '' }, false, 'changed by an unknown manager'],
+  [{ paths: ['.1', '.2', '.3', '.4', '.5', '.6'], manager: 'x' }, false, '.1, .2, .3, .4, .5 and 1 more changed by x'],
+  [{ paths: [], manager: '' }, true, 'deleted outside Git'],
+])('DR2 %j, deleted: %p, is told as what it is', (note, deleted, text) => expect(driftText(note, deleted)).toBe(text))
+
 describe('DR2 a drift names paths and rival', () => {
   test.each([
     ['kubectl scale', SCALED, ['.spec.replicas'], 'kubectl (scale)'],
@@ -167,21 +182,36 @@ describe('DR2 a drift names paths and rival', () => {
       'kubectl-set',
     ],
     [
-      'a label removed: nobody holds it, the latest writer did it',
+      'a label removed: nobody holds it, and the latest writer may have done something else',
       live({
         own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:app')),
         others: [update('old', {}, '2026-01-01T00:00:00Z'), update('kubectl-label', {}, '2026-01-02T00:00:00Z')],
       }),
       ['.metadata.labels.app'],
-      'kubectl-label',
+      '',
     ],
     [
-      'a label removed, and only a controller’s status beside us: that was not it',
+      'two fields, two managers: both, the latest first',
       live({
-        own: without((copy) => Reflect.deleteProperty(copy['f:metadata']['f:labels'], 'f:app')),
-        others: [update('kube-controller-manager', { 'f:status': {} }, '2026-01-03T00:00:00Z', 'status')],
+        replicas: 5,
+        image: 'web:2',
+        own: without((copy) => {
+          Reflect.deleteProperty(copy['f:spec'], 'f:replicas')
+          Reflect.deleteProperty(copy['f:spec']['f:template']['f:spec']['f:containers']['k:{"name":"web"}'], 'f:image')
+        }),
+        others: [
+          update('kubectl', { 'f:spec': { 'f:replicas': {} } }, '2026-01-02T00:00:00Z', 'scale'),
+          update('kubectl-set', IMAGE_PATH, '2026-01-03T00:00:00Z'),
+          update('kubectl-annotate', { 'f:metadata': { 'f:annotations': { 'f:note': {} } } }, '2026-01-04T00:00:00Z'),
+        ],
       }),
-      ['.metadata.labels.app'],
+      ['.spec.replicas', '.spec.template.spec.containers[{"name":"web"}].image'],
+      'kubectl-set, kubectl (scale)',
+    ],
+    [
+      'managedFields were cleared: what the API server calls before-first-apply is nobody',
+      live({ own: null, others: [update('before-first-apply', { 'f:metadata': {}, 'f:spec': {} })] }),
+      ['.metadata.labels', '.spec.replicas', '.spec.template'],
       '',
     ],
     [
@@ -192,7 +222,7 @@ describe('DR2 a drift names paths and rival', () => {
     ],
     ['nothing of ours is left', live({ own: null }), ['.metadata', '.spec'], ''],
     ['all is ours still', live({}), [], ''],
-  ] as const)('DR2 %s', (_, object, paths, manager) => expect(describeDrift(applied, object)).toEqual({ paths: [...paths], manager }))
+  ] as const)('DR2 %s', (_, object, paths, manager) => expect(describeDrift(applied, object)).toMatchObject({ paths: [...paths], manager }))
 
   test('DR3 no value of a Secret is in it', () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data: { password: 'aHVudGVyMg==' } } as K8sObject

@@ -81,6 +81,18 @@ test('HE8 it is asked again when it changes, at most once a minute, and never wh
   expect(pods()).toBe(0)
 })
 
+test('HE8 one that is on its way for a moment is not read again within the minute, and nothing is said of it meanwhile', async () => {
+  const { say, pods, status, clock } = await site()
+  await say(LATE)
+  expect(pods()).toBe(1)
+  await say({ ...WELL, availableReplicas: 0, readyReplicas: 0 })
+  expect(status()).toMatchObject({ health: 'Progressing', message: '0 of 1 replicas are available' })
+  await say(LATE)
+  expect([pods(), status()?.message]).toEqual([0, MESSAGE])
+  await clock.advance(61_000)
+  expect(pods()).toBe(1)
+})
+
 test('HE8 one that is well again is explained no more', async () => {
   const { say, status, pods } = await site()
   await say(LATE)
@@ -106,6 +118,43 @@ test('HE8 one that is late is explained at half of its deadline', async () => {
   expect(pods()).toBe(0)
   expect(status()).toMatchObject({ health: 'Degraded', reason: 'DeadlineExceeded', message: expect.stringContaining('exited with code 1') })
 })
+
+test.each([
+  ['DaemonSet', { observedGeneration: 9, desiredNumberScheduled: 1, currentNumberScheduled: 1, updatedNumberScheduled: 1 }],
+  ['StatefulSet', { observedGeneration: 9, replicas: 1, updatedReplicas: 1 }],
+  ['ReplicaSet', { observedGeneration: 9, replicas: 1 }],
+] as const)(
+  'HE8 HE21 a %s whose Pod finds no node says why and is Degraded after its deadline, after a take-over too',
+  async (kind, hangs) => {
+    const { kit, cluster, run, settle, clock } = setup()
+    const ref: ObjectRef = { group: 'apps', kind, namespace: 'default', name: 'web' }
+    const workload = { ...deployment, kind, spec: { ...(deployment['spec'] as object), serviceName: 'web' } } as unknown as K8sObject
+    const metadata = { ...workload.metadata, labels: { 'app.kubernetes.io/managed-by': 'Helm' } }
+    cluster.applyAs('helm', { ...workload, metadata })
+    const { uid = '' } = cluster.object(ref)?.metadata ?? {}
+    cluster.setStatus(ref, hangs)
+    cluster.editAs('controller', podRef('web-a'), (pod) =>
+      Object.assign(pod.metadata, { labels: { app: 'web' }, ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'web', uid }] }),
+    )
+    const message = '0/3 nodes are available: 3 Insufficient cpu'
+    const unschedulable = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }
+    cluster.setStatus(podRef('web-a'), { phase: 'Pending', conditions: [unschedulable] })
+    await clock.advance(6_000_000)
+    kit.desire([workload], { sync: { takeover: true } })
+    await run()
+    cluster.setStatus(ref, hangs)
+    await settle()
+    const status = () => kit.object(`apps/${kind}/default/web`)
+    expect(status()).toMatchObject({ sync: 'Synced', health: 'Progressing' })
+    await clock.advance(310_000)
+    expect(status()).toMatchObject({
+      health: 'Progressing',
+      message: expect.stringContaining(`Pod default/web-a: Unschedulable: ${message}`),
+    })
+    await clock.advance(310_000)
+    expect(status()).toMatchObject({ health: 'Degraded', reason: 'DeadlineExceeded', message: expect.stringContaining(message) })
+  },
+)
 
 test('HE8 whoever may not read Pods is told so', async () => {
   const { say, cluster, status } = await site()

@@ -1,5 +1,6 @@
 // Kinds and namespaces that go away while objects of ours are in them.
-import { afterEach, expect, test } from 'bun:test'
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMaps, SHOP } from '../support/reconcile-kit.ts'
@@ -20,12 +21,16 @@ const definition = {
 } as unknown as K8sObject
 const boat: K8sObject = { apiVersion: 'sea.example/v1', kind: 'Boat', metadata: { name: 'skiff', namespace: 'default' } }
 const BOAT_KEY = 'sea.example/Boat/default/skiff'
+const BOATS = { group: 'sea.example', version: 'v1', kind: 'Boat', plural: 'boats', namespaced: true }
+const DOWN: ApiFailure = { kind: 'server_error', status: 503, reason: 'ServiceUnavailable', message: 'etcd has no leader' }
+type Kit = ReturnType<typeof setup>['kit']
 const names = (state: ReturnType<typeof setup>['kit']['state']) => state.inventory(SHOP).map(({ ref }) => ref.name)
 
 /** Of a CRD that somebody else made. */
-async function withBoat() {
+async function withBoat({ aggregated = false } = {}) {
   const parts = setup()
-  parts.cluster.applyAs('somebody', definition)
+  if (aggregated) parts.cluster.serveAggregated({ ...BOATS, verbs: ['list', 'watch', 'get', 'patch', 'delete'] })
+  else parts.cluster.applyAs('somebody', definition)
   await parts.clock.advance(1_000)
   parts.kit.desire([configMap('a'), boat])
   await parts.run()
@@ -52,6 +57,86 @@ test('RC16 a service whose CRD is gone can be removed', async () => {
   kit.remove('prune')
   await clock.advance(60_000)
   expect(names(kit.state)).toEqual([])
+})
+
+describe('a kind that no API serves', () => {
+  const leave = (kit: Kit, how: 'prune' | 'removal') => (how === 'prune' ? void kit.desire([configMap('a')]) : kit.remove('prune'))
+  const BOAT: ObjectRef = { group: 'sea.example', kind: 'Boat', namespace: 'default', name: 'skiff' }
+
+  test.each(['prune', 'removal'] as const)(
+    'IV9 a gap in discovery drops no entry, and the object goes when the gap ends: %s',
+    async (how) => {
+      const { cluster, kit, clock } = await withBoat()
+      await kit.stop()
+      cluster.serveAllBut(['sea.example'])
+      kit.start()
+      leave(kit, how)
+      await clock.advance(600_000)
+      expect(names(kit.state)).toContain('skiff')
+      expect(kit.object(BOAT_KEY)).toMatchObject({
+        reason: 'UnknownKind',
+        message: expect.stringContaining('CustomResourceDefinition boats.sea.example'),
+      })
+      expect(kit.service()?.removed).toBeUndefined()
+      cluster.serveAllBut([])
+      await clock.advance(600_000)
+      expect(names(kit.state)).not.toContain('skiff')
+      expect(cluster.object(BOAT)).toBeNull()
+    },
+  )
+
+  test('IV9 a deletion that was confirmed by name waits for a gap in discovery to end, and drops no entry', async () => {
+    const { cluster, kit, clock } = await withBoat()
+    await kit.stop()
+    cluster.serveAllBut(['sea.example'])
+    kit.start()
+    kit.remove('prune', SHOP, 1, { confirmed: ['Boat.sea.example default/skiff'] })
+    await clock.advance(600_000)
+    expect(names(kit.state)).toContain('skiff')
+    cluster.serveAllBut([])
+    await clock.advance(600_000)
+    expect([names(kit.state), cluster.object(BOAT)]).toEqual([[], null])
+  })
+
+  test.each(['prune', 'removal'] as const)('IV9 the CRD was deleted while the agent was away: the entry leaves: %s', async (how) => {
+    const { cluster, kit, clock } = await withBoat()
+    await kit.stop()
+    cluster.deleteAs('kubectl', CRD)
+    kit.start()
+    leave(kit, how)
+    await clock.advance(60_000)
+    expect(names(kit.state)).not.toContain('skiff')
+  })
+
+  test('IV9 while the CRD cannot be read its absence is not concluded', async () => {
+    const { cluster, kit, clock } = await withBoat()
+    cluster.deleteAs('kubectl', CRD)
+    await clock.advance(60_000)
+    cluster.fail(({ verb, ref }) => (verb === 'get' && ref?.kind === 'CustomResourceDefinition' ? DOWN : null))
+    leave(kit, 'removal')
+    await clock.advance(600_000)
+    expect(names(kit.state)).toContain('skiff')
+    cluster.fail(() => null)
+    await clock.advance(600_000)
+    expect(names(kit.state)).toEqual([])
+  })
+
+  test('IV9 an aggregated API whose APIService is deleted keeps its entries until a person gives them up, because nobody can see its objects', async () => {
+    const { cluster, kit, clock } = await withBoat({ aggregated: true })
+    cluster.serveAllBut(['sea.example'])
+    leave(kit, 'removal')
+    await clock.advance(600_000)
+    expect(names(kit.state)).toContain('skiff')
+    expect(kit.service()).toMatchObject({
+      sync: 'OutOfSync',
+      reason: 'ConfirmationPending',
+      refusal: { names: ['Boat.sea.example default/skiff'] },
+    })
+    expect(kit.confirm()).toMatchObject({ kind: 'done' })
+    await clock.advance(60_000)
+    expect(names(kit.state)).toEqual([])
+    expect(kit.service()).toMatchObject({ removed: true })
+  })
 })
 
 test('RC23 writes into a namespace that is being deleted say what holds it, and the namespace is read once a round', async () => {

@@ -1,24 +1,42 @@
 import { describe, expect, test } from 'bun:test'
 import { judgeClaim } from '../../agent/reconcile/claim/claim.ts'
-import { judgeContest, NO_CONTEST } from '../../agent/reconcile/fields/contest.ts'
-import { guardPrune, type PruneCounts } from '../../agent/reconcile/prune/prune-guard.ts'
+import { type Candidate, type DeletionRequest, decideDeletions, holdingOf } from '../../agent/reconcile/plan/prune/deletion.ts'
+import type { GuardCounts } from '../../agent/reconcile/plan/prune/prune-guard.ts'
+import { judgeContest, NO_CONTEST } from '../../agent/reconcile/snapshot/fields/contest.ts'
 import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
+import { comparePrune } from '../../shared/kube/order.ts'
 
 const maps = (count: number): ObjectRef[] =>
   Array.from({ length: count }, (_, i) => ({ group: '', kind: 'ConfigMap', namespace: 'web', name: `m${i}` }))
 const one = (group: string, kind: string): ObjectRef[] => [{ group, kind, namespace: '', name: 'x' }]
-const counts = (change: Partial<PruneCounts>): PruneCounts => ({
-  prune: [],
-  desiredCount: 10,
-  ownedCount: 20,
-  digest: 'd',
-  pruneConfirmed: undefined,
-  protect: false,
-  maxPrunePercent: 50,
-  restored: false,
-  factsOnly: false,
-  ...change,
-})
+interface Change extends Partial<Omit<GuardCounts, 'precious'>> {
+  /** The digest that a person confirmed. */
+  pruneConfirmed?: string
+  /** Keys of objects that an annotation allows. */
+  allowed?: ReadonlySet<string>
+}
+/** A prune of revision d. */
+function guarded({ prune = [], pruneConfirmed, allowed, ...change }: Change): DeletionRequest {
+  const guard = { desiredCount: 10, ownedCount: 20, protect: false, maxPrunePercent: 50, restored: false, factsOnly: false, ...change }
+  const candidates = prune.map(
+    (ref): Candidate => ({ ref, holding: holdingOf('prune', ref, {}, null), allowed: allowed?.has(refKey(ref)) === true }),
+  )
+  const isConfirmed = pruneConfirmed === 'd'
+  return {
+    cause: 'prune',
+    candidates,
+    doomed: [...prune].sort(comparePrune),
+    undecided: [],
+    unreachable: [],
+    guard,
+    token: 'd',
+    ownedCount: guard.ownedCount,
+    isConfirmed,
+    confirmed: isConfirmed ? 'all' : new Set(),
+    before: () => undefined,
+    nowMs: 0,
+  }
+}
 
 describe('the prune guard', () => {
   test.each([
@@ -56,13 +74,14 @@ describe('the prune guard', () => {
     ['RL5 one object of a render that only the cluster’s own facts changed', { prune: maps(1), factsOnly: true }, 'refused'],
     ['RL5 a person confirmed it', { prune: maps(1), factsOnly: true, pruneConfirmed: 'd' }, 'kept'],
     ['PR4 a person confirmed another one', { prune: one('', 'Namespace'), pruneConfirmed: 'other' }, 'refused'],
-  ] as const)('%s', (_, change, expected) => expect(guardPrune(counts(change)) === null ? 'kept' : 'refused').toBe(expected))
+  ] as const)('%s', (_, change, expected) => expect(decideDeletions(guarded(change)).isShut ? 'refused' : 'kept').toBe(expected))
 
-  test('PR5 the refusal names every object, in the order in which they would go', () => {
+  test('PR5 the refusal names every object: what can be lost first, then in the order in which they would go', () => {
     const prune = [...one('', 'Namespace'), ...maps(2), ...one('example.com', 'Thing')]
-    expect(guardPrune(counts({ prune }))).toEqual({
+    expect(decideDeletions(guarded({ prune })).refusal).toEqual({
       digest: 'd',
-      names: ['Thing x', 'ConfigMap web/m0', 'ConfigMap web/m1', 'Namespace x'],
+      names: ['Namespace x', 'Thing.example.com x', 'ConfigMap web/m0', 'ConfigMap web/m1'],
+      list: expect.stringMatching(/^[0-9a-f]{16}$/),
       count: 4,
       ownedCount: 20,
       why: '1 of 4 hold other objects or data (Namespace); the annotation skerry.dev/prune: allowed lets one go without asking',
@@ -97,16 +116,24 @@ describe('DR4 a fight over one object', () => {
 describe('the claim', () => {
   const own = { agent: 'a-1', incarnation: 2, instance: 'x' }
   test.each([
-    ['CM1 none yet', null, true, 'write'],
-    ['CM1 none any more', null, false, 'write'],
-    ['CM1 our own', { agent: 'a-1', incarnation: 2, instance: 'x' }, true, 'held'],
-    ['CM1 our own of an earlier life', { agent: 'a-1', incarnation: 1, instance: 'x' }, true, 'write'],
-    ['CM3 our own of an earlier start', { agent: 'a-1', incarnation: 2, instance: 'w' }, true, 'write'],
-    ['CM3 a copy of ourselves that started later', { agent: 'a-1', incarnation: 2, instance: 'y' }, false, 'superseded'],
-    ['CM2 our key in a later life', { agent: 'a-1', incarnation: 3, instance: 'x' }, false, 'superseded'],
-    ['CM2 another agent of a higher incarnation', { agent: 'a-2', incarnation: 3, instance: 'x' }, true, 'superseded'],
-    ['CM2 another agent of a lower one', { agent: 'a-2', incarnation: 1, instance: 'x' }, false, 'write'],
-    ['CM3 another agent of the same one, met at the start', { agent: 'a-2', incarnation: 2, instance: 'x' }, true, 'write'],
-    ['CM3 another agent of the same one, met later', { agent: 'a-2', incarnation: 2, instance: 'x' }, false, 'superseded'],
-  ] as const)('%s', (_, live, first, verdict) => expect(judgeClaim(live, own, first)).toBe(verdict))
+    ['CM1 none yet', null, {}, 'write'],
+    ['CM1 none any more', null, { hasHeld: true }, 'write'],
+    ['CM1 our own', { agent: 'a-1', incarnation: 2, instance: 'x' }, { mayTake: true }, 'held'],
+    ['CM1 our own of an earlier life', { agent: 'a-1', incarnation: 1, instance: 'x' }, { mayTake: true }, 'write'],
+    ['CM3 our own of an earlier start', { agent: 'a-1', incarnation: 2, instance: 'w' }, { mayTake: true }, 'write'],
+    ['CM3 a copy of ourselves that started later', { agent: 'a-1', incarnation: 2, instance: 'y' }, { hasHeld: true }, 'superseded'],
+    ['CM2 our key in a later life', { agent: 'a-1', incarnation: 3, instance: 'x' }, { mayTake: true }, 'superseded'],
+    ['CM6 a stranger, whatever its incarnation', { agent: 'a-2', incarnation: 1, instance: 'x' }, {}, 'challenge'],
+    ['CM6 a stranger of a higher incarnation', { agent: 'a-2', incarnation: 3, instance: 'x' }, {}, 'challenge'],
+    ['CM6 a stranger that gave no answer', { agent: 'a-2', incarnation: 3, instance: 'x' }, { mayTake: true }, 'write'],
+    ['CM2 a stranger that took the claim from us', { agent: 'a-2', incarnation: 1, instance: 'x' }, { hasHeld: true }, 'superseded'],
+    [
+      'CM3 a stranger that a cluster out of a backup brings back',
+      { agent: 'a-2', incarnation: 1, instance: 'x' },
+      { mayTake: true, hasHeld: true },
+      'write',
+    ],
+  ] as const)('%s', (_, live, standing, verdict) =>
+    expect(judgeClaim(live, own, { mayTake: false, hasHeld: false, ...standing })).toBe(verdict),
+  )
 })

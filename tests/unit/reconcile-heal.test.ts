@@ -110,6 +110,42 @@ describe('drift', () => {
     kit.start()
     await settle()
     expect(writes(cluster).sort()).toEqual(['apply ConfigMap m0003', 'apply ConfigMap m0004'])
+    expect(kit.drift(configMapKey('m0004'))).toMatchObject({ action: 'healed', paths: ['.data.n'], manager: 'kubectl-edit' })
+  })
+
+  test('DR12 an object that was deleted outside Git is told as that, also when nobody watched', async () => {
+    const { cluster, kit, settle } = await settled()
+    const told = (name: string) => kit.events().filter(({ object }) => object === configMapKey(name))
+    cluster.deleteAs('kubectl', configMapRef('m0003'))
+    await settle()
+    expect(told('m0003')).toMatchObject([
+      { type: 'Normal', reason: 'Restored', message: 'ConfigMap default/m0003: deleted outside Git; restored' },
+    ])
+    expect(kit.drift(configMapKey('m0003'))).toMatchObject({ action: 'healed', deleted: true, paths: [], manager: '' })
+    await kit.stop()
+    cluster.deleteAs('kubectl', configMapRef('m0004'))
+    kit.start()
+    await settle()
+    expect(told('m0004').map(({ reason }) => reason)).toEqual(['Restored'])
+    cluster.editAs('kubectl-edit', configMapRef('m0004'), (object) => Object.assign(object, { data: { n: 'x' } }))
+    await settle()
+    expect(told('m0004').map(({ reason }) => reason)).toEqual(['Restored', 'DriftHealed'])
+    expect(kit.drift(configMapKey('m0004'))).toEqual(expect.not.objectContaining({ deleted: true }))
+  })
+
+  test('DR12 DR5 with sync.drift report it is said and not restored', async () => {
+    const { cluster, kit, settle, run } = setup()
+    kit.desire(configMaps(2), { sync: { drift: 'report' } })
+    await run()
+    writes(cluster)
+    cluster.deleteAs('kubectl', configMapRef('m0001'))
+    await settle()
+    expect(writes(cluster)).toEqual([])
+    expect(kit.object(configMapKey('m0001'))).toMatchObject({
+      reason: 'Drifted',
+      message: 'deleted outside Git; create it again, remove it from Git, or set sync.drift to correct',
+    })
+    expect(kit.drift(configMapKey('m0001'))).toMatchObject({ action: 'reported', deleted: true })
   })
 
   test('RC5 watches that are cut, and that must start over, miss nothing and write nothing', async () => {
@@ -346,7 +382,7 @@ describe('pruning', () => {
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
-  test('IV3 a lost inventory is found again by the marks: what is not wanted any more goes, past the guard', async () => {
+  test('IV3, PR13 a lost inventory is found again by the marks: what is not wanted any more goes after its name was confirmed', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire(configMaps(10))
     await run()
@@ -357,9 +393,11 @@ describe('pruning', () => {
     second.desire(configMaps(9))
     second.start()
     await clock.advance(1_000)
-    const seen = writes(cluster)
-    expect(seen.at(-1)).toBe('delete ConfigMap m0009')
-    expect(seen.filter((write) => write.startsWith('apply'))).toHaveLength(9)
+    expect(writes(cluster)).toEqual(Array.from({ length: 9 }, (_, i) => `apply ConfigMap m000${i}`))
+    expect(second.service()?.refusal).toMatchObject({ names: ['ConfigMap default/m0009'], only: true })
+    expect(second.confirm()).toMatchObject({ kind: 'done' })
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual(['delete ConfigMap m0009'])
     expect(second.service()).toMatchObject({ sync: 'Synced' })
   })
 

@@ -1,8 +1,11 @@
-import { afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { loadCel } from '../../shared/adapters/cel.ts'
-import type { HealthRule } from '../../shared/model/resources.ts'
+import { STATUS_GRACE_MS } from '../../shared/kube/health-look.ts'
+import { type K8sObject, refKey } from '../../shared/kube/object.ts'
+import type { ServiceHealth } from '../../shared/model/health-rules.ts'
 import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
+import { crd, thing } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
@@ -24,7 +27,7 @@ afterEach(async () => {
   kit.state.close()
 })
 
-const READY: HealthRule = {
+const READY: ServiceHealth = {
   apiVersion: 'v1',
   kind: 'ConfigMap',
   current: "data.state == 'ready'",
@@ -147,4 +150,76 @@ test('HE5 sync.waitForAddress of a service makes its load balancers wait, also t
   cluster.setStatus(ref, { loadBalancer: { ingress: [{ ip: '10.0.0.1' }] } })
   await clock.settle()
   expect(kit.object(key)?.health).toBe('Healthy')
+})
+
+describe('HE17 a custom object whose controller has told nothing', () => {
+  const reporting = { ...crd, spec: { ...(crd['spec'] as object), versions: versions({ status: {} }) } } as K8sObject
+  function versions(subresources: object) {
+    return [{ name: 'v1', served: true, storage: true, subresources, schema: { openAPIV3Schema: { type: 'object' } } }]
+  }
+  const thingRef = { group: 'example.com', kind: 'Thing', namespace: '', name: 't' }
+  const told = () => kit.object(refKey(thingRef))
+  const report = (word: string) =>
+    cluster.editAs(
+      'controller',
+      thingRef,
+      (object) => {
+        object['status'] = { conditions: [{ type: 'Ready', status: 'False', reason: word, message: 'm' }] }
+      },
+      { subresource: 'status' },
+    )
+
+  test('HE17 settles without an event or a request at the end of its grace time, and holds its wave until then', async () => {
+    cluster.applyAs('kubectl', reporting)
+    kit.start()
+    const late = { ...configMap('late'), metadata: { ...configMap('late').metadata, annotations: { 'skerry.dev/wave': '1' } } }
+    kit.desire([thing('t'), late])
+    await clock.settle()
+    expect(told()).toMatchObject({ health: 'Progressing', reason: 'NotReported' })
+    expect(cluster.object(configMapRef('late'))).toBeNull()
+    await clock.advance(STATUS_GRACE_MS - 1_000)
+    expect(told()?.health).toBe('Progressing')
+    const before = cluster.requests.length
+    await clock.advance(1_000)
+    await clock.settle()
+    expect(told()).toMatchObject({ health: 'Healthy', reason: 'NotReported' })
+    expect(told()?.message).toContain('has not reported a status; taken as healthy after 120 s')
+    expect(cluster.requests.slice(before).filter(({ ref }) => ref?.name === 't')).toEqual([])
+    expect(cluster.object(configMapRef('late'))).not.toBeNull()
+  })
+
+  test('HE17 a report that comes in time counts, and nothing settles later', async () => {
+    cluster.applyAs('kubectl', reporting)
+    kit.start()
+    kit.desire([thing('t')])
+    await clock.settle()
+    report('Creating')
+    await clock.settle()
+    expect(told()).toMatchObject({ health: 'Progressing', reason: 'Creating' })
+    await clock.advance(2 * STATUS_GRACE_MS)
+    expect(told()).toMatchObject({ health: 'Progressing', reason: 'Creating' })
+  })
+
+  test('HE17 after a restart the age of the object counts', async () => {
+    cluster.applyAs('kubectl', reporting)
+    kit.start()
+    kit.desire([thing('t')])
+    await clock.settle()
+    await kit.stop()
+    kit.state.close()
+    await clock.advance(STATUS_GRACE_MS)
+    kit = begin()
+    kit.start()
+    kit.desire([thing('t')])
+    await clock.settle()
+    expect(told()?.health).toBe('Healthy')
+  })
+
+  test('HE17 a kind without a status subresource is healthy at once', async () => {
+    cluster.applyAs('kubectl', crd)
+    kit.start()
+    kit.desire([thing('t')])
+    await clock.settle()
+    expect(told()).toMatchObject({ health: 'Healthy', message: '' })
+  })
 })

@@ -205,7 +205,7 @@ describe('the claim', () => {
     cluster.editAs('skerry', claimRef, (object) => Object.assign(object, { data: { agent: 'a-2', incarnation: '2' } }))
     await settle()
     writes(cluster)
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
+    expect(kit.claims.at(-1)).toMatchObject({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
     cluster.deleteAs('kubectl', configMapRef('a'))
     kit.desire([configMap('a'), configMap('b')])
     await settle()
@@ -230,7 +230,7 @@ describe('the claim', () => {
     const { cluster, kit, clock, settle } = await unwritable()
     cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
     await settle()
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
+    expect(kit.claims.at(-1)).toMatchObject({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
     cluster.fail(() => null)
     writes(cluster)
     kit.desire([configMap('a', { by: 'superseded' })])
@@ -246,7 +246,7 @@ describe('the claim', () => {
     cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '2' } } as K8sObject)
     await clock.advance(120_000)
     expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-2', incarnation: '2' })
-    expect(kit.claims.at(-1)).toEqual({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
+    expect(kit.claims.at(-1)).toMatchObject({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } })
   })
 
   test('CM4 a claim that somebody deleted is written when that works again, and enforcement went on', async () => {
@@ -264,7 +264,7 @@ describe('the claim', () => {
   test('CM3 the claim met at the start is taken also when only a later attempt can write', async () => {
     const { cluster, kit, run, clock } = setup()
     cluster.applyAs('skerry', namespace(CLAIM_NAMESPACE))
-    cluster.applyAs('skerry', { ...newer, data: { agent: 'a-2', incarnation: '1' } } as K8sObject)
+    cluster.applyAs('skerry', { ...newer, data: { agent: 'a-1', incarnation: '1', instance: 'of an earlier start' } } as K8sObject)
     cluster.fail((request) => (request.verb === 'apply' && isClaim(request) ? denied : null))
     await run()
     cluster.fail(() => null)

@@ -1,6 +1,6 @@
 // sync.mode: manual in the agent: what waits for a person, what is healed meanwhile, and what opens the gate.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { manualGate } from '../../agent/reconcile/gates/manual-gate.ts'
+import { manualGate } from '../../agent/reconcile/plan/gates/gates.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, SHOP } from '../support/reconcile-kit.ts'

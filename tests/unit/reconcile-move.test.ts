@@ -1,6 +1,6 @@
 // Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
-import { REQUESTS_MAX } from '../../agent/reconcile/apply/request-gate.ts'
+import { REQUESTS_MAX } from '../../agent/reconcile/requests/request-scheduler.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
@@ -109,6 +109,32 @@ describe('an object that moves between services', () => {
     await clock.advance(60_000)
     expect(cluster.object(configMapRef('moved'))).not.toBeNull()
     expect(kit.object(configMapKey('moved'), Z)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    expect([kit.service(A)?.reason, kit.service(Z)?.reason]).toEqual(['Synced', 'Synced'])
+  })
+
+  test('IV3 an object that was let go for another service is not taken back while that one is still busy', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('own-a'), moved], {}, A)
+    kit.desire([configMap('own-z')], {}, Z)
+    await run()
+    const { apply } = cluster
+    cluster.apply = async (resource, object, options) => {
+      if (object.metadata.name === 'own-z') await clock.sleep(5_000)
+      return apply(resource, object, options)
+    }
+    const widened: string[] = []
+    const { widenInventory } = kit.state
+    kit.state.widenInventory = (id, entries) => {
+      widened.push(...entries.map(({ ref }) => `${id.service} ${ref.name}`))
+      return widenInventory(id, entries)
+    }
+    kit.desire([configMap('own-z', { v: '2' }), moved], {}, Z)
+    kit.desire([configMap('own-a')], {}, A)
+    await clock.advance(1_000)
+    // A turn of the giver, with the object in nobody's inventory.
+    cluster.editAs('kubectl-edit', configMapRef('moved'), (object) => Object.assign(object, { data: { a: 'theirs' } }))
+    await clock.advance(60_000)
+    expect(widened).toEqual(['z moved'])
     expect([kit.service(A)?.reason, kit.service(Z)?.reason]).toEqual(['Synced', 'Synced'])
   })
 })

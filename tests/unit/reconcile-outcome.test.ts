@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import type { Problem } from '../../agent/reconcile/situation.ts'
-import { objectStatus, type ServiceFacts, serviceStatus } from '../../agent/reconcile/tell/outcome.ts'
-import { isRelevantChange } from '../../agent/reconcile/watch/live-object.ts'
+import { objectStatus, type ServiceFacts, serviceStatus } from '../../agent/reconcile/report/outcome.ts'
+import type { Problem } from '../../agent/reconcile/snapshot/situation.ts'
+import { isRelevantChange } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import { HEALTHY } from '../../shared/kube/health.ts'
 import type { ObjectStatus } from '../../shared/model/status.ts'
 import { configMapRef } from '../support/reconcile-kit.ts'
@@ -57,8 +57,13 @@ test.each([
   ],
   [
     'contested',
-    facts({ kind: 'contested', rival: 'hpa', untilMs: 1 }),
-    ['OutOfSync', 'Healthy', 'Contested', 'hpa changes it again after every correction; stop that manager, or take the field out of Git'],
+    facts({ kind: 'contested', drift: '.spec.replicas changed by hpa', untilMs: 1 }),
+    [
+      'OutOfSync',
+      'Healthy',
+      'Contested',
+      '.spec.replicas changed by hpa again after every correction; stop that manager, or remove the field from Git',
+    ],
   ],
 ] as const)('RC13 an object that is %s', (_, input, expected) => {
   const { sync, health, reason, message } = objectStatus(input, null, 5)

@@ -141,6 +141,35 @@ describe('annotations that speak of deletion', () => {
     expect(kit.service()).toMatchObject({ sync: 'Synced', reason: 'Synced' })
   })
 
+  test('PR12 an object that changes before each delete is tried three times at once and then with backoff, and says so', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('a'), configMap('b')])
+    await run()
+    let revision = 0
+    let isBusy = true
+    cluster.fail(({ verb, ref }) => {
+      if (isBusy && verb === 'delete' && ref?.name === 'a')
+        cluster.patchAs('controller', configMapRef('a'), { metadata: { annotations: { 'example.com/seen': String(revision++) } } })
+      return null
+    })
+    writes(cluster)
+    kit.desire([configMap('b')])
+    await clock.advance(500)
+    expect(writes(cluster).length).toBeLessThanOrEqual(5)
+    await clock.advance(MINUTE)
+    expect(writes(cluster).length).toBeLessThanOrEqual(12)
+    expect(kit.object(configMapKey('a'))).toMatchObject({
+      sync: 'OutOfSync',
+      reason: 'Conflict',
+      message: expect.stringContaining('attempts to delete it'),
+    })
+    expect(kit.events().filter(({ reason }) => reason === 'DeletionConflict')).toHaveLength(1)
+    isBusy = false
+    await clock.advance(10 * MINUTE)
+    expect(cluster.object(configMapRef('a'))).toBeNull()
+    expect(kit.service()).toMatchObject({ reason: 'Synced' })
+  })
+
   test('IV4 what Argo CD has put its mark on since is let go and not deleted', async () => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('keep'), configMap('taken')])
@@ -357,20 +386,20 @@ describe('a confirmation at the site', () => {
     const { kit, digest, settle } = parts
     expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
     const confirm = (text: string) => kit.reconciler.order({ kind: 'confirm', service: 'web/shop', digest: text, by: 'ola' })
-    expect(confirm('other')).toMatchObject({ kind: 'refused' })
+    expect(confirm(digest)).toMatchObject({ kind: 'refused' })
     await settle()
     expect(names(parts)).toBe(8)
-    expect(confirm(digest)).toMatchObject({ kind: 'done' })
+    expect(kit.confirm()).toMatchObject({ kind: 'done' })
     await settle()
     expect(names(parts)).toBe(1)
     expect(kit.events().map(({ reason }) => reason)).toContain('PruneConfirmed')
-    expect(confirm(digest)).toMatchObject({ kind: 'refused' })
+    expect(kit.confirm()).toMatchObject({ kind: 'refused' })
   })
   test('EC1 is not for the next revision', async () => {
     const parts = await refused()
-    const { kit, cluster, digest, settle } = parts
+    const { kit, cluster, settle } = parts
     cluster.fail(({ verb }) => (verb === 'delete' ? { kind: 'forbidden', status: 403, reason: 'Forbidden', message: 'no' } : null))
-    kit.reconciler.order({ kind: 'confirm', service: 'web/shop', digest, by: 'ola' })
+    kit.confirm()
     await settle()
     kit.desire([configMap('m1')])
     cluster.fail(() => null)

@@ -1,23 +1,26 @@
 import { describe, expect, test } from 'bun:test'
-import { CALM, type Load, PAUSE_MAX_MS, RequestGate } from '../../agent/reconcile/apply/request-gate.ts'
-import { WorkQueue } from '../../agent/reconcile/work-queue.ts'
+import { TURN_BUDGET_MS, WorkQueue } from '../../agent/reconcile/work-queue.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
-function queue(concurrency = 2) {
+/** `long-…` has turns of a minute, which do not end when they yield, as if a request hung. */
+function queue(concurrency = 2, reserved = 1) {
   const clock = createVirtualClock()
+  const own = clock.process(0)
   const log: string[] = []
   const stop = new AbortController()
   const work = new WorkQueue({
-    clock,
+    clock: own,
     concurrency,
+    reserved,
     signal: stop.signal,
     turn: async (key) => {
       log.push(`+${key}`)
-      await clock.sleep(10)
+      await clock.sleep(key.startsWith('long') ? 60_000 : 10)
       log.push(`-${key}`)
     },
+    mustYield: (key) => void log.push(`yield ${key}`),
   })
-  return { clock, log, work, stop }
+  return { clock, setBy: own.setBy, log, work, stop }
 }
 
 test('RC10 wakes before it is opened are kept, and many wakes are one turn', async () => {
@@ -64,106 +67,86 @@ test('RC10 the earliest deadline counts, once', async () => {
   expect(log).toHaveLength(2)
 })
 
-test('RC9 never more than its limit at once; halved by an overload, and grown again by good answers', async () => {
-  const gate = new RequestGate({ clock: createVirtualClock(), signal: new AbortController().signal, max: 8 })
-  let running = 0
-  let most = 0
-  const request = (overload: boolean) =>
-    gate.run(
-      async () => {
-        running += 1
-        most = Math.max(most, running)
-        await Promise.resolve()
-        running -= 1
-        return overload
-      },
-      (overload) => ({ overload }),
-    )
-  await Promise.all(Array.from({ length: 100 }, () => request(false)))
-  expect(most).toBe(8)
-  await request(true)
-  expect(gate.limit()).toBe(4)
-  await request(true)
-  await request(true)
-  await request(true)
-  expect(gate.limit()).toBe(1)
-  most = 0
-  await Promise.all(Array.from({ length: 4 }, () => request(false)))
-  expect(most).toBeLessThanOrEqual(2)
-  await Promise.all(Array.from({ length: 200 }, () => request(false)))
-  expect(gate.limit()).toBe(8)
-})
-
-describe('RC9 a server that throttles', () => {
-  const setup = (max = 8) => {
-    const clock = createVirtualClock()
-    const stop = new AbortController()
-    const gate = new RequestGate({ clock, signal: stop.signal, max })
-    const sentAtMs: number[] = []
-    const startMs = clock.nowMs()
-    const send = (answer: Load = CALM, open = Promise.resolve()) =>
-      gate.run(
-        async () => {
-          sentAtMs.push(clock.nowMs() - startMs)
-          await open
-          return answer
-        },
-        (load) => load,
-      )
-    return { clock, stop, gate, sentAtMs, send }
+describe('RC30 turns that last', () => {
+  const busy = async (reserved: number) => {
+    const site = queue(2, reserved)
+    site.work.setOpen(true)
+    for (const key of ['long-a', 'long-b']) site.work.wake(key)
+    await site.clock.advance(1)
+    return site
   }
 
-  test('twenty refusals of one burst halve the limit once', async () => {
-    const { gate, send } = setup()
-    await Promise.all(Array.from({ length: 8 }, () => send({ overload: true })))
-    expect(gate.limit()).toBe(4)
-    await send({ overload: true })
-    expect(gate.limit()).toBe(2)
+  test('keep their places while nobody waits', async () => {
+    const { clock, log } = await busy(0)
+    await clock.advance(59_000)
+    expect(log).toEqual(['+long-a', '+long-b'])
   })
 
-  test('nobody asks before the time of a Retry-After, and then no more than the halved limit at once', async () => {
-    const { clock, gate, sentAtMs, send } = setup()
-    await send({ overload: true, pauseMs: 5_000 })
-    const later = Promise.all(Array.from({ length: 20 }, () => send()))
-    await clock.advance(4_999)
-    expect(sentAtMs).toEqual([0])
+  test('the longest gives up its place when another service has waited for the end of its budget', async () => {
+    const { clock, log, work } = await busy(0)
+    work.wake('c')
+    await clock.advance(TURN_BUDGET_MS.other - 2)
+    expect(log).toEqual(['+long-a', '+long-b'])
+    await clock.advance(5)
+    expect(log).toEqual(['+long-a', '+long-b', 'yield long-a', '+c'])
+    expect([work.mustYield('long-a'), work.mustYield('long-b')]).toEqual([true, false])
+  })
+
+  test('a service that heals has a place of its own at once, and one beyond it after a shorter time', async () => {
+    const { clock, log, work } = await busy(1)
+    work.wake('long-h', 'heal')
     await clock.advance(1)
-    await later
-    expect(sentAtMs.slice(1)).toEqual(Array.from({ length: 20 }, () => 5_000))
-    expect(gate.limit()).toBeGreaterThan(4)
+    expect(log.at(-1)).toBe('+long-h')
+    work.wake('i', 'heal')
+    await clock.advance(TURN_BUDGET_MS.heal + 20)
+    expect(log.slice(3)).toEqual(['yield long-a', '+i', '-i'])
   })
 
-  test('a longer time replaces a shorter one, and no time is longer than a minute', async () => {
-    const { clock, sentAtMs, send } = setup()
-    await Promise.all([
-      send({ overload: true, pauseMs: 1_000 }),
-      send({ overload: true, pauseMs: 86_400_000 }),
-      send({ overload: true, pauseMs: 2_000 }),
-    ])
-    const later = send()
-    await clock.advance(PAUSE_MAX_MS - 1)
-    expect(sentAtMs).toHaveLength(3)
-    await clock.advance(1)
-    await later
-    expect(sentAtMs.at(-1)).toBe(PAUSE_MAX_MS)
+  test('a turn gives way to what its own service has to heal, and the service has its next turn when it ends', async () => {
+    const { clock, log, work } = await busy(0)
+    work.wake('long-b', 'heal')
+    await clock.advance(TURN_BUDGET_MS.other)
+    expect(log.slice(2)).toEqual(['yield long-b'])
+    await clock.advance(60_000)
+    expect(log.filter((line) => line === '+long-b')).toHaveLength(2)
   })
 
-  test('a stop ends the wait', async () => {
-    const { stop, sentAtMs, send } = setup()
-    await send({ overload: true, pauseMs: 5_000 })
-    const later = send()
-    stop.abort()
-    await later
-    expect(sentAtMs).toHaveLength(2)
+  test('a turn that heals and gave up its place is followed by one that heals, whatever woke it', async () => {
+    const { clock, log, work } = queue(1, 1)
+    work.setOpen(true)
+    for (const key of ['long-h', 'long-i', 'j']) work.wake(key, 'heal')
+    await clock.advance(1_000)
+    expect(log).toEqual(['+long-h', '+long-i', 'yield long-h', '+j', '-j'])
+    work.wake('long-h')
+    work.wake('long-b')
+    await clock.advance(59_001)
+    // `long-b` has the only place that is not for healing.
+    expect(log.slice(5)).toEqual(['+long-b', '-long-h', 'yield long-i', '+long-h', '-long-i'])
   })
 
-  test('a request that hangs keeps its own place only', async () => {
-    const { sentAtMs, send } = setup(2)
-    const hanging = Promise.withResolvers<void>()
-    const first = send(CALM, hanging.promise)
-    for (let count = 0; count < 5; count += 1) await send()
-    expect(sentAtMs).toHaveLength(6)
-    hanging.resolve()
-    await first
+  test('RC17 a clock that is set back makes no turn last longer', async () => {
+    const { clock, setBy, log, work } = await busy(0)
+    const beganMs = work.beganMs('long-a')
+    setBy(-3_600_000)
+    expect(work.beganMs('long-b')).toBe((beganMs ?? 0) - 3_600_000 + 1)
+    work.wake('c')
+    await clock.advance(TURN_BUDGET_MS.other + 5)
+    expect(log.slice(2)).toEqual(['yield long-a', '+c'])
+  })
+
+  test('its own events do not end a turn', async () => {
+    const { clock, log, work } = await busy(0)
+    work.wake('long-b')
+    await clock.advance(30_000)
+    expect(log).toEqual(['+long-a', '+long-b'])
+  })
+
+  test('services that heal one after another do not stop all others', async () => {
+    const { clock, log, work } = queue(1, 1)
+    work.setOpen(true)
+    for (const key of ['long-h', 'long-i', 'long-j']) work.wake(key, 'heal')
+    work.wake('a')
+    await clock.advance(100)
+    expect(log).toContain('-a')
   })
 })

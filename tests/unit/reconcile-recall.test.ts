@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { crd, denied, namespace, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
+import { crd, denied, isClaim, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
 import { CLUSTER_ID, configMap, configMapRef, createReconcileKit, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
@@ -30,6 +30,12 @@ async function lost() {
   track(second)
   return { cluster, clock, kit: second }
 }
+const apiService = (group: string): K8sObject => ({
+  apiVersion: 'apiregistration.k8s.io/v1',
+  kind: 'APIService',
+  metadata: { name: `v1.${group}` },
+  spec: { group, version: 'v1', service: { name: 'api', namespace: 'default' }, groupPriorityMinimum: 1_000, versionPriority: 10 },
+})
 const OURS = ['delete Thing t', 'delete ConfigMap a', 'delete ConfigMap b', 'delete CustomResourceDefinition things.example.com']
 const lists = (requests: ReadonlyArray<{ verb: string; kind?: string }>, kind: string) =>
   requests.filter((request) => request.verb === 'watch' && request.kind === kind).length
@@ -105,6 +111,36 @@ describe('a removal order', () => {
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
+  test.each([
+    ['waits for a group that has not answered since the start', 'sea.example', false],
+    ['does not wait for metrics, which nobody stores', 'metrics.k8s.io', true],
+  ])('IV6 %s', async (_, group, removed) => {
+    const { cluster, clock, kit } = await lost()
+    cluster.applyAs('somebody', apiService(group))
+    kit.remove('prune')
+    kit.start()
+    await clock.advance(600_000)
+    expect(kit.service()?.removed === true).toBe(removed)
+    if (removed) return
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()?.message).toContain(group)
+    const boats = {
+      group,
+      version: 'v1',
+      kind: 'Boat',
+      plural: 'boats',
+      namespaced: true,
+      verbs: ['list', 'watch', 'get', 'patch', 'delete'],
+    }
+    cluster.serveAggregated(boats)
+    const tracking = { [TRACKING_ANNOTATION]: `${CLUSTER_ID}/web/shop:${group}/Boat/default/b` }
+    const metadata = { name: 'b', namespace: 'default', labels: { [SERVICE_LABEL]: 'web.shop' }, annotations: tracking }
+    cluster.applyAs('skerry', { apiVersion: `${group}/v1`, kind: 'Boat', metadata })
+    await clock.advance(600_000)
+    expect(writes(cluster).sort()).toEqual(['delete Boat b', ...OURS].sort())
+    expect(kit.service()).toMatchObject({ removed: true })
+  })
+
   test('IV6 a kind that the agent may not see holds nothing of its', async () => {
     const { cluster, clock, kit } = await lost()
     cluster.fail(({ verb, kind }) => (verb === 'watch' && kind === 'Secret' ? denied : null))
@@ -128,13 +164,13 @@ describe('a removal order', () => {
 
   test('IV6 an order looks in every kind once, also with an inventory, and leaves what it knows as it was', async () => {
     const { cluster, clock, kit, run } = setup()
-    kit.desire([configMap('a'), namespace('default')])
+    kit.desire([configMap('a'), configMap('b')])
     await run()
     cluster.requests.splice(0)
     kit.remove('prune')
     await clock.advance(3_600_000)
     expect(lists(cluster.requests, 'Secret')).toBe(1)
-    expect(writes(cluster)).toEqual(['delete ConfigMap a', 'delete Namespace default'])
+    expect(writes(cluster)).toEqual(['delete ConfigMap a', 'delete ConfigMap b'])
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
@@ -197,5 +233,61 @@ describe('a removal order', () => {
     expect(lists(cluster.requests, 'Secret')).toBe(1)
     kit.state.acknowledge(said?.rev ?? 0)
     expect(waiting()).toEqual([])
+  })
+
+  test('IV6 RC5 fifty services cost one search of the kinds that are not watched, one delete for each object, and no read', async () => {
+    const { cluster, clock, kit, run } = setup()
+    const ids = Array.from({ length: 50 }, (_, n) => ({ project: 'web', service: `s${n}` }))
+    for (const id of ids) kit.desire([configMap(`${id.service}-a`), configMap(`${id.service}-b`)], {}, id)
+    await run()
+    await clock.advance(5_000)
+    cluster.requests.splice(0)
+    for (const id of ids) kit.remove('delete', id)
+    await clock.advance(60_000)
+    const asked = cluster.requests.splice(0).filter((request) => !isClaim(request))
+    const count = (verb: string) => asked.filter((request) => request.verb === verb).length
+    expect([count('delete'), count('get'), count('patch')]).toEqual([100, 0, 0])
+    const listed = asked.flatMap(({ verb, kind, metadataOnly }) => (verb === 'watch' ? [`${kind} ${metadataOnly}`] : []))
+    expect(listed.length).toBeGreaterThan(5)
+    expect(new Set(listed).size).toBe(listed.length)
+    expect(listed.some((line) => line.startsWith('ConfigMap '))).toBe(false)
+    for (const id of ids) expect(kit.service(id)).toMatchObject({ removed: true })
+  })
+
+  test('IV6 one search counts for ten minutes; a kind that is served since is looked at for the next order', async () => {
+    const { cluster, clock, kit } = await lost()
+    kit.desire([configMap('x')], {}, OTHER)
+    kit.remove('delete')
+    kit.start()
+    await clock.advance(5_000)
+    expect(lists(cluster.requests.splice(0), 'Secret')).toBe(1)
+    const remove = async (atMs: number) => {
+      kit.remove('delete', OTHER, atMs)
+      await clock.advance(5_000)
+      return cluster.requests.splice(0)
+    }
+    cluster.applyAs('somebody', crd)
+    await clock.advance(30_000)
+    cluster.requests.splice(0)
+    expect(lists(await remove(100), 'Secret')).toBe(0)
+    await clock.advance(600_000)
+    kit.desire([configMap('x')], {}, OTHER)
+    await clock.advance(5_000)
+    expect(lists(await remove(200), 'Secret')).toBe(1)
+  })
+
+  test('RC5 a delete that was not carried out is no end: what DELETED said meanwhile is read', async () => {
+    const { cluster, clock, kit, run } = setup()
+    kit.desire([configMap('a')])
+    await run()
+    cluster.requests.splice(0)
+    const lostAnswer: ApiFailure = { kind: 'unreachable', status: 0, reason: 'ECONNRESET', message: 'cut' }
+    cluster.fail(({ verb }) => (verb === 'delete' ? lostAnswer : null))
+    kit.remove('delete')
+    await clock.advance(1_000)
+    cluster.deleteAs('somebody', configMapRef('a'))
+    cluster.fail(() => null)
+    await clock.advance(60_000)
+    expect(kit.service()).toMatchObject({ removed: true })
   })
 })

@@ -73,7 +73,7 @@ describe('while a revision waits', () => {
 describe('a refused document', () => {
   test.each([
     ['for good', { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } as const],
-    ['for now', denied],
+    ['until it is tried again', denied],
   ])('DR6 what had drifted when the new one was refused %s is put back', async (_, failure) => {
     const { cluster, kit, run, clock } = setup()
     kit.desire([configMap('a')])

@@ -36,22 +36,27 @@ test('RP2 a yes to a prune that the backup remembers is none after the restore',
 })
 
 test.each([
-  ['the same, told since', {}, status('d-old'), true, 'same', false],
-  ['the same, as last told', {}, status('d-old'), false, 'same', true],
-  ['another revision', {}, status('d-new'), true, 'change c-new→c-old', true],
-  ['nothing told', {}, null, true, 'place null→c-old', true],
-  ['told of, but nothing received', {}, status(null), true, 'place null→c-old', true],
-  ['removed there', {}, status('d-new', { removed: true }), true, 'place null→c-old', true],
-  ['an order to remove that is not carried out', { removal }, status('d-old'), true, 'remove c-old→null', true],
-  ['an order that another one answered', { removal }, status(null, { removed: true, removedOrderMs: 6 }), true, 'remove null→null', true],
-  ['an order that was carried out', { removal }, status(null, { removed: true, removedOrderMs: 7 }), true, 'same', false],
-  ['an order to let go', { removal: { ...removal, policy: 'orphan' } }, status('d-old'), true, 'let go c-old→null', true],
-  ['marked already', { restored: true }, status('d-new'), true, 'change c-new→c-old', false],
-  ['a tombstone, and the agent has it', null, status('d-new'), true, 'unclaimed c-new→null', false],
-  ['a tombstone, and the agent had it', null, status('d-new', { removed: true }), true, '', false],
-  ['a tombstone', null, null, true, '', false],
-] as const)('RP2 %s', (_, doc, report, current, shown, marked) => {
-  const reports = new Map(report === null ? [] : [['p/s', { status: report, current }]])
+  ['the same: the agent’s disk may have lost the same revisions', {}, status('d-old'), 'same', true],
+  ['another revision', {}, status('d-new'), 'change c-new→c-old', true],
+  ['no report', {}, null, 'place null→c-old', true],
+  ['a report, but nothing received', {}, status(null), 'place null→c-old', true],
+  ['removed there', {}, status('d-new', { removed: true }), 'place null→c-old', true],
+  ['a removal order that is not carried out', { removal }, status('d-old'), 'remove c-old→null', true],
+  [
+    'a removal order after another one was answered',
+    { removal },
+    status(null, { removed: true, removedOrderMs: 6 }),
+    'remove null→null',
+    true,
+  ],
+  ['a removal order that was carried out', { removal }, status(null, { removed: true, removedOrderMs: 7 }), 'same', true],
+  ['an order to release', { removal: { ...removal, policy: 'orphan' } }, status('d-old'), 'let go c-old→null', true],
+  ['marked already', { restored: true }, status('d-new'), 'change c-new→c-old', false],
+  ['a tombstone, and the agent has it', null, status('d-new'), 'unclaimed c-new→null', false],
+  ['a tombstone, and the agent had it', null, status('d-new', { removed: true }), '', false],
+  ['a tombstone', null, null, '', false],
+] as const)('RP2 %s', (_, doc, report, shown, marked) => {
+  const reports = new Map(report === null ? [] : [['p/s', report]])
   const planned = planRestore({ cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', doc)], reports })
   const lines = planned.view.services.map(({ what, from, to }) => `${what} ${from}→${to}`)
   expect([...lines, ...Array.from({ length: planned.view.same }, () => 'same')].join()).toBe(shown)
@@ -64,7 +69,7 @@ test('RP2 the token is of what would change: not of who was heard of last, nor o
   const base = token({})
   expect(token({ lastSeenMs: 99, heard: false })).toBe(base)
   const more = [row('s', {}), row('t', {})]
-  const same = new Map([['p/t', { status: status('d-old'), current: true }]])
+  const same = new Map([['p/t', status('d-old')]])
   expect(token({ desired: more, reports: same })).toBe(base)
   expect(token({ desired: more })).not.toBe(base)
   expect(token({ desired: [row('s', { commit: 'c-next' })] })).not.toBe(base)

@@ -56,7 +56,7 @@ test('RP2 the next digest, or a yes to this one, ends the mark', () => {
   expect(docs(held(restored), { render: everywhere({ ...BACKUP, commit: 'c2', digest: 'd2' }) })).toEqual([
     { ...doc, commit: 'c2', digest: 'd2' },
   ])
-  expect(docs(held(restored), { confirmations: yes('d1') })).toEqual([{ ...doc, pruneConfirmed: 'd1' }])
+  expect(docs(held(restored), { confirmations: yes('d1') })).toEqual([{ ...doc, pruneConfirmed: 'd1', confirmed: [] }])
   expect(docs(held(restored), { confirmations: yes('d1', null) })).toEqual([])
   expect(docs(held(restored), { confirmations: yes('d0') })).toEqual([])
 })
@@ -65,13 +65,13 @@ test('RP2 a removal order of the backup waits for a yes to its digest; placing t
   const order = held({ ...restored, removal })
   expect(docs(order, { clusters: [{ ...cluster, labels: {} }] })).toEqual([])
   const agreed = plan(order, { clusters: [{ ...cluster, labels: {} }], confirmations: yes('d1') })
-  expect(agreed.publishes.map((publish) => publish.doc)).toEqual([{ ...doc, removal, pruneConfirmed: 'd1' }])
+  expect(agreed.publishes.map((publish) => publish.doc)).toEqual([{ ...doc, removal, pruneConfirmed: 'd1', confirmed: [] }])
   expect(agreed.close).toEqual([pruneSubject(CLUSTER, WEB)])
   expect(docs(order)).toEqual([{ ...doc, ...restored }])
 })
 
 test('RP2 a person’s order after the restore carries no mark; one that follows from labels or a deletion of the backup keeps it', () => {
-  const order = { policy: spec.deletionPolicy, atMs: 9 }
+  const order = { policy: 'delete', atMs: 9 } as const
   expect(docs(held(restored), { deleting: true, deletedBy: 'ann' })).toEqual([
     { ...doc, removal: { ...order, by: 'ann', why: 'the service was deleted' } },
   ])

@@ -74,17 +74,6 @@ test('CL5 DE4 before a delete it is said who depends on it, and that they stay',
   expect((await runTestCli(admin, ['delete', 'service', 'web', '--yes'])).err).not.toContain('depend on it')
 })
 
-test('CL5 NS2 before a delete it is said that the namespace goes, too', async () => {
-  const takesIt = { namespace: 'shop', sync: { deleteNamespace: true } }
-  await apply('web', { ...takesIt, deletionPolicy: 'prune' })
-  await apply('kept', { ...takesIt, deletionPolicy: 'orphan' })
-  await apply('plain', { namespace: 'shop', deletionPolicy: 'prune' })
-  const words = async (name: string) => (await runTestCli(admin, ['delete', 'service', name, '--yes'])).err
-  expect(await words('web')).toContain('The namespace shop is DELETED too, with everything in it')
-  expect(await words('kept')).not.toContain('The namespace')
-  expect(await words('plain')).not.toContain('The namespace')
-})
-
 test('AP3 dependencies of a service that there is not are not found', async () => {
   expect(await admin.call('GET', '/api/v1/projects/default/services/none/dependencies')).toMatchObject({ status: 404 })
 })

@@ -14,7 +14,7 @@ import {
 } from '../../server/fleet/status-view.ts'
 import { FOR_NO_CLUSTER } from '../../server/render/for-nobody.ts'
 import type { ClusterRecord, Confirmation, RenderState } from '../../server/store/records.ts'
-import { type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { confirmationToken, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
@@ -67,6 +67,7 @@ const input = (extra: Partial<Omit<PlacementInput, 'desired'>> & { doc?: Service
 }
 const removal = { policy: 'prune', by: 'ada', atMs: 9, why: 'deleted' } as const
 const refusal = { digest: 'new', names: ['ConfigMap web/a', 'Secret web/b'], count: 2, ownedCount: 2, why: 'the desired set is empty' }
+const waiting = { ...refusal, digest: confirmationToken({ digest: 'new', removal }), only: true }
 
 describe('liveness', () => {
   test.each([
@@ -144,7 +145,47 @@ describe('a service in a cluster', () => {
       'Synced',
       'Healthy',
       'PruneRefused',
-      'The yes is on its way',
+      'The confirmation is on its way',
+    ],
+    [
+      'RM1 a removal that waits for a person, asked',
+      input({ doc: row({ removal }), status: reported({ refusal: waiting }), confirmation: question() }),
+      'OutOfSync',
+      'Healthy',
+      'ConfirmationPending',
+      '`skerry confirm k7f2qx`',
+    ],
+    [
+      'RM1 a removal that waits for a person, in a cluster that is away',
+      input({ liveness: OFFLINE, doc: row({ removal }), status: reported({ refusal: waiting }), confirmation: question() }),
+      'OutOfSync',
+      'Healthy',
+      'ConfirmationPending',
+      '`skerry confirm k7f2qx`',
+    ],
+    [
+      'RM1 a removal that waits for a person, answered',
+      input({ doc: row({ removal }), status: reported({ refusal: waiting }) }),
+      'OutOfSync',
+      'Healthy',
+      'ConfirmationPending',
+      'The confirmation is on its way',
+    ],
+    [
+      'RM1 a removal that reports what an order before it waited for',
+      input({ doc: row({ removal }), status: reported({ refusal }), confirmation: question() }),
+      'OutOfSync',
+      'Healthy',
+      'Removing',
+      'Nothing: it is gone when',
+    ],
+    [
+      'PR4 single names of a revision that wait for a person',
+      input({ status: reported({ refusal: { ...refusal, only: true } }), confirmation: question() }),
+      'Synced',
+      'Healthy',
+      'ConfirmationPending',
+      '`skerry confirm k7f2qx`',
     ],
     ['AP11 going away', input({ doc: row({ removal }) }), 'OutOfSync', 'Healthy', 'Removing', 'Nothing: it is gone when'],
     ['AP11 revoked', input({ liveness: { word: 'Revoked', lastSeenMs: 10 } }), 'Synced', 'Healthy', 'ClusterRevoked', 'Set spec.revoked'],
@@ -243,6 +284,14 @@ describe('a service', () => {
       'AP11 its clusters are about to get it',
       service({ placements: inClusters(), waiting: { young: [], others: ['oslo'] } }),
       ...(['OutOfSync', 'Unknown', 'Rendering', 'Nothing yet'] as const),
+    ],
+    [
+      'RM1 being deleted, where objects wait for a person',
+      service({ deletingMs: 8, confirmations: [question()] }),
+      'OutOfSync',
+      'Healthy',
+      'Deleting',
+      '`skerry confirm k7f2qx`',
     ],
     ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'Nothing: it is gone when'],
     [

@@ -87,7 +87,7 @@ test('CL13 sync.prune false: what would be pruned is named as kept', async () =>
 
 test('CL13 TG17 the plan comes first, then the question; the yes names digest and clusters as they were shown', async () => {
   const { run, said } = await fleet()
-  expect(await run('web')).toMatchObject({ code: 2, err: expect.stringContaining('add --yes') })
+  expect(await run('web')).toMatchObject({ code: 2, err: expect.stringContaining('use --yes') })
   expect(await run('web', { isTty: true, stdin: 'n\n' })).toMatchObject({ code: 1, err: expect.stringContaining('nothing was changed') })
   expect(said).toEqual([])
   const { code, out, err } = await run('svc/web', { isTty: true, stdin: 'y\n' })

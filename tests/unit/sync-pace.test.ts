@@ -11,7 +11,17 @@ import {
   WAIT_SECONDS_MIN,
 } from '../../agent/sync/poll-wait.ts'
 import { commonVersion } from '../../agent/sync/protocol-choice.ts'
-import { PUSH_DEBOUNCE_MS, PUSH_GATHER_MS, PUSH_SPENT_MS, PUSH_URGENT_MS, pushAtMs } from '../../agent/sync/push-pace.ts'
+import {
+  PUSH_DEBOUNCE_MS,
+  PUSH_GATHER_MS,
+  PUSH_INTERVAL_MS,
+  PUSH_SPENT_MS,
+  PUSH_URGENT_MS,
+  PUSHES_AT_ONCE,
+  paidUntilMs,
+  pushAtMs,
+  withinRun,
+} from '../../agent/sync/push-pace.ts'
 import { RETRY_AFTER_MS_MAX, retryAfterMsOf } from '../../agent/sync/retry-after.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
 import { createTrafficDay, dayOf } from '../../agent/sync/traffic-day.ts'
@@ -65,7 +75,7 @@ describe('SY9 the size of parts', () => {
   })
 })
 
-describe('SY6 when status goes up', () => {
+describe('SY6 PU11 when status goes up', () => {
   const pace = { metered: false, spent: false, urgent: false, sinceMs: 1_000, lastMs: null }
   test.each([
     ['at once', {}, 1_000 + PUSH_DEBOUNCE_MS],
@@ -75,6 +85,31 @@ describe('SY6 when status goes up', () => {
     ['spent, and the last is long ago', { spent: true, lastMs: 1_000 - 2 * PUSH_SPENT_MS }, 1_000 + PUSH_URGENT_MS],
     ['spent, none before', { spent: true }, 1_000 + PUSH_URGENT_MS],
   ] as const)('%s', (_, change, expected) => expect(pushAtMs({ ...pace, ...change })).toBe(expected))
+
+  /** When pushes go while there is always something to say. */
+  const burst = (count: number, change: { full?: boolean } = {}): number[] => {
+    const times: number[] = []
+    for (let [nowMs, paidMs] = [1_000, 0]; times.length < count; ) {
+      nowMs = Math.max(nowMs, pushAtMs({ ...pace, sinceMs: nowMs, paidMs, ...change }))
+      times.push(nowMs)
+      paidMs = paidUntilMs(paidMs, nowMs)
+    }
+    return times
+  }
+  test('a burst goes up in few pushes: after the first ones, one in each interval', () => {
+    const times = burst(PUSHES_AT_ONCE + 10)
+    expect((times[PUSHES_AT_ONCE - 1] ?? 0) - 1_000).toBe(PUSHES_AT_ONCE * PUSH_DEBOUNCE_MS)
+    expect((times.at(-1) ?? 0) - (times.at(-9) ?? 0)).toBe(8 * PUSH_INTERVAL_MS)
+  })
+  test('what fills whole pushes waits for nothing', () => {
+    expect(burst(40, { full: true }).at(-1)).toBe(1_000)
+  })
+  test('after a pause the first ones go at once again, and a clock that was set back holds none for long', () => {
+    const paidMs = burst(40).reduce((paid, atMs) => paidUntilMs(paid, atMs), 0)
+    const later = paidMs + PUSH_INTERVAL_MS
+    expect(pushAtMs({ ...pace, sinceMs: later, paidMs })).toBe(later + PUSH_DEBOUNCE_MS)
+    expect(withinRun(paidMs, 0)).toBe(PUSHES_AT_ONCE * PUSH_INTERVAL_MS)
+  })
 })
 
 describe('PL10 Retry-After', () => {

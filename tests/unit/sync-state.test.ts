@@ -407,8 +407,10 @@ test.each([
   ['without a replica', { joined: true, verified: false, staged: null }, 'refetching bare buckets'],
   ['in the middle of a page', { joined: true, verified: true, staged: buckets }, 'fetching_parts parts of buckets'],
   ['with parts of another life', { joined: false, verified: false, staged: buckets }, 'joining joining'],
-] as const)('SY1 a start %s', (_, beginning, expected) => {
-  const { kind, task } = beginSync(beginning, 5)
+  ['with a replica that lost its end', { joined: true, verified: true, behind: true, staged: null }, 'refetching buckets'],
+  ['with a replica that lost its end amid a page', { joined: true, verified: true, behind: true, staged: follow }, 'refetching buckets'],
+] as const)('SY1 RP8 a start %s', (_, beginning, expected) => {
+  const { kind, task } = beginSync({ behind: false, ...beginning }, 5)
   expect(`${kind} ${shownTask(task)}`).toBe(expected)
 })
 

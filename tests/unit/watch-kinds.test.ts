@@ -44,6 +44,9 @@ test.each<[WatchedKind, string, Shown, ChangeView, About]>([
   ['repositories', 'written', of({ project: 'p' }), change('resource', { project: 'p', name: 'Repository/apps' }), ['p/apps']],
   ['repositories', 'read', of({ project: 'p' }), change('repository', { project: 'p', name: 'apps' }), ['p/apps']],
   ['repositories', 'a service was written', of({ project: 'p' }), change('resource', { project: 'p', name: 'Service/web' }), null],
+  ['health-rules', 'one of the fleet', of({}), change('resource', { project: '', name: 'HealthRule/thing' }), ['/thing']],
+  ['health-rules', 'one of the project', of({ project: 'p' }), change('resource', { project: 'p', name: 'HealthRule/thing' }), ['p/thing']],
+  ['health-rules', 'one elsewhere', of({ project: 'p' }), change('resource', { project: '', name: 'HealthRule/thing' }), null],
   [
     'placements',
     'of the service',

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { LINE_BYTES_MAX, LineSplitter, parseWatchLine } from '../../agent/cluster/watch-stream.ts'
 
 const encoder = new TextEncoder()
+const CONFIG_MAPS = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 
 describe('lines of a stream', () => {
   test('KA20 come out whole wherever the chunks were cut', () => {
@@ -67,7 +68,18 @@ describe('what a line means', () => {
     ['an event without an object', { type: 'ADDED', object: { kind: 'ConfigMap' } }, { kind: 'error' }],
     ['a bookmark without a position', { type: 'BOOKMARK', object: { metadata: {} } }, { kind: 'error' }],
     ['no event at all', [1], { kind: 'error' }],
-  ])('KA20 %s', (_, line, expected) => expect(parseWatchLine(JSON.stringify(line), 'configmaps')).toMatchObject(expected))
+  ])('KA20 %s', (_, line, expected) => expect(parseWatchLine(JSON.stringify(line), CONFIG_MAPS)).toMatchObject(expected))
 
-  test('KA20 half a line is an error', () => expect(parseWatchLine('{"type":"ADDED"', 'configmaps')).toMatchObject({ kind: 'error' }))
+  test('KA20 half a line is an error', () => expect(parseWatchLine('{"type":"ADDED"', CONFIG_MAPS)).toMatchObject({ kind: 'error' }))
+
+  test.each([
+    { type: 'ADDED', object: { kind: 'Secret', data: { password: 'hunter' } } },
+    { type: 'BOOKMARK', object: { data: { password: 'hunter' } } },
+    { type: 'hunter2', object: {} },
+    ['hunter'],
+  ])('KA54 an error about the line %j quotes nothing of it', (line) => {
+    const parsed = parseWatchLine(JSON.stringify(line), CONFIG_MAPS)
+    expect(parsed).toMatchObject({ kind: 'error', failure: { kind: 'server_error', reason: 'Unreadable' } })
+    expect(JSON.stringify(parsed)).not.toContain('hunter')
+  })
 })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { workloadImages } from '../../agent/reconcile/watch/workload-images.ts'
+import { workloadImages } from '../../agent/reconcile/snapshot/watch/workload-images.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { objectStatusSchema } from '../../shared/model/status.ts'
 import { requests, setup, stopAll } from '../support/reconcile-fixtures.ts'

@@ -1,0 +1,136 @@
+// No planted secret in anything that leaves the agent: log lines, statuses, drifts, events, the local status page, and
+// the Kubernetes Events that it writes. One agent on the fake cluster, and everything that can go wrong with its objects.
+import { afterEach, expect, test } from 'bun:test'
+import { statusText } from '../../agent/cli/print-status.ts'
+import { agentReport } from '../../agent/report.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import type { LogFields, Logger } from '../../shared/runtime/logger.ts'
+import { setup, stopAll } from '../support/reconcile-fixtures.ts'
+
+afterEach(stopAll)
+
+/** As they are, and as a Secret holds them. */
+const PLANTED = /canary|Y2FuYXJ5|987654321/i
+
+function captured(): { lines: string[]; log: Logger } {
+  const lines: string[] = []
+  const at = (fields: LogFields): Logger => {
+    const take = (message: string, more?: LogFields) => void lines.push(JSON.stringify({ ...fields, message, ...more }))
+    return { debug: take, info: take, warn: take, error: take, with: (more) => at({ ...fields, ...more }) }
+  }
+  return { lines, log: at({}) }
+}
+
+const object = (apiVersion: string, kind: string, name: string, rest: Record<string, unknown>): K8sObject =>
+  ({ apiVersion, kind, metadata: { name, namespace: 'default', annotations: { note: `canary-note-${name}` } }, ...rest }) as K8sObject
+const template = (value: string) => ({
+  metadata: { labels: { app: 'web' } },
+  spec: {
+    containers: [
+      { name: 'app', image: 'x', args: ['--password', `canary-argument-${value}`], env: [{ name: 'TOKEN', value: `canary ${value}` }] },
+    ],
+  },
+})
+const deployment = (value: string) =>
+  object('apps/v1', 'Deployment', 'web', { spec: { replicas: 1, selector: { matchLabels: { app: 'web' } }, template: template(value) } })
+const job = (value: string) => object('batch/v1', 'Job', 'work', { spec: { template: template(value) } })
+const secret = (name: string, data: Record<string, unknown>) => object('v1', 'Secret', name, { type: 'Opaque', ...data })
+const ref = (group: string, kind: string, name: string): ObjectRef => ({ group, kind, namespace: 'default', name })
+const pod = ref('', 'Pod', 'web-1-a')
+
+test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent', async () => {
+  const { lines, log } = captured()
+  const logTail = async () => ({ kind: 'log' as const, text: 'connecting with canary first\ntoken=other\npanic: canary-argument-first' })
+  const { cluster, kit, run, settle, clock } = setup({ log, told: { kubeEvents: 'all', podLogs: { logTail, lines: 5 } } })
+
+  // A Pod of the Deployment says its command, and the Deployment its environment.
+  cluster.editAs('replicaset-controller', pod, (live) => {
+    Object.assign(live.metadata, {
+      labels: { app: 'web' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' }],
+    })
+    Object.assign(live, { spec: template('first').spec })
+  })
+  const data = { data: { password: Buffer.from('canary').toString('base64') } }
+  const frozen = { immutable: true, ...data }
+  kit.desire([deployment('first'), job('first'), secret('frozen', frozen), secret('drifting', data)])
+  await run()
+  cluster.setStatus(pod, {
+    containerStatuses: [
+      {
+        name: 'app',
+        state: { waiting: { reason: 'RunContainerError', message: 'exec: "canary-argument-first": not found, TOKEN=canary first' } },
+        lastState: { terminated: { exitCode: 1, reason: 'Error' } },
+      },
+    ],
+  })
+  const condition = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' }
+  const message =
+    'Pod "web-1-b" is invalid: spec: Invalid value: core.PodSpec{Env:[]core.EnvVar{{Name:"TOKEN", Value:"canary first"}}}: no canary first'
+  cluster.setStatus(ref('apps', 'Deployment', 'web'), {
+    observedGeneration: 9,
+    replicas: 1,
+    updatedReplicas: 1,
+    conditions: [{ ...condition, message }],
+  })
+  await settle()
+  expect(kit.object('apps/Deployment/default/web')?.message).toContain('RunContainerError')
+  expect(kit.object('apps/Deployment/default/web')?.message).toContain('last log lines')
+
+  // Somebody else changes a Secret, and it is put back.
+  cluster.editAs('somebody', ref('', 'Secret', 'drifting'), (live) => Object.assign(live, { data: { password: 'Y2FuYXJ5LXRvbw==' } }))
+  await settle()
+
+  // Immutable fields, wrong types, a policy that quotes what it judges, and a row that cannot be read.
+  cluster.admit((live) =>
+    live.metadata.name === 'denied' ? `refused ${JSON.stringify(live)}: the value canary is "canary", in base64 ${btoa('canary')}` : null,
+  )
+  kit.desire([
+    deployment('first'),
+    job('second'),
+    secret('frozen', { ...frozen, data: { password: Buffer.from('canary-new').toString('base64') } }),
+    secret('drifting', data),
+    secret('numbered', { data: { pin: 987654321 } }),
+    secret('denied', { stringData: { password: 'canary' } }),
+    {
+      ...secret('read', { stringData: { password: 'canary' } }),
+      metadata: { name: 'read', namespace: 'default', annotations: { 'skerry.dev/sync-options': 'Wrong' } },
+    },
+    object('example.com/v1', 'Boat', 'unserved', { spec: { token: 'canary' } }),
+  ])
+  await settle()
+  await clock.advance(60_000)
+  await kit.stop()
+
+  const reasons = [
+    'batch/Job/default/work',
+    '/Secret/default/frozen',
+    '/Secret/default/numbered',
+    '/Secret/default/denied',
+    'example.com/Boat/default/unserved',
+  ].map((key) => kit.object(key)?.reason)
+  expect(reasons).toEqual(['Immutable', 'Immutable', 'Invalid', 'Forbidden', 'UnknownKind'])
+  expect(kit.object('/Secret/default/numbered')?.message).toContain('.data.pin: expected string, got a number')
+  expect(kit.drift('/Secret/default/drifting')?.action).toBe('healed')
+  const written = cluster.objects().filter(({ kind }) => kind === 'Event')
+  expect(written.length).toBeGreaterThan(5)
+  expect(kit.events().length).toBeGreaterThan(5)
+  expect(lines.length).toBeGreaterThan(0)
+
+  const report = agentReport({
+    running: true,
+    version: '1',
+    state: kit.state,
+    replica: kit.replica,
+    link: null,
+    enforcement: { state: 'enforcing', message: '' },
+    disk: null,
+    resync: null,
+    todayBytes: 0,
+  })
+  const left = { log: lines, outbox: kit.state.outbox(10_000), events: written, report, page: statusText(report, clock.nowMs()) }
+  for (const [what, value] of Object.entries(left)) {
+    const leak = JSON.stringify(value).match(new RegExp(`.{0,200}(?:${PLANTED.source}).{0,80}`, 'i'))?.[0] ?? null
+    expect({ what, leak }).toEqual({ what, leak: null })
+  }
+})
