@@ -234,7 +234,7 @@ async function startOn(
     store,
     tokens,
     actions,
-    removals: createRemovalPlans({ store, content }),
+    removals: createRemovalPlans({ store, content, clock }),
     lookOf: (project, name) => ingest.lookOf(project, name),
     clock,
     logger: log,
