@@ -78,12 +78,19 @@ class CrdtReplica implements CheckedReplica {
     if (!existsSync(this.#options.path)) return
     try {
       this.#openWithSpace()
-      const held = this.#ownServers({ epoch: this.#file?.held()?.epoch ?? 0, proof: this.#file?.proof() ?? null })
-      this.#last = { epoch: Math.max(this.#last.epoch, held.epoch), proof: laterProof(this.#last.proof, held.proof) }
+      this.#takeLastHead(this.recheck())
     } catch (error) {
       this.#options.log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
     }
-    if (this.#file !== null) this.recheck()
+  }
+
+  /** A damaged epoch could be one that no server ever reaches: without a whole file only what the server signed counts. */
+  #takeLastHead(isWhole: boolean): void {
+    const proof = this.#file?.proof() ?? null
+    const epoch = (isWhole ? this.#file?.held()?.epoch : proof?.hello.epoch) ?? 0
+    const held = this.#ownServers({ epoch, proof })
+    this.#last = { epoch: Math.max(this.#last.epoch, held.epoch), proof: laterProof(this.#last.proof, held.proof) }
+    if (isWhole) this.#refreshBeside()
   }
 
   position(): Position | null {

@@ -2,7 +2,7 @@
 // signatures or which file is in force.
 import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
-import { type Position, positionSchema } from '../../shared/crdt/position.ts'
+import { type Position, positionSchema, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
 import { BucketSums, bucketCountFor } from '../../shared/protocol/refetch.ts'
@@ -241,6 +241,9 @@ class CrdtReplicaFile implements ReplicaFile {
   #rowDamage(): string | null {
     const held = this.held()
     if (held === null) return 'it has no position'
+    const hello = this.proof()?.hello
+    if (hello === undefined || hello.epoch !== held.epoch || !samePosition(hello.to, held.position))
+      return 'its position differs from its proof'
     if (this.#statements.foreign.get(this.#cluster) !== null) return 'it holds a row of another cluster'
     const rows = new RowCheck()
     for (const { id, doc } of this.all()) rows.add(id, doc)

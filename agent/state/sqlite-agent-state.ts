@@ -167,10 +167,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
     writtenClaim: () => {
       const text = readMeta('claim')
-      if (text === null) return null
-      const written = JSON.parse(text) as WrittenClaim
-      // An agent older than rule CM11 wrote one claim, or null.
-      return { ...written, over: [written.over ?? []].flat() }
+      return text === null ? null : (JSON.parse(text) as WrittenClaim)
     },
     setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
 

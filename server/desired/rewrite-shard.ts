@@ -1,14 +1,13 @@
 // A shard file made anew while the server serves it: compaction (RP3), or damage that was found. The new file is filled from the fleet store, which is the truth,
 // beside the old one; what is published meanwhile follows, and the last of it while nothing is published. Then the clusters' epochs are raised, and only then is the
 // new file served. Whatever step a crash comes at, the next start finds one whole file: the old one, or the new one with its epochs raised.
-import { renameSync } from 'node:fs'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import { createSetReader, replayClusters, type SetReader } from './replay.ts'
-import { createShardFile, NEW_FILE, removeBesides, removeShardFile, type ShardFile } from './shard-file.ts'
+import { createShardFile, NEW_FILE, putInPlace, removeShardFile, type ShardFile } from './shard-file.ts'
 import type { OpenedShards } from './shard-files.ts'
 import type { ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
@@ -51,10 +50,7 @@ export async function rewriteShard(deps: RewriteDeps, index: number, origin: Exc
       await store.adoptShards([{ index, dbId, clusterIds }])
       await deps.onEpochsRaised(clusterIds)
       for (const clusterId of clusterIds) opened.shards.endTransfers(clusterId)
-      opened.reopen(index, (old) => {
-        removeBesides(old)
-        renameSync(path, old)
-      })
+      opened.reopen(index, (old) => putInPlace(path, old))
       // Deleted while it was copied for the last time.
       const known = await store.clusterOrdinals()
       for (const clusterId of opened.held())

@@ -1,8 +1,10 @@
-// One shard file and its only writer. No fsync anywhere (CU5): the fleet store has everything that is in here, and after an unclean stop the file
+// One shard file and its only writer. Writes are not synced (CU5): the fleet store has everything that is in here, and after an unclean stop the file
 // is either proven whole or made anew under another dbId.
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { crdtDamage } from '../../shared/adapters/crdt-damage.ts'
 import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
-import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { type Database, isDamage, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { HEALTH_RULE_PREFIX, isHealthRules, objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
@@ -14,12 +16,13 @@ import { deltaReader, type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from '
 import type { ServiceRevision } from './shards.ts'
 
 const TABLES = `
-CREATE TABLE IF NOT EXISTS tx_log (
+CREATE TABLE tx_log (
   dv INTEGER PRIMARY KEY, cluster TEXT NOT NULL, ordinal INTEGER NOT NULL, term INTEGER NOT NULL, hash TEXT NOT NULL, count INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS tx_log_cluster ON tx_log (cluster, dv);
-CREATE TABLE IF NOT EXISTS cluster_ordinal (cluster TEXT PRIMARY KEY, ordinal INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS meta (db_id TEXT NOT NULL, term INTEGER NOT NULL, origin TEXT NOT NULL) STRICT;`
+CREATE INDEX tx_log_cluster ON tx_log (cluster, dv);
+CREATE TABLE cluster_ordinal (cluster TEXT PRIMARY KEY, ordinal INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE meta (db_id TEXT NOT NULL, term INTEGER NOT NULL, origin TEXT NOT NULL) STRICT;`
+const TABLE_NAMES = ['tx_log', 'tx_log_cluster', 'cluster_ordinal', 'meta']
 
 // Equal rows are left out before this; the WHERE holds where that is ever wrong: an update that changes nothing would still raise cr-sqlite's version in
 // memory, a restart would hand the number out again, and an agent whose cursor stands there would miss what comes with it (RV4).
@@ -49,28 +52,68 @@ export interface ShardFile {
   close(): void
 }
 
-export interface OpenShardFile {
+export interface ShardFileOptions {
   path: string
   /** 32 hex digits, fresh at each call. */
   newDbId(): string
-  /** The last stop was not clean: trust nothing before it is checked. */
-  suspect: boolean
-  /** Why it is thrown away whatever it holds. */
-  discard?: string
   libraryDir?: string
 }
 
-/** `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
-export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
-  const { path, suspect, discard } = options
-  removeShardFile(path + NEW_FILE)
-  const existed = existsSync(path)
-  const damage = existed ? (discard ?? (suspect ? firstDamage(options) : null)) : null
-  if (damage !== null) removeShardFile(path)
-  return { file: createShardFile(options, existed && damage === null ? null : damage === null ? 'created' : 'rebuilt'), rebuilt: damage }
+export interface OpenShardFile extends ShardFileOptions {
+  /** The last stop was not clean: everything is checked, not only the structure. */
+  suspect: boolean
+  /** Why the file is thrown away whatever it holds. */
+  discard?: string
 }
 
-/** A file that will take this one's place, beside it. What a crash leaves of it is removed at the next start. */
+/** At a start. `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
+export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
+  const { path, discard } = options
+  removeShardFile(path + NEW_FILE)
+  if (!existsSync(path)) return { file: replaceShardFile(options, 'created'), rebuilt: null }
+  const opened = discard ?? openWhole(options)
+  return typeof opened === 'string' ? { file: replaceShardFile(options, 'rebuilt'), rebuilt: opened } : { file: opened, rebuilt: null }
+}
+
+/** The file, or why it is damaged. Other errors are thrown: they say nothing about the file. */
+function openWhole(options: OpenShardFile): ShardFile | string {
+  try {
+    const damage = plainDamage(options)
+    return damage ?? reopenShardFile(options)
+  } catch (error) {
+    if (isDamage(error)) return error instanceof Error ? error.message : String(error)
+    throw error
+  }
+}
+
+function plainDamage({ path, suspect }: OpenShardFile): string | null {
+  const db = openSqlite(path, { synchronous: 'OFF', cacheKiB: SHARD_CACHE_KIB })
+  try {
+    const damage = suspect ? findDamage(db) : findStructureDamage(db)
+    if (damage === null && suspect) db.run(AS_LOGGED)
+    return damage
+  } finally {
+    db.close()
+  }
+}
+
+/** Under a temporary name until it is complete: what a crash leaves of it is never taken for a shard file. */
+function replaceShardFile(options: ShardFileOptions, origin: ShardOrigin): ShardFile {
+  const { path } = options
+  const staged = path + NEW_FILE
+  createShardFile({ ...options, path: staged }, origin).close()
+  syncPath(staged)
+  putInPlace(staged, path)
+  return reopenShardFile(options)
+}
+
+/** The old file's log goes first, or it would be played into the new file. */
+export function putInPlace(staged: string, path: string): void {
+  removeBesides(path)
+  renameSync(staged, path)
+}
+
+/** Ending of a file that will take the place of the one beside it. The next start removes what a crash leaves of it. */
 export const NEW_FILE = '.new'
 
 export function removeShardFile(path: string): void {
@@ -78,36 +121,33 @@ export function removeShardFile(path: string): void {
   removeBesides(path)
 }
 
-/** What SQLite keeps beside a file: left there, it would be taken for a part of the next one of that name. */
-export function removeBesides(path: string): void {
+/** SQLite's files beside a database. Left there, they would become part of the next file of that name. */
+function removeBesides(path: string): void {
   for (const suffix of ['-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
 }
 
-function firstDamage(options: OpenShardFile): string | null {
-  try {
-    const crdt = openCrdtDb(options.path, openOptions(options))
-    try {
-      const damage = findDamage(crdt.db)
-      if (damage === null) crdt.db.run(AS_LOGGED)
-      return damage
-    } finally {
-      crdt.close()
-    }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
+/** Checks everything (CU5): structure, row hashes and clocks against the log. Null means whole. */
+export function findDamage(db: Database): string | null {
+  return findStructureDamage(db) ?? findRowDamage(db)
 }
 
-/** What quick_check, the row hashes and the clocks say against the log; null when everything fits. */
-export function findDamage(db: Database): string | null {
-  const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()
-  if (check?.quick_check !== 'ok') return `quick_check: ${check?.quick_check ?? 'no answer'}`
-  const tables = db
-    .query<{ n: number }, []>("SELECT count(*) AS n FROM sqlite_master WHERE name IN ('tx_log', 'meta', 'cluster_ordinal')")
-    .get()
-  if (tables?.n !== 3) return 'its tables are missing'
-  if (db.query('SELECT 1 FROM meta').get() === null) return 'it has no identity'
+function findStructureDamage(db: Database): string | null {
+  const damage = crdtDamage(db)
+  if (damage !== null) return damage
+  const tables = db.query<{ n: number }, [string]>('SELECT count(*) AS n FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))')
+  if (tables.get(JSON.stringify(TABLE_NAMES))?.n !== TABLE_NAMES.length) return 'its tables are missing'
+  const identities = db.query<Identity, []>(IDENTITY).all()
+  return identities.length === 1 && /^[0-9a-f]{32}$/.test(identities[0]?.dbId ?? '') ? null : 'it has no identity'
+}
 
+interface Identity {
+  dbId: string
+  term: number
+  origin: ShardOrigin
+}
+const IDENTITY = 'SELECT db_id AS dbId, term, origin FROM meta'
+
+function findRowDamage(db: Database): string | null {
   const sums = new Map<string, { hash: bigint; count: number }>()
   for (const row of db.query<{ cluster: string; id: string; doc: string }, []>(ALL_DESIRED).iterate()) {
     const sum = sums.get(row.cluster) ?? { hash: 0n, count: 0 }
@@ -132,12 +172,19 @@ export function findDamage(db: Database): string | null {
 const openOptions = ({ libraryDir }: Pick<OpenShardFile, 'libraryDir'>) =>
   ({ synchronous: 'OFF', cacheKiB: SHARD_CACHE_KIB, ...(libraryDir === undefined ? {} : { libraryDir }) }) as const
 
-/** `fresh`: how a file came to be that does not exist yet. */
-export function createShardFile(options: Omit<OpenShardFile, 'suspect'>, fresh: ShardOrigin | null): ShardFile {
+/** A new file at a path where none is. */
+export function createShardFile(options: ShardFileOptions, origin: ShardOrigin): ShardFile {
   const crdt = openCrdtDb(options.path, openOptions(options))
-  crdt.db.run(TABLES)
-  if (fresh !== null) crdt.db.query('INSERT INTO meta (db_id, term, origin) VALUES (?, 1, ?)').run(options.newDbId(), fresh)
+  writeTransaction(crdt.db, () => {
+    crdt.db.run(TABLES)
+    crdt.db.query('INSERT INTO meta (db_id, term, origin) VALUES (?, 1, ?)').run(options.newDbId(), origin)
+  })
   return new CrdtShardFile(crdt)
+}
+
+/** A file that was checked or written by this process just before. */
+export function reopenShardFile(options: Pick<ShardFileOptions, 'path' | 'libraryDir'>): ShardFile {
+  return new CrdtShardFile(openCrdtDb(options.path, { ...openOptions(options), checked: true }))
 }
 
 class CrdtShardFile implements ShardFile {
@@ -155,9 +202,7 @@ class CrdtShardFile implements ShardFile {
     this.#crdt = crdt
     this.#transaction = crdt.db.transaction((revisions: readonly ServiceRevision[], reread: boolean) => this.#writeAll(revisions, reread))
     this.siteId = crdt.siteId
-    const meta = crdt.db
-      .query<{ dbId: string; term: number; origin: ShardOrigin }, []>('SELECT db_id AS dbId, term, origin FROM meta')
-      .get()
+    const meta = crdt.db.query<Identity, []>(IDENTITY).get()
     assert(meta, 'a shard file has an identity')
     this.dbId = meta.dbId
     this.#term = meta.term

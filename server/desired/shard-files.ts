@@ -17,7 +17,7 @@ import { encodePage, type WirePage } from './page.ts'
 import { readBody, type SourceResult } from './page-source.ts'
 import { createRowFrames } from './row-frames.ts'
 import { type ReadBounds, UNBOUNDED } from './row-lines.ts'
-import { openShardFile, type ShardFile } from './shard-file.ts'
+import { openShardFile, reopenShardFile, type ShardFile } from './shard-file.ts'
 import { type Ask, openShardReader, type ShardReader } from './shard-reader.ts'
 import type { Accept, PartResult, PullResult, ServiceRevision, Shards } from './shards.ts'
 import { Transfers } from './transfers.ts'
@@ -86,20 +86,14 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(dir)
   }
   const pathOf = (index: number) => join(dir, `shard-${String(index).padStart(2, '0')}.db`)
-  const open = (index: number, suspect: boolean, discard?: string): Part => {
-    const path = pathOf(index)
-    const opened = openShardFile({
-      path,
-      newDbId: newId,
-      suspect,
-      ...(libraryDir === undefined ? {} : { libraryDir }),
-      ...(discard === undefined ? {} : { discard }),
-    })
-    if (opened.rebuilt !== null && discard === undefined)
-      log.warn('shard file rebuilt after an unclean stop', { shard: index, why: opened.rebuilt })
-    return { path, file: opened.file, reader: openShardReader(path) }
+  const fileOptions = (index: number) => ({ path: pathOf(index), newDbId: newId, ...(libraryDir === undefined ? {} : { libraryDir }) })
+  const partOf = (index: number, file: ShardFile): Part => ({ path: pathOf(index), file, reader: openShardReader(pathOf(index)) })
+  const open = (index: number): Part => {
+    const { file, rebuilt } = named(pathOf(index), () => openShardFile({ ...fileOptions(index), suspect }))
+    if (rebuilt !== null) log.warn('shard file was damaged and is rebuilt', { shard: index, why: rebuilt })
+    return partOf(index, file)
   }
-  const parts = Array.from({ length: shardCount }, (_, index) => open(index, suspect))
+  const parts = Array.from({ length: shardCount }, (_, index) => open(index))
   const close = (index: number) => {
     parts[index]?.reader.close()
     parts[index]?.file.close()
@@ -116,7 +110,8 @@ export function createShards(options: ShardsOptions): OpenedShards {
     held: () => parts.flatMap(({ file }) => file.clusters()),
     remake: (index) => {
       close(index)
-      parts[index] = open(index, false, 'it is ahead of the fleet store')
+      const { file } = openShardFile({ ...fileOptions(index), suspect, discard: 'it is ahead of the fleet store' })
+      parts[index] = partOf(index, file)
     },
     reopen: (index, whileClosed) => {
       try {
@@ -127,7 +122,7 @@ export function createShards(options: ShardsOptions): OpenedShards {
       try {
         whileClosed(pathOf(index))
       } finally {
-        parts[index] = open(index, false)
+        parts[index] = partOf(index, reopenShardFile(fileOptions(index)))
       }
       for (const clusterId of parts[index].file.clusters()) shards.wake(clusterId)
     },
@@ -135,6 +130,16 @@ export function createShards(options: ShardsOptions): OpenedShards {
       shards.onTrouble = listener
     },
     compressions: () => shards.compressions,
+  }
+}
+
+/** Damage is rebuilt. Any other error is the host's, and a person has to know the file. */
+function named<T>(path: string, open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const code = isDiskFull(error) ? 'disk_full' : 'data_unusable'
+    throw error instanceof AppError ? error : new AppError(code, { doing: `open ${path}`, detail: describeError(error) }, { cause: error })
   }
 }
 

@@ -4,12 +4,13 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import libraryPath from '../../build/crsqlite.so' with { type: 'file' }
-import { type Database, type OpenOptions, openSqlite } from './sqlite.ts'
+import { crdtDamage } from './crdt-damage.ts'
+import { DamagedFile, type Database, isDiskFull, type OpenOptions, openSqlite } from './sqlite.ts'
 
 export const CRSQLITE_VERSION = '0.16.3'
 
 /** With rowids: a WITHOUT ROWID table gives each document of more than 1 kB a page of its own, which makes the file 1.6 times as large and as slow. */
-const DESIRED_SCHEMA = `CREATE TABLE IF NOT EXISTS desired (
+const DESIRED_SCHEMA = `CREATE TABLE desired (
   cluster TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL DEFAULT '', PRIMARY KEY (cluster, id)
 )`
 
@@ -28,14 +29,26 @@ export interface CrdtDb {
   close(): void
 }
 
-/** Opens a file with the one replicated table `desired(cluster, id, doc)`, creating both if missing. `libraryDir`: a writable 0700 folder for
- *  hosts that refuse to load code from memory. */
-export function openCrdtDb(path: string, options: OpenOptions & { libraryDir?: string } = {}): CrdtDb {
+export interface CrdtOptions extends OpenOptions {
+  /** A writable 0700 folder for hosts that refuse to load code from memory. */
+  libraryDir?: string
+  /** The caller checked the file with `crdtDamage` just before, or built it just now. */
+  checked?: boolean
+}
+
+/** Opens a file with the one replicated table `desired(cluster, id, doc)`, or creates both in an empty one. Throws `DamagedFile` before native code sees a file that
+ *  is not complete: native code on such a file can end the process. */
+export function openCrdtDb(path: string, options: CrdtOptions = {}): CrdtDb {
   const db = openSqlite(path, options)
   try {
+    const isEmpty = db.query('SELECT 1 FROM sqlite_master LIMIT 1').get() === null
+    const damage = isEmpty || options.checked === true ? null : crdtDamage(db)
+    if (damage !== null) throw new DamagedFile(damage)
     loadCrsqlite(db, options.libraryDir)
-    db.run(DESIRED_SCHEMA)
-    db.run("SELECT crsql_as_crr('main', 'desired')") // the one-argument form fails with SQLITE_NOMEM
+    if (isEmpty) {
+      db.run(DESIRED_SCHEMA)
+      db.run("SELECT crsql_as_crr('main', 'desired')") // the one-argument form fails with SQLITE_NOMEM
+    }
   } catch (error) {
     db.close()
     throw error
@@ -55,13 +68,18 @@ export function openCrdtDb(path: string, options: OpenOptions & { libraryDir?: s
 
 const ENTRY_POINT = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
 
-/** The library and a connection that keeps it loaded: SQLite unloads it after an initialization that failed, as on a file that a power cut left half made, and the
- *  process would end in the functions that it had registered until then. */
+/** The library and a connection that keeps it loaded. SQLite unloads a library whose initialization failed, and the process would crash in the functions that the
+ *  library had registered by then. */
 let library: { path: string; keeper: Database } | undefined
 
 function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
   library ??= openLibrary(libraryDir)
-  db.loadExtension(library.path, ENTRY_POINT)
+  try {
+    db.loadExtension(library.path, ENTRY_POINT)
+  } catch (error) {
+    if (isDiskFull(error)) throw error
+    throw new DamagedFile(error instanceof Error ? error.message : String(error), { cause: error }) // the library itself is loaded
+  }
 }
 
 /** From source the library is an ordinary file. In a compiled binary it lies in the executable, where the loader cannot see it: it goes through a
@@ -99,7 +117,8 @@ function dataFile(dir: string | undefined): string {
   if (dir === undefined) throw new Error('no folder was given for a copy on disk')
   const bytes = readFileSync(libraryPath)
   const path = join(dir, `crsqlite-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.so`)
-  if (!existsSync(path)) {
+  // A copy that a power loss cut short would end the process with SIGBUS.
+  if (!existsSync(path) || !readFileSync(path).equals(bytes)) {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     const staged = `${path}.${process.pid}`
     writeFileSync(staged, bytes, { mode: 0o500 })

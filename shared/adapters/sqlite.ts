@@ -53,8 +53,20 @@ export function isDiskFull(error: unknown): boolean {
   )
 }
 
+/** A check found that this program did not write the file, or that the file was changed since. */
+export class DamagedFile extends Error {}
+
 /** True when the file is not what it should be: what was asked of it can never be answered from it. */
 export function isDamage(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH|FORMAT)/.test(code)
+  return error instanceof DamagedFile || DAMAGE.test(code)
+}
+
+/** Of the I/O errors only those that tell of the content. */
+const DAMAGE = /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH|FORMAT|IOERR_(SHORT_READ|CORRUPTFS|DATA))/
+
+/** Null means that the structure is intact. Reads every row, but does not compare indexes with rows. */
+export function structureDamage(db: Database): string | null {
+  const found = db.query('PRAGMA quick_check(1)').values()[0]?.[0]
+  return found === 'ok' ? null : `quick_check: ${found ?? 'no answer'}`
 }

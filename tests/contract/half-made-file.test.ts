@@ -1,39 +1,41 @@
-// A power cut while a file of cr-sqlite is made for the first time: its log ends between two of the tables. SQLite unloads an extension whose initialization
-// failed, and closing the connection then ended the process, at every start. In processes of their own, because the first file that opens keeps the library.
-import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+// cr-sqlite takes for granted that its tables are there: on a file that a power loss left half made it ended the process, at every start. In a process of its own.
+import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { DAMAGES } from '../support/open-damaged.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
-const ROOT = join(import.meta.dir, '../..')
-
-const OPEN = {
-  shard: `const { openShardFile } = await import('${join(ROOT, 'server/desired/shard-file.ts')}')
-    const open = (path) => openShardFile({ path, suspect: true, newDbId: () => 'a'.repeat(32) }).rebuilt`,
-  replica: `const { openCrdtDb } = await import('${join(ROOT, 'shared/adapters/crdt-db.ts')}')
-    const open = (path) => { try { openCrdtDb(path) } catch (error) { return error.message } }`,
+interface Answer {
+  name: string
+  replica: string
+  shard: string[]
 }
+let answers: Answer[] = []
+let ended: unknown[] = []
 
-test.each(Object.keys(OPEN) as Array<keyof typeof OPEN>)(
-  'CU2 a %s without the version of cr-sqlite is refused, and the process goes on',
-  async (kind) => {
-    const dir = mkdtempSync(join(tmpdir(), 'skerry-half-made-'))
-    const path = join(dir, 'half-made.db')
-    try {
-      const made = openSqlite(path)
-      made.run('CREATE TABLE crsql_master (key TEXT PRIMARY KEY, value ANY)')
-      made.close()
-      const script = `${OPEN[kind]}
-        console.log(open(${JSON.stringify(path)}))
-        Bun.gc(true)
-        process.exit(0)`
-      const child = Bun.spawn([process.execPath, '-e', script], { cwd: ROOT, stdout: 'pipe', stderr: 'pipe' })
-      const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-      expect([await child.exited, err]).toEqual([0, ''])
-      expect(out).toContain('cr-sqlite version 0')
-    } finally {
-      rmSync(dir, { recursive: true, force: true })
-    }
-  },
-)
+beforeAll(async () => {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../support/open-damaged.ts'), tempDir()], {
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  ended = [await child.exited, child.signalCode, err]
+  answers = out
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Answer)
+}, 30_000)
+
+const answerOf = (name: string) => answers.find((answer) => answer.name === name)
+
+test('CU9 no damaged file of cr-sqlite ends the process that opens it', () => {
+  expect(ended).toEqual([0, null, ''])
+})
+
+test.each(Object.keys(DAMAGES))('CU9 with %s a replica is refused before native code sees it, and a shard file is rebuilt once', (name) => {
+  expect(answerOf(name)).toEqual({ name, replica: 'refused', shard: ['rebuilt', 'kept'] })
+})
+
+test('CU9 a whole file is kept, and an empty shard file is rebuilt', () => {
+  expect(answerOf('nothing')).toEqual({ name: 'nothing', replica: 'opened', shard: ['kept', 'kept'] })
+  expect(answerOf('an empty file')).toMatchObject({ shard: ['rebuilt', 'kept'] })
+})

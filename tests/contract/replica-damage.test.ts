@@ -26,6 +26,10 @@ const DAMAGE: Array<[string, (path: string) => void]> = [
   ['a rogue delete', (path) => withCrdt(path, (db) => db.run('DELETE FROM desired'))],
   ['a rogue insert', (path) => withCrdt(path, (db) => db.query('INSERT INTO desired VALUES (?, ?, ?)').run(CLUSTER, 'service/x/y', '{}'))],
   ['a lost position', (path) => withCrdt(path, (db) => db.run('DELETE FROM replica_position'))],
+  [
+    'an epoch that no server ever reaches',
+    (path) => withCrdt(path, (db) => db.run('UPDATE replica_position SET epoch = 4503599627370496')),
+  ],
   ['a position of another cluster', (path) => withCrdt(path, (db) => db.query('UPDATE replica_position SET cluster = ?').run(NEIGHBOUR))],
   ['bytes of another kind', (path) => writeFileSync(path, 'not a database')],
   ['an empty file', (path) => writeFileSync(path, '')],

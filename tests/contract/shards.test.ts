@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { type RowLines, UNBOUNDED } from '../../server/desired/row-lines.ts'
@@ -283,6 +283,26 @@ test.each([
   const { shards } = openTestShards(dir, { shardCount: 1 })
   expect(shards.head(CLUSTER).dbId).not.toBe(dbId)
   shards.close()
+})
+
+test('CU9 a shard file that is cut off while it is created never has its name', () => {
+  const dir = tempDir()
+  const cutOff = () => {
+    throw new Error('killed')
+  }
+  expect(() => openTestShards(dir, { shardCount: 1, newId: cutOff })).toThrow('killed')
+  expect(existsSync(join(dir, 'shard-00.db'))).toBe(false)
+  openTestShards(dir, { shardCount: 1 }).shards.close()
+  expect(readdirSync(dir).filter((name) => name.includes('.db'))).toEqual(['shard-00.db'])
+})
+
+test('CU9 a shard file that the host does not let it open is named, and kept', () => {
+  const dir = tempDir()
+  mkdirSync(join(dir, 'shard-00.db'))
+  expect(() => openTestShards(dir, { shardCount: 1 })).toThrow(
+    expect.objectContaining({ code: 'data_unusable', data: expect.objectContaining({ doing: `open ${join(dir, 'shard-00.db')}` }) }),
+  )
+  expect(existsSync(join(dir, 'shard-00.db'))).toBe(true)
 })
 
 test('CU7 a revision that the file could not take, at no try, is not remembered as taken', () => {

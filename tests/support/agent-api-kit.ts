@@ -33,10 +33,9 @@ export interface TestServer {
   ): Promise<Answer>
 }
 
-export async function startTestServer(joins = 5, strangers: SyncServer['strangers'] = {}): Promise<TestServer> {
+export async function startTestServer(joins = 5): Promise<TestServer> {
   const clock = createVirtualClock()
   const server = new SyncServer({ dir: tempDir(), clock, random: seededRandom(randomBytes(4).readUInt32BE()) })
-  server.strangers = strangers
   await server.open()
   await server.createJoinToken(joins)
   return {
