@@ -18,7 +18,7 @@ import type { AdminDeps } from './http/deps.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
-import { createFleetViews, type LookOf } from './http/fleet-views.ts'
+import { type BehindOf, createFleetViews, type LookOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
@@ -42,6 +42,8 @@ export interface AppDeps
   tokens: ApiTokens
   actions: FleetActions
   lookOf: LookOf
+  /** Absent: no shard file is ever behind. */
+  behindOf?: BehindOf
   clock: Clock
   logger: Logger
   /** False while starting or stopping: /readyz says so. */
@@ -87,7 +89,7 @@ export function createApp(deps: AppDeps): App {
 
 function createElysia(deps: AppDeps) {
   const auth = createAuth(deps.tokens, deps.logger)
-  const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf)
+  const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.

@@ -21,6 +21,7 @@ import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
+import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { maintainShards } from './desired/maintenance.ts'
 import { replayShards } from './desired/replay.ts'
@@ -237,6 +238,7 @@ async function startOn(
     actions,
     removals: createRemovalPlans({ store, content }),
     lookOf: (project, name) => ingest.lookOf(project, name),
+    behindOf: (clusterId) => shards.behind.of(clusterId),
     clock,
     logger: log,
     serverKeys: keys,
@@ -292,6 +294,7 @@ async function startOn(
     ingest.run(),
     seen.run(stopping.signal),
     maintainShards(maintenance, stopping.signal),
+    keepCaughtUp({ store, content, shards, pace, clock, random, log }, stopping.signal),
     maintainContent(collection, stopping.signal),
     store.upkeep.attend(log, stopping.signal),
     keepUp({ upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }, stopping.signal),

@@ -8,8 +8,8 @@ import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { catchUp, FAILURES_MAX } from './catch-up.ts'
 import { checkRows, decodeRenderedSet, encodeRenderedSet } from './rendered-set.ts'
-import { replayClusters } from './replay.ts'
 import { byShard, chunksOf } from './shard-chunks.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
 import { inTurn } from './turns.ts'
@@ -33,25 +33,20 @@ type Objects = ReadonlyMap<string, string>
 /** One durable commit of the fleet store is for this many clusters: a few milliseconds. */
 const BATCH = 128
 
-/** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). What failed to reach a shard is made good by the
- *  next call, whatever that one publishes. */
+/** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). A shard file that takes nothing fails no publication: its
+ *  clusters are noted in `shards.behind` and catch up later (CU7). Throws what fails before: content, the fleet store, a row past the limits. */
 export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
   const prepared = await prepare(deps, publications)
   const changed = new Set<Publication>()
-  const failures: unknown[] = []
   const order = byShard(deps.shards, publications)
-  for (let start = 0; start === 0 || start < order.length; start += BATCH) {
+  for (let start = 0; start < order.length; start += BATCH) {
     const batch = order.slice(start, start + BATCH)
-    await inTurn(deps.shards, async (behind) => {
-      failures.push(...(await catchUp(deps, behind)))
-      if (batch.length === 0) return
-      const { done, failed } = await publishBatch(deps, batch, prepared, behind)
-      for (const publication of done) changed.add(publication)
-      failures.push(...failed)
+    await inTurn(deps.shards, async () => {
+      await catchUp(deps, [...new Set(batch.map(({ clusterId }) => clusterId))])
+      for (const publication of await publishBatch(deps, batch, prepared)) changed.add(publication)
     })
     await deps.pace?.()
   }
-  if (failures.length > 0) throw failures[0] // only now: a file that takes nothing keeps no other from it
   return publications.map((publication) => changed.has(publication))
 }
 
@@ -86,56 +81,49 @@ async function prepare({ content, pace }: PublishDeps, publications: readonly Pu
   return prepared
 }
 
-/** Of each file that takes nothing still, the failure of one cluster. */
-async function catchUp(deps: PublishDeps, behind: Set<ClusterId>): Promise<unknown[]> {
-  const failed = new Map<number, unknown>()
-  for (const clusterId of behind) {
-    const shard = deps.shards.shardOf(clusterId)
-    if (failed.has(shard)) continue
-    try {
-      await replayClusters(deps, [clusterId])
-      behind.delete(clusterId)
-    } catch (error) {
-      failed.set(shard, error)
-    }
-  }
-  return [...failed.values()]
-}
+type Stored = Awaited<ReturnType<PublishDeps['store']['publish']>>[number]
+type Revised = { publication: Publication; revision: ServiceRevision }
 
-interface BatchOutcome {
-  done: Publication[]
-  /** Why files did not take theirs. */
-  failed: unknown[]
-}
-
-async function publishBatch(
-  deps: PublishDeps,
-  batch: readonly Publication[],
-  prepared: Prepared,
-  behind: Set<ClusterId>,
-): Promise<BatchOutcome> {
+/** Those that changed anything. */
+async function publishBatch(deps: PublishDeps, batch: readonly Publication[], prepared: Prepared): Promise<Publication[]> {
   await refreshContent(deps, batch, prepared)
   // By service, as they came: that is how the store writes them at once. Of one cluster both orders are the same.
   const ofStore = batch.toSorted((a, b) => (prepared.places.get(a) ?? 0) - (prepared.places.get(b) ?? 0))
-  const published = await deps.store.publish(
-    ofStore.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null })),
-  )
-  const revisions: Array<{ publication: Publication; revision: ServiceRevision }> = []
-  for (const [index, publication] of ofStore.entries()) {
-    const { changed, ordinal, before } = published[index] ?? { changed: false, ordinal: 0, before: null }
-    if (!changed) continue
-    const { clusterId, project, service, doc, objects, withdraw = false } = publication
-    const serviceDoc = doc === null ? null : (prepared.docs.get(doc) ?? null)
-    const held = before === null ? null : await setBefore(deps.content, prepared, before.setSha)
-    const known = before === null || held === null ? {} : { before: { serviceDoc: before.doc, objects: held } }
-    revisions.push({ publication, revision: { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known } })
+  const rows = ofStore.map(({ objects, withdraw: _, ...row }) => ({ ...row, setSha: prepared.setShas.get(objects) ?? null }))
+  const stored = await deps.store.publish(rows).catch((error: unknown) => {
+    for (const { clusterId } of rows) deps.shards.behind.failed(clusterId, error) // a lost connection does not say whether it was committed
+    throw error
+  })
+  const changed = ofStore.flatMap((publication, index) => {
+    const answer = stored[index]
+    return answer?.changed === true ? [{ publication, answer }] : []
+  })
+  try {
+    return await writeShards(deps, await revisionsOf(deps, changed, prepared))
+  } catch (error) {
+    for (const { publication } of changed) deps.shards.behind.failed(publication.clusterId, error) // the fleet store has them
+    return changed.map(({ publication }) => publication)
   }
-  await deps.pace?.()
-  const inShards = byShard(
-    deps.shards,
-    revisions.map((one) => ({ ...one, clusterId: one.revision.clusterId })),
-  )
-  return writeShards(deps, inShards, behind)
+}
+
+/** In the order in which shard files take them best. */
+async function revisionsOf(
+  { content, shards, pace }: PublishDeps,
+  changed: ReadonlyArray<{ publication: Publication; answer: Stored }>,
+  prepared: Prepared,
+): Promise<Revised[]> {
+  const revisions: Array<Revised & { clusterId: ClusterId }> = []
+  for (const { publication, answer } of changed) {
+    const { clusterId, project, service, doc, objects, withdraw = false } = publication
+    const { ordinal, before } = answer
+    const serviceDoc = doc === null ? null : (prepared.docs.get(doc) ?? null)
+    const held = before === null ? null : await setBefore(content, prepared, before.setSha)
+    const known = before === null || held === null ? {} : { before: { serviceDoc: before.doc, objects: held } }
+    const revision = { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known }
+    revisions.push({ clusterId, publication, revision })
+  }
+  await pace?.()
+  return byShard(shards, revisions)
 }
 
 /** ST12: what the commit begins to refer to counts as just put, however long ago that was. */
@@ -146,26 +134,46 @@ async function refreshContent({ content }: PublishDeps, batch: readonly Publicat
   }
 }
 
-async function writeShards(
-  { shards, pace }: PublishDeps,
-  revisions: ReadonlyArray<{ publication: Publication; revision: ServiceRevision }>,
-  behind: Set<ClusterId>,
-): Promise<BatchOutcome> {
+async function writeShards({ shards, pace }: PublishDeps, revisions: readonly Revised[]): Promise<Publication[]> {
   const done: Publication[] = []
-  const failed: unknown[] = []
   for (const chunk of chunksOf(shards, revisions)) {
     // After a revision that a cluster's shard could not take, a later one would hide it from replay (CU7).
-    const writable = chunk.filter(({ revision }) => !behind.has(revision.clusterId))
+    const isLate = ({ revision }: Revised) => shards.behind.of(revision.clusterId) !== null
+    for (const one of chunk) if (isLate(one)) done.push(one.publication)
+    const writable = chunk.filter((one) => !isLate(one))
     try {
-      const written = shards.writeRevisions(writable.map(({ revision }) => revision))
-      for (const [index, { publication }] of writable.entries()) if (written[index]?.changed) done.push(publication)
+      done.push(...writeChunk(shards, writable))
     } catch (error) {
-      for (const { revision } of writable) behind.add(revision.clusterId)
-      failed.push(error)
+      done.push(...writeSingly(shards, writable, error))
     }
     await pace?.(true) // the polls that were woken are answered before more are
   }
-  return { done, failed }
+  return done
+}
+
+function writeChunk(shards: Shards, chunk: readonly Revised[]): Publication[] {
+  const written = shards.writeRevisions(chunk.map(({ revision }) => revision))
+  return chunk.flatMap(({ publication }, index) => (written[index]?.changed === true ? [publication] : []))
+}
+
+/** Cluster by cluster, after all of them together failed: one of them alone may be why. */
+function writeSingly(shards: Shards, chunk: readonly Revised[], error: unknown): Publication[] {
+  const done: Publication[] = []
+  let failures = 0
+  let last = error
+  for (const [clusterId, ofCluster] of Map.groupBy(chunk, ({ revision }) => revision.clusterId)) {
+    try {
+      if (failures >= FAILURES_MAX) throw last
+      done.push(...writeChunk(shards, ofCluster))
+      failures = 0
+    } catch (error) {
+      last = error
+      failures += 1
+      shards.behind.failed(clusterId, error)
+      done.push(...ofCluster.map(({ publication }) => publication)) // the fleet store has it
+    }
+  }
+  return done
 }
 
 const NOTHING: Objects = new Map()

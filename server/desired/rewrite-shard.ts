@@ -51,6 +51,7 @@ export async function rewriteShard(deps: RewriteDeps, index: number, origin: Exc
       await deps.onEpochsRaised(clusterIds)
       for (const clusterId of clusterIds) opened.shards.endTransfers(clusterId)
       opened.reopen(index, (old) => putInPlace(path, old))
+      for (const clusterId of clusterIds) opened.shards.behind.caughtUp(clusterId)
       // Deleted while it was copied for the last time.
       const known = await store.clusterOrdinals()
       for (const clusterId of opened.held())

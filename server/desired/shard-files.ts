@@ -12,6 +12,7 @@ import { assert } from '../../shared/runtime/assert.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { BehindClusters } from './behind.ts'
 import { LargeReads } from './large-reads.ts'
 import { encodePage, type WirePage } from './page.ts'
 import { readBody, type SourceResult } from './page-source.ts'
@@ -150,6 +151,7 @@ interface Part {
 }
 
 class ShardFiles implements Shards {
+  readonly behind: BehindClusters
   onTrouble: (index: number) => void = () => {}
   readonly #parts: readonly Part[]
   readonly #options: ShardsOptions
@@ -167,6 +169,7 @@ class ShardFiles implements Shards {
     const random = () => Number.parseInt(newId().slice(0, 8), 16) / 2 ** 32
     this.#parts = parts
     this.#options = options
+    this.behind = new BehindClusters(clock)
     this.#waits = new Waits(clock)
     this.#transfers = new Transfers({ dir: spoolDir, clock, random, newTransferId: () => transferId(newId()), withoutThreads })
     this.#largeReads = new LargeReads({ clock, random, log })
@@ -210,9 +213,10 @@ class ShardFiles implements Shards {
 
   removeCluster(clusterId: ClusterId) {
     this.#removed.add(clusterId)
-    this.#part(clusterId).file.removeCluster(clusterId)
+    this.behind.caughtUp(clusterId)
     this.endTransfers(clusterId)
     this.wake(clusterId)
+    this.#watched(this.shardOf(clusterId), () => this.#part(clusterId).file.removeCluster(clusterId))
   }
 
   head(clusterId: ClusterId) {

@@ -4,6 +4,7 @@ import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import type { TransferHead } from '../../shared/protocol/transfer.ts'
+import type { BehindClusters } from './behind.ts'
 
 /** The whole of a service in a cluster, or of its health rules (HEALTH_RULES, whose rows are `objects`). `serviceDoc: null` with no objects means that nothing is left of it. */
 export interface ServiceRevision extends ServiceId {
@@ -36,6 +37,8 @@ export type PullResult =
 export type PartResult = { kind: 'part'; bytes: Uint8Array } | { kind: 'gone' }
 
 export interface Shards {
+  /** Clusters of which the fleet store holds more than their file, because writing it failed. */
+  readonly behind: BehindClusters
   /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version (RV4). All of them are of one shard file and
    *  are written in one transaction, each with a version of its own (CU6): all or none. Synchronous. Wakes their clusters after commit. */
   writeRevisions(revisions: readonly ServiceRevision[]): Array<{ changed: boolean }>

@@ -63,7 +63,12 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       if (cluster === null || !(await store.deleteCluster(name))) return false
       await deps.onClusterDeleted(cluster.clusterId)
       ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
-      shards.removeCluster(cluster.clusterId)
+      try {
+        shards.removeCluster(cluster.clusterId)
+      } catch (error) {
+        // The next start removes it (CU8).
+        log.warn('a deleted cluster cannot be removed from its shard file', { cluster: name, error: describeError(error) })
+      }
       log.info('cluster deleted', { cluster: name, by })
       const message = `deleted by ${by}; what is applied there stays applied`
       await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])

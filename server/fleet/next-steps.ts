@@ -17,6 +17,7 @@ const STEPS: Readonly<Record<string, (place: Place) => string>> = {
   HookFailed: () => 'Look at the log of the hook in the cluster, correct it and commit: a new revision runs it again.',
   Held: ({ cluster }) => `Nothing, if it is meant to be held; else run the \`skerry-agent unhold\` of the message, in ${cluster}.`,
   OutsideWindow: () => 'Nothing: it goes on by itself when its window opens.',
+  ShardBehind: () => 'Check the disk of the server and run `skerry doctor` there; the server retries by itself.',
   RevisionIncomplete: () => 'Upgrade the agent if the message says so; else nothing: the rest of it is on its way.',
 }
 

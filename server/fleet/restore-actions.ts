@@ -135,6 +135,13 @@ async function markRestored(publish: PublishDeps, marked: readonly DesiredServic
       if (doc !== null) publications.push({ ...row, doc: restoredDoc(doc), objects })
     }
     await publishRevisions(publish, publications)
+    // An agent that is served again without the mark might delete.
+    const behind = publications.find(({ clusterId }) => publish.shards.behind.of(clusterId) !== null)
+    if (behind !== undefined)
+      throw new AppError('internal', {
+        doing: 'confirm a restore',
+        detail: `the shard file of cluster ${behind.clusterId} cannot be written: ${publish.shards.behind.of(behind.clusterId)?.error}`,
+      })
   }
 }
 

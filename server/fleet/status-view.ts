@@ -342,6 +342,8 @@ export interface ClusterInput {
   placements: PlacementsSummary
   /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
   restoreSinceMs: number | null
+  /** Why revisions cannot be written to its shard file; absent or null: they can. */
+  behind?: { sinceMs: number; error: string } | null
 }
 
 export function clusterStatusView({
@@ -351,6 +353,7 @@ export function clusterStatusView({
   facts = null,
   placements,
   restoreSinceMs,
+  behind = null,
 }: ClusterInput): ClusterView['status'] {
   const services = summaryCounts(placements)
   const base = {
@@ -361,7 +364,7 @@ export function clusterStatusView({
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
     services,
-    problems: report?.problems ?? [],
+    problems: [...(behind === null ? [] : [behindProblem(behind)]), ...(report?.problems ?? [])],
   }
   const folded = { ...foldSummary(placements), ...(services.total === 0 ? NOTHING_PLACED : {}) }
   const away = absence(cluster.name, liveness)
@@ -381,6 +384,12 @@ export function clusterStatusView({
   if (away !== null) return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs }
   return { ...base, ...folded }
 }
+
+const behindProblem = ({ sinceMs, error }: { sinceMs: number; error: string }): ClusterView['status']['problems'][number] => ({
+  code: 'shard_behind',
+  message: `the server cannot write new revisions to the shard file of this cluster: ${error}; retrying`,
+  sinceMs,
+})
 
 const NOTHING_PLACED = { sync: 'Synced', health: 'Healthy', reason: 'NoServices', message: 'no service is placed here' } as const
 

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import {
   API_VERSION,
@@ -17,6 +17,7 @@ import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, servi
 import type { ClusterView, ConfigView, HealthRuleView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { shownConfig } from '../access/config-secrets.ts'
+import type { Behind } from '../desired/behind.ts'
 import { configUsers } from '../fleet/config-users.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
@@ -60,13 +61,17 @@ export interface FleetViews {
 /** When a repository was looked at; null: nobody knows. */
 export type LookOf = (project: string, name: string) => RepositoryLook | null
 
+/** Why the shard file of a cluster lacks what the fleet store holds; null: it does not. */
+export type BehindOf = (clusterId: ClusterId) => Behind | null
+
 export function createFleetViews(
   store: Store,
   clock: Clock,
   restore: Pick<RestoreActions, 'pendingSinceMs'>,
   lookOf: LookOf = () => null,
+  behindOf: BehindOf = () => null,
 ): FleetViews {
-  const reading = () => new FleetReading(store, clock, restore, lookOf)
+  const reading = () => new FleetReading(store, clock, restore, lookOf, behindOf)
   return {
     async resources(resources) {
       const shared = reading()
@@ -95,13 +100,15 @@ class FleetReading {
   private readonly store: Store
   private readonly restore: Pick<RestoreActions, 'pendingSinceMs'>
   private readonly lookOf: LookOf
+  private readonly behindOf: BehindOf
   private readonly nowMs: number
   private readonly memo = new Map<string, Promise<unknown>>()
 
-  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, lookOf: LookOf) {
+  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, lookOf: LookOf, behindOf: BehindOf) {
     this.store = store
     this.restore = restore
     this.lookOf = lookOf
+    this.behindOf = behindOf
     this.nowMs = clock.nowMs()
   }
 
@@ -157,7 +164,8 @@ class FleetReading {
     const placements = summarise(await this.placementsInCluster(cluster), serviceKey)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
-    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, facts, placements, restoreSinceMs })
+    const behind = this.behindOf(cluster.clusterId)
+    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, facts, placements, restoreSinceMs, behind })
   }
 
   async listed(resources: readonly StoredResource[]): Promise<AnyView[]> {

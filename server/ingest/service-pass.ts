@@ -260,8 +260,8 @@ async function publishPlanned(
   await deps.rules?.coming(about.id.project, newcomers(about.current, publishes))
   const alone = () => publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
   const together = deps.publish?.bind(deps)
-  // Also nothing: what failed to reach a shard before is made good by it.
-  const changed = await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
+  const changed =
+    wanted.length === 0 ? [] : await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
   const removed = publishes.filter(({ what }) => what === 'removed')
   await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // they are committed together
   const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)

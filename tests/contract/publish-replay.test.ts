@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { keepCaughtUp } from '../../server/desired/catch-up.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { replayShards } from '../../server/desired/replay.ts'
@@ -9,7 +10,7 @@ import { createFileContentStore } from '../../server/store/content/file-content-
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
-import { clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
+import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { ROW_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -19,6 +20,7 @@ import { joinCluster } from '../support/store-fixtures.ts'
 import { openIn, SQLITE } from '../support/stores.ts'
 import { CLUSTER, DB, objectRows, openTestShards, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { createVirtualClock } from '../support/virtual-clock.ts'
 
 async function start() {
   const dir = tempDir()
@@ -132,13 +134,27 @@ test('CU7 what a shard could not take (a full disk) reaches it with the next pub
       return shards.writeRevisions(revisions)
     },
   })
-  await expect(publish(WEB, { a: '2' }, failing)).rejects.toThrow('disk is full')
-  await expect(publish(DB, { d: '1' }, failing)).rejects.toThrow('disk is full')
+  expect([await publish(WEB, { a: '2' }, failing), await publish(DB, { d: '1' }, failing)]).toEqual([{ changed: true }, { changed: true }])
+  expect(failing.behind.of(clusterId)).toMatchObject({ error: 'disk is full' })
   full = false
   await publish(DB, { d: '2' }, failing)
-  expect(shards.ordinal(clusterId)).toBe((await store.clusterOrdinals()).get(clusterId) ?? 0)
+  expect([failing.behind.size, shards.ordinal(clusterId)]).toEqual([0, (await store.clusterOrdinals()).get(clusterId) ?? 0])
   const { text } = await pullPage(shards, clusterId, null)
   expect([text.includes('"value":"2"'), text.includes('ConfigMap/default/d')]).toEqual([true, true])
+})
+
+test('CU7 a commit of the fleet store whose answer was lost reaches the shard with the next publication', async () => {
+  const { publish, shards, clusterId, store } = await start()
+  const lost = {
+    desiredInCluster: store.desiredInCluster,
+    publish: async (rows: Parameters<typeof store.publish>[0]): Promise<never> => {
+      await store.publish(rows)
+      throw new Error('connection lost')
+    },
+  }
+  await expect(publish(WEB, { a: '1' }, shards, lost)).rejects.toThrow('connection lost')
+  expect(await publish(WEB, { a: '1' })).toEqual({ changed: false })
+  expect((await pullPage(shards, clusterId, null)).text).toContain('"value":"1"')
 })
 
 /** The three stores of a server, over files that outlive a process. */
@@ -171,14 +187,15 @@ test('CU7 a shard file that takes nothing keeps no other from what is published'
       return shards.writeRevisions(revisions)
     },
   })
-  const publishAll = (value: string) => {
+  const publishTo = (ids: readonly ClusterId[], value: string) => {
     const objects = objectRows(WEB, { a: value })
     const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
     return publishRevisions(
       { store, content, shards: into },
-      clusters.map((clusterId) => ({ clusterId, ...WEB, placedBy: '{}', doc, objects })),
+      ids.map((clusterId) => ({ clusterId, ...WEB, placedBy: '{}', doc, objects })),
     )
   }
+  const publishAll = (value: string) => publishTo(clusters, value)
   const behind = async () => {
     const ordinals = await store.clusterOrdinals()
     return clusters.filter((clusterId) => shards.ordinal(clusterId) < (ordinals.get(clusterId) ?? 0))
@@ -186,15 +203,60 @@ test('CU7 a shard file that takes nothing keeps no other from what is published'
   const ofBroken = clusters.filter((clusterId) => shards.shardOf(clusterId) === broken)
   expect(ofBroken.length).toBeLessThan(clusters.length)
   for (const value of ['1', '2']) {
-    await expect(publishAll(value)).rejects.toThrow('damaged')
+    expect(await publishAll(value)).toEqual(clusters.map(() => true))
     expect([await behind(), [...(await store.clusterOrdinals()).values()].filter((ordinal) => ordinal === Number(value)).length]).toEqual([
       ofBroken,
       8,
     ])
   }
+  expect(shards.behind.list().toSorted()).toEqual(ofBroken.toSorted())
+  const [first] = clusters.filter((clusterId) => !ofBroken.includes(clusterId))
+  if (first === undefined) throw new Error('a cluster of another file')
+  expect(await publishTo([first], '3')).toEqual([true])
   isBroken = false
   await publishAll('2')
-  expect(await behind()).toEqual([])
+  expect([await behind(), shards.behind.size]).toEqual([[], 0])
+})
+
+test('CU7 a cluster that alone cannot be written keeps no neighbour of its file behind, and catches up by itself', async () => {
+  const { store, content, shards } = await start()
+  const clusters = await Promise.all(Array.from({ length: 6 }, (_, n) => joinCluster(store, String(n + 2))))
+  const [bad] = clusters
+  let attempts = 0
+  let isBad = true
+  const into: typeof shards = Object.assign(Object.create(shards), {
+    shardOf: () => 0, // all of them are written in one transaction
+    ordinal: shards.ordinal.bind(shards),
+    writeRevisions: (revisions: Parameters<typeof shards.writeRevisions>[0]) => {
+      const isTouched = revisions.some(({ clusterId }) => clusterId === bad)
+      if (isTouched) attempts += 1
+      if (isTouched && isBad) throw new Error('cannot be written')
+      return revisions.flatMap((revision) => shards.writeRevisions([revision]))
+    },
+  })
+  const objects = objectRows(WEB, { a: '1' })
+  const doc = serviceRowSchema.parse(JSON.parse(serviceDoc(objects)))
+  const deps = { store, content, shards: into }
+  await publishRevisions(
+    deps,
+    clusters.map((clusterId) => ({ clusterId, ...WEB, placedBy: '{}', doc, objects })),
+  )
+  expect(shards.behind.list()).toEqual(clusters.slice(0, 1))
+  expect(clusters.map((clusterId) => shards.ordinal(clusterId))).toEqual([0, 1, 1, 1, 1, 1])
+  const clock = createVirtualClock()
+  const stopping = new AbortController()
+  const running = keepCaughtUp({ ...deps, clock, random: () => 1, log: silentLogger }, stopping.signal)
+  attempts = 0
+  for (const [attempt, waitMs] of [1_000, 2_000, 4_000].entries()) {
+    while (clock.asked.length <= attempt) await Bun.sleep(1)
+    expect([attempts, clock.asked[attempt]]).toEqual([attempt, waitMs])
+    if (attempt === 2) isBad = false
+    await clock.advance(waitMs)
+  }
+  while (shards.behind.size > 0) await Bun.sleep(1)
+  expect([attempts, clusters.map((clusterId) => shards.ordinal(clusterId))]).toEqual([3, [1, 1, 1, 1, 1, 1]])
+  stopping.abort()
+  await running
 })
 
 test('CU8 a fleet store that was restored from a backup: the shard file is made anew, epochs are raised, and it holds what the store says', async () => {

@@ -7,6 +7,7 @@ import { type AgentIndex, createAgentIndex } from '../../server/access/agent-ind
 import { joinTokenHash } from '../../server/access/join.ts'
 import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions } from '../../server/access/sessions.ts'
+import { catchUpAll } from '../../server/desired/catch-up.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
@@ -243,7 +244,7 @@ export class SimServer {
   /** As every look at Git does: what a full disk kept from a shard is made good. */
   async catchUp(): Promise<void> {
     const { raw, shards } = this.#alive()
-    await publishRevisions({ store: raw, content: this.#content, shards }, [])
+    await catchUpAll({ store: raw, content: this.#content, shards })
   }
 
   /** False: it went down meanwhile. */
