@@ -1,6 +1,6 @@
 // The sequencing machine and the life of one run, by tables.
 import { describe, expect, test } from 'bun:test'
-import { judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'
+import { isOfHook, judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'
 import {
   type HookState,
   orderGate,
@@ -13,7 +13,7 @@ import {
 import type { HookRun, HookSpec } from '../../agent/reconcile/snapshot/hook-spec.ts'
 import type { LiveRun } from '../../agent/reconcile/snapshot/live-run.ts'
 import type { Wanted } from '../../agent/reconcile/snapshot/wanted.ts'
-import type { LiveObject, LiveView } from '../../agent/reconcile/snapshot/watch/live-object.ts'
+import type { LiveObject, LiveView, Owner } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { HookPolicy, Phase } from '../../shared/kube/waves.ts'
 
 const ref = (kind: string, name: string) => ({ group: kind === 'Job' ? 'batch' : '', kind, namespace: 'default', name })
@@ -179,6 +179,7 @@ describe('a run', () => {
     seen: null,
     wasAsked: true,
     isOverdue: false,
+    isOfHook: (found) => isOfHook(found, true, []),
     ...more,
   })
   const lenient = spec('j', 'pre-sync', 0, ['hook-succeeded'])
@@ -209,6 +210,8 @@ describe('a run', () => {
     ['HK6 data is applied over', { spec: claim, live: live('old', 'well') }, 'begin'],
     ['HK6 another kind without before-hook-creation is, too', { spec: settings, live: live('old', 'well') }, 'begin'],
     ['HK6 a kept Job is in the way', { live: live('old', 'well', { keep: 'helm.sh/resource-policy' }) }, 'end failed'],
+    ['HK11 what no run made is not cleared', { live: live('old'), isOfHook: () => false }, 'begin'],
+    ['HK11 a run of the same id of another service is not met', { live: live('now'), isOfHook: () => false }, 'begin'],
     [
       'HK9 under another name the one before goes',
       { spec: { ...PRE, generateName: 'j-' }, record: record('old', 'u'), former: live('old') },
@@ -222,5 +225,19 @@ describe('a run', () => {
   ])('%s', (_, more, expected) => {
     const step = judgeRun(facts(more))
     expect(step.kind === 'end' ? `end ${step.end.outcome}` : step.kind).toBe(expected)
+  })
+
+  const SHOP: Owner = { kind: 'service', clusterId: 'c', project: 'web', service: 'shop' }
+  test.each<[string, LiveView, boolean, string | null, boolean]>([
+    ['our mark and a run', live('old', 'no', { owner: SHOP }), true, null, true],
+    ['our mark and no run', live(null, 'no', { owner: SHOP }), true, null, false],
+    ['our mark, a Job with a TTL', live('', 'no', { owner: SHOP }), true, null, false],
+    ['our mark, no run, recorded', live(null, 'no', { owner: SHOP }), true, 'u', true],
+    ['the mark of another service, recorded', live('old', 'no', { owner: SHOP }), false, 'u', false],
+    ['no mark and a run', live('old'), false, null, false],
+    ['no mark, recorded', live('old'), false, 'u', true],
+    ['no mark, another one was recorded', live('old'), false, 'v', false],
+  ])('HK11 the object of a run: %s', (_, found, isOurs, recorded, expected) => {
+    expect(found.kind === 'present' && isOfHook(found.live, isOurs, [recorded])).toBe(expected)
   })
 })

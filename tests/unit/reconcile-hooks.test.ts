@@ -376,7 +376,7 @@ describe('objects of hooks', () => {
     kit.desire([hook('before', 'pre-sync'), configMap('a')])
     await run()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service()?.message).toContain('it belongs to somebody else')
+    expect(kit.service()?.message).toContain('delete it, or rename the hook')
     cluster.deleteAs('kubectl', jobRef('before'))
     await settle()
     await clock.advance(300_000)

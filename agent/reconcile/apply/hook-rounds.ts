@@ -5,7 +5,7 @@ import { applyStage } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../../cluster/cluster.ts'
-import { goesAfter, judgeRun, type RunStep, runDocument, runIdOf, runRef, runsToAnEnd } from '../plan/order/hook-run.ts'
+import { goesAfter, isOfHook, judgeRun, type RunStep, runDocument, runIdOf, runRef, runsToAnEnd } from '../plan/order/hook-run.ts'
 import { isAdoptable, isOurs, namespaceGate } from '../plan/plan.ts'
 import type { PlanView } from '../plan/plan-view.ts'
 import { permitHook } from '../plan/prune/deletion.ts'
@@ -16,12 +16,12 @@ import type { HookEnd, HookRun, HookSpec } from '../snapshot/hook-spec.ts'
 import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isRefusedStill, isStillToCome } from '../snapshot/situation.ts'
-import { type LiveView, type Owner, ownerText } from '../snapshot/watch/live-object.ts'
+import { type LiveObject, type LiveView, type Owner, ownerText } from '../snapshot/watch/live-object.ts'
 import { serviceCluster } from './acting.ts'
 import { execute } from './execute.ts'
 import { readJobEnd } from './gone-jobs.ts'
 import { Recorder } from './record.ts'
-import { letGo, remember, takeIn } from './remember.ts'
+import { dropDeleted, letGo, remember, takeIn } from './remember.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import { isInterrupted } from './rounds.ts'
 
@@ -52,6 +52,12 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
   const ref = runRef(spec, runId)
   const record = model.hooks.run(phase, spec.key)
   const other = record !== null && refKey(record.ref) !== refKey(ref)
+  const ofHook = (found: LiveObject, at: ObjectRef) => {
+    const entry = model.inventory.get(refKey(at))
+    // An ordinary Job that became a hook; anything else is applied over.
+    const applied = runsToAnEnd(at) && entry?.appliedDoc != null ? entry.uid : null
+    return view.takenBy(refKey(at)) === null && isOfHook(found, isOurs(view, found), [record?.uid, applied])
+  }
   const hasDeadline = !runsToAnEnd(ref) && !worksToAnEnd(ref.group, ref.kind)
   const step = judgeRun({
     spec,
@@ -62,6 +68,7 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
     seen: model.hooks.seen(record?.uid ?? null),
     wasAsked: model.hooks.wasAsked(record?.uid ?? null),
     isOverdue: hasDeadline && record?.run === runId && record.outcome === 'running' && isHealthOverdue(model, deps, runId, record.atMs),
+    isOfHook: ofHook,
   })
   return { spec, phase, runId, ref, step }
 }
@@ -155,14 +162,20 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   const resource = resourceOf(view, spec, ref)
   const taken = view.takenBy(key)
   const contact = model.contacts.get(key)
+  const shown = viewOfHook(view, spec, ref)
   // Nobody could look.
-  if (resource === null || (contact === undefined && viewOfHook(view, spec, ref).kind !== 'present')) return []
+  if (resource === null || (contact === undefined && shown.kind !== 'present')) return []
   if (taken !== null) return owned(work, at, `the service ${taken.project}/${taken.service}`)
   if (contact?.kind === 'present') {
     const { owner } = contact
     if (contact.deleting !== null) return owned(work, at, `an object of that name that is going (${contact.deleting})`)
     // Made by us a moment ago, or lost its label: its event or its next look tells.
-    if (!isOurs(view, { owner }) && !mayTake(view, ref, owner)) return owned(work, at, ownerText(owner) ?? 'somebody else')
+    if (!isOurs(view, { owner }) && !mayTake(view, ref, owner)) return inTheWay(work, view, at, owner)
+  }
+  if (contact === undefined && shown.kind === 'present') {
+    const { owner } = shown.live
+    // HK11: a labelled object of this name that no run of this hook made.
+    if (runsToAnEnd(ref) || (!isOurs(view, { owner }) && !mayTake(view, ref, owner))) return inTheWay(work, view, at, owner)
   }
   model.objects.forgetContact(key)
   const doc = runDocument(spec, runId, deps.clusterId, model.id)
@@ -172,12 +185,17 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
 const mayTake = (view: PlanView, ref: ObjectRef, owner: Owner): boolean =>
   !runsToAnEnd(ref) && (isAdoptable(view, owner) || view.sync.takeover)
 
-function owned({ model, deps }: HookWork, { ref }: Look, owner: string): Step[] {
+function inTheWay(work: HookWork, view: PlanView, at: Look, owner: Owner): Step[] {
+  const text = isOurs(view, { owner }) ? null : ownerText(owner)
+  return text === null ? owned(work, at, '', { isInTheWay: true }) : owned(work, at, text)
+}
+
+function owned({ model, deps }: HookWork, { ref }: Look, owner: string, more: { isInTheWay?: true } = {}): Step[] {
   const key = refKey(ref)
   const before = model.problems.get(key)
   const attempt = before?.kind === 'owned' ? before.attempt + 1 : 0
   const retryAtMs = deps.clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, deps.random)
-  model.objects.setProblem(key, { kind: 'owned', owner, attempt, retryAtMs })
+  model.objects.setProblem(key, { kind: 'owned', owner, attempt, retryAtMs, ...more })
   model.agenda.touch(key)
   return []
 }
@@ -202,7 +220,7 @@ async function carryOut(work: HookWork, steps: readonly Step[], isLast = false):
 function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: boolean): void {
   const { model, deps } = work
   if (result.kind === 'gone') {
-    if (result.step.kind === 'delete') deps.watches.drop(result.step.resource, result.step.key)
+    if (result.step.kind === 'delete') dropDeleted(model, deps, result.step)
     // The next run has its name.
     if (isLast || !isNamedNow(work, result.step.key)) forgetObject(work, result.step.key)
     return
@@ -293,6 +311,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     const resource = resourceOf(view, spec, run.ref)
     if (resource === null || run.outcome === 'running' || !isOver(phase) || !goesAfter(spec, run.outcome) || !isOurs(view, live.live))
       continue
+    if (view.takenBy(objectKey) !== null) continue
     if (isRefusedStill(model.problems.get(objectKey), deps.clock.nowMs())) continue
     const permit = permitHook(run.ref, live.live)
     if (permit !== null) steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid, permit })

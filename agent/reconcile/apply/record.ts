@@ -21,7 +21,7 @@ import { dropNulls, nullsDocumentId, withoutRefusedNulls } from '../snapshot/wan
 import { isCaused } from '../snapshot/watch/causes.ts'
 import { isOfThisCluster, safeDeletion } from '../snapshot/watch/live-object.ts'
 import { warningNews } from './admission-warnings.ts'
-import { keepRecreates, keepRefusedNulls, lastObject, letGo, remember, takeIn, writeApplied } from './remember.ts'
+import { dropDeleted, keepRecreates, keepRefusedNulls, lastObject, letGo, remember, takeIn, writeApplied } from './remember.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 
 const BATCH_MAX = 200
@@ -52,7 +52,7 @@ export class Recorder {
         this.#tellWarnings(result.step, result.warnings, false)
         break
       case 'cleared':
-        this.#deps.watches.drop(result.step.resource, result.step.key)
+        dropDeleted(model, this.#deps, result.step)
         model.objects.setProblem(result.step.key, null)
         model.agenda.mark(result.step.key)
         break
@@ -222,7 +222,8 @@ export class Recorder {
     const { key, ref } = step
     const { watches } = this.#deps
     if (step.kind !== 'forget') {
-      watches.drop(step.resource, key, step.kind === 'delete' ? step.uid : undefined)
+      if (step.kind === 'delete') dropDeleted(this.#model, this.#deps, step)
+      else watches.drop(step.resource, key)
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
     }

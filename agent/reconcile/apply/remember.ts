@@ -9,7 +9,8 @@ import { confirmationFact, isOutdated, recallConfirmation, type SiteConfirmation
 import { recallBegun } from '../plan/gates/revision-gate.ts'
 import { recallKept } from '../plan/own-namespace.ts'
 import { type Recreate, readRecreates, recreateFacts } from '../plan/recreate.ts'
-import type { Services, Storage } from '../ports.ts'
+import type { StepOf } from '../plan/step.ts'
+import type { Services, Site, Storage, Turns } from '../ports.ts'
 import { recallActing } from '../snapshot/account.ts'
 import { FinishedJobs } from '../snapshot/finished-jobs.ts'
 import { HookBook } from '../snapshot/hooks.ts'
@@ -74,6 +75,20 @@ export function letGo(model: ServiceModel, { state, owners }: State & Pick<Servi
     const owner = owners.get(refKey(ref))
     if (owner !== undefined && serviceKey(owner) === model.key) owners.delete(refKey(ref))
   }
+}
+
+/** The API server confirmed a delete of this service. Another service that has the object in its inventory is told, because the watch takes the end of it for known. */
+export function dropDeleted(
+  { key: service }: ServiceModel,
+  { watches, owners, modelOf, wake }: Pick<Site, 'watches'> & Pick<Services, 'owners' | 'modelOf'> & Pick<Turns, 'wake'>,
+  { resource, key, uid }: StepOf<'delete' | 'recreate'>,
+): void {
+  watches.drop(resource, key, uid)
+  const owner = owners.get(key)
+  const other = owner === undefined || serviceKey(owner) === service ? null : modelOf(serviceKey(owner))
+  if (other === null) return
+  other.agenda.mark(key)
+  wake(other.key)
 }
 
 /** What was applied; without `entries` all that is not written down yet. */

@@ -38,6 +38,11 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'owned':
       if (problem.going !== undefined)
         return { reason: 'Waiting', message: `an object of this name is there still: ${problem.going}; this one is made when that is gone` }
+      if (problem.isInTheWay === true)
+        return {
+          reason: 'AlreadyExists',
+          message: 'an object of this name exists and no run of this hook made it; delete it, or rename the hook',
+        }
       return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }

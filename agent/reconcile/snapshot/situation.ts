@@ -10,7 +10,16 @@ export type Problem =
   /** Its row cannot be applied as it is: waits for a new revision. */
   | { kind: 'unreadable'; message: string }
   /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
-  | { kind: 'owned'; owner: string; attempt: number; retryAtMs: number /** It is being deleted: what holds it. */; going?: string }
+  | {
+      kind: 'owned'
+      owner: string
+      attempt: number
+      retryAtMs: number
+      /** It is being deleted: what holds it. */
+      going?: string
+      /** It has the name of a hook whose object cannot be applied over. */
+      isInTheWay?: true
+    }
   /** For another object of ours, or for its own deletion. An event of `on` ends it. */
   | { kind: 'waiting'; on: string; message: string }
   /** The picture of its kind is not whole. */

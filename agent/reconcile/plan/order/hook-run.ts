@@ -67,23 +67,34 @@ export interface RunFacts {
   wasAsked: boolean
   /** It had its time (HE2). */
   isOverdue: boolean
+  /** The live object is of a run of this service's hook: other objects of its name are never deleted for it. */
+  isOfHook(live: LiveObject, ref: ObjectRef): boolean
+}
+
+/** HK11: `recorded`: UIDs that this service recorded for the name. Another service that has the object in its inventory is not asked here. */
+export function isOfHook(live: LiveObject, isOurs: boolean, recorded: ReadonlyArray<string | null | undefined>): boolean {
+  const isRecorded = live.uid !== '' && recorded.includes(live.uid)
+  if (live.owner.kind === 'service' && !isOurs) return false
+  return isRecorded || (isOurs && (live.run?.id ?? '') !== '')
 }
 
 const wait = (why: string): RunStep => ({ kind: 'wait', why })
 
 /** HK2, HK4, HK6. */
-export function judgeRun({ spec, runId, record, live, former, seen, wasAsked, isOverdue }: RunFacts): RunStep {
+export function judgeRun(facts: RunFacts): RunStep {
+  const { spec, runId, record, live, former, seen, wasAsked, isOverdue } = facts
   const begun = record?.run === runId ? record : null
   if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
   if (begun !== null && seen !== null) return { kind: 'end', end: seen }
   if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('what the cluster holds of its kind is not known at the moment')
-  if (live.kind === 'present' && live.live.run?.id === runId) return judgeOwn(spec, live.live, begun, isOverdue)
+  if (live.kind === 'present' && live.live.run?.id === runId && facts.isOfHook(live.live, runRef(spec, runId)))
+    return judgeOwn(spec, live.live, begun, isOverdue)
   if (begun !== null && begun.uid !== null) {
     if (spec.ref.kind === 'Job' && !wasAsked) return { kind: 'ask', uid: begun.uid }
     const message = 'its object was deleted before it had ended'
     return { kind: 'end', end: { outcome: 'failed', message } }
   }
-  return judgeFormer(spec, record, live, former) ?? { kind: 'begin' }
+  return judgeFormer(facts) ?? { kind: 'begin' }
 }
 
 function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
@@ -99,13 +110,13 @@ function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, is
 }
 
 /** Null: nothing is in the way. */
-function judgeFormer(spec: HookSpec, record: HookRun | null, live: LiveView, former: LiveView | null): RunStep | null {
+function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunStep | null {
   const replaces = spec.policies.includes('before-hook-creation')
   for (const [found, ref] of [
     [live, spec.ref],
     [former, record?.ref],
   ] as const) {
-    if (found?.kind !== 'present' || ref === undefined) continue
+    if (found?.kind !== 'present' || ref === undefined || !isOfHook(found.live, ref)) continue
     const { deleting, run, uid, keep } = found.live
     const permit = permitHook(ref, found.live)
     const what = refText(ref)

@@ -196,6 +196,23 @@ export class KindWatch {
     return versions
   }
 
+  /** LS6: objects of inventories that are not there, which no service reports as missing. */
+  unreported(): ObjectRef[] {
+    if (!this.isComplete()) return []
+    const { owned } = this.#deps
+    return owned.expected(this.resource).filter((ref) => {
+      const key = refKey(ref)
+      return !this.#objects.has(key) && !this.#unconfirmed.has(key) && !owned.misses(key)
+    })
+  }
+
+  /** LS6: tells the service of an object that it is gone, if a read confirms that. */
+  async reportGone(ref: ObjectRef): Promise<void> {
+    const key = refKey(ref)
+    const isGone = (await this.read(ref)) === null && !this.#objects.has(key)
+    if (isGone && this.#synced && this.#deps.owned.expects(key)) this.#deps.sink.changed(key, null, null)
+  }
+
   /** LS6: the keys of those that were not as they were known. */
   async readAgain(keys: readonly string[]): Promise<string[]> {
     const changed: string[] = []

@@ -77,6 +77,11 @@ export class Resync {
       return
     }
     this.count.compared += 1
+    for (const ref of watch
+      .unreported()
+      .filter((ref) => !listed.has(refKey(ref)))
+      .slice(0, READS_MAX))
+      await watch.reportGone(ref)
     const suspects = differences(before, after, listed)
     if (suspects.length === 0) return
     await clock.sleep(GRACE_MS, signal)
