@@ -167,7 +167,10 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
     writtenClaim: () => {
       const text = readMeta('claim')
-      return text === null ? null : (JSON.parse(text) as WrittenClaim)
+      if (text === null) return null
+      const written = JSON.parse(text) as WrittenClaim
+      // An agent older than rule CM11 wrote one claim, or null.
+      return { ...written, over: [written.over ?? []].flat() }
     },
     setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
 

@@ -1,6 +1,6 @@
 // The claim over restarts and copies: an agent that starts again where it ran writes nothing, and of two that could be the same one the later wins.
-import { expect, test } from 'bun:test'
-import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
+import { describe, expect, test } from 'bun:test'
+import { CLAIM_NAME, CLAIM_NAMESPACE, PAST_MAX, type WrittenClaim } from '../../agent/reconcile/claim/claim.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit, type KitOptions, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
@@ -105,6 +105,79 @@ test('CM3 CM5 a cluster that is set back to before the claim is taken again, als
   await clock.advance(10_000)
   expect({ kind: agent.claims.at(-1)?.kind, writes: claimWrites() }).toEqual({ kind: 'held', writes: 1 })
   await agent.stop()
+})
+
+describe('CM11 a cluster that is set back', () => {
+  /** One disk that was moved from place to place, and the claim of each start. */
+  async function moved(starts: number) {
+    const parts = site()
+    const claims: unknown[] = []
+    let agent = parts.kit({ place: 'p-0' }, 1)
+    for (let n = 0; ; n += 1) {
+      await parts.startUntilHeld(agent)
+      claims.push(parts.cluster.object(CLAIM)?.['data'])
+      if (n === starts) break
+      await agent.stop()
+      const next = parts.kit({ place: `p-${n + 1}` }, n + 2)
+      next.state.setWrittenClaim(agent.state.writtenClaim() as WrittenClaim)
+      agent = next
+    }
+    const setBackTo = async (data: unknown) => {
+      parts.claimWrites()
+      parts.cluster.editAs('etcdctl', CLAIM, (object) => Object.assign(object, { data }))
+      await parts.clock.advance(10_000)
+      return { kind: agent.claims.at(-1)?.kind, writes: parts.claimWrites() }
+    }
+    return { ...parts, agent, claims, setBackTo }
+  }
+
+  test.each([
+    ['two starts ago', 2],
+    ['the oldest that is remembered', PAST_MAX],
+  ])('to the claim of %s does not end enforcement', async (_, starts) => {
+    const { agent, claims, setBackTo } = await moved(starts)
+    expect(await setBackTo(claims[0])).toEqual({ kind: 'held', writes: 1 })
+    await agent.stop()
+  })
+
+  test('also after a start that wrote nothing, and more than once', async () => {
+    const { agent, claims, setBackTo, startUntilHeld } = await moved(2)
+    await agent.stop()
+    await startUntilHeld(agent)
+    for (const data of [claims[0], claims[1], claims[0]]) expect(await setBackTo(data)).toEqual({ kind: 'held', writes: 1 })
+    await agent.stop()
+  })
+
+  test('to a claim that this disk never wrote ends it', async () => {
+    const { agent, claims, setBackTo } = await moved(1)
+    expect(await setBackTo({ ...(claims[0] as object), instance: 'of a copy' })).toEqual({ kind: 'superseded', writes: 0 })
+    await agent.stop()
+  })
+
+  test('the disk of an agent before this rule is read', () => {
+    const { kit } = site()
+    const { state } = kit()
+    const claim = { agent: 'a-1', incarnation: 1, instance: 'x' }
+    for (const [over, read] of [
+      [claim, [claim]],
+      [null, []],
+    ]) {
+      state.setWrittenClaim({ place: 'here', claim, over } as unknown as WrittenClaim)
+      expect(state.writtenClaim()?.over).toEqual(read as WrittenClaim['over'])
+    }
+  })
+
+  test('a copy that joined again asks before it takes the claim of the agent that it was copied from', async () => {
+    const { kit, startUntilHeld, copyOf } = site()
+    const agent = kit()
+    await startUntilHeld(agent)
+    const written = copyOf(agent, 2).state.writtenClaim() as WrittenClaim
+    const joined = kit({ place: 'there', agentId: 'a-2', clusterId: 'c-00000000000000ff' }, 3)
+    joined.state.setWrittenClaim(written)
+    expect([await startUntilHeld(joined), agent.claims.at(-1)?.kind]).toEqual(['contested', 'held'])
+    await joined.stop()
+    await agent.stop()
+  })
 })
 
 test('CM5 a claim that cannot be noted on the disk is written again at the next start', async () => {

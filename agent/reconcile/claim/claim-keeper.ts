@@ -21,6 +21,8 @@ import {
   isSameClaim,
   judgeClaim,
   type LiveClaim,
+  type PastClaim,
+  pastClaims,
   readClaim,
   type WrittenClaim,
 } from './claim.ts'
@@ -77,6 +79,8 @@ export class ClaimKeeper {
   /** The claim that is ours to write over: the one met at the start (CM3), of a stranger only when it gave no answer or a person decided (CM6). */
   #mine: Claim | null = null
   #isMineTaken = false
+  /** Claims that this agent wrote before its own one, or took over: none of them is ever written again (CM11). */
+  #past: readonly PastClaim[] = []
   #hasHeld = false
   #isRemoved = false
   /** The other agent that is active here, or was when its claim was last seen. */
@@ -219,9 +223,14 @@ export class ClaimKeeper {
   }
 
   #verdict(live: Claim | null): ClaimVerdict {
-    // Whoever wrote that very claim never writes it again: if it comes back later, then with the whole cluster, out of a backup.
-    const mayMeet = !this.#isMineTaken || (live !== null && live.instance !== '')
-    return judgeClaim(live, this.#own, { mayTake: mayMeet && isSameClaim(live, this.#mine), hasHeld: this.#hasHeld })
+    const isMine = !this.#isMineTaken && isSameClaim(live, this.#mine)
+    return judgeClaim(live, this.#own, { mayTake: isMine || this.#isPast(live), hasHeld: this.#hasHeld })
+  }
+
+  /** A stranger is asked first: a copy of this disk that joined again knows the claim of the agent that it was copied from, which may be active. */
+  #isPast(live: Claim | null): boolean {
+    if (live === null || (live.agent !== this.#own.agent && !this.#hasHeld)) return false
+    return this.#past.some((past) => isSameClaim(past, live))
   }
 
   #judge(live: LiveClaim | null): ClaimVerdict {
@@ -249,15 +258,16 @@ export class ClaimKeeper {
     const own = this.#own
     const written = state.writtenClaim()
     const isWrittenHere = written !== null && place !== null && written.place === place && isSameClaim(written.claim, live)
+    if (written !== null) this.#past = pastClaims(own, [written.claim, ...written.over])
     if (live?.agent === own.agent || isWrittenHere) this.#mine = live
-    this.#own.former = formerOf(own, [this.#mine, written?.claim ?? null, written?.over ?? null], formerByServer)
+    this.#own.former = formerOf(own, [this.#mine, written?.claim ?? null, ...(written?.over ?? [])], formerByServer)
     onFormer(this.#own.former)
     if (!isWrittenHere || live === null || live.agent !== own.agent || live.incarnation !== own.incarnation) return
     // The claim of an older agent does not say so much.
     if (live.cluster !== own.cluster || live.uid !== own.uid) return
     this.#own = { ...live, former: this.#own.former }
     this.#isRemembered = true
-    this.#mine = written.over
+    this.#past = pastClaims(live, written.over)
     this.#isMineTaken = true
     this.#hasHeld = true
   }
@@ -269,7 +279,9 @@ export class ClaimKeeper {
     this.#mine = claim
     this.#isMineTaken = false
     this.#isRemembered = false
-    this.#own = { ...this.#own, instance: draw(this.#deps.random), former: formerOf(this.#own, [claim, this.#own], formerByServer) }
+    const before = this.#own
+    this.#own = { ...before, instance: draw(this.#deps.random), former: formerOf(before, [claim, before], formerByServer) }
+    this.#past = pastClaims(this.#own, [claim, before, ...this.#past])
     onFormer(this.#own.former ?? [])
   }
 
@@ -337,9 +349,10 @@ export class ClaimKeeper {
   /** Before the write: a process that dies in between draws again. On a disk that is full it is only forgotten, which is one write more at the next start. */
   #remember(): void {
     const { place, state, log } = this.#deps
-    if (this.#isRemembered || place === null) return
+    if (this.#isRemembered) return
+    this.#past = pastClaims(this.#own, [this.#mine, ...this.#past])
     try {
-      state.setWrittenClaim({ place, claim: this.#own, over: this.#mine })
+      state.setWrittenClaim({ place, claim: this.#own, over: this.#past })
       this.#isRemembered = true
     } catch (error) {
       log.warn('the claim cannot be noted, so the next start writes it again', { error: describeError(error) })

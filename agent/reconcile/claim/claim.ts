@@ -8,6 +8,8 @@ export const CLAIM_NAME = 'skerry-claim'
 export const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
 /** Former registrations that are remembered; the newest come first. */
 const FORMER_MAX = 16
+/** Claims of this agent that are remembered (CM11). */
+export const PAST_MAX = 16
 
 export interface Claim {
   agent: string
@@ -35,13 +37,17 @@ export interface LiveClaim extends Claim {
   answer: string
 }
 
+/** Identifies one claim: each is written under an instance of its own. */
+type ClaimName = Pick<Claim, 'agent' | 'incarnation' | 'instance'>
+export type PastClaim = ClaimName & Pick<Claim, 'cluster' | 'uid'>
+
 /** The claim that was written last, kept on the disk (CM5). */
 export interface WrittenClaim {
-  /** Where the process ran that wrote it: at one place there is never a second one (shared/adapters/data-folder.ts). */
-  place: string
+  /** Where the process ran that wrote it: at one place there is never a second one (shared/adapters/data-folder.ts). Null: that could not be told. */
+  place: string | null
   claim: Claim
-  /** What it was written over. */
-  over: Claim | null
+  /** Claims that this agent wrote before, or took over; the newest first (CM11). */
+  over: readonly PastClaim[]
 }
 
 /** Null: there is none, or it cannot be read and is as good as none. */
@@ -83,8 +89,20 @@ export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld }:
   return mayTake ? 'write' : 'superseded'
 }
 
-export const isSameClaim = (a: Claim | null, b: Claim | null): boolean =>
+export const isSameClaim = (a: ClaimName | null, b: ClaimName | null): boolean =>
   a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
+
+/** CM11: the newest of `claims`, without `own`. A claim without an instance is left out: the agents of old versions wrote it more than once. */
+export function pastClaims(own: ClaimName, claims: ReadonlyArray<PastClaim | null>): PastClaim[] {
+  const past: PastClaim[] = []
+  for (const claim of claims) {
+    if (claim === null || claim.instance === '' || isSameClaim(claim, own) || past.some((known) => isSameClaim(known, claim))) continue
+    const { agent, incarnation, instance, cluster = '', uid = '' } = claim
+    past.push({ agent, incarnation, instance, cluster, uid })
+    if (past.length === PAST_MAX) break
+  }
+  return past
+}
 
 /** CM8: registrations that claims of this very cluster name, without the own one. Claims of another cluster, or of which that is not known, name none. */
 export function formerOf(own: Pick<Claim, 'cluster' | 'uid'>, claims: ReadonlyArray<Claim | null>, told: readonly string[] = []): string[] {
