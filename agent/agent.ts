@@ -415,9 +415,12 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : ''
 }
 
-/** An agent that waits for a person asks no more by itself: that the other one is gone is seen at its next start. */
-const whoDecides =
-  'stop this one; or, to have this one enforce, run `skerry-agent take-over --reason …`, or stop the other one and start this one again'
+/** CM7, CM12 */
+const DECIDE =
+  'this agent asks again every few minutes and enforces when that one is gone; stop one of the two, or run `skerry-agent take-over --reason …` to have this one enforce now'
+const LATER_SELF =
+  'which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one is gone for good, run ' +
+  '`kubectl -n skerry-system delete configmap skerry-claim`'
 
 /** In words that a person at the site understands without a manual: what is, and what to do about it. */
 export function enforcementOf(
@@ -428,7 +431,7 @@ export function enforcementOf(
 ): AgentReport['enforcement'] {
   if (!joined) return { state: 'waiting', message: 'it has not joined a server yet, so it does not know what this cluster shall be' }
   if (claim.kind === 'superseded') {
-    const message = `${claimantText(claim.by)} enforces this cluster; ${whoDecides}`
+    const message = `${claimantText(claim.by)} enforces this cluster${claim.asks ? `; ${DECIDE}` : `, ${LATER_SELF}`}`
     return { state: 'superseded', message }
   }
   if (claim.kind === 'removed') {
@@ -437,7 +440,7 @@ export function enforcementOf(
     return { state: 'removed', message }
   }
   if (claim.kind === 'contested') {
-    const message = `${claimantText(claim.by)} is active in this cluster; ${whoDecides}`
+    const message = `${claimantText(claim.by)} is active in this cluster; ${DECIDE}`
     return { state: 'contested', message }
   }
   if (unreachable !== null) {

@@ -20,6 +20,7 @@ const link = (change: Partial<LinkReport> = {}): LinkReport => ({
   requests: 1,
   ...change,
 })
+const HOLDER = { agent: 'a-2', incarnation: 2, instance: '' }
 const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   running: true,
   version: '1.0.0',
@@ -122,8 +123,13 @@ describe('what a person at the site reads', () => {
     ],
     [
       'superseded',
-      { enforcement: enforcementOf({ kind: 'superseded', by: { agent: 'a-2', incarnation: 2, instance: '' } }, null, true, null) },
+      { enforcement: enforcementOf({ kind: 'superseded', by: HOLDER, asks: true }, null, true, null) },
       ['superseded: agent a-2 enforces this cluster; ', 'skerry-agent take-over --reason'],
+    ],
+    [
+      'CM12 superseded by a later incarnation of itself',
+      { enforcement: enforcementOf({ kind: 'superseded', by: HOLDER, asks: false }, null, true, null) },
+      ['later incarnation', 'kubectl -n skerry-system delete configmap skerry-claim'],
     ],
     [
       'held',

@@ -1,7 +1,7 @@
 // Agents of two registrations in one cluster, and a cluster that was removed and joins again: who enforces, and whose objects are whose.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE, formerOf } from '../../agent/reconcile/claim/claim.ts'
-import { ANSWER_WITHIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'
+import { ANSWER_WITHIN_MS, ASK_AGAIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import type { EventStatus } from '../../shared/model/status.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
@@ -13,6 +13,9 @@ const OTHER_ID = 'c-00000000000000ff'
 const STRANGER = { agentId: 'a-2', clusterId: OTHER_ID, seed: 2 }
 const ANSWERED_MS = 5_000
 const SILENT_MS = ANSWER_WITHIN_MS + 10_000
+
+const decide = (kit: ReconcileKit) => kit.reconciler.order({ kind: 'take_over', by: 'ola', why: 'moved' })
+const changes = (cluster: FakeCluster) => cluster.requests.filter(({ verb }) => verb === 'patch' || verb === 'apply').length
 
 const kits: ReconcileKit[] = []
 afterEach(async () => {
@@ -62,15 +65,6 @@ describe('CM6 a second agent', () => {
     ])
   })
 
-  test('an hour of both costs no write after the answer', async () => {
-    const { clock, cluster, agent, start } = site()
-    await start(agent())
-    await start(agent(STRANGER))
-    cluster.requests.splice(0)
-    await clock.advance(3_600_000)
-    expect(cluster.requests.filter(({ verb }) => verb !== 'watch')).toEqual([])
-  })
-
   test('takes over from one that gives no answer, and only then', async () => {
     const { clock, agent, start, stateOf, data } = site()
     const first = await start(agent())
@@ -115,18 +109,106 @@ describe('CM6 a second agent', () => {
     expect(stateOf(second)).toBe('held')
   })
 
-  test('CM2 an agent that lost its claim to a stranger does not ask for it back', async () => {
+  test('CM2 an agent that lost its claim to a stranger stops at once and writes nothing before it asks', async () => {
     const { clock, agent, start, stateOf, cluster } = site()
     const first = await start(agent())
+    cluster.requests.splice(0)
     cluster.editAs('skerry', CLAIM, (object) => Object.assign(object, { data: { agent: 'a-9', incarnation: '1', instance: 'x' } }))
+    await clock.advance(ASK_AGAIN_MS.first / 2 - 1_000)
+    expect([stateOf(first), changes(cluster)]).toEqual(['superseded', 0])
+  })
+
+  test('a question that the API server refuses because of another change is written again', async () => {
+    const { clock, cluster, agent, start, stateOf } = site()
+    const first = await start(agent())
+    let isLabelled = false
+    cluster.fail(({ verb, ref }) => {
+      if (isLabelled || verb !== 'patch' || ref?.name !== CLAIM_NAME) return null
+      isLabelled = true
+      return { kind: 'conflict', status: 409, reason: 'Conflict', message: 'the object has been modified' }
+    })
+    const second = await start(agent(STRANGER), SILENT_MS)
+    expect([isLabelled, stateOf(first), stateOf(second)]).toEqual([true, 'held', 'contested'])
     await clock.advance(SILENT_MS)
-    expect(stateOf(first)).toBe('superseded')
+    expect([stateOf(first), stateOf(second)]).toEqual(['held', 'contested'])
+  })
+})
+
+describe('CM12 an agent that does not enforce asks again', () => {
+  test('CM6 and begins when the other one was stopped, without a restart', async () => {
+    const { clock, agent, start, stateOf } = site()
+    const first = await start(agent())
+    const second = await start(agent(STRANGER))
+    await first.stop()
+    await clock.advance(ASK_AGAIN_MS.first + SILENT_MS)
+    expect(stateOf(second)).toBe('held')
+  })
+
+  test('also long afterwards, within the longest wait', async () => {
+    const { clock, agent, start, stateOf } = site()
+    const first = await start(agent())
+    const second = await start(agent(STRANGER))
+    await clock.advance(7_200_000)
+    expect([stateOf(first), stateOf(second)]).toEqual(['held', 'contested'])
+    await first.stop()
+    await clock.advance(ASK_AGAIN_MS.longest + SILENT_MS)
+    expect(stateOf(second)).toBe('held')
+  })
+
+  test('CM7 also one that a person had stop, and a third one beside it', async () => {
+    const { clock, agent, start, stateOf } = site()
+    const first = await start(agent())
+    const second = await start(agent(STRANGER))
+    decide(second)
+    await clock.advance(ANSWERED_MS)
+    const third = await start(agent({ agentId: 'a-3', clusterId: 'c-00000000000000fe', seed: 3 }))
+    await clock.advance(3_600_000)
+    expect([stateOf(first), stateOf(second), stateOf(third)]).toEqual(['superseded', 'held', 'contested'])
+    await second.stop()
+    await clock.advance(2 * ASK_AGAIN_MS.longest)
+    expect([stateOf(first), stateOf(third)].filter((kind) => kind === 'held')).toHaveLength(1)
+  })
+
+  test('CM3 and so does a copy of an agent', async () => {
+    const { clock, agent, start, stateOf } = site()
+    const first = await start(agent())
+    const copy = await start(agent({ seed: 2 }))
+    await clock.advance(3_600_000)
+    expect([stateOf(first), stateOf(copy)]).toEqual(['superseded', 'held'])
+    await copy.stop()
+    await clock.advance(ASK_AGAIN_MS.longest + SILENT_MS)
+    expect(stateOf(first)).toBe('held')
+  })
+
+  test('CM2 but not an earlier incarnation of the one that enforces, until that claim is gone', async () => {
+    const { clock, cluster, agent, start, stateOf } = site()
+    const first = await start(agent())
+    const later = await start(agent({ incarnation: 2, seed: 2 }))
+    await later.stop()
+    cluster.requests.splice(0)
+    await clock.advance(3_600_000)
+    expect([first.claims.at(-1), changes(cluster)]).toMatchObject([{ kind: 'superseded', asks: false }, 0])
+    cluster.deleteAs('kubectl', CLAIM)
+    await clock.advance(SILENT_MS)
+    expect(stateOf(first)).toBe('held')
+  })
+
+  test('while both are there: few requests, one event of each, and the state does not change', async () => {
+    const { clock, cluster, agent, start, reasons } = site()
+    const first = await start(agent())
+    const second = await start(agent(STRANGER))
+    cluster.requests.splice(0)
+    second.claims.splice(0)
+    await clock.advance(3_600_000)
+    expect(second.claims.filter(({ kind }) => kind !== 'contested')).toEqual([])
+    expect(changes(cluster)).toBeGreaterThan(2 * 6)
+    expect(changes(cluster)).toBeLessThan(2 * 16)
+    expect(first.events().map(({ reason, count = 1 }) => [reason, count])).toContainEqual(['AnotherAgentWaits', 1])
+    expect(reasons(second).filter((reason) => reason === 'AnotherAgentActive')).toHaveLength(1)
   })
 })
 
 describe('CM7 a person at the site decides', () => {
-  const decide = (kit: ReconcileKit) => kit.reconciler.order({ kind: 'take_over', by: 'ola', why: 'moved' })
-
   test('the other agent stops, and what it applied is taken over', async () => {
     const { clock, agent, start, stateOf, owner, reasons } = site()
     const first = agent()

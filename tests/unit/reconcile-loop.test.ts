@@ -1,6 +1,7 @@
 // What the loop applies, and when it may, on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
+import { ANSWER_WITHIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { crd, denied, isClaim, namespace, namespaceRef, requests, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
@@ -234,7 +235,7 @@ describe('the claim', () => {
     cluster.fail(() => null)
     writes(cluster)
     kit.desire([configMap('a', { by: 'superseded' })])
-    await clock.advance(300_000)
+    await clock.advance(ANSWER_WITHIN_MS)
     expect(writes(cluster)).toEqual([])
     expect(cluster.object(claimRef)?.['data']).toMatchObject({ agent: 'a-2', incarnation: '2' })
   })

@@ -33,12 +33,14 @@ const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', p
 const WRITE_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
 /** In which an active agent answers (CM6): it sees the question within milliseconds, and a minute later when its watch was just cut. */
 export const ANSWER_WITHIN_MS = 60_000
+/** Waits of an agent that does not enforce before it asks again (CM12): each twice as long as the one before, and shortened by up to a half at random. */
+export const ASK_AGAIN_MS = { first: 60_000, longest: 600_000 }
 
 export type ClaimState =
   | { kind: 'asking'; message: string | null } // not known yet; the message says what keeps it from being known
   | { kind: 'held' }
-  | { kind: 'superseded'; by: Claim }
-  | { kind: 'contested'; by: Claim } // another agent is active; waits for a person (CM6)
+  | { kind: 'superseded'; by: Claim; asks: boolean } // asks: it goes on by itself when the other agent is gone (CM12)
+  | { kind: 'contested'; by: Claim } // another agent is active (CM6); asks again, too
   | { kind: 'removed' } // the server said that this cluster was removed from it (CM9)
 
 export interface ClaimKeeperDeps {
@@ -56,7 +58,7 @@ export interface ClaimKeeperDeps {
   onChange(state: ClaimState): void
   /** Registrations whose marks are ours to take over; before the first `held`. */
   onFormer(clusters: readonly string[]): void
-  /** Another agent asks whether this one is active. */
+  /** Another agent asks whether this one is active; told once for each agent that asks. */
   onChallenge(challenger: string): void
   /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
   onUnreachable(message: string | null): void
@@ -66,6 +68,15 @@ export interface ClaimKeeperDeps {
 export interface ClaimMemory {
   writtenClaim(): WrittenClaim | null
   setWrittenClaim(written: WrittenClaim): void
+}
+
+/** Agents that ask for the claim and are told of; further ones are answered, too. */
+const CHALLENGERS_MAX = 16
+/** An agent whose activity is in question. `isOut`: the question is written, and another answer than `answer` proves it. */
+interface Asked {
+  claim: Claim
+  answer: string
+  isOut: boolean
 }
 
 const NO_CONTACT: ReadonlySet<ApiFailure['kind']> = new Set(['unreachable', 'unauthorized', 'server_error'])
@@ -83,9 +94,12 @@ export class ClaimKeeper {
   #past: readonly PastClaim[] = []
   #hasHeld = false
   #isRemoved = false
-  /** The other agent that is active here, or was when its claim was last seen. */
-  #stranger: Claim | null = null
-  #asked: { claim: Claim; answer: string } | null = null
+  /** Claim of the agent that is active in place of this one, or was when its claim was last seen. */
+  #rival: Claim | null = null
+  #asked: Asked | null = null
+  /** Waits before a question since this agent held the claim. */
+  #waits = 0
+  readonly #challengers = new Set<string>()
   /** The API server gave no answer since it was last looked at. */
   #wasBlind = false
   #attempt = 0
@@ -196,27 +210,34 @@ export class ClaimKeeper {
     if (!this.#isJudging) this.#meet(live)
     if (this.#isRemoved) this.#deps.onChange({ kind: 'removed' })
     else if (this.#asked !== null && live !== null && isSameClaim(live, this.#asked.claim)) {
-      if (live.answer !== this.#asked.answer) this.#contest(live)
+      if (this.#asked.isOut && live.answer !== this.#asked.answer) this.#contest(live)
     }
     // Whoever wrote a claim while it was asked for is active, and so is whoever was.
-    else if (this.#isAmongStrangers() && live !== null && this.#verdict(live) === 'challenge') this.#contest(live)
+    else if (this.#hasRival() && live !== null && this.#verdict(live) === 'challenge') this.#contest(live)
     else this.#act(live)
   }
 
-  #isAmongStrangers(): boolean {
-    return this.#stranger !== null || this.#asked !== null
+  #hasRival(): boolean {
+    return this.#rival !== null || this.#asked !== null
   }
 
   #act(live: LiveClaim | null): void {
-    const isAmongStrangers = this.#isAmongStrangers()
+    const hasRival = this.#hasRival()
     // Whatever was about to be written was decided about another claim.
     this.#stopWork()
     const verdict = this.#judge(live)
     if (verdict === 'write') {
-      this.#work((stopped) => (live === null && isAmongStrangers ? this.#waitThenWrite(stopped) : this.#write(stopped)))
+      this.#work((stopped) => (live === null && hasRival ? this.#waitThenWrite(stopped) : this.#write(stopped)))
     } else if (verdict === 'challenge' && live !== null) {
-      this.#asked = { claim: live, answer: live.answer }
-      this.#work((stopped) => this.#challenge(live, stopped))
+      const asked = { claim: live, answer: live.answer, isOut: false }
+      this.#asked = asked
+      this.#deps.onChange({
+        kind: 'asking',
+        message: `${claimantText(live)} holds the claim of this cluster; asking for a minute whether it is active`,
+      })
+      this.#work((stopped) => this.#challenge(asked, 'cannot be asked about', stopped))
+    } else if (verdict === 'superseded' && live !== null) {
+      this.#askAgain(live)
     } else if (verdict === 'held' && live !== null && live.challenge !== '' && live.challenge !== live.answer) {
       this.#work((stopped) => this.#answer(live, stopped))
     }
@@ -239,14 +260,15 @@ export class ClaimKeeper {
     if (verdict === 'held' || verdict === 'superseded') {
       this.#isMineTaken = true
       this.#attempt = 0
-      this.#stranger = verdict === 'superseded' && live !== null && live.agent !== this.#own.agent ? live : null
+      this.#rival = verdict === 'superseded' ? live : null
     }
     if (verdict === 'held') {
       this.#hasHeld = true
+      this.#waits = 0
       onChange({ kind: 'held' })
     } else if (verdict === 'superseded' && live !== null) {
       log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
-      onChange({ kind: 'superseded', by: live })
+      onChange({ kind: 'superseded', by: live, asks: !this.#isLaterSelf(live) })
     }
     return verdict
   }
@@ -285,19 +307,41 @@ export class ClaimKeeper {
     onFormer(this.#own.former ?? [])
   }
 
+  /** The other agent is active. Who lost the claim to it stays superseded. */
   #contest(live: LiveClaim): void {
+    const { log, onChange } = this.#deps
     this.#stopWork()
-    const isNews = this.#stranger === null
-    this.#stranger = live
-    if (isNews) this.#deps.log.warn('another agent is active in this cluster: a person has to decide', { agent: live.agent })
-    this.#deps.onChange({ kind: 'contested', by: live })
+    const isNews = this.#rival === null
+    this.#rival = live
+    if (isNews) log.warn('another agent is active in this cluster', { agent: live.agent })
+    if (this.#verdict(live) !== 'superseded') onChange({ kind: 'contested', by: live })
+    this.#askAgain(live)
+  }
+
+  /** A later incarnation of this agent is what the server knows it as: this one does not ask for its claim. */
+  #isLaterSelf(live: Claim): boolean {
+    return live.agent === this.#own.agent && live.incarnation > this.#own.incarnation
+  }
+
+  /** CM12: the other agent may be gone by then. */
+  #askAgain(live: LiveClaim): void {
+    if (this.#isLaterSelf(live)) return
+    const { clock, random } = this.#deps
+    const asked = { claim: live, answer: live.answer, isOut: false }
+    this.#asked = asked
+    const waitMs = Math.min(ASK_AGAIN_MS.longest, ASK_AGAIN_MS.first * 2 ** this.#waits) * (1 - random() / 2)
+    this.#waits += 1
+    this.#work(async (stopped) => {
+      await clock.sleep(waitMs, stopped)
+      await this.#challenge(asked, null, stopped)
+    })
   }
 
   /** CM6: a claim that is missing says as little as one that is silent. */
   async #waitThenWrite(stopped: AbortSignal): Promise<void> {
     await this.#silence(stopped)
     if (stopped.aborted) return
-    if (this.#stranger !== null) this.#mayTake(this.#stranger)
+    if (this.#rival !== null) this.#mayTake(this.#rival)
     await this.#write(stopped)
   }
 
@@ -309,41 +353,63 @@ export class ClaimKeeper {
     } while (this.#wasBlind && !stopped.aborted)
   }
 
-  async #challenge(live: LiveClaim, stopped: AbortSignal): Promise<void> {
-    const { cluster, random, onChange } = this.#deps
-    onChange({ kind: 'asking', message: `${claimantText(live)} holds the claim of this cluster; asking for a minute whether it is active` })
-    const question = { challenge: draw(random), challenger: claimantText(this.#own) }
-    const body = { metadata: { resourceVersion: live.resourceVersion }, data: question }
-    if (!(await this.#untilDone(stopped, 'cannot be asked about', () => this.#patch(body)))) return
+  /** `trouble`: as in #untilDone. */
+  async #challenge(asked: Asked, trouble: string | null, stopped: AbortSignal): Promise<void> {
+    const question = { challenge: draw(this.#deps.random), challenger: claimantText(this.#own) }
+    await this.#untilDone(stopped, trouble, () =>
+      this.#ofClaim(asked.claim, stopped, (live) => {
+        Object.assign(asked, { answer: live.answer, isOut: true })
+        // A change of anything else refuses it, and it is written again: else the silence after it would prove nothing.
+        return this.#patch({ metadata: { resourceVersion: live.resourceVersion }, data: question })
+      }),
+    )
+    if (!asked.isOut || stopped.aborted) return
     await this.#silence(stopped)
-    await this.#untilDone(stopped, 'cannot be read', async () => {
-      const now = await cluster.get(CONFIG_MAPS, CLAIM_REF)
-      if (now.kind === 'failed') return now.failure
-      const claim = now.kind === 'found' ? readClaim(now.object) : null
-      // An event that is on its way says the rest.
-      if (stopped.aborted || claim === null || !isSameClaim(claim, live)) return null
-      if (claim.answer !== live.answer) this.#contest(claim)
-      else {
-        this.#deps.log.warn('an agent that held the claim gives no answer: taking over', { agent: live.agent })
-        this.#mayTake(claim)
-        this.#take(claim)
-      }
-      return null
-    })
+    await this.#untilDone(stopped, trouble, () =>
+      this.#ofClaim(asked.claim, stopped, (live) => {
+        // Whoever wrote its claim anew, and with it no question, is active.
+        if (live.answer !== asked.answer || live.challenge === '') this.#contest(live)
+        else {
+          this.#deps.log.warn('an agent that held the claim gives no answer: taking over', { agent: live.agent })
+          this.#mayTake(live)
+          this.#take(live)
+        }
+        return null
+      }),
+    )
+  }
+
+  /** Of another claim an event says the rest. */
+  async #ofClaim(
+    claim: Claim,
+    stopped: AbortSignal,
+    act: (live: LiveClaim) => Promise<ApiFailure | null> | null,
+  ): Promise<ApiFailure | null> {
+    const now = await this.#deps.cluster.get(CONFIG_MAPS, CLAIM_REF)
+    if (now.kind === 'failed') return now.failure
+    const live = now.kind === 'found' ? readClaim(now.object) : null
+    return stopped.aborted || live === null || !isSameClaim(live, claim) ? null : act(live)
   }
 
   async #answer(live: LiveClaim, stopped: AbortSignal): Promise<void> {
     const { log, onChallenge } = this.#deps
-    log.warn('another agent asks for the claim of this cluster', { challenger: live.challenger })
-    onChallenge(live.challenger)
+    if (!this.#challengers.has(live.challenger) && this.#challengers.size < CHALLENGERS_MAX) {
+      this.#challengers.add(live.challenger)
+      log.warn('another agent asks for the claim of this cluster', { challenger: live.challenger })
+      onChallenge(live.challenger)
+    }
     const body = { metadata: { resourceVersion: live.resourceVersion }, data: { answer: live.challenge } }
-    await this.#untilDone(stopped, null, () => this.#patch(body))
+    await this.#untilDone(stopped, null, async () => {
+      const failure = await this.#patch(body)
+      // The claim is another one by now, and an event brings it.
+      return failure?.kind === 'conflict' ? null : failure
+    })
   }
 
+  /** A claim that is gone needs no patch: an event says so. */
   async #patch(body: Record<string, unknown>): Promise<ApiFailure | null> {
     const answer = await this.#deps.cluster.mergePatch(CONFIG_MAPS, CLAIM_REF, body)
-    // The claim is another one by now, and an event brings it.
-    return answer.kind === 'applied' || answer.failure.kind === 'conflict' || answer.failure.kind === 'not_found' ? null : answer.failure
+    return answer.kind === 'applied' || answer.failure.kind === 'not_found' ? null : answer.failure
   }
 
   /** Before the write: a process that dies in between draws again. On a disk that is full it is only forgotten, which is one write more at the next start. */
@@ -373,19 +439,17 @@ export class ClaimKeeper {
     })
   }
 
-  /** False: it was stopped before. `trouble` null: who holds the claim goes on. */
-  async #untilDone(stopped: AbortSignal, trouble: string | null, attempt: () => Promise<ApiFailure | null>): Promise<boolean> {
+  /** Until it is stopped, too. `trouble` null: a failure changes nothing in what this agent does, and is not told. */
+  async #untilDone(stopped: AbortSignal, trouble: string | null, attempt: () => Promise<ApiFailure | null>): Promise<void> {
     const { clock, random, onChange } = this.#deps
     while (!stopped.aborted) {
       const failure = await attempt()
-      if (stopped.aborted) return false
-      if (failure === null) return true
+      if (stopped.aborted || failure === null) return
       if (trouble !== null)
         onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} ${trouble}: ${failure.message}` })
       await clock.sleep(backoffMs(this.#attempt, WRITE_BACKOFF, random, failure.retryAfterMs), stopped)
       this.#attempt += 1
     }
-    return false
   }
 }
 
