@@ -105,11 +105,30 @@ async function deleteObject(
     return unmet === undefined ? failed(answer.failure) : { kind: unmet === 'UID' ? 'replaced' : 'changed' }
   }
   const object = asObject(answer.body)
-  return object === null || isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }
+  if (object?.metadata.uid === uid) return isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }
+  const status = deletedStatus.safeParse(answer.body)
+  return status.success && status.data.details.uid === uid ? { kind: 'gone' } : readDeleted(http, { resource, path, uid })
 }
 
-/** The answer to a delete is a Status or the last state of the object. A deletionTimestamp means that work is left,
- *  except for a Pod that never started. */
+const deletedStatus = z.looseObject({
+  kind: z.literal('Status'),
+  status: z.literal('Success'),
+  details: z.looseObject({ uid: z.string() }),
+})
+
+/** KA56: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without deleting. */
+async function readDeleted(
+  http: KubeHttp,
+  { resource, path, uid }: { resource: ApiResource; path: string; uid: string },
+): Promise<DeleteResult> {
+  const answer = await http.request({ method: 'GET', path, plural: resource.plural, accept: METADATA_ACCEPT })
+  if (answer.kind === 'failed') return isAbsent(answer) ? { kind: 'gone' } : failed(answer.failure)
+  const left = asObject(ofResource(answer.body, resource))
+  if (left === null) return failed(unreadable(answer))
+  return left.metadata.uid === uid ? { kind: 'deleting', finalizers: left.metadata.finalizers ?? [] } : { kind: 'replaced' }
+}
+
+/** The last state of the object. A deletionTimestamp means that work is left, except for a Pod that never started. */
 function isGone(object: K8sObject): boolean {
   if (object.metadata.deletionTimestamp === undefined) return true
   return finalizersOf(object).length === 0 && object.metadata['deletionGracePeriodSeconds'] === 0
