@@ -12,7 +12,7 @@ import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import { FactsKeeper } from './facts-keeper.ts'
-import { claimantText } from './reconcile/claim/claim.ts'
+import { claimantText, DELETE_CLAIM } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
 import { type ActiveHold, Holds, holdText } from './reconcile/plan/gates/hold.ts'
@@ -347,6 +347,7 @@ class RunningAgent implements Agent {
     if (this.#claim.kind === 'contested') {
       found.push({ code: 'contested', message: `${claimantText(this.#claim.by)} is active in this cluster: this one does not enforce` })
     }
+    if (this.#claim.kind === 'unclear') found.push({ code: 'claim_unclear', message: this.#claim.message })
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
@@ -418,9 +419,7 @@ function originOf(url: string): string {
 /** CM7, CM12 */
 const DECIDE =
   'this agent asks again every few minutes and enforces when that one is gone; stop one of the two, or run `skerry-agent take-over --reason …` to have this one enforce now'
-const LATER_SELF =
-  'which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one is gone for good, run ' +
-  '`kubectl -n skerry-system delete configmap skerry-claim`'
+const LATER_SELF = `which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one is gone for good, run \`${DELETE_CLAIM}\``
 
 /** In words that a person at the site understands without a manual: what is, and what to do about it. */
 export function enforcementOf(
@@ -443,6 +442,7 @@ export function enforcementOf(
     const message = `${claimantText(claim.by)} is active in this cluster; ${DECIDE}`
     return { state: 'contested', message }
   }
+  if (claim.kind === 'unclear') return { state: 'unclear', message: claim.message }
   if (unreachable !== null) {
     const message = `the Kubernetes API gives no answer, and it goes on by itself when it does; the reason was: ${unreachable}`
     return { state: 'waiting', message }

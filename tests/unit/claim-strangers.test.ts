@@ -251,6 +251,80 @@ describe('CM7 a person at the site decides', () => {
   })
 })
 
+describe('CM13 a claim that is not clear', () => {
+  const forge = (cluster: FakeCluster, claim: Record<string, string>) =>
+    cluster.editAs('somebody', CLAIM, (object) => Object.assign(object, { data: claim }))
+  const FAR_AHEAD = { agent: 'a-1', incarnation: '900719925474099', instance: 'x' }
+  const UNREADABLE = { agent: 'a-1', incarnation: 'many' }
+
+  test.each([
+    ['of an incarnation far ahead', FAR_AHEAD],
+    ['that cannot be read', UNREADABLE],
+  ])('%s: an agent that starts waits for a person, whose word overrules it', async (_, claim) => {
+    const { clock, cluster, agent, start, stateOf, data, reasons } = site()
+    await (await start(agent())).stop()
+    forge(cluster, claim)
+    const again = await start(agent({ seed: 2 }), 3_600_000)
+    expect([again.claims.at(-1), data()]).toEqual([
+      { kind: 'unclear', message: expect.stringContaining('kubectl -n skerry-system delete configmap skerry-claim') },
+      claim,
+    ])
+    expect(reasons(again)).toContain('ClaimUnclear')
+    expect(decide(again)).toMatchObject({ kind: 'done' })
+    await clock.advance(ANSWERED_MS)
+    expect([stateOf(again), data()]).toMatchObject(['held', { agent: 'a-1', incarnation: '1' }])
+  })
+
+  test.each([
+    ['of an incarnation far ahead', FAR_AHEAD],
+    ['that cannot be read', UNREADABLE],
+  ])('%s: the agent goes on when a person deletes it', async (_, claim) => {
+    const { clock, cluster, agent, start, stateOf } = site()
+    await (await start(agent())).stop()
+    forge(cluster, claim)
+    const again = await start(agent({ seed: 2 }))
+    cluster.deleteAs('kubectl', CLAIM)
+    await clock.advance(ANSWERED_MS)
+    expect(stateOf(again)).toBe('held')
+  })
+
+  test('CM2 of an incarnation far ahead ends enforcement, and the word of a person counts once', async () => {
+    const { clock, cluster, agent, start, stateOf, data } = site()
+    const first = await start(agent())
+    forge(cluster, FAR_AHEAD)
+    await clock.advance(ANSWERED_MS)
+    expect(stateOf(first)).toBe('unclear')
+    decide(first)
+    await clock.advance(ANSWERED_MS)
+    expect(stateOf(first)).toBe('held')
+    // It was no forgery: that agent is active, and writes its claim again.
+    forge(cluster, FAR_AHEAD)
+    await clock.advance(ANSWERED_MS)
+    expect([stateOf(first), data()]).toEqual(['unclear', FAR_AHEAD])
+  })
+
+  test('that cannot be read is put right by the agent that enforces, and by no other', async () => {
+    const { clock, cluster, agent, start, stateOf, data } = site()
+    const first = await start(agent())
+    const second = await start(agent(STRANGER))
+    forge(cluster, UNREADABLE)
+    await clock.advance(ANSWERED_MS)
+    expect([stateOf(first), data()]).toMatchObject(['held', { agent: 'a-1', incarnation: '1' }])
+    await clock.advance(3_600_000)
+    expect([stateOf(first), stateOf(second)]).toEqual(['held', 'contested'])
+    expect(first.claims.filter(({ kind }) => kind !== 'held' && kind !== 'asking')).toEqual([])
+  })
+
+  test('CM7 a plausible later incarnation is not overruled, and the refusal says what is left to do', async () => {
+    const { clock, cluster, agent, start, stateOf } = site()
+    const first = await start(agent())
+    forge(cluster, { agent: 'a-1', incarnation: '2', instance: 'x' })
+    await clock.advance(ANSWERED_MS)
+    const refused = { kind: 'refused', message: expect.stringContaining('kubectl -n skerry-system delete configmap') }
+    expect([stateOf(first), decide(first)]).toMatchObject(['superseded', refused])
+  })
+})
+
 describe('CM8 a cluster that joins again', () => {
   /** A registration that applied two objects and is gone. */
   async function left() {

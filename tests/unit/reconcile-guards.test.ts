@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { judgeClaim } from '../../agent/reconcile/claim/claim.ts'
+import { judgeClaim, readClaim } from '../../agent/reconcile/claim/claim.ts'
 import { type Candidate, type DeletionRequest, decideDeletions, holdingOf } from '../../agent/reconcile/plan/prune/deletion.ts'
 import type { GuardCounts } from '../../agent/reconcile/plan/prune/prune-guard.ts'
 import { judgeContest, NO_CONTEST } from '../../agent/reconcile/snapshot/fields/contest.ts'
-import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { comparePrune } from '../../shared/kube/order.ts'
 
 const maps = (count: number): ObjectRef[] =>
@@ -115,6 +115,7 @@ describe('DR4 a fight over one object', () => {
 
 describe('the claim', () => {
   const own = { agent: 'a-1', incarnation: 2, instance: 'x' }
+  const UNREADABLE = { agent: '', incarnation: 0, instance: '5' }
   test.each([
     ['CM1 none yet', null, {}, 'write'],
     ['CM1 none any more', null, { hasHeld: true }, 'write'],
@@ -133,7 +134,34 @@ describe('the claim', () => {
       { mayTake: true, hasHeld: true },
       'write',
     ],
+    ['CM2 our key in the latest life that a server gives', { agent: 'a-1', incarnation: 102, instance: 'y' }, {}, 'superseded'],
+    ['CM13 our key in a life that no server gives', { agent: 'a-1', incarnation: 103, instance: 'y' }, { isHolder: true }, 'unclear'],
+    ['CM13 the same, and a person decided', { agent: 'a-1', incarnation: 103, instance: 'y' }, { mayTake: true }, 'write'],
+    ['CM13 an unreadable claim', UNREADABLE, { hasHeld: true }, 'unclear'],
+    ['CM13 an unreadable claim in place of our own', UNREADABLE, { isHolder: true }, 'write'],
+    ['CM13 an unreadable claim, and a person decided', UNREADABLE, { mayTake: true }, 'write'],
   ] as const)('%s', (_, live, standing, verdict) =>
-    expect(judgeClaim(live, own, { mayTake: false, hasHeld: false, ...standing })).toBe(verdict),
+    expect(judgeClaim(live, own, { mayTake: false, hasHeld: false, isHolder: false, ...standing })).toBe(verdict),
   )
+
+  test.each<[string, unknown, boolean]>([
+    ['a claim', { agent: 'a-1', incarnation: '7' }, true],
+    ['no data', undefined, false],
+    ['empty data', {}, false],
+    ['no agent', { incarnation: '7' }, false],
+    ['no incarnation', { agent: 'a-1' }, false],
+    ['an empty incarnation', { agent: 'a-1', incarnation: '' }, false],
+    ['a negative incarnation', { agent: 'a-1', incarnation: '-1' }, false],
+    ['an incarnation that is no whole number', { agent: 'a-1', incarnation: '1e3' }, false],
+    ['an incarnation past all numbers', { agent: 'a-1', incarnation: '9'.repeat(400) }, false],
+  ])('CM13 %s', (_, data, isReadable) => {
+    const claim = readClaim({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'c', resourceVersion: '5' },
+      data,
+    } as unknown as K8sObject)
+    expect(claim?.agent === 'a-1').toBe(isReadable)
+    expect(claim).toMatchObject(isReadable ? { incarnation: 7, instance: '' } : UNREADABLE)
+  })
 })

@@ -17,6 +17,7 @@ import {
   claimantText,
   claimNamespace,
   claimObject,
+  DELETE_CLAIM,
   formerOf,
   isSameClaim,
   judgeClaim,
@@ -24,6 +25,7 @@ import {
   type PastClaim,
   pastClaims,
   readClaim,
+  unclearText,
   type WrittenClaim,
 } from './claim.ts'
 
@@ -41,6 +43,7 @@ export type ClaimState =
   | { kind: 'held' }
   | { kind: 'superseded'; by: Claim; asks: boolean } // asks: it goes on by itself when the other agent is gone (CM12)
   | { kind: 'contested'; by: Claim } // another agent is active (CM6); asks again, too
+  | { kind: 'unclear'; message: string } // waits for a person, who finds in the message what to do (CM13)
   | { kind: 'removed' } // the server said that this cluster was removed from it (CM9)
 
 export interface ClaimKeeperDeps {
@@ -93,6 +96,8 @@ export class ClaimKeeper {
   /** Claims that this agent wrote before its own one, or took over: none of them is ever written again (CM11). */
   #past: readonly PastClaim[] = []
   #hasHeld = false
+  /** It held the claim when that was last seen, or what was there of it. */
+  #isHolder = false
   #isRemoved = false
   /** Claim of the agent that is active in place of this one, or was when its claim was last seen. */
   #rival: Claim | null = null
@@ -153,6 +158,7 @@ export class ClaimKeeper {
   setRemoved(isRemoved: boolean): void {
     if (this.#isRemoved === isRemoved) return
     this.#isRemoved = isRemoved
+    this.#isHolder = false
     this.#stopWork()
     if (this.#isJudging) this.#take(this.#live)
   }
@@ -165,14 +171,16 @@ export class ClaimKeeper {
     if (live === null || !this.#isJudging) return refused('no other agent holds the claim of this cluster')
     const verdict = this.#verdict(live)
     if (verdict === 'held' || verdict === 'write') return refused('this agent enforces already, or is about to')
-    if (live.agent === this.#own.agent && live.incarnation > this.#own.incarnation)
+    const isUnclear = verdict === 'unclear'
+    if (!isUnclear && this.#isLaterSelf(live))
       return refused(
-        `${claimantText(live)} is this agent in a later incarnation: move agent.sqlite out of the data folder and start it again`,
+        `${claimantText(live)} is a later incarnation of this agent: move agent.sqlite out of the data folder and start this agent again; or, if the other one is gone for good, run \`${DELETE_CLAIM}\``,
       )
     this.#deps.log.warn('a person decided that this agent enforces', { by, over: live.agent })
     this.#mayTake(live)
     this.#take(live)
-    return { kind: 'done', message: `taken over from ${claimantText(live)}, which stops; decided by ${by}` }
+    const what = isUnclear ? 'replaced the claim' : `taken over from ${claimantText(live)}, which stops`
+    return { kind: 'done', message: `${what}; decided by ${by}` }
   }
 
   /** UID of the ConfigMap, for Events about it; null if there is none. */
@@ -245,12 +253,12 @@ export class ClaimKeeper {
 
   #verdict(live: Claim | null): ClaimVerdict {
     const isMine = !this.#isMineTaken && isSameClaim(live, this.#mine)
-    return judgeClaim(live, this.#own, { mayTake: isMine || this.#isPast(live), hasHeld: this.#hasHeld })
+    return judgeClaim(live, this.#own, { mayTake: isMine || this.#isPast(live), hasHeld: this.#hasHeld, isHolder: this.#isHolder })
   }
 
   /** A stranger is asked first: a copy of this disk that joined again knows the claim of the agent that it was copied from, which may be active. */
   #isPast(live: Claim | null): boolean {
-    if (live === null || (live.agent !== this.#own.agent && !this.#hasHeld)) return false
+    if (live === null || this.#isLaterSelf(live) || (live.agent !== this.#own.agent && !this.#hasHeld)) return false
     return this.#past.some((past) => isSameClaim(past, live))
   }
 
@@ -262,6 +270,7 @@ export class ClaimKeeper {
       this.#attempt = 0
       this.#rival = verdict === 'superseded' ? live : null
     }
+    if (verdict !== 'write') this.#isHolder = verdict === 'held'
     if (verdict === 'held') {
       this.#hasHeld = true
       this.#waits = 0
@@ -269,6 +278,10 @@ export class ClaimKeeper {
     } else if (verdict === 'superseded' && live !== null) {
       log.warn('another agent holds the claim of this cluster', { agent: live.agent, incarnation: live.incarnation })
       onChange({ kind: 'superseded', by: live, asks: !this.#isLaterSelf(live) })
+    } else if (verdict === 'unclear' && live !== null) {
+      const message = unclearText(live, this.#own)
+      log.warn('the claim of this cluster is not clear: a person has to decide', { why: message })
+      onChange({ kind: 'unclear', message })
     }
     return verdict
   }
@@ -281,7 +294,7 @@ export class ClaimKeeper {
     const written = state.writtenClaim()
     const isWrittenHere = written !== null && place !== null && written.place === place && isSameClaim(written.claim, live)
     if (written !== null) this.#past = pastClaims(own, [written.claim, ...written.over])
-    if (live?.agent === own.agent || isWrittenHere) this.#mine = live
+    if (isWrittenHere || (live?.agent === own.agent && !this.#isLaterSelf(live))) this.#mine = live
     this.#own.former = formerOf(own, [this.#mine, written?.claim ?? null, ...(written?.over ?? [])], formerByServer)
     onFormer(this.#own.former)
     if (!isWrittenHere || live === null || live.agent !== own.agent || live.incarnation !== own.incarnation) return

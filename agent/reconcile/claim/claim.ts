@@ -2,10 +2,13 @@
 // says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the instance tells them apart. Agents of
 // two registrations are strangers: the one that comes later asks whether the other is active, and a person decides between them.
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import { INCARNATION_LEAD_MAX } from '../../../shared/protocol/session.ts'
 
 export const CLAIM_NAMESPACE = 'skerry-system'
 export const CLAIM_NAME = 'skerry-claim'
 export const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
+const NOBODY = ''
+export const DELETE_CLAIM = `kubectl -n ${CLAIM_NAMESPACE} delete configmap ${CLAIM_NAME}`
 /** Former registrations that are remembered; the newest come first. */
 const FORMER_MAX = 16
 /** Claims of this agent that are remembered (CM11). */
@@ -50,20 +53,19 @@ export interface WrittenClaim {
   over: readonly PastClaim[]
 }
 
-/** Null: there is none, or it cannot be read and is as good as none. */
+/** Null: there is no object. One that holds no claim is read as the claim of nobody (CM13), another one with each resourceVersion. */
 export function readClaim(object: K8sObject | null): LiveClaim | null {
-  const data = object?.['data']
-  if (object === null || data === null || typeof data !== 'object') return null
+  if (object === null) return null
+  const data: Record<string, unknown> = object['data'] !== null && typeof object['data'] === 'object' ? { ...object['data'] } : {}
   const text = (key: string): string => {
-    const value: unknown = (data as Record<string, unknown>)[key]
+    const value = data[key]
     return typeof value === 'string' ? value : ''
   }
-  const incarnation = Number((data as Record<string, unknown>)['incarnation'])
-  if (text('agent') === '' || !Number.isSafeInteger(incarnation)) return null
+  const isReadable = text('agent') !== '' && /^\d{1,15}$/.test(text('incarnation'))
   return {
-    agent: text('agent'),
-    incarnation,
-    instance: text('instance'),
+    agent: isReadable ? text('agent') : NOBODY,
+    incarnation: isReadable ? Number(text('incarnation')) : 0,
+    instance: isReadable ? text('instance') : (object.metadata.resourceVersion ?? ''),
     cluster: text('cluster'),
     server: text('server'),
     uid: text('uid'),
@@ -76,17 +78,39 @@ export function readClaim(object: K8sObject | null): LiveClaim | null {
   }
 }
 
-export type ClaimVerdict = 'write' | 'held' | 'superseded' | 'challenge'
+export type ClaimVerdict = 'write' | 'held' | 'superseded' | 'challenge' | 'unclear'
 
-/** CM1–CM3, CM6. `mayTake`: this very claim is this process's to write over. `hasHeld`: this process held the claim before. Among copies of one agent the one that
- *  came later wins: the earlier one sees the claim change and stops until it is started again, so never do both enforce. */
-export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld }: { mayTake: boolean; hasHeld: boolean }): ClaimVerdict {
+/** What an agent may do without asking anybody. `mayTake`: this very claim is its to write over. `hasHeld`: this process held the claim before. `isHolder`: it did when the
+ *  claim was last seen. */
+export interface Standing {
+  mayTake: boolean
+  hasHeld: boolean
+  isHolder: boolean
+}
+
+/** CM1–CM3, CM6, CM13. Among copies of one agent the one that came later wins: the earlier one sees the claim change and stops, so never do both enforce. */
+export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld, isHolder }: Standing): ClaimVerdict {
   if (live === null) return 'write'
+  // Whoever made it unreadable is no agent, so the one that enforces puts it right.
+  if (live.agent === NOBODY) return mayTake || isHolder ? 'write' : 'unclear'
   if (live.agent !== own.agent) return mayTake ? 'write' : hasHeld ? 'superseded' : 'challenge'
-  if (live.incarnation > own.incarnation) return 'superseded'
+  if (live.incarnation > own.incarnation) return isPlausible(live, own) ? 'superseded' : mayTake ? 'write' : 'unclear'
   if (live.incarnation < own.incarnation) return 'write'
   if (live.instance === own.instance) return 'held'
   return mayTake ? 'write' : 'superseded'
+}
+
+/** SE5: a server gives an agent no incarnation that is further ahead of the one it has. */
+const isPlausible = (live: Claim, own: Claim): boolean => live.incarnation <= own.incarnation + INCARNATION_LEAD_MAX
+
+/** CM13: for people, with what they do about a claim that is `unclear`. */
+export function unclearText(live: Claim, own: Claim): string {
+  const claim = `ConfigMap ${CLAIM_NAMESPACE}/${CLAIM_NAME}`
+  const trouble =
+    live.agent === NOBODY
+      ? `${claim} holds no readable claim`
+      : `${claim} names incarnation ${live.incarnation} of this agent, which has incarnation ${own.incarnation}`
+  return `${trouble}; if no other agent enforces this cluster, run \`skerry-agent take-over --reason …\` or \`${DELETE_CLAIM}\``
 }
 
 export const isSameClaim = (a: ClaimName | null, b: ClaimName | null): boolean =>
@@ -96,7 +120,8 @@ export const isSameClaim = (a: ClaimName | null, b: ClaimName | null): boolean =
 export function pastClaims(own: ClaimName, claims: ReadonlyArray<PastClaim | null>): PastClaim[] {
   const past: PastClaim[] = []
   for (const claim of claims) {
-    if (claim === null || claim.instance === '' || isSameClaim(claim, own) || past.some((known) => isSameClaim(known, claim))) continue
+    if (claim === null || claim.agent === NOBODY || claim.instance === '') continue
+    if (isSameClaim(claim, own) || past.some((known) => isSameClaim(known, claim))) continue
     const { agent, incarnation, instance, cluster = '', uid = '' } = claim
     past.push({ agent, incarnation, instance, cluster, uid })
     if (past.length === PAST_MAX) break

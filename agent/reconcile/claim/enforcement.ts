@@ -38,6 +38,7 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
     if (state.kind === told) return
     told = state.kind
     if (state.kind === 'removed') tell('ClusterRemoved', REMOVED_TEXT)
+    if (state.kind === 'unclear') tell('ClaimUnclear', state.message)
     if (state.kind === 'contested')
       tell('AnotherAgentActive', `${claimantText(state.by)} is active in this cluster, so agent ${own.agent} does not enforce`)
   }
