@@ -116,7 +116,7 @@ const deletedStatus = z.looseObject({
   details: z.looseObject({ uid: z.string() }),
 })
 
-/** KA56: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without deleting. */
+/** KA58: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without deleting. */
 async function readDeleted(
   http: KubeHttp,
   { resource, path, uid }: { resource: ApiResource; path: string; uid: string },

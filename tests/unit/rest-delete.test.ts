@@ -84,7 +84,7 @@ test.each<[what: string, answer: unknown, then: unknown, result: unknown, reques
   ['another object of the name', success(), object({ uid: 'u-2' }), { kind: 'replaced' }, ['DELETE', 'GET']],
   ['an answer without a form', [], NOT_FOUND, { kind: 'gone' }, ['DELETE', 'GET']],
   ['what cannot be read is not known', success(), UNAVAILABLE, { kind: 'failed', failure: { status: 503 } }, ['DELETE', 'GET']],
-])('KA56 %s', async (_, answer, then, expected, requests) => {
+])('KA58 %s', async (_, answer, then, expected, requests) => {
   const told = await deleted(answer, then)
   expect(told).toMatchObject({ result: expected, requests } as object)
 })
