@@ -2,6 +2,7 @@
 // with no API server it goes on syncing.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { isDiskFull } from '../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../shared/kube/canonical.ts'
 import type { ClusterStatus } from '../shared/model/status.ts'
@@ -59,6 +60,7 @@ export interface AgentDeps {
   log: Logger
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
+  guard?: NativeGuard
   /** Gives memory back to the machine, if there was work since the last time. */
   freeMemory(): void
 }
@@ -148,6 +150,7 @@ class RunningAgent implements Agent {
           serverKeys: () => state.identity()?.serverKeys ?? [],
           log,
           libraryDir: files.library,
+          ...(deps.guard === undefined ? {} : { guard: deps.guard }),
           onDiskFull: (doing) => this.#reserve.giveBack(doing),
           onDamage: () => this.#sync.replicaDamaged(),
         })

@@ -1,6 +1,14 @@
 // The agent's process: arguments and environment in, exit code out.
+import { writeSync } from 'node:fs'
 import { onReaderGone } from '../shared/adapters/closed-pipe.ts'
+import { runTrial, TRIAL_VERB } from '../shared/adapters/crdt-trial.ts'
 import { runAgentCli } from './cli/agent-cli.ts'
+
+if (process.argv[2] === TRIAL_VERB) {
+  const [libraryDir = '', ...paths] = process.argv.slice(3)
+  runTrial(libraryDir, paths, (line) => writeSync(process.stdout.fd, line))
+  process.exit(0)
+}
 
 onReaderGone([process.stdout, process.stderr], () => {
   if (!process.argv.includes('run')) process.exit(0)

@@ -1,5 +1,7 @@
 // The process of `skerry`: arguments and environment in, exit code out.
+import { writeSync } from 'node:fs'
 import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
+import { runTrial, TRIAL_VERB } from '../shared/adapters/crdt-trial.ts'
 import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import {
@@ -15,6 +17,12 @@ import { SERVER_OPTIONS } from './config.ts'
 import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
 import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
 import { serve } from './serve.ts'
+
+if (process.argv[2] === TRIAL_VERB) {
+  const [libraryDir = '', ...paths] = process.argv.slice(3)
+  runTrial(libraryDir, paths, (line) => writeSync(process.stdout.fd, line))
+  process.exit(0)
+}
 
 const onStop = (listener: (signal: string) => void) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => listener(signal))

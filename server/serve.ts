@@ -1,7 +1,9 @@
 // `skerry server`: from flags and environment to a running server, and what a person sees of it at the terminal.
 import { resolve } from 'node:path'
 import { openDataFolder } from '../shared/adapters/data-folder.ts'
+import { createNativeGuard } from '../shared/adapters/native-guard.ts'
 import { createPinoLogger } from '../shared/adapters/pino-logger.ts'
+import { openRunRecord } from '../shared/adapters/run-record.ts'
 import { AppError } from '../shared/protocol/error.ts'
 import { VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
@@ -11,7 +13,7 @@ import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
-import { startServer } from './server.ts'
+import { libraryDirOf, startServer } from './server.ts'
 import { outboundProxy } from './sources/address/proxy.ts'
 import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
@@ -43,10 +45,17 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     return 2
   }
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
+  let release = () => {}
   try {
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
     const folder = openDataFolder(data)
+    const run = openRunRecord(folder.path, { clock: systemClock, log })
+    release = () => {
+      run.end()
+      folder.unlock()
+    }
+    const guard = createNativeGuard({ run, libraryDir: libraryDirOf(folder.path), deathsMax: DEATHS_MAX })
     if (tokenFile !== undefined) await checkTokenFile(tokenFile)
     const options = {
       dataDir: folder.path,
@@ -59,14 +68,13 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       proxyFor: outboundProxy(io.env),
       ...(externalUrl === undefined ? {} : { externalUrl }),
     }
-    const server = await startServer(options, { clock: systemClock, random: systemRandom, log, freeMemory: () => Bun.gc(false) })
+    const server = await startServer(options, { clock: systemClock, random: systemRandom, log, guard, freeMemory: () => Bun.gc(false) })
+    const signal = new Promise<string>((resolve) => io.onStop(resolve)) // before anybody is told that it serves
     for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not on this machine: ${without}`, {})
     await showToken(server.firstAdminToken, tokenFile, server.url, io)
-    const signal = new Promise<string>((resolve) => io.onStop(resolve))
     const why = await Promise.race([signal, server.failed])
     log.info('stopping', typeof why === 'string' ? { signal: why } : { error: describeError(why) })
     await server.stop()
-    folder.unlock()
     if (typeof why !== 'string') throw why
     return 0
   } catch (error) {
@@ -78,8 +86,13 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       : error
     io.err(`skerry server: ${describeError(told)}\n${told instanceof AppError ? `${told.remedy}\n` : ''}`)
     return told instanceof AppError && told.code === 'bad_options' ? 2 : 1
+  } finally {
+    release()
   }
 }
+
+/** A shard file is rebuilt at once from the fleet store. */
+const DEATHS_MAX = 1
 
 const isPortInUse = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
 

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
 import type { AppError } from '../shared/protocol/error.ts'
@@ -83,6 +84,7 @@ export interface ServerDeps {
   clock: Clock
   random: Random
   log: Logger
+  guard?: NativeGuard
   /** Lets go of what nobody holds, in the background. */
   freeMemory?(): void
 }
@@ -97,6 +99,8 @@ export interface RunningServer {
 }
 
 const newId = () => randomBytes(16).toString('hex')
+
+export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 
 /** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
 const MANY_CLUSTERS = 1_000
@@ -127,7 +131,7 @@ export async function startServer(options: ServerOptions, deps: ServerDeps): Pro
 async function startOn(
   store: Store,
   options: ServerOptions,
-  { clock, random, log, freeMemory }: ServerDeps,
+  { clock, random, log, guard, freeMemory }: ServerDeps,
 ): Promise<Omit<RunningServer, 'failed'>> {
   const at = (name: string) => join(options.dataDir, name)
   const stopping = new AbortController()
@@ -142,7 +146,8 @@ async function startOn(
     sign: keys.sign,
     epochOf: agents.epochOf,
     newId,
-    libraryDir: at('lib'),
+    libraryDir: libraryDirOf(options.dataDir),
+    ...(guard === undefined ? {} : { guard }),
     clock,
     log,
   })
@@ -286,7 +291,7 @@ async function startOn(
   const maintenance = {
     ...{ store, content, opened, newId, pace, clock, random, log },
     shardCount: SHARD_COUNT,
-    libraryDir: at('lib'),
+    libraryDir: libraryDirOf(options.dataDir),
     onEpochsRaised: () => agents.refresh(),
   }
   const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }

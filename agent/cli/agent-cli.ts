@@ -3,8 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
 import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
+import { createNativeGuard } from '../../shared/adapters/native-guard.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
+import { openRunRecord } from '../../shared/adapters/run-record.ts'
 import { versionInfo, versionText } from '../../shared/adapters/version-info.ts'
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -111,71 +113,88 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const fetcher = createServerLink({ serverUrl: server, caFile: serverCa === undefined ? null : resolve(serverCa), env: io.env, log })
   const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
   const folder = openDataFolder(data)
-  const credentials = await loadKubeCredentials(
-    { ...(kubeconfigPath === undefined ? {} : { kubeconfig: kubeconfigPath }), ...(context === undefined ? {} : { context }), env: io.env },
-    { clock: systemClock, log },
-  )
-  const cluster = createRestCluster(credentials, {
-    clock: systemClock,
-    random: systemRandom,
-    log: log.with({ part: 'cluster' }),
-    userAgent: `skerry-agent/${VERSION}`,
-  })
-  const freeMemory = createMemoryRelease()
-  const create = () =>
-    createAgent(
+  const record = openRunRecord(folder.path, { clock: systemClock, log })
+  const guard = createNativeGuard({ run: record, libraryDir: agentFiles(folder.path).library, deathsMax: DEATHS_MAX })
+  const enforce = async () => {
+    const credentials = await loadKubeCredentials(
       {
-        dataDir: folder.path,
-        serverUrl: server,
-        clusterName: clusterName ?? '',
-        joinToken,
-        waitSeconds: wait ?? null,
-        metered,
-        dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
-        kubeEvents: kubeEvents as KubeEvents,
-        podLogLines: podLogs ?? 0,
-        resyncMs: resync,
-        version: VERSION,
+        ...(kubeconfigPath === undefined ? {} : { kubeconfig: kubeconfigPath }),
+        ...(context === undefined ? {} : { context }),
+        env: io.env,
       },
-      {
-        cluster,
-        logs: cluster,
-        fetcher,
-        clock: systemClock,
-        random: systemRandom,
-        log,
-        place: folder.place,
-        freeMemory,
-      },
+      { clock: systemClock, log },
     )
-  let agent = create()
-  const stopping = new AbortController()
-  io.onStop((signal) => {
-    log.info('stopping', { signal })
-    stopping.abort()
-  })
-  const address = probes === undefined ? null : parseAddress(probes)
-  const local = serveLocalApi(
-    folder.path,
-    { report: () => agent.report(), order: (order) => agent.order(order) },
-    ...(address === null ? [] : [address]),
-  )
-  const ended = new AbortController()
-  void releaseOften(freeMemory, systemClock, ended.signal)
-  log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
-  try {
-    while ((await agent.run(stopping.signal)) === 'join_anew') {
+    const cluster = createRestCluster(credentials, {
+      clock: systemClock,
+      random: systemRandom,
+      log: log.with({ part: 'cluster' }),
+      userAgent: `skerry-agent/${VERSION}`,
+    })
+    const freeMemory = createMemoryRelease()
+    const create = () =>
+      createAgent(
+        {
+          dataDir: folder.path,
+          serverUrl: server,
+          clusterName: clusterName ?? '',
+          joinToken,
+          waitSeconds: wait ?? null,
+          metered,
+          dailyBytes: dailyBytes ?? (metered ? DAILY_BYTES_METERED : 0),
+          kubeEvents: kubeEvents as KubeEvents,
+          podLogLines: podLogs ?? 0,
+          resyncMs: resync,
+          version: VERSION,
+        },
+        {
+          cluster,
+          logs: cluster,
+          fetcher,
+          clock: systemClock,
+          random: systemRandom,
+          log,
+          place: folder.place,
+          guard,
+          freeMemory,
+        },
+      )
+    let agent = create()
+    const stopping = new AbortController()
+    io.onStop((signal) => {
+      log.info('stopping', { signal })
+      stopping.abort()
+    })
+    const address = probes === undefined ? null : parseAddress(probes)
+    const local = serveLocalApi(
+      folder.path,
+      { report: () => agent.report(), order: (order) => agent.order(order) },
+      ...(address === null ? [] : [address]),
+    )
+    const ended = new AbortController()
+    void releaseOften(freeMemory, systemClock, ended.signal)
+    log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
+    try {
+      while ((await agent.run(stopping.signal)) === 'join_anew') {
+        agent.close()
+        agent = create()
+      }
+    } finally {
+      ended.abort()
+      await local.stop()
       agent.close()
-      agent = create()
+      cluster.close()
     }
+  }
+  try {
+    await enforce()
   } finally {
-    ended.abort()
-    await local.stop()
-    agent.close()
-    cluster.close()
+    record.end()
     folder.unlock()
   }
 }
+
+/** One death can have another cause, and a site without a network has no other replica. */
+const DEATHS_MAX = 2
 
 function readTokenFile(path: string): string {
   try {

@@ -2,6 +2,7 @@
 // agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { asidePath, type NativeGuard, setAside } from '../../shared/adapters/native-guard.ts'
 import { isDamage, isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
@@ -24,6 +25,8 @@ export interface CrdtReplicaOptions {
   serverKeys(): readonly string[]
   log: Logger
   libraryDir?: string
+  /** Default: none, and the file is opened in this process. */
+  guard?: NativeGuard
   /** A page found no space, or the opening of what is held (RP4). */
   onDiskFull?(doing: 'write' | 'open'): void
   /** What was whole is not any more: nothing is enforced until it is fetched again. */
@@ -59,12 +62,23 @@ class CrdtReplica implements CheckedReplica {
   #beside: HeadProof | null
 
   constructor(options: CrdtReplicaOptions) {
-    const { path, clusterId, libraryDir } = options
+    const { path, clusterId, libraryDir, guard } = options
     this.#options = options
-    this.#fileOptions = libraryDir === undefined ? { clusterId } : { clusterId, libraryDir }
+    const opening = guard === undefined ? {} : { opening: guard.opening }
+    this.#fileOptions = { clusterId, ...opening, ...(libraryDir === undefined ? {} : { libraryDir }) }
     this.#last = this.#ownServers(readLastHead(lastHeadPath(path), clusterId))
     this.#beside = this.#last.proof
+    this.#refuseDeadly()
     this.#load()
+  }
+
+  /** Native code that ends this process would end it at every start, and nothing would be enforced at all. */
+  #refuseDeadly(): void {
+    const { path, guard, log } = this.#options
+    const why = existsSync(path) ? guard?.refusals([path]).get(path) : undefined
+    if (why === undefined) return
+    setAside(path)
+    log.error('replica set aside, it will be fetched again', { why, kept: asidePath(path) })
   }
 
   /** A person who joined this agent anew vouched for the keys that it pins since. What was said under others binds nobody: a server whose key was set back could

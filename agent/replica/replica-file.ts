@@ -1,6 +1,6 @@
 // One file of the agent's replica: rows, position and counters in one place, changed in one transaction (CU4). Knows SQL and nothing of pages,
 // signatures or which file is in force.
-import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { ALL_DESIRED, type CrdtDb, type Opening, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
@@ -69,15 +69,16 @@ interface PositionRow {
 export interface ReplicaFileOptions {
   clusterId: string
   libraryDir?: string
+  opening?: Opening
   /** Nobody else reads it and it is dropped if anything fails: no log and no waiting for the disk until it is whole. */
   building?: boolean
 }
 
-export function openReplicaFile(path: string, { clusterId: cluster, libraryDir, building = false }: ReplicaFileOptions): ReplicaFile {
+export function openReplicaFile(path: string, { clusterId: cluster, building = false, ...native }: ReplicaFileOptions): ReplicaFile {
   const mode = building
     ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const)
     : ({ synchronous: 'NORMAL', cacheKiB: FOLLOWING_CACHE_KIB } as const)
-  const crdt = openCrdtDb(path, libraryDir === undefined ? mode : { ...mode, libraryDir })
+  const crdt = openCrdtDb(path, { ...mode, ...native })
   try {
     crdt.db.run(POSITION_TABLE)
     return new CrdtReplicaFile(crdt, cluster)

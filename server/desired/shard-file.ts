@@ -2,7 +2,8 @@
 // is either proven whole or made anew under another dbId.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { crdtDamage } from '../../shared/adapters/crdt-damage.ts'
-import { ALL_DESIRED, type CrdtDb, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { ALL_DESIRED, type CrdtDb, type CrdtOptions, type Opening, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { setAside } from '../../shared/adapters/native-guard.ts'
 import { type Database, isDamage, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
@@ -57,21 +58,25 @@ export interface ShardFileOptions {
   /** 32 hex digits, fresh at each call. */
   newDbId(): string
   libraryDir?: string
+  opening?: Opening
 }
 
 export interface OpenShardFile extends ShardFileOptions {
   /** The last stop was not clean: everything is checked, not only the structure. */
   suspect: boolean
-  /** Why the file is thrown away whatever it holds. */
+  /** Why the file is replaced whatever it holds. */
   discard?: string
+  /** Why the file is replaced and kept under another name: native code ended a process on it. */
+  setAside?: string
 }
 
 /** At a start. `rebuilt` says why an existing file was thrown away: its clusters need a new epoch and a replay. */
 export function openShardFile(options: OpenShardFile): { file: ShardFile; rebuilt: string | null } {
-  const { path, discard } = options
+  const { path, discard, setAside: deadly } = options
   removeShardFile(path + NEW_FILE)
   if (!existsSync(path)) return { file: replaceShardFile(options, 'created'), rebuilt: null }
-  const opened = discard ?? openWhole(options)
+  if (deadly !== undefined) setAside(path)
+  const opened = deadly ?? discard ?? openWhole(options)
   return typeof opened === 'string' ? { file: replaceShardFile(options, 'rebuilt'), rebuilt: opened } : { file: opened, rebuilt: null }
 }
 
@@ -169,8 +174,12 @@ function findRowDamage(db: Database): string | null {
   return clocks.get()?.n === 0 ? null : 'row clocks differ from the rows'
 }
 
-const openOptions = ({ libraryDir }: Pick<OpenShardFile, 'libraryDir'>) =>
-  ({ synchronous: 'OFF', cacheKiB: SHARD_CACHE_KIB, ...(libraryDir === undefined ? {} : { libraryDir }) }) as const
+const openOptions = ({ libraryDir, opening }: Pick<OpenShardFile, 'libraryDir' | 'opening'>): CrdtOptions => ({
+  synchronous: 'OFF',
+  cacheKiB: SHARD_CACHE_KIB,
+  ...(libraryDir === undefined ? {} : { libraryDir }),
+  ...(opening === undefined ? {} : { opening }),
+})
 
 /** A new file at a path where none is. */
 export function createShardFile(options: ShardFileOptions, origin: ShardOrigin): ShardFile {
@@ -183,7 +192,7 @@ export function createShardFile(options: ShardFileOptions, origin: ShardOrigin):
 }
 
 /** A file that was checked or written by this process just before. */
-export function reopenShardFile(options: Pick<ShardFileOptions, 'path' | 'libraryDir'>): ShardFile {
+export function reopenShardFile(options: Omit<ShardFileOptions, 'newDbId'>): ShardFile {
   return new CrdtShardFile(openCrdtDb(options.path, { ...openOptions(options), checked: true }))
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { asidePath, type NativeGuard } from '../../shared/adapters/native-guard.ts'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
@@ -46,6 +47,8 @@ export interface ShardsOptions {
   clock: Clock
   log: Logger
   libraryDir?: string
+  /** Default: none, and every file is opened in this process. */
+  guard?: NativeGuard
   /** Reads and writes everything on the calling thread: a simulation's time does not pass while another thread works. */
   withoutThreads?: boolean
   /** Of the pages in parts; default a folder beside the files. */
@@ -77,7 +80,7 @@ export const shardOf = (clusterId: string, shardCount: number): number =>
   createHash('sha256').update(clusterId).digest().readUInt32BE(0) % shardCount
 
 export function createShards(options: ShardsOptions): OpenedShards {
-  const { dir, shardCount, newId, log, libraryDir } = options
+  const { dir, shardCount, newId, log, libraryDir, guard } = options
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const suspect = existsSync(join(dir, IN_USE))
   if (suspect) log.warn('the last stop was not clean: every shard file is looked through', { files: shardCount })
@@ -87,11 +90,22 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(dir)
   }
   const pathOf = (index: number) => join(dir, `shard-${String(index).padStart(2, '0')}.db`)
-  const fileOptions = (index: number) => ({ path: pathOf(index), newDbId: newId, ...(libraryDir === undefined ? {} : { libraryDir }) })
+  const fileOptions = (index: number) => ({
+    path: pathOf(index),
+    newDbId: newId,
+    ...(libraryDir === undefined ? {} : { libraryDir }),
+    ...(guard === undefined ? {} : { opening: guard.opening }),
+  })
+  const paths = Array.from({ length: shardCount }, (_, index) => pathOf(index)).filter((path) => existsSync(path))
+  const refusals = guard?.refusals(paths, suspect) ?? new Map<string, string>()
   const partOf = (index: number, file: ShardFile): Part => ({ path: pathOf(index), file, reader: openShardReader(pathOf(index)) })
   const open = (index: number): Part => {
-    const { file, rebuilt } = named(pathOf(index), () => openShardFile({ ...fileOptions(index), suspect }))
-    if (rebuilt !== null) log.warn('shard file was damaged and is rebuilt', { shard: index, why: rebuilt })
+    const path = pathOf(index)
+    const deadly = refusals.get(path)
+    const setAside = deadly === undefined ? {} : { setAside: deadly }
+    const { file, rebuilt } = named(path, () => openShardFile({ ...fileOptions(index), suspect, ...setAside }))
+    if (deadly !== undefined) log.error('shard file set aside and rebuilt', { shard: index, why: deadly, kept: asidePath(path) })
+    else if (rebuilt !== null) log.warn('shard file was damaged and is rebuilt', { shard: index, why: rebuilt })
     return partOf(index, file)
   }
   const parts = Array.from({ length: shardCount }, (_, index) => open(index))
@@ -139,8 +153,11 @@ function named<T>(path: string, open: () => T): T {
   try {
     return open()
   } catch (error) {
-    const code = isDiskFull(error) ? 'disk_full' : 'data_unusable'
-    throw error instanceof AppError ? error : new AppError(code, { doing: `open ${path}`, detail: describeError(error) }, { cause: error })
+    if (error instanceof AppError) throw error
+    const about = { doing: `open ${path}`, detail: describeError(error) }
+    if (isDiskFull(error)) throw new AppError('disk_full', about, { cause: error })
+    const remedy = `Check the disk and the access rights of ${path}. If you remove the file, the server rebuilds it from the fleet store.`
+    throw new AppError('data_unusable', { ...about, remedy }, { cause: error })
   }
 }
 

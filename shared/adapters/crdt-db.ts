@@ -34,7 +34,11 @@ export interface CrdtOptions extends OpenOptions {
   libraryDir?: string
   /** The caller checked the file with `crdtDamage` just before, or built it just now. */
   checked?: boolean
+  opening?: Opening
 }
+
+/** Runs what loads native code on a file, so that somebody knows of the file if the process ends there. */
+export type Opening = <T>(path: string, open: () => T) => T
 
 /** Opens a file with the one replicated table `desired(cluster, id, doc)`, or creates both in an empty one. Throws `DamagedFile` before native code sees a file that
  *  is not complete: native code on such a file can end the process. */
@@ -44,7 +48,9 @@ export function openCrdtDb(path: string, options: CrdtOptions = {}): CrdtDb {
     const isEmpty = db.query('SELECT 1 FROM sqlite_master LIMIT 1').get() === null
     const damage = isEmpty || options.checked === true ? null : crdtDamage(db)
     if (damage !== null) throw new DamagedFile(damage)
-    loadCrsqlite(db, options.libraryDir)
+    const load = () => loadCrsqlite(db, options.libraryDir)
+    if (options.opening === undefined) load()
+    else options.opening(path, load)
     if (isEmpty) {
       db.run(DESIRED_SCHEMA)
       db.run("SELECT crsql_as_crr('main', 'desired')") // the one-argument form fails with SQLITE_NOMEM

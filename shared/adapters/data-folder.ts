@@ -40,10 +40,19 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id'
 function placeOf(path: string): string | null {
   try {
     const { dev, ino } = statSync(join(path, LOCK_FILE), { bigint: true })
-    const bootId = readFileSync(BOOT_ID_FILE, 'utf8').trim()
-    return bootId === '' ? null : createHash('sha256').update(`${bootId} ${dev} ${ino}`).digest('hex').slice(0, 32)
+    const boot = bootId()
+    return boot === null ? null : createHash('sha256').update(`${boot} ${dev} ${ino}`).digest('hex').slice(0, 32)
   } catch {
-    return null // another kernel, or no /proc: every start is as good as another place
+    return null // every start is as good as another place
+  }
+}
+
+/** Null on another kernel, or without /proc. */
+export function bootId(): string | null {
+  try {
+    return readFileSync(BOOT_ID_FILE, 'utf8').trim() || null
+  } catch {
+    return null
   }
 }
 

@@ -1,6 +1,8 @@
 // cr-sqlite takes for granted that its tables are there: on a file that a power loss left half made it ended the process, at every start. In a process of its own.
 import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { trialInChild, tryCrdtFiles } from '../../shared/adapters/crdt-trial.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { DAMAGES } from '../support/open-damaged.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -11,9 +13,10 @@ interface Answer {
 }
 let answers: Answer[] = []
 let ended: unknown[] = []
+const folder = tempDir()
 
 beforeAll(async () => {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../support/open-damaged.ts'), tempDir()], {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../support/open-damaged.ts'), folder], {
     stdout: 'pipe',
     stderr: 'pipe',
   })
@@ -24,6 +27,15 @@ beforeAll(async () => {
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Answer)
 }, 30_000)
+
+test('CU10 a child process tries files as the programs do, and says which of them are damaged', () => {
+  const [whole, halfMade] = [join(folder, '0.db.replica'), join(folder, '2.db.replica')]
+  const refused = tryCrdtFiles([halfMade, whole], trialInChild(folder))
+  expect([...refused.keys()]).toEqual([halfMade])
+  const wholeDb = openSqlite(whole, { readonly: true })
+  expect(wholeDb.query('SELECT count(*) AS n FROM desired').get()).toEqual({ n: 0 })
+  wholeDb.close()
+})
 
 const answerOf = (name: string) => answers.find((answer) => answer.name === name)
 

@@ -1,9 +1,10 @@
 // RP1: a replica file that is not what it should be serves nothing, and is replaced.
 import { expect, test } from 'bun:test'
-import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
+import { asidePath } from '../../shared/adapters/native-guard.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { inSync, position, pull, serverRows } from '../support/replica-kit.ts'
@@ -108,6 +109,25 @@ test('RP1 a recheck finds what changed without a trace', async () => {
   plain.run('UPDATE replica_position SET count = count + 1')
   plain.close()
   expect(replica.recheck()).toBe(false)
+})
+
+test('CU10 a replica that native code must not open is set aside, and fetched again', async () => {
+  const { shards, replica, path } = await inSync()
+  replica.close()
+  const opened: string[] = []
+  const guard = {
+    refusals: () => new Map([[path, 'native code ended a process with SIGSEGV']]),
+    opening: <T>(file: string, open: () => T) => {
+      opened.push(file)
+      return open()
+    },
+  }
+  const options = { path, clusterId: CLUSTER, serverKeys: () => [SERVER_KEY.publicKey], log: silentLogger, guard }
+  const again = createCrdtReplica(options)
+  expect([again.verified(), existsSync(path), existsSync(asidePath(path)), opened]).toEqual([false, false, true, []])
+  expect(again.applyPage(await pull(shards, null)).kind).toBe('applied')
+  expect([again.dump(), new Set(opened)]).toEqual([await serverRows(shards), new Set([`${path}.new`, path])])
+  again.close()
 })
 
 test('PL8 what a killed bootstrap left behind is in nobody’s way', async () => {
