@@ -10,7 +10,7 @@ import type { ApiTokens } from './access/api-tokens.ts'
 import { accessRoutes } from './http/access-routes.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
-import { withLimitedBody } from './http/body.ts'
+import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
 import { changeRoutes } from './http/change-routes.ts'
 import { countRoutes } from './http/count-routes.ts'
 import { dependencyRoutes } from './http/dependency-routes.ts'
@@ -32,6 +32,9 @@ import { WEBHOOKS } from './http/webhook.ts'
 import type { Store } from './store/store.ts'
 
 const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
+
+/** AR2: of bodies that people send and that still come in. */
+const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
 
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
@@ -61,15 +64,16 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger } = deps
   const elysia = createElysia(deps)
+  const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 
   async function route(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
     const own = pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
-    // Before a body is read: a stranger's is not worth the memory.
-    if (pathname.startsWith('/api/') && (await deps.tokens.authenticate(request.headers.get('authorization'))) === null)
-      throw new AppError('unauthorized')
-    const answer = await elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX))
+    // AR4: the probes take no body, and a stranger's is not worth the memory.
+    if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))
+    if ((await deps.tokens.authenticate(request.headers.get('authorization'))) === null) throw new AppError('unauthorized')
+    const answer = await elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading))
     return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
   }
 

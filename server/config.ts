@@ -29,6 +29,11 @@ export const SERVER_OPTIONS = {
     placeholder: 'URL',
     help: 'How agents and forges reach this server; default http:// and the listen address.',
   },
+  trustedProxies: {
+    type: 'text',
+    placeholder: 'CIDR,…',
+    help: 'Addresses of reverse proxies in front of this server, whose X-Forwarded-For header is believed; default none.',
+  },
   sourceAddresses: {
     type: 'text',
     placeholder: 'CIDR,…',

@@ -8,7 +8,7 @@ import { AppError } from '../shared/protocol/error.ts'
 import { VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
-import { parseAddress, readOptions } from '../shared/runtime/options.ts'
+import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
@@ -32,16 +32,17 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, listen, adminTokenFile, externalUrl, sourceAddresses, recount, logLevel, ...more } = read.options
+  const { data, store, storeFile, listen, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } =
+    read.options
   const { renderSandbox, helm, helm3, kustomize, renderers, ...retention } = more
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
   const allowed = parseRanges(sourceAddresses ?? '')
-  if (allowed.wrong.length > 0) {
-    io.err(
-      `error: --source-addresses (SKERRY_SOURCE_ADDRESSES) expected addresses or ranges such as 10.0.0.0/8, not ${allowed.wrong.join(', ')}\n`,
-    )
+  const proxies = parseRanges(trustedProxies ?? '')
+  for (const [option, { wrong }] of [['sourceAddresses', allowed] as const, ['trustedProxies', proxies] as const]) {
+    if (wrong.length === 0) continue
+    io.err(`error: ${flagName(option)} (${envName(option)}) expected addresses or ranges such as 10.0.0.0/8, not ${wrong.join(', ')}\n`)
     return 2
   }
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
@@ -65,6 +66,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       recount,
       ...address,
       sourceAddresses: allowed.ranges,
+      trustedProxies: proxies.ranges,
       proxyFor: outboundProxy(io.env),
       ...(externalUrl === undefined ? {} : { externalUrl }),
     }

@@ -33,9 +33,9 @@ import { createRemovalPlans } from './fleet/removal-plans.ts'
 import { createRestoreActions } from './fleet/restore-actions.ts'
 import { createRestoreGate, recordAhead } from './fleet/restore-gate.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
-import { IDLE_TIMEOUT_SECONDS } from './http/desired-routes.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { FleetActions } from './http/fleet-actions.ts'
+import { type Listener, listen } from './http/listener.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
@@ -57,9 +57,6 @@ import type { Store } from './store/store.ts'
 import { keepUp, RETENTION, type Retention } from './store/upkeep/upkeep.ts'
 import type { PostgresPlace } from './store-place.ts'
 
-/** Above every limit of the routes, so that what is too large gets their answer and not a cut connection. */
-const REQUEST_BYTES_MAX = 16 * 1_024 * 1_024
-
 export interface ServerOptions {
   dataDir: string
   /** Default: a SQLite file in the data folder. */
@@ -76,6 +73,8 @@ export interface ServerOptions {
   externalUrl?: string
   /** Inner addresses at which sources may be (SO1); default none. */
   sourceAddresses?: readonly AddressRange[]
+  /** Proxies in front of this server whose `x-forwarded-for` says who calls; default none. */
+  trustedProxies?: readonly AddressRange[]
   /** The outbound proxy that requests of sources take; default none. */
   proxyFor?: (url: URL) => string | null
 }
@@ -241,7 +240,7 @@ async function startOn(
     store,
     tokens,
     actions,
-    removals: createRemovalPlans({ store, content }),
+    removals: createRemovalPlans({ store, content, clock }),
     lookOf: (project, name) => ingest.lookOf(project, name),
     behindOf: (clusterId) => shards.behind.of(clusterId),
     clock,
@@ -261,26 +260,18 @@ async function startOn(
       store,
       keys,
       repositoryChanged: (project, name) => actions.onChanged([{ kind: 'Repository', project, name }]),
-      addressOf: (request) => http?.requestIP(request)?.address ?? null,
+      addressOf: (request) => http?.addressOf(request) ?? null,
     }),
   })
   const closeFiles = async () => {
     shards.close()
     await store.close()
   }
-  const listen = () =>
-    Bun.serve({
-      hostname: options.hostname,
-      port: options.port,
-      idleTimeout: IDLE_TIMEOUT_SECONDS,
-      maxRequestBodySize: REQUEST_BYTES_MAX,
-      fetch: async (request, bun) =>
-        (await agentRoutes(request, { setIdleTimeout: (seconds) => bun.timeout(request, seconds) })) ?? app.fetch(request),
-    })
-  let http: ReturnType<typeof listen> | undefined
+  let http: Listener | undefined
   let firstAdminToken: string | null
   try {
-    http = listen()
+    const { hostname, port, trustedProxies = [] } = options
+    http = listen({ hostname, port, trustedProxies }, { agents: agentRoutes, others: app.fetch })
     firstAdminToken = await tokens.createFirst() // last, AP2: a start that fails before would have made it and never shown it
   } catch (error) {
     await http?.stop(true)

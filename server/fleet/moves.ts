@@ -5,8 +5,9 @@ import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { MoveView } from '../../shared/model/views.ts'
 import type { Confirmation, DesiredService } from '../store/records.ts'
 import { guardRemovals } from './guard.ts'
+import { firstByKey } from './placements-summary.ts'
 import { isUnasked } from './plan-service.ts'
-import { isTarget, leftByNewTargets, readPlacedBy, type TargetCluster } from './targeting.ts'
+import { isTarget, leftByNewTargets, readPlacedBy, type TargetCluster, type TargetTest } from './targeting.ts'
 
 /** Named of each resource. */
 const FIRST_MAX = 10
@@ -29,10 +30,11 @@ export function moveOf(
   { before, after }: Pick<MovingService, 'before' | 'after'>,
   cluster: Pick<MovingCluster, 'before' | 'after'>,
   holds: boolean,
+  takes: TargetTest = isTarget,
 ): Move {
-  const will = isTarget(cluster.after, after.targets)
+  const will = takes(cluster.after, after.targets)
   if (holds) return will ? null : 'leaves'
-  return will && !isTarget(cluster.before, before.targets) ? 'comes' : null
+  return will && !takes(cluster.before, before.targets) ? 'comes' : null
 }
 
 interface Moved {
@@ -68,40 +70,64 @@ export function moveView(
 }
 
 function firstOf(moved: readonly Moved[]): MoveView['leaves']['first'] {
-  const places = moved.map(({ service: { id }, cluster }) => ({ ...id, cluster }))
-  const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
-  return places.sort((a, b) => order(a.cluster, b.cluster) || order(serviceKey(a), serviceKey(b))).slice(0, FIRST_MAX)
+  const first = firstByKey(moved, ({ cluster, service: { id } }) => `${cluster} ${serviceKey(id)}`, FIRST_MAX)
+  return first.map(({ cluster, service: { id } }) => ({ ...id, cluster }))
 }
 
-/** Why a service leaves nothing until a person says yes; null: it leaves at once. `clusters`: all of them, as they will be. `asked`: what is asked already of its leaving. */
-export function whyLeavingWaits(
-  { after }: MovingService,
-  rows: readonly DesiredService[],
-  clusters: readonly TargetCluster[],
-  asked: Confirmation | null,
-): string | null {
-  const clusterOf = new Map(clusters.map((cluster) => [cluster.clusterId, cluster]))
+/** What the guard must know of all clusters of a service, as they will be. */
+export interface LeavingFacts {
+  /** Clusters that have the service, without those that have an order to remove it. */
+  holders: number
+  /** Names of those that leave. */
+  leaving: readonly string[]
+  leftByNewTargets: number
+  /** Clusters with an order that nobody was asked about. */
+  ordered: number
+  targets: number
+}
+
+export interface LeavingTally {
+  addRow(row: DesiredService): void
+  addCluster(cluster: TargetCluster): void
+  facts(): LeavingFacts
+}
+
+/** Counts row by row and cluster by cluster, so that the caller can count ten thousand of them in slices. `clusters`: all of them, as they will be. */
+export function leavingTally(
+  { after }: Pick<MovingService, 'after'>,
+  clusters: ReadonlyMap<ClusterId, TargetCluster>,
+  takes: TargetTest = isTarget,
+): LeavingTally {
   const placedTargets = new Map<string, ReturnType<typeof readPlacedBy>>() // most were placed by the same
-  const held = rows.flatMap((row) => {
-    const cluster = clusterOf.get(row.clusterId)
-    return cluster === undefined || row.doc === null ? [] : [{ row, doc: row.doc, cluster, stays: isTarget(cluster.labels, after.targets) }]
-  })
-  const holders = held.filter(({ doc }) => doc.removal === undefined)
-  const leaving = holders.filter(({ stays }) => !stays)
   const targetsOf = (placedBy: string) => {
     if (!placedTargets.has(placedBy)) placedTargets.set(placedBy, readPlacedBy(placedBy))
     return placedTargets.get(placedBy) ?? null
   }
-  const verdict = guardRemovals({
-    cause: 'left_targets',
-    protect: after.protect,
-    holders: holders.length,
-    leaving: leaving.length,
-    ordered: held.filter(({ doc, stays }) => isUnasked(doc) && !stays).length,
-    leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels, targetsOf)).length,
-    targets: clusters.filter(({ labels }) => isTarget(labels, after.targets)).length,
-  })
+  const leaving: string[] = []
+  let [holders, leftByNew, ordered, targets] = [0, 0, 0, 0]
+  return {
+    addRow({ clusterId, doc, placedBy }) {
+      const cluster = clusters.get(clusterId)
+      if (cluster === undefined || doc === null) return
+      const stays = takes(cluster.labels, after.targets)
+      if (doc.removal !== undefined) ordered += isUnasked(doc) && !stays ? 1 : 0
+      else holders += 1
+      if (stays || doc.removal !== undefined) return
+      leaving.push(cluster.name)
+      if (leftByNewTargets(placedBy, cluster.labels, targetsOf, takes)) leftByNew += 1
+    },
+    addCluster({ labels }) {
+      if (takes(labels, after.targets)) targets += 1
+    },
+    facts: () => ({ holders, leaving, leftByNewTargets: leftByNew, ordered, targets }),
+  }
+}
+
+/** Why a service leaves nothing until a person says yes; null: it leaves at once. `asked`: what is asked already of its leaving. */
+export function whyLeavingWaits({ after }: Pick<MovingService, 'after'>, facts: LeavingFacts, asked: Confirmation | null): string | null {
+  const { leaving } = facts
+  const verdict = guardRemovals({ cause: 'left_targets', protect: after.protect, ...facts, leaving: leaving.length })
   if (verdict.kind === 'wait') return verdict.why
-  const names = new Set(leaving.map(({ cluster }) => cluster.name))
+  const names = new Set(leaving)
   return asked !== null && asked.confirmedMs === null && asked.names.every((name) => names.has(name)) ? asked.why : null
 }

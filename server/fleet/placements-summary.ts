@@ -23,6 +23,20 @@ const hasWords = (one: PlacementWords, { sync, health }: PlacementWords): boolea
 export const severity = (state: PlacementWords): number =>
   HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
 
+/** The first `count` of the items in the order of their keys. It sorts no more than those: there may be one item for each cluster. */
+export function firstByKey<T>(items: readonly T[], keyOf: (item: T) => string, count: number): T[] {
+  const first: Array<{ key: string; item: T }> = []
+  for (const item of items) {
+    const key = keyOf(item)
+    const last = first.at(-1)
+    if (first.length === count && last !== undefined && key >= last.key) continue
+    const at = first.findIndex((held) => key < held.key)
+    first.splice(at < 0 ? first.length : at, 0, { key, item })
+    if (first.length > count) first.pop()
+  }
+  return first.map(({ item }) => item)
+}
+
 const NAMES_SHOWN = 5
 /** `count`: how many there are, if more than are named. */
 export function nameList(names: readonly string[], count = names.length): string {

@@ -5,10 +5,13 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { RemovalView } from '../../shared/model/removal-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Confirmation, DesiredService, StatusEntry } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { firstByKey } from './placements-summary.ts'
 import { type HeldObjects, removalEffect } from './removal-effect.ts'
 
 /** A service that a cluster is about to lose. */
@@ -28,8 +31,8 @@ export interface PlannedRemoval {
 export type ConfirmedData = ReadonlyMap<string, ReadonlyMap<ClusterId, readonly string[]>>
 
 export interface RemovalPlans {
-  /** The same in many clusters is told once; by service, then by the first cluster. */
-  of(leavers: readonly Leaver[]): Promise<PlannedRemoval[]>
+  /** For each group: what is equal in many clusters is told once; by service, then by the first cluster. */
+  of(groups: ReadonlyArray<readonly Leaver[]>): Promise<PlannedRemoval[][]>
   /** The removal of the whole service. Null if there is no such service. */
   ofService(id: ServiceId): Promise<PlannedRemoval[] | null>
   /** The removals of several services. `missing`: the first one that does not exist. */
@@ -40,12 +43,17 @@ export interface RemovalPlans {
 
 /** Placements of which the agents' reports are read; of more, only what they were sent. */
 const REPORTS_READ_MAX = 500
+/** Clusters whose reports are read cluster by cluster, even where that takes more reads than service by service. */
+const CLUSTERS_READ_SINGLY = 50
 const CLUSTERS_NAMED = 10
 const NAMES_MAX = 200
 
 export interface RemovalPlansDeps {
   store: Pick<Store, 'listStatus' | 'listClusters' | 'desiredOfService' | 'getResource'>
   content: Pick<ContentStore, 'get'>
+  clock: Pick<Clock, 'nowMs'>
+  /** Default: removalEffect. */
+  effectOf?: typeof removalEffect
 }
 
 export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
@@ -60,18 +68,28 @@ export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
     if (resource === null) return null
     const { deletionPolicy } = serviceSpecSchema.parse(JSON.parse(resource.spec))
     const names = known ?? (await clusterNames())
-    return (await store.desiredOfService(id)).flatMap((row) => {
+    const pace = createPace(deps.clock)
+    const leavers: Leaver[] = []
+    for (const row of await store.desiredOfService(id)) {
+      const turn = pace()
+      if (turn !== undefined) await turn
       const cluster = names.get(row.clusterId)
-      if (cluster === undefined || row.doc === null || !isMeant(cluster)) return []
+      if (cluster === undefined || row.doc === null || !isMeant(cluster)) continue
       const { removal } = row.doc
-      return [{ id, cluster, row, policy: removal === undefined ? deletionPolicy : deletes(removal) ? 'prune' : 'orphan' }]
-    })
+      leavers.push({ id, cluster, row, policy: removal === undefined ? deletionPolicy : deletes(removal) ? 'prune' : 'orphan' })
+    }
+    return leavers
   }
   return {
-    of: (leavers) => readRemovals(deps, leavers),
+    async of(groups) {
+      const read = removalReader(deps)
+      const planned: PlannedRemoval[][] = []
+      for (const leavers of groups) planned.push(await read(leavers))
+      return planned
+    },
     async ofService(id) {
       const leavers = await leaversOf(id, () => true)
-      return leavers === null ? null : readRemovals(deps, leavers)
+      return leavers === null ? null : removalReader(deps)(leavers)
     },
     async ofServices(ids) {
       const leavers: Leaver[] = []
@@ -79,14 +97,14 @@ export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
       for (const id of ids) {
         const of = await leaversOf(id, () => true, names)
         if (of === null) return { missing: id }
-        leavers.push(...of)
+        for (const leaver of of) leavers.push(leaver)
       }
-      return readRemovals(deps, leavers)
+      return removalReader(deps)(leavers)
     },
     async ofConfirmation({ kind, project, service, names }) {
       if (kind !== 'remove_service' && kind !== 'leave_targets') return []
       const meant = new Set(names)
-      return readRemovals(deps, (await leaversOf({ project, service }, (cluster) => meant.has(cluster))) ?? [])
+      return removalReader(deps)((await leaversOf({ project, service }, (cluster) => meant.has(cluster))) ?? [])
     },
   }
 }
@@ -112,44 +130,66 @@ export function confirmedData(removals: readonly PlannedRemoval[], given: readon
   return confirmed
 }
 
-async function readRemovals({ store, content }: RemovalPlansDeps, leavers: readonly Leaver[]): Promise<PlannedRemoval[]> {
-  const reports = await readReports(store, leavers)
-  const sent = sentSets(content)
-  const groups = new Map<string, { view: RemovalView; clusters: Array<{ clusterId: ClusterId; name: string }> }>()
-  for (const { id, cluster, row, policy } of leavers) {
-    if (row.doc === null) continue
-    const {
-      deletes: goes,
-      holding,
-      stays,
-    } = removalEffect({
-      row: row.doc,
-      policy,
-      sent: await sent(id, row.setSha),
-      reported: reports.get(row.clusterId)?.get(serviceKey(id)) ?? [],
-    })
-    const effect = {
-      deletes: { count: goes.count, first: goes.names.slice(0, NAMES_MAX) },
-      holding,
-      stays: { count: stays.count, first: stays.first.slice(0, NAMES_MAX) },
+/** What it read and evaluated for one group of leavers counts for the next. */
+function removalReader({ store, content, clock, effectOf = removalEffect }: RemovalPlansDeps) {
+  const pace = createPace(clock)
+  const sent = sentSets(content, pace)
+  const told = toldEffects(effectOf)
+  return async (leavers: readonly Leaver[]): Promise<PlannedRemoval[]> => {
+    const reports = await readReports(store, leavers)
+    const groups = new Map<string, { view: RemovalView; clusters: Array<{ clusterId: ClusterId; name: string }> }>()
+    for (const { id, cluster, row, policy } of leavers) {
+      const turn = pace()
+      if (turn !== undefined) await turn
+      if (row.doc === null) continue
+      const reported = reports.get(row.clusterId)?.get(serviceKey(id)) ?? []
+      const { key, effect } = told(id, row.setSha, { row: row.doc, policy, sent: await sent(id, row.setSha), reported })
+      const group = groups.get(key) ?? { view: { ...id, clusters: { count: 0, first: [] }, ...effect }, clusters: [] }
+      groups.set(key, group)
+      group.clusters.push({ clusterId: row.clusterId, name: cluster })
     }
-    const key = JSON.stringify([serviceKey(id), goes, holding, stays])
-    const group = groups.get(key) ?? { view: { ...id, clusters: { count: 0, first: [] }, ...effect }, clusters: [] }
-    groups.set(key, group)
-    group.clusters.push({ clusterId: row.clusterId, name: cluster })
+    const planned = [...groups.values()].map(({ view, clusters }) => {
+      const first = firstByKey(clusters, ({ name }) => name, CLUSTERS_NAMED).map(({ name }) => name)
+      return { view: { ...view, clusters: { count: clusters.length, first } }, clusterIds: clusters.map(({ clusterId }) => clusterId) }
+    })
+    const place = ({ view }: PlannedRemoval) => `${serviceKey(view)} ${view.clusters.first[0] ?? ''}`
+    return planned.sort((a, b) => (place(a) < place(b) ? -1 : 1))
   }
-  const planned = [...groups.values()].map(({ view, clusters }) => {
-    clusters.sort((a, b) => (a.name < b.name ? -1 : 1))
-    const first = clusters.slice(0, CLUSTERS_NAMED).map(({ name }) => name)
-    return { view: { ...view, clusters: { count: clusters.length, first } }, clusterIds: clusters.map(({ clusterId }) => clusterId) }
-  })
-  const place = ({ view }: PlannedRemoval) => `${serviceKey(view)} ${view.clusters.first[0] ?? ''}`
-  return planned.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+}
+
+interface ToldEffect {
+  /** Equal for equal effects on the same service. */
+  key: string
+  effect: Pick<RemovalView, 'deletes' | 'holding' | 'stays'>
+}
+
+/** Clusters that hold the same revision and reported nothing of it share one evaluation. */
+function toldEffects(effectOf: typeof removalEffect) {
+  const known = new Map<string, ToldEffect>()
+  const evaluate = (id: ServiceId, held: HeldObjects): ToldEffect => {
+    const { deletes, holding, stays } = effectOf(held)
+    return {
+      key: JSON.stringify([serviceKey(id), deletes, holding, stays]),
+      effect: {
+        deletes: { count: deletes.count, first: deletes.names.slice(0, NAMES_MAX) },
+        holding,
+        stays: { count: stays.count, first: stays.first.slice(0, NAMES_MAX) },
+      },
+    }
+  }
+  return (id: ServiceId, setSha: string | null, held: HeldObjects): ToldEffect => {
+    if (held.reported.length > 0) return evaluate(id, held)
+    const { row, policy } = held
+    const input = [serviceKey(id), setSha, policy, row.count, row.namespace, row.sync.deleteNamespace].join(' ')
+    const told = known.get(input) ?? evaluate(id, held)
+    known.set(input, told)
+    return told
+  }
 }
 
 type Reports = Map<ClusterId, Map<string, Array<HeldObjects['reported'][number]>>>
 
-/** By whichever takes fewer reads: all of a service, or all of a cluster. */
+/** Cluster by cluster for few clusters: a service may have reports of the whole fleet. Otherwise by whichever takes fewer reads. */
 async function readReports(store: Pick<Store, 'listStatus'>, leavers: readonly Leaver[]): Promise<Reports> {
   const reports: Reports = new Map()
   if (leavers.length > REPORTS_READ_MAX) return reports
@@ -166,7 +206,7 @@ async function readReports(store: Pick<Store, 'listStatus'>, leavers: readonly L
     ofCluster.set(of, objects)
     objects.push({ ref, reason: reasonOf(doc) })
   }
-  if (services.size <= clusters.size)
+  if (services.size <= clusters.size && clusters.size > CLUSTERS_READ_SINGLY)
     for (const key of services.keys()) for (const entry of await store.listStatus({ kind: 'object', keyPrefix: `${key}/` })) note(entry)
   else for (const clusterId of clusters) for (const entry of await store.listStatus({ kind: 'object', clusterId })) note(entry)
   return reports
@@ -178,19 +218,25 @@ const reasonOf = (doc: unknown): string => {
 }
 
 /** Each set is read once. */
-function sentSets(content: Pick<ContentStore, 'get'>) {
+function sentSets(content: Pick<ContentStore, 'get'>, pace: Pace) {
   const known = new Map<string, HeldObjects['sent']>()
+  const read = async (setSha: string): Promise<HeldObjects['sent']> => {
+    const bytes = await content.get(setSha)
+    if (bytes === null) return null
+    const objects = new Map<string, { ref: ObjectRef; object: K8sObject }>()
+    for (const [rowId, doc] of decodeRenderedSet(bytes)) {
+      await pace()
+      const row = parseRowId(rowId)
+      if (row.kind === 'object') objects.set(refKey(row.ref), { ref: row.ref, object: JSON.parse(doc) as K8sObject })
+    }
+    return objects
+  }
   return async (id: ServiceId, setSha: string | null): Promise<HeldObjects['sent']> => {
     if (setSha === null) return null
     const key = `${objectRowPrefix(id)}${setSha}`
     const held = known.get(key)
     if (held !== undefined) return held
-    const bytes = await content.get(setSha)
-    const objects = bytes === null ? null : new Map<string, { ref: ObjectRef; object: K8sObject }>()
-    for (const [rowId, doc] of bytes === null ? [] : decodeRenderedSet(bytes)) {
-      const row = parseRowId(rowId)
-      if (row.kind === 'object') objects?.set(refKey(row.ref), { ref: row.ref, object: JSON.parse(doc) as K8sObject })
-    }
+    const objects = await read(setSha)
     known.set(key, objects)
     return objects
   }

@@ -22,6 +22,22 @@ type Targets = ServiceSpec['targets']
 export const isTarget = (labels: Labels, { selector, exclude }: Targets): boolean =>
   matchesSelector(labels, selector) && !exclude.some((rule) => matchesSelector(labels, rule))
 
+export type TargetTest = typeof isTarget
+
+/** `isTarget` that evaluates each pair of targets and labels once. It knows both by identity: labels that are equal should be one object. */
+export function createTargetMemo(evaluate: TargetTest = isTarget): TargetTest {
+  const known = new WeakMap<Targets, Map<Labels, boolean>>()
+  return (labels, targets) => {
+    const ofTargets = known.get(targets) ?? new Map<Labels, boolean>()
+    known.set(targets, ofTargets)
+    const held = ofTargets.get(labels)
+    if (held !== undefined) return held
+    const value = evaluate(labels, targets)
+    ofTargets.set(labels, value)
+    return value
+  }
+}
+
 /** By name, so that plans and messages do not depend on the order of reads. */
 export const targetsOf = (targets: Targets, clusters: readonly TargetCluster[]): TargetCluster[] =>
   clusters.filter(({ labels }) => isTarget(labels, targets)).sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -42,9 +58,14 @@ export const placedByText = ({ selector, exclude }: Targets): string => canonica
 const placedBySchema = z.object({ selector: labelSelectorSchema, exclude: z.array(labelSelectorSchema) })
 
 /** TG2: a cluster that its old targets would still take was not relabelled: the service's targets changed under it. */
-export function leftByNewTargets(placedBy: string, labels: Labels, read: (placedBy: string) => Targets | null = readPlacedBy): boolean {
+export function leftByNewTargets(
+  placedBy: string,
+  labels: Labels,
+  read: (placedBy: string) => Targets | null = readPlacedBy,
+  takes: TargetTest = isTarget,
+): boolean {
   const targets = read(placedBy)
-  return targets === null || isTarget(labels, targets)
+  return targets === null || takes(labels, targets)
 }
 
 /** Null for what is none. */

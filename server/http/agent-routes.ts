@@ -3,7 +3,14 @@
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
-import { AGENT_API, JOIN_BODY_BYTES_MAX, ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
+import {
+  AGENT_API,
+  JOIN_BODY_BYTES_MAX,
+  ROUTES,
+  SESSION_BODY_BYTES_MAX,
+  STATUS_BODY_BYTES_MAX,
+  STATUS_ROWS_MAX,
+} from '../../shared/protocol/routes.ts'
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { REV_INCARNATION, type StatusAnswer, statusRequestSchema } from '../../shared/protocol/status.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
@@ -23,6 +30,7 @@ import { createFairPace } from './fair-pace.ts'
 import { problemResponse } from './problem.ts'
 import { splitUrl } from './request-path.ts'
 import { inventoryOf, type SortedRows, sortStatusRows } from './status-rows.ts'
+import { createStrangerBodies, type StrangerLimits } from './stranger-bodies.ts'
 
 export interface AgentRoutesDeps extends DesiredRoutesDeps {
   join: JoinDeps
@@ -32,14 +40,17 @@ export interface AgentRoutesDeps extends DesiredRoutesDeps {
   /** After the rows are in the store; must not throw. */
   onStatus(agent: AgentRecord, changed: readonly StatusWrite[]): void
   log: Logger
+  /** In place of STRANGERS. */
+  strangers?: Partial<StrangerLimits>
 }
 
 export type AgentRoutes = (request: Request, context: RequestContext) => Promise<Response | null>
 
 const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).max(STATUS_ROWS_MAX) })
 
-/** AR2: of bodies that still come in. From whom nobody knows yet, and from agents. */
-const STRANGERS_BYTES_MAX = 16 * 1_024 * 1_024
+/** AR2: for joins and for sessions, each by itself: the fleet that comes back needs no room that strangers with made-up tokens can take. */
+const STRANGERS = { bytesMax: 16 * 1_024 * 1_024, ofOneBytesMax: 4 * 1_024 * 1_024, bodyMs: 10_000 } as const satisfies StrangerLimits
+/** AR2: of pushes that still come in. */
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
 /** PU9: of pushes that wait for the store, inflated. */
 const WAITING_BYTES_MAX = 64 * 1_024 * 1_024
@@ -49,7 +60,8 @@ type Route = (request: Request, query: string, context: RequestContext) => Promi
 /** Null for a path that is not of this API. */
 export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const { drain } = deps
-  const strangers = { budget: createBodyBudget(STRANGERS_BYTES_MAX) }
+  const limits = { ...STRANGERS, ...deps.strangers }
+  const bodies = { join: createStrangerBodies(limits), session: createStrangerBodies(limits) }
   const pace = createFairPace(deps.clock)
   const pulls = createAgentTurns('pull', pace)
   const pushes = {
@@ -69,15 +81,17 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
     [`POST ${ROUTES.status}`, posted((request) => pushStatus(request, deps, pushes))],
     [
       `POST ${ROUTES.join}`,
-      posted(async (request) =>
-        Response.json(await joinAgent(await readJson(request, JOIN_BODY_BYTES_MAX, joinRequestSchema, strangers), deps.join)),
-      ),
+      posted(async (request, _query, context) => {
+        const asked = await readJson(request, JOIN_BODY_BYTES_MAX, joinRequestSchema, bodies.join(context.address()))
+        return Response.json(await joinAgent(asked, deps.join))
+      }),
     ],
     [
       `POST ${ROUTES.session}`,
-      posted(async (request) =>
-        Response.json(await deps.sessions.open(await readJson(request, JOIN_BODY_BYTES_MAX, sessionRequestSchema, strangers), pace)),
-      ),
+      posted(async (request, _query, context) => {
+        const asked = await readJson(request, SESSION_BODY_BYTES_MAX, sessionRequestSchema, bodies.session(context.address()))
+        return Response.json(await deps.sessions.open(asked, pace))
+      }),
     ],
   ])
   const answer = async (request: Request, path: string, query: string, context: RequestContext) => {

@@ -1,13 +1,15 @@
 // What an apply moves: read before anything is written, and told with its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
 import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX, type MoveView } from '../../shared/model/views.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
-import { type MovingCluster, type MovingService, moveOf, moveView, whyLeavingWaits } from '../fleet/moves.ts'
+import { leavingTally, type MovingCluster, type MovingService, moveOf, moveView, whyLeavingWaits } from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
 import type { Leaver, PlannedRemoval } from '../fleet/removal-plans.ts'
-import type { ClusterRecord, DesiredService, StoredResource } from '../store/records.ts'
+import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
+import type { DesiredService, StoredResource } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Services of which it is looked whether leaving waits: all rows of each are read. */
@@ -22,97 +24,122 @@ interface Moved {
   cluster: string
 }
 
+interface Moves {
+  leaves: Moved[]
+  comes: Moved[]
+  leavers: Leaver[]
+}
+type AskedCluster = Pick<MovingCluster, 'name' | 'before' | 'after'>
+
 /** `moves`: in the order given; of resources that move nothing there is none. */
 export async function readMoves(
   { store, removals, clock }: Pick<AdminDeps, 'store' | 'removals' | 'clock'>,
   planned: readonly Planned[],
+  evaluate: TargetTest = isTarget,
 ): Promise<{ moves: MoveView[]; removals: PlannedRemoval[] }> {
-  const retargeted = planned.flatMap((one) => retargetedService(one) ?? [])
-  const relabelled = new Map(planned.flatMap(({ resource, held }) => relabelledCluster(resource, held)))
-  if (retargeted.length + relabelled.size === 0) return { moves: [], removals: [] }
   const pace = createPace(clock)
+  const retargeted = await retargetedServices(planned, pace)
+  const relabelled = relabelledClusters(planned)
+  if (retargeted.length + relabelled.size === 0) return { moves: [], removals: [] }
+  const takes = createTargetMemo(evaluate)
   const clusters = await store.listClusters()
   const moving = clusters.flatMap((cluster): MovingCluster[] => {
     const after = relabelled.get(cluster.name)
     return after === undefined ? [] : [{ clusterId: cluster.clusterId, name: cluster.name, before: cluster.labels, after }]
   })
   const changed = new Map(retargeted.map((service) => [serviceKey(service.id), service]))
-  const services = moving.length === 0 ? retargeted : await allServices(store, changed)
+  const services = moving.length === 0 ? retargeted : await allServices(store, changed, pace)
 
-  const moves = new Map<string, { leaves: Moved[]; comes: Moved[]; leavers: Leaver[] }>()
-  const note = (
-    key: string,
-    service: MovingService,
-    cluster: Pick<MovingCluster, 'name' | 'before' | 'after'>,
-    row: DesiredService | undefined,
-  ) => {
+  const moves = new Map<string, Moves>()
+  const leaving = new Set<MovingService>()
+  const note = async (key: string, service: MovingService, cluster: AskedCluster, row: DesiredService | undefined) => {
+    const turn = pace()
+    if (turn !== undefined) await turn
+    const move = moveOf(service, cluster, row !== undefined, takes)
+    if (move === null) return
     const held = moves.get(key) ?? { leaves: [], comes: [], leavers: [] }
     moves.set(key, held)
-    const move = moveOf(service, cluster, row !== undefined)
-    if (move !== null) held[move].push({ service, cluster: cluster.name })
+    held[move].push({ service, cluster: cluster.name })
+    if (move === 'leaves') leaving.add(service)
     if (move === 'leaves' && row !== undefined)
       held.leavers.push({ id: service.id, cluster: cluster.name, row, policy: service.after.deletionPolicy })
   }
   for (const cluster of moving) {
     const rows = new Map((await store.desiredInCluster(cluster.clusterId)).filter(isHeld).map((row) => [serviceKey(row), row]))
-    for (const service of services) note(`Cluster/${cluster.name}`, service, cluster, rows.get(serviceKey(service.id)))
-    await pace()
+    for (const service of services) await note(`Cluster/${cluster.name}`, service, cluster, rows.get(serviceKey(service.id)))
   }
   for (const service of retargeted) {
     const rows = new Map((await store.desiredOfService(service.id)).filter(isHeld).map((row) => [row.clusterId, row]))
+    await pace()
     for (const { clusterId, name, labels } of clusters)
       if (!relabelled.has(name))
-        note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, rows.get(clusterId))
-    await pace()
+        await note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, rows.get(clusterId))
   }
-  const leaving = new Map(
-    [...moves.values()].flatMap(({ leaves }) => leaves.map(({ service }) => [serviceKey(service.id), service] as const)),
-  )
-  const waiting = await whyWaiting(store, [...leaving.values()], clusters, relabelled, pace)
+  const asTheyWillBe = new Map<ClusterId, TargetCluster>()
+  if (leaving.size > 0)
+    for (const { clusterId, name, labels } of clusters)
+      asTheyWillBe.set(clusterId, { clusterId, name, labels: relabelled.get(name) ?? labels })
+  await pace()
+  const waiting = await whyWaiting(store, [...leaving], asTheyWillBe, pace, takes)
+  const moved = planned.map(({ resource }) => moves.get(moveKey(resource)) ?? NO_MOVES)
+  const effects = await removals.of(moved.map(({ leavers }) => leavers))
   const views: MoveView[] = []
-  const removed: PlannedRemoval[] = []
-  for (const { resource } of planned) {
-    const { kind, metadata } = resource
-    const project = projectOf(resource)
-    const {
-      leaves = [],
-      comes = [],
-      leavers = [],
-    } = moves.get(kind === 'Service' ? `Service/${project}/${metadata.name}` : `${kind}/${metadata.name}`) ?? {}
-    const view = moveView({ kind, project, name: metadata.name }, leaves, comes, waiting)
-    if (view === null) continue
-    const effects = leavers.length === 0 ? [] : await removals.of(leavers)
-    removed.push(...effects)
-    views.push(effects.length === 0 ? view : { ...view, removals: effects.map((effect) => effect.view) })
+  for (const [index, { resource }] of planned.entries()) {
+    const { leaves, comes } = moved[index] ?? NO_MOVES
+    const view = moveView({ kind: resource.kind, project: projectOf(resource), name: resource.metadata.name }, leaves, comes, waiting)
+    const removed = effects[index] ?? []
+    await pace()
+    if (view !== null) views.push(removed.length === 0 ? view : { ...view, removals: removed.map((effect) => effect.view) })
   }
-  return { moves: views, removals: removed }
+  return { moves: views, removals: effects.flat() }
 }
+
+const NO_MOVES: Moves = { leaves: [], comes: [], leavers: [] }
+
+const moveKey = (resource: Applicable): string =>
+  resource.kind === 'Service' ? `Service/${projectOf(resource)}/${resource.metadata.name}` : `${resource.kind}/${resource.metadata.name}`
 
 const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
 
-function retargetedService({ resource, held }: Planned): MovingService | null {
-  if (resource.kind !== 'Service' || held === null || held.deletingMs !== null) return null
-  const before = serviceSpecSchema.parse(JSON.parse(held.spec))
-  const isSame = canonicalJson(before.targets) === canonicalJson(resource.spec.targets)
-  // Clusters that it is leaving already, where that waits, are left in another way.
-  if (isSame && before.deletionPolicy === resource.spec.deletionPolicy) return null
-  return { id: { project: held.project, service: held.name }, before, after: resource.spec }
+async function retargetedServices(planned: readonly Planned[], pace: Pace): Promise<MovingService[]> {
+  const services: MovingService[] = []
+  for (const { resource, held } of planned) {
+    if (resource.kind !== 'Service' || held === null || held.deletingMs !== null) continue
+    await pace()
+    const before = serviceSpecSchema.parse(JSON.parse(held.spec))
+    const isSame = canonicalJson(before.targets) === canonicalJson(resource.spec.targets)
+    // Clusters that it is leaving already, where that waits, are left in another way.
+    if (isSame && before.deletionPolicy === resource.spec.deletionPolicy) continue
+    services.push({ id: { project: held.project, service: held.name }, before, after: resource.spec })
+  }
+  return services
 }
 
-function relabelledCluster(resource: Applicable, held: StoredResource | null): Array<[string, Record<string, string>]> {
-  if (resource.kind !== 'Cluster' || held === null) return []
-  const { name, labels } = resource.metadata
-  return canonicalJson(held.labels) === canonicalJson(labels) ? [] : [[name, labels]]
+/** New labels by name; labels that are equal are one object. */
+function relabelledClusters(planned: readonly Planned[]): Map<string, Labels> {
+  const shared = new Map<string, Labels>()
+  const relabelled = new Map<string, Labels>()
+  for (const { resource, held } of planned) {
+    if (resource.kind !== 'Cluster' || held === null) continue
+    const { name, labels } = resource.metadata
+    const text = canonicalJson(labels)
+    if (canonicalJson(held.labels) === text) continue
+    const known = shared.get(text) ?? labels
+    shared.set(text, known)
+    relabelled.set(name, known)
+  }
+  return relabelled
 }
 
 /** Those that are changed as they will be; none that is being deleted. */
-async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<string, MovingService>): Promise<MovingService[]> {
+async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<string, MovingService>, pace: Pace): Promise<MovingService[]> {
   const services: MovingService[] = []
   let after: string | undefined
   do {
     const page = await store.listResources('Service', { limit: LIST_LIMIT_MAX, ...(after === undefined ? {} : { after }) })
     for (const { project, name, spec, deletingMs } of page.items) {
       if (deletingMs !== null) continue
+      await pace()
       const id: ServiceId = { project, service: name }
       const known = changed.get(serviceKey(id))
       const held = known?.before ?? serviceSpecSchema.parse(JSON.parse(spec))
@@ -123,21 +150,30 @@ async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<strin
   return services
 }
 
-/** By key. */
+/** By key. `clusters`: all of them, as they will be. */
 async function whyWaiting(
   store: AdminDeps['store'],
   leaving: readonly MovingService[],
-  clusters: readonly ClusterRecord[],
-  relabelled: ReadonlyMap<string, Record<string, string>>,
+  clusters: ReadonlyMap<ClusterId, TargetCluster>,
   pace: Pace,
+  takes: TargetTest,
 ): Promise<Map<string, string>> {
   const waiting = new Map<string, string>()
-  const asTheyWillBe = clusters.map((cluster) => ({ ...cluster, labels: relabelled.get(cluster.name) ?? cluster.labels }))
   for (const service of leaving.slice(0, LOOKED_MAX)) {
     const asked = await store.confirmationFor(leaveSubject(service.id))
-    const why = whyLeavingWaits(service, await store.desiredOfService(service.id), asTheyWillBe, asked)
+    const tally = leavingTally(service, clusters, takes)
+    for (const row of await store.desiredOfService(service.id)) {
+      tally.addRow(row)
+      const turn = pace()
+      if (turn !== undefined) await turn
+    }
+    for (const cluster of clusters.values()) {
+      tally.addCluster(cluster)
+      const turn = pace()
+      if (turn !== undefined) await turn
+    }
+    const why = whyLeavingWaits(service, tally.facts(), asked)
     if (why !== null) waiting.set(serviceKey(service.id), why)
-    await pace()
   }
   return waiting
 }

@@ -29,6 +29,8 @@ const RETRY_AFTER_MS = 5_000
 
 export interface BodyReading {
   budget?: BodyBudget
+  /** Taken from the budget before the first byte came. */
+  overheadBytes?: number
   /** Stops reading; what came is thrown away. */
   signal?: AbortSignal
 }
@@ -41,10 +43,18 @@ export function giveBack(bytes: Uint8Array): void {
 }
 
 /** As it came, still compressed if it is. */
-export async function readBody(request: Request, bytesMax: number, { budget, signal }: BodyReading = {}): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBody(
+  request: Request,
+  bytesMax: number,
+  { budget, overheadBytes = 0, signal }: BodyReading = {},
+): Promise<Uint8Array<ArrayBuffer>> {
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) {
     await request.body?.cancel()
     throw tooLarge(bytesMax)
+  }
+  if (budget?.take(overheadBytes) === false) {
+    await request.body?.cancel()
+    throw tooManyBodies()
   }
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -61,7 +71,7 @@ export async function readBody(request: Request, bytesMax: number, { budget, sig
       if (signal?.aborted) throw new AppError('bad_request', { detail: 'the body was not read to its end' })
       if (chunk?.value === undefined) return Buffer.concat(chunks)
       if (budget?.take(chunk.value.byteLength) === false) {
-        refuse(new AppError('unavailable', { doing: 'read a body', detail: 'too many at once', retryAfterMs: RETRY_AFTER_MS }))
+        refuse(tooManyBodies())
       }
       bytes += chunk.value.byteLength
       if (bytes > bytesMax) refuse(tooLarge(bytesMax))
@@ -70,15 +80,25 @@ export async function readBody(request: Request, bytesMax: number, { budget, sig
   } finally {
     for (const chunk of chunks) giveBack(chunk)
     signal?.removeEventListener('abort', cancel)
-    budget?.give(bytes)
+    budget?.give(bytes + overheadBytes)
   }
 }
 
+const tooManyBodies = (): AppError =>
+  new AppError('unavailable', { doing: 'read a body', detail: 'too many at once', retryAfterMs: RETRY_AFTER_MS })
+
 /** The same request with its body in memory, under a name of four letters or more: Elysia looks for a path at a fixed place behind the scheme, and under a short
  *  one (`http://hub/api/…`) it would see another path than whoever asked for the credential. */
-export async function withLimitedBody(request: Request, bytesMax: number): Promise<Request> {
+export async function withLimitedBody(request: Request, bytesMax: number, reading: BodyReading): Promise<Request> {
+  const body = request.body === null ? null : await readBody(request, bytesMax, reading)
+  return rewritten(request, body === null ? {} : { body })
+}
+
+/** The same request with its body left unread. */
+export const withoutBody = (request: Request): Request => rewritten(request, {})
+
+function rewritten(request: Request, body: { body?: Uint8Array<ArrayBuffer> }): Request {
   const { pathname, search } = new URL(request.url)
   const { method, headers, signal } = request
-  const body = request.body === null ? null : await readBody(request, bytesMax)
-  return new Request(`http://localhost${pathname}${search}`, { method, headers, signal, ...(body === null ? {} : { body }) })
+  return new Request(`http://localhost${pathname}${search}`, { method, headers, signal, ...body })
 }

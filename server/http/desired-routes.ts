@@ -18,6 +18,8 @@ import type { Drain } from './drain.ts'
 export interface RequestContext {
   /** Seconds without bytes after which the connection is cut; 0 never. */
   setIdleTimeout(seconds: number): void
+  /** Of the caller; null: not known. */
+  address(): string | null
 }
 
 /** Of a connection between requests; a poll that waits has none. */

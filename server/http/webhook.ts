@@ -4,10 +4,10 @@ import { createHmac } from 'node:crypto'
 import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
-import { parseIp } from '../sources/address/range.ts'
 import type { Store } from '../store/store.ts'
-import { type BodyBudget, createBodyBudget, readBody } from './body.ts'
+import { readBody } from './body.ts'
 import { problemResponse } from './problem.ts'
+import { createStrangerBodies } from './stranger-bodies.ts'
 
 export const WEBHOOKS = '/webhooks/v1'
 export const WEBHOOK_BODY_BYTES_MAX = 1024 * 1024
@@ -34,8 +34,8 @@ export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: stri
 
 /** Null for a path that is not a webhook's. Answers before the repository is read. */
 export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<Response | null> {
-  const budgets = createAddressBudgets(BODIES_BYTES_MAX, BODIES_OF_ONE_ADDRESS_BYTES_MAX)
   const { bodyMs = BODY_MS } = deps
+  const strangers = createStrangerBodies({ bytesMax: BODIES_BYTES_MAX, ofOneBytesMax: BODIES_OF_ONE_ADDRESS_BYTES_MAX, bodyMs })
   return async (request) => {
     const { pathname } = new URL(request.url)
     if (!pathname.startsWith(`${WEBHOOKS}/`)) return null
@@ -43,8 +43,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const [project, name, ...rest] = pathname.slice(WEBHOOKS.length + 1).split('/')
       if (request.method !== 'POST' || !project || !name || rest.length > 0)
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
-      const budget = budgets(networkOf(deps.addressOf?.(request) ?? ''))
-      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, { budget, signal: AbortSignal.timeout(bodyMs) })
+      const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, strangers(deps.addressOf?.(request) ?? null))
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
       if (repository === null || !isSigned(request.headers, body, webhookSecret(deps.keys, repository.uid)))
@@ -57,37 +56,6 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       return problemResponse(error)
     }
   }
-}
-
-const HOST_BITS = 64n
-/** Whoever has an IPv6 address has all of its first 64 bits. Anything else is itself, an IPv4 address that is written as IPv6 too. */
-function networkOf(address: string): string {
-  const ip = parseIp(address)
-  if (ip === null || ip.family === 4 || ip.value >> 32n === MAPPED_V4) return address
-  return `${(ip.value >> HOST_BITS).toString(16)}/64`
-}
-const MAPPED_V4 = 0xffffn
-
-/** Of all together, and of one address. */
-function createAddressBudgets(bytesMax: number, ofOneMax: number): (address: string) => BodyBudget {
-  const all = createBodyBudget(bytesMax)
-  const held = new Map<string, number>()
-  const change = (address: string, bytes: number): void => {
-    const left = (held.get(address) ?? 0) + bytes
-    if (left > 0) held.set(address, left)
-    else held.delete(address)
-  }
-  return (address) => ({
-    take(bytes) {
-      if ((held.get(address) ?? 0) + bytes > ofOneMax || !all.take(bytes)) return false
-      change(address, bytes)
-      return true
-    },
-    give(bytes) {
-      all.give(bytes)
-      change(address, -bytes)
-    },
-  })
 }
 
 /** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1 there, which proves nothing), and anybody else. */

@@ -67,7 +67,11 @@ export function createAgentStore(db: StoreDb): AgentStore {
       })
     },
 
-    join: (input) => db.write((tx) => join(tx, input)),
+    // JN6: a stranger can make up any number of tokens, so only a join that would be granted takes the lock for writing.
+    join: async (input) => {
+      const look = await lookAtJoin(db.read, input)
+      return look.kind === 'granted' ? db.write((tx) => join(tx, input)) : look
+    },
     agent: async (agentId) => {
       const row = await agentRows(db.read).where('agents.agent_id', '=', agentId).executeTakeFirst()
       return row === undefined ? null : toAgent(row)
@@ -216,24 +220,38 @@ async function rememberRemoved(
     .execute()
 }
 
-async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
-  const { sql: trx, changes } = tx
-  const known = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
+interface Granted {
+  kind: 'granted'
+  known: AgentRow | undefined
+  token: Tables['join_tokens']
+}
+
+/** Everything that is decided without writing. */
+async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | JoinResult> {
+  const known = await agentRows(read).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
   // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
   // a person undoes a revocation, its sessions say so.
   if (known !== undefined && known.name === input.clusterName) {
     const agent = toAgent(known)
     if (known.join_token_hash === input.tokenHash || agent.revoked) return { kind: 'joined', agent, repeated: true }
   }
-  const token = await trx.selectFrom('join_tokens').selectAll().where('token_hash', '=', input.tokenHash).executeTakeFirst()
+  const token = await read.selectFrom('join_tokens').selectAll().where('token_hash', '=', input.tokenHash).executeTakeFirst()
   if (token === undefined) return { kind: 'token_unknown' }
   if (input.nowMs >= token.expires_ms) return { kind: 'token_expired' }
   if (token.uses_left <= 0) return { kind: 'token_used_up' }
   if (known !== undefined && known.name !== input.clusterName) return { kind: 'name_taken' } // a key stands for one cluster
   if (known === undefined) {
-    const taken = await trx.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
+    const taken = await read.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
     if (taken !== undefined) return { kind: 'name_taken' }
   }
+  return { kind: 'granted', known, token }
+}
+
+async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
+  const { sql: trx, changes } = tx
+  const look = await lookAtJoin(trx, input) // again: another join may have been faster
+  if (look.kind !== 'granted') return look
+  const { known, token } = look
   // Counted down by the database and not by us, so that two servers cannot spend the same use.
   const { numUpdatedRows } = await trx
     .updateTable('join_tokens')

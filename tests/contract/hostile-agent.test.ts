@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { zstdCompressSync } from 'node:zlib'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
-import { JOIN_BODY_BYTES_MAX, ROUTES, STATUS_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { JOIN_BODY_BYTES_MAX, ROUTES, SESSION_BODY_BYTES_MAX, STATUS_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { joinBody, joinTestAgent, newAgentKeys, startTestServer, type TestAgent, type TestServer } from '../support/agent-api-kit.ts'
 
@@ -30,7 +30,7 @@ const bomb = (bytes: number) =>
   Buffer.concat(Array.from({ length: Math.ceil(bytes / 2 ** 24) }, () => zstdCompressSync(Buffer.alloc(2 ** 24))))
 const LIMITS: Record<string, number> = {
   [ROUTES.join]: JOIN_BODY_BYTES_MAX,
-  [ROUTES.session]: JOIN_BODY_BYTES_MAX,
+  [ROUTES.session]: SESSION_BODY_BYTES_MAX,
   [ROUTES.status]: STATUS_BODY_BYTES_MAX,
 }
 

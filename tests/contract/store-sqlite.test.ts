@@ -9,6 +9,7 @@ import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { MIGRATIONS, migrate } from '../../server/store/schema/migrations.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { storeContract } from './store.contract.ts'
@@ -70,6 +71,19 @@ describe('migrations', () => {
     await migrate(db, 'sqlite', [...MIGRATIONS, extra])
     await db.destroy()
   })
+})
+
+test('JN6 a join that is not granted is answered while somebody else has the lock for writing', async () => {
+  const path = newPath()
+  const store = await open(path)
+  const other = openSqlite(path)
+  other.run('BEGIN IMMEDIATE')
+  const join = { tokenHash: 'f'.repeat(64), clusterName: 'site', publicKey: 'k', recipient: 'r', clusterUid: '', nowMs: 1 }
+  const ids = { clusterId: clusterIdSchema.parse('c-0000000000000001'), agentId: agentIdSchema.parse('a-0000000000000001') }
+  expect(await store.join({ ...join, ...ids })).toEqual({ kind: 'token_unknown' })
+  other.run('ROLLBACK')
+  other.close()
+  await store.close()
 })
 
 test('ST9 what a method answered survives kill -9', async () => {

@@ -164,7 +164,7 @@ export class SimServer {
     if (running === null || running.life.ended) return Promise.resolve(null)
     return new Promise((resolve) => {
       const forget = running.life.onEnd(() => resolve(null))
-      void running.routes(request, { setIdleTimeout: () => {} }).then((response) => {
+      void running.routes(request, { setIdleTimeout: () => {}, address: () => null }).then((response) => {
         forget()
         if (!running.life.ended) resolve(response)
       })

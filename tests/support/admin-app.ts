@@ -56,7 +56,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
     secrets: loadSecretBox(tempDir()),
     renders: { render: async () => null, variants: async () => null },
     restore: NO_RESTORE,
-    removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null } }),
+    removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),
     lookOf: () => null,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),

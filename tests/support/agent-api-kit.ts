@@ -33,9 +33,10 @@ export interface TestServer {
   ): Promise<Answer>
 }
 
-export async function startTestServer(joins = 5): Promise<TestServer> {
+export async function startTestServer(joins = 5, strangers: SyncServer['strangers'] = {}): Promise<TestServer> {
   const clock = createVirtualClock()
   const server = new SyncServer({ dir: tempDir(), clock, random: seededRandom(randomBytes(4).readUInt32BE()) })
+  server.strangers = strangers
   await server.open()
   await server.createJoinToken(joins)
   return {

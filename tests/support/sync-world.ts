@@ -22,7 +22,7 @@ import type { Shards } from '../../server/desired/shards.ts'
 import { discardStale } from '../../server/desired/stale-shards.ts'
 import { createRestoreActions, type RestoreActions } from '../../server/fleet/restore-actions.ts'
 import { createRestoreGate, type RestoreGate, recordAhead } from '../../server/fleet/restore-gate.ts'
-import { type AgentRoutes, createAgentRoutes } from '../../server/http/agent-routes.ts'
+import { type AgentRoutes, type AgentRoutesDeps, createAgentRoutes } from '../../server/http/agent-routes.ts'
 import { createDrain, type Drain } from '../../server/http/drain.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
@@ -68,6 +68,7 @@ export class SyncServer {
   readonly knocks: Knocks
   /** From the next opening on. */
   versions: ProtocolRange = OWN_VERSIONS
+  strangers: NonNullable<AgentRoutesDeps['strangers']> = {}
 
   constructor(world: World) {
     this.#world = world
@@ -123,6 +124,7 @@ export class SyncServer {
       drain: this.drain,
       clock,
       log: silentLogger,
+      strangers: this.strangers,
     })
   }
 
@@ -133,8 +135,12 @@ export class SyncServer {
   }
 
   /** Null while it is down. */
-  async handle(request: Request, setIdleTimeout: (seconds: number) => void = () => {}): Promise<Response | null> {
-    return this.#routes === null ? null : this.#routes(request, { setIdleTimeout })
+  async handle(
+    request: Request,
+    setIdleTimeout: (seconds: number) => void = () => {},
+    address: () => string | null = () => null,
+  ): Promise<Response | null> {
+    return this.#routes === null ? null : this.#routes(request, { setIdleTimeout, address })
   }
 
   /** As a killed process leaves things: files as they are, the mark that they are in use still there. */

@@ -53,6 +53,23 @@ test('AP3 an unknown route is a problem, below /api only for those who may ask',
   expect((await admin.app.fetch(new Request('http://localhost/api/v1/nothing'))).status).toBe(401)
 })
 
+test.each(['POST /healthz', 'PUT /readyz', 'POST /x', 'POST /', 'POST /api/v1/apply'])(
+  'AR4 the body of %s is not read when the path or the caller is not known',
+  async (route) => {
+    const [method = '', path = ''] = route.split(' ')
+    let pulled = 0
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      controller.enqueue(Buffer.alloc(1_024))
+      if (++pulled === 3) controller.close()
+    }
+    const body = new ReadableStream({ pull }, { highWaterMark: 0 })
+    expect((await admin.app.fetch(new Request(`http://localhost${path}`, { method, body }))).status).toBe(
+      path.startsWith('/api') ? 401 : 404,
+    )
+    expect(pulled).toBe(0)
+  },
+)
+
 test('AP3 webhooks get their requests untouched, and null is a 404', async () => {
   const seen: string[] = []
   const handler = async (request: Request) => {

@@ -1,6 +1,6 @@
 // What `apply` tells of relabelled clusters and of services with other targets, before and after it is done; and that the plan which follows does just that.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { moveOf, whyLeavingWaits } from '../../server/fleet/moves.ts'
+import { leavingTally, moveOf, whyLeavingWaits } from '../../server/fleet/moves.ts'
 import { planService } from '../../server/fleet/plan-service.ts'
 import { placedByText } from '../../server/fleet/targeting.ts'
 import type { DesiredService } from '../../server/store/records.ts'
@@ -151,7 +151,10 @@ test('TG18 what is told is what the plan does then, whatever is relabelled, reta
     const holds = new Set(rows.filter(({ doc }) => doc?.removal === undefined).map(({ clusterId }) => clusterId))
     const leaves = clusters.filter((one) => moveOf(moving, one, holds.has(one.clusterId)) === 'leaves').map(({ name }) => name)
     const comes = clusters.filter((one) => moveOf(moving, one, holds.has(one.clusterId)) === 'comes').map(({ clusterId }) => clusterId)
-    const why = whyLeavingWaits(moving, rows, after, null)
+    const tally = leavingTally(moving, new Map(after.map((one) => [one.clusterId, one])))
+    for (const row of rows) tally.addRow(row)
+    for (const one of after) tally.addCluster(one)
+    const why = whyLeavingWaits(moving, tally.facts(), null)
     const plan = planService({
       ...{ id: moving.id, spec: moving.after, deleting: false, deletedBy: null, clusters: after, current: rows, nowMs: 5 },
       render: { commit: 'c', in: () => ({ digest: 'two', count: 1 }) },

@@ -116,6 +116,39 @@ test.each([
   expect(safeLog(line, { documents: [DEPLOYMENT] })).toBe(shown)
 })
 
+test.each([
+  ['token "hunter" rejected', 'token <redacted> rejected'],
+  ["login: token 'hunter of men' rejected", 'login: token <redacted> rejected'],
+  ['token hunter2 rejected', 'token <redacted> rejected'],
+  ['password hunter rejected', 'password <redacted> rejected'],
+  ['password is hunter2', 'password is <redacted>'],
+  ['api key is now hunter, was `stone`', 'api key is now <redacted>, was `stone`'],
+  ['the new password: is hunter2', 'the new password: is <redacted>'],
+  ['password => hunter2', 'password => <redacted>'],
+  ['password for the user app is hunter2', 'password for the user app is <redacted>'],
+  ['{"msg":"password is hunter2","n":1}', '{"msg":"password is <redacted>","n":1}'],
+  ['{"msg":"token \\"hunter\\" rejected"}', '{"msg":"token <redacted> rejected"}'],
+  ['{\\"password\\":\\"hunter\\"}', '{\\"password\\":<redacted>}'],
+  ['invalid token, user "bob" is unknown', 'invalid token, user "bob" is unknown'],
+  ['token is expired, password is too short', 'token is expired, password is too short'],
+  ['auth middleware started, token bucket full', 'auth middleware started, token bucket full'],
+  ['password authentication failed for user "app"', 'password authentication failed for user "app"'],
+  ['secret "db" not found, secret shop/db not found', 'secret "db" not found, secret shop/db not found'],
+])('KA57 the log line %s', (line, shown) => {
+  expect(safeLog(line, { documents: [DEPLOYMENT] })).toBe(shown)
+})
+
+test.each([
+  ['a value behind a verb', 'password is hunter2', 'password is <redacted>'],
+  ['a word of a language behind a verb', 'the token was hunter, now', 'the token was <redacted>, now'],
+  ['a quoted value behind a verb', 'password was "hunter"', 'password was <redacted>'],
+  ['a bare value', 'invalid token hunter2', 'invalid token <redacted>'],
+  ['a sentence about a token', 'token is expired', 'token is expired'],
+  ['a sentence about a password', 'password is too short', 'password is too short'],
+])('KA57 %s in a message', (_, said, shown) => {
+  expect(safeText(said)).toBe(shown)
+})
+
 test('KA54 an error about JSON quotes nothing of it', () => {
   const failed = (() => {
     try {

@@ -3,9 +3,19 @@
 import { endOfBrackets, endOfQuoted } from './go-value.ts'
 import type { KnownValues } from './known-values.ts'
 import { HOLE } from './marks.ts'
-import { assignsSecret, isQuotedSecret, isSecretKey, isSentenceAfterKey, secretKeyOf, settingsOf } from './secret-keys.ts'
+import {
+  assignsSecret,
+  isBeforeSaid,
+  isProseAfterKey,
+  isQuotedSecret,
+  isSecretKey,
+  isSentenceAfterKey,
+  isVerbOfKey,
+  secretKeyOf,
+  settingsOf,
+} from './secret-keys.ts'
 import { addressIn } from './urls.ts'
-import { isPlainWord, isSafeToken } from './words.ts'
+import { isPlainWord, isSafeToken, punctuated } from './words.ts'
 
 interface Reader {
   known: KnownValues
@@ -48,10 +58,12 @@ class Walk {
   readonly #reader: Reader
   #at = 0
   #out = ''
-  /** The last word announces a secret value, as `password:` does. */
-  #isValueNext = false
-  /** The last word may announce one, if `=` follows. */
-  #isKeyBefore = false
+  /** The end of `#out`, which itself is too long to be looked at for each word. */
+  #before = ''
+  /** `key`: the last word may announce a secret value, if `=` follows. `value`: it does, as `password:`; `said`: as `password is`. */
+  #expects: 'nothing' | 'key' | 'value' | 'said' = 'nothing'
+  /** Quotes that have no other end from here on. */
+  readonly #unclosed = new Set<string>()
 
   constructor(text: string, reader: Reader) {
     this.#text = text
@@ -69,21 +81,26 @@ class Walk {
     else if (QUOTES[char] !== undefined && this.#opensQuote(char)) this.#quoted(char)
     else if (char === '<') this.#angled()
     else if (char === '{' || char === '[') this.#structure(this.#at)
-    else if (char === '^' && BEFORE_PATTERN.test(this.#before())) this.#pattern()
+    else if (char === '^' && BEFORE_PATTERN.test(this.#before)) this.#pattern()
     else this.#word()
   }
 
-  #before = (): string => this.#out.slice(-BEFORE_CHARS)
+  #write(text: string): void {
+    this.#out += text
+    this.#before = text.length < BEFORE_CHARS ? (this.#before + text).slice(-BEFORE_CHARS) : text.slice(-BEFORE_CHARS)
+  }
+
+  #isValueNext = (): boolean => this.#expects === 'value' || this.#expects === 'said'
 
   #take(end: number): void {
-    this.#out += this.#text.slice(this.#at, end)
+    this.#write(this.#text.slice(this.#at, end))
     this.#at = end
   }
 
   #drop(end: number): void {
-    this.#out += HOLE
+    this.#write(HOLE)
     this.#at = end
-    this.#isValueNext = false
+    if (this.#isValueNext()) this.#expects = 'nothing'
   }
 
   /** An apostrophe inside a word opens no quote, and neither does a quote that never ends. */
@@ -96,8 +113,11 @@ class Walk {
 
   #endOfQuote(char: string): number {
     if (char === '"') return endOfQuoted(this.#text, this.#at)
+    if (this.#unclosed.has(char)) return -1
     const close = this.#text.indexOf(QUOTES[char] ?? char, this.#at + 1)
-    return close < 0 ? -1 : close + 1
+    if (close >= 0) return close + 1
+    this.#unclosed.add(char)
+    return -1
   }
 
   #quoted(char: string): void {
@@ -106,12 +126,12 @@ class Walk {
     // A quote without an end may be a value that was cut off.
     if (end < 0) this.#drop(this.#text.length)
     // `"password": "x"`.
-    else if (isSecretKey(content) && /[:=]/.test(this.#text[end] ?? '') && !this.#isValueNext) {
+    else if (isSecretKey(content) && /[:=]/.test(this.#text[end] ?? '') && !this.#isValueNext()) {
       this.#take(end)
-      this.#isValueNext = true
-    } else if (this.#isValueNext || !isShownQuoted(content, this.#reader, this.#before())) this.#drop(end)
+      this.#expects = 'value'
+    } else if (this.#isValueNext() || !isShownQuoted(content, this.#reader, this.#before)) this.#drop(end)
     else {
-      this.#out += `${char}${urlText(content, this.#reader) ?? content}${QUOTES[char]}`
+      this.#write(`${char}${urlText(content, this.#reader) ?? content}${QUOTES[char]}`)
       this.#at = end
     }
   }
@@ -120,7 +140,7 @@ class Walk {
   #angled(): void {
     const content = /^<([^<>\s]{0,200})>/.exec(this.#text.slice(this.#at, this.#at + 202))?.[1]
     if (content === undefined) this.#take(this.#at + 1)
-    else if (this.#isValueNext || !isShownQuoted(content, this.#reader, this.#before())) this.#drop(this.#at + content.length + 2)
+    else if (this.#isValueNext() || !isShownQuoted(content, this.#reader, this.#before)) this.#drop(this.#at + content.length + 2)
     else this.#take(this.#at + content.length + 2)
   }
 
@@ -128,7 +148,7 @@ class Walk {
   #structure(start: number): void {
     const end = endOfBrackets(this.#text, this.#at)
     const isTyped = start < this.#at
-    if (!isTyped && !this.#isValueNext && this.#isListOrSet(end)) this.#take(end)
+    if (!isTyped && !this.#isValueNext() && this.#isListOrSet(end)) this.#take(end)
     else this.#drop(end)
   }
 
@@ -136,7 +156,7 @@ class Walk {
     const inner = this.#text.slice(this.#at + 1, end - 1)
     if (inner.length > STRUCTURE_CHARS_MAX) return false
     if (this.#text[this.#at] === '[') return this.#text[end - 1] === ']' && isListOfNames(inner, this.#reader)
-    if (BEFORE_TAINT.test(this.#before())) return /^[-\w./]+: ?[-\w.]*$/.test(inner)
+    if (BEFORE_TAINT.test(this.#before)) return /^[-\w./]+: ?[-\w.]*$/.test(inner)
     // A set of Rego quotes its members and has no keys. A struct that Go prints has no quotes.
     return /^"[^"]*"(?:, ?"[^"]*")*$/.test(inner) && isListOfNames(inner, this.#reader)
   }
@@ -152,7 +172,7 @@ class Walk {
     const next = this.#text[end]
     this.#at = end
     if (next === '{' || (next === '[' && /(?:^|[^\w.])map$/.test(word))) return void this.#structure(start)
-    this.#out += this.#judged(word)
+    this.#write(this.#judged(word))
     if (next === '[' && !word.includes(HOLE)) this.#index()
   }
 
@@ -180,29 +200,30 @@ class Walk {
   #isNoValue(core: string, after: string): boolean {
     if (isSentenceAfterKey(core)) return true
     // `no-plain-secrets:` may head a block.
-    if (after.startsWith(':') && /\n\s*$/.test(this.#out)) return true
-    return SCHEMES.has(core.toLowerCase()) && after === '' && BEFORE_SCHEME.test(this.#before())
+    if (after.startsWith(':') && /\n\s*$/.test(this.#before)) return true
+    return SCHEMES.has(core.toLowerCase()) && after === '' && BEFORE_SCHEME.test(this.#before)
   }
 
   #judged(word: string): string {
-    const [, before = '', core = '', after = ''] = PUNCTUATED.exec(word) ?? []
+    const { before, core, after } = punctuated(word)
+    const expects = this.#expects
     if (core === '') {
-      if (this.#isKeyBefore && /^(?::|=[=>]?|:=)$/.test(word)) this.#isValueNext = true
-      this.#isKeyBefore = false
+      if (expects === 'key') this.#expects = /^(?::|=[=>]?|:=)$/.test(word) ? 'value' : 'nothing'
       return word
     }
-    const isValue = this.#isValueNext && !this.#isNoValue(core, after)
-    this.#isKeyBefore = isSecretKey(core) && after === ''
-    this.#isValueNext = announcesValue(core, after)
+    if (after === '' && (expects === 'said' ? isBeforeSaid(core) : expects !== 'nothing' && isVerbOfKey(core))) {
+      this.#expects = 'said'
+      return word
+    }
+    const isValue = (expects === 'value' && !this.#isNoValue(core, after)) || (expects === 'said' && !isProseAfterKey(core))
+    this.#expects = announcesValue(core, after) ? 'value' : isSecretKey(core) && after === '' ? 'key' : 'nothing'
     return `${before}${isValue ? HOLE : tokenText(core, this.#reader)}${after}`
   }
 }
 
 /** A password in an address may hold what else ends a word, and IPv6 has brackets. */
-const ADDRESS = /^[^\s":]*:(?:[^\s":/]*:)*\/\/(?:[^\s"]*@)?(?:\[[0-9a-f:.]+\])?[^\s"`“”‘«»{}[\]<>()]*/iu
+const ADDRESS = /^[^\s":]*:(?:[^\s":/]*:)*\/\/(?:[^\s"]{0,1000}@)?(?:\[[0-9a-f:.]+\])?[^\s"`“”‘«»{}[\]<>()]*/iu
 const BEFORE_SCHEME = /auth(?:orization)?["'`]?\s*[:=]\s*$/i
-/** A word between punctuation. */
-const PUNCTUATED = new RegExp(`^([^\\p{L}\\p{N}${HOLE}]*)(.*?)([^\\p{L}\\p{N}${HOLE}]*)$`, 'su')
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'basic', 'digest', 'negotiate'])
 
 /** `password: x`, `password=`, `Bearer x`. */

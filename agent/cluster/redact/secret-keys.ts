@@ -35,6 +35,24 @@ const GOES_ON: ReadonlySet<string> = new Set(
 )
 export const isSentenceAfterKey = (word: string): boolean => GOES_ON.has(word.toLowerCase())
 
+/** `password is x` and `token was "x"` say a value as `password=x` does. */
+const VERBS: ReadonlySet<string> = new Set(['is', 'was', 'are', 'were', 'equals', 'becomes'])
+export const isVerbOfKey = (word: string): boolean => VERBS.has(word.toLowerCase())
+/** `password is now x`. */
+const BEFORE_SAID: ReadonlySet<string> = new Set(['now', 'still', 'currently', 'again', 'set', 'changed', 'to'])
+export const isBeforeSaid = (word: string): boolean => BEFORE_SAID.has(word.toLowerCase())
+/** `token is expired`: words that say something about a secret. */
+const PROSE: ReadonlySet<string> = new Set(
+  `absent accepted already and as at authenticated authentication authorization been being but by can changed correct could created
+  deleted denied did disabled do does empty enabled encrypted expired expires for from given had has have here hidden ignored in incorrect
+  kept loaded malformed mismatch mismatched mounted needed needs never null of on only optional or outdated present provided read redacted
+  refreshed refused rejected removed renewed reset revoked rotated safe shorter stale still stored than that there to unavailable undefined
+  unreadable unset unused updated used using valid validated verified weak when which will with within without would wrong
+  check endpoint field file hash header key keys length manager mechanism method name path policy prompt provider ref reference request
+  response review rotation server service source store type`.split(/\s+/),
+)
+export const isProseAfterKey = (word: string): boolean => isSentenceAfterKey(word) || PROSE.has(word.toLowerCase()) || /n['’]t$/.test(word)
+
 const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 const KIND_OF_SECRETS = /^(?:secrets?|[A-Za-z]+(?:\.[-a-z0-9]+){2,})$/i
 

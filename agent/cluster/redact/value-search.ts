@@ -117,22 +117,32 @@ function takeLong(text: string, values: ReadonlySet<string>, taken: Uint8Array):
     if (known === undefined) places.set(gram, [i])
     else known.push(i)
   }
+  // What a value repeats is compared once.
+  const compared = new Set<string>()
   for (const value of values) {
     for (let offset = 0; offset + GRAM <= value.length; offset += STRIDE) {
-      const found = places.get(value.slice(offset, offset + GRAM))
+      const gram = value.slice(offset, offset + GRAM)
+      const found = places.get(gram)
       if (found === undefined) continue
+      const around = `${Math.min(offset, COMMON_MIN)} ${value.slice(Math.max(0, offset - COMMON_MIN), offset + GRAM + COMMON_MIN)}`
+      if (compared.has(around)) continue
+      compared.add(around)
       for (const place of found.slice(0, PLACES_MAX)) takeCommon(text, place, value, offset, taken)
-      for (const place of found.slice(PLACES_MAX)) taken.fill(1, place, place + GRAM)
+      if (found.length <= PLACES_MAX || compared.has(gram)) continue
+      compared.add(gram)
+      for (const place of found.slice(PLACES_MAX)) taken.fill(1, place, place + STRIDE)
     }
   }
 }
 
-/** Takes the common part around a gram. */
+/** Takes the common part around a gram, as far as the next ones: theirs goes on from there. */
 function takeCommon(text: string, place: number, value: string, offset: number, taken: Uint8Array): void {
   let before = 0
-  while (before < Math.min(place, offset) && text[place - before - 1] === value[offset - before - 1]) before += 1
+  const beforeMax = Math.min(place, offset, COMMON_MIN)
+  while (before < beforeMax && text[place - before - 1] === value[offset - before - 1]) before += 1
   let after = GRAM
-  while (place + after < text.length && offset + after < value.length && text[place + after] === value[offset + after]) after += 1
+  const afterMax = Math.min(text.length - place, value.length - offset, GRAM + COMMON_MIN)
+  while (after < afterMax && text[place + after] === value[offset + after]) after += 1
   if (before + after >= COMMON_MIN) taken.fill(1, place - before, place + after)
 }
 

@@ -1,6 +1,7 @@
 // Single words that may be shown although no document names them: words of a language, numbers, amounts, addresses and
 // versions. A word that looks random (letters and digits, mixed case, many consonants) may be a key or a password.
 // Pure.
+import { HOLE } from './marks.ts'
 import { AMOUNT } from './shown-fields.ts'
 
 /** Words that messages of API servers have anyway, so that nobody learns a value from them. */
@@ -78,4 +79,21 @@ function endsInName(token: string, isName: (text: string) => boolean): boolean {
   for (let slash = token.indexOf('/'); slash >= 0; slash = token.indexOf('/', slash + 1))
     if (isName(token.slice(slash + 1)) && areSafeParts(token.slice(0, slash))) return true
   return false
+}
+
+const INSIDE = new RegExp(`[\\p{L}\\p{N}${HOLE}]`, 'u')
+const OUTSIDE = new RegExp(`^[^\\p{L}\\p{N}${HOLE}]*`, 'u')
+
+/** A word between punctuation. Read from both ends: a pattern would look at the rest of each run of punctuation again. */
+export function punctuated(word: string): { before: string; core: string; after: string } {
+  const start = OUTSIDE.exec(word)?.[0].length ?? 0
+  let end = word.length
+  while (end > start) {
+    // A letter may be two units of the text.
+    const unit = word.codePointAt(end - 2) ?? 0
+    const size = unit > 0xffff ? 2 : 1
+    if (INSIDE.test(word.slice(end - size, end))) break
+    end -= size
+  }
+  return { before: word.slice(0, start), core: word.slice(start, end), after: word.slice(end) }
 }

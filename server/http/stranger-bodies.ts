@@ -1,0 +1,43 @@
+// AR2: what callers without a credential may hold while their bodies come in: all of them together, each address, and for how long.
+import { type BodyReading, createBodyBudget } from './body.ts'
+import { networkOf } from './caller-address.ts'
+
+export interface StrangerLimits {
+  /** Bytes of all bodies that are being read. */
+  bytesMax: number
+  /** Of those from one address; of IPv6, from one network. */
+  ofOneBytesMax: number
+  /** Milliseconds until a body has to be complete. */
+  bodyMs: number
+}
+
+/** A connection that sent no byte of its body still costs memory: each body counts for this many bytes more than it has. */
+const BODY_OVERHEAD_BYTES = 4 * 1_024
+
+/** `address`: null when it is not known; such callers share one address. */
+type StrangerBodies = (address: string | null) => BodyReading
+
+export function createStrangerBodies({ bytesMax, ofOneBytesMax, bodyMs }: StrangerLimits): StrangerBodies {
+  const all = createBodyBudget(bytesMax)
+  const held = new Map<string, number>()
+  const change = (network: string, bytes: number): void => {
+    const left = (held.get(network) ?? 0) + bytes
+    if (left > 0) held.set(network, left)
+    else held.delete(network)
+  }
+  return (address) => {
+    const network = networkOf(address ?? '')
+    const budget = {
+      take(bytes: number) {
+        if ((held.get(network) ?? 0) + bytes > ofOneBytesMax || !all.take(bytes)) return false
+        change(network, bytes)
+        return true
+      },
+      give(bytes: number) {
+        all.give(bytes)
+        change(network, -bytes)
+      },
+    }
+    return { budget, overheadBytes: BODY_OVERHEAD_BYTES, signal: AbortSignal.timeout(bodyMs) }
+  }
+}
