@@ -104,7 +104,7 @@ export async function rollOut(site: ReconcileSite): Promise<number> {
   await site.commit(Object.fromEntries(names.map((name) => [`${name}/app.yaml`, manifest(name, 'apps')])))
   const started = performance.now()
   await site.fleet.webhook('apps')
-  await until(`${APPS} healthy services`, async () => (await site.healthyServices()) >= APPS, 600_000, 100)
+  await until(`${APPS} healthy services`, async () => (await site.healthyServices()) >= APPS, 600_000, 250)
   return performance.now() - started
 }
 

@@ -158,9 +158,10 @@ const namesText = (names: readonly string[]): string =>
 /** Reports that are followed between two turns of everybody else. */
 const REPORTS_A_TURN = 50
 
-/** An agent can say anything of anything: it has consequences for services only that its cluster has from here, and one after the other. */
+/** An agent can say anything of anything: it has consequences only for services that its cluster has from here. Questions are opened one after the other. */
 async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
   let services: ReadonlySet<string> | null = null
+  const removed: ServiceId[] = []
   for (const [index, { key, doc }] of reports.entries()) {
     if (index % REPORTS_A_TURN === REPORTS_A_TURN - 1) await setImmediate()
     const status = serviceStatusSchema.safeParse(doc).data
@@ -168,11 +169,16 @@ async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluste
       services ??= new Set((await deps.store.desiredInCluster(cluster.clusterId)).map(serviceKey))
       if (!services.has(key)) continue
     }
-    await serviceReported(deps, cluster, parseServiceKey(key), status).catch((error: unknown) =>
-      deps.log.warn('what a report sets off failed', { service: key, error: describeError(error) }),
-    )
+    const id = parseServiceKey(key)
+    await serviceReported(deps, cluster, id, status).catch((error: unknown) => reportFailed(deps, id, error))
+    if (status?.removed === true) removed.push(id)
   }
+  // Together, so that their passes share publications and commits.
+  await Promise.all(removed.map((id) => deps.ingest.serviceChanged(id).catch((error: unknown) => reportFailed(deps, id, error))))
 }
+
+const reportFailed = ({ log }: FleetActionsDeps, id: ServiceId, error: unknown): void =>
+  log.warn('following a report failed', { service: serviceKey(id), error: describeError(error) })
 
 /** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends its order. */
 async function serviceReported(
@@ -181,7 +187,7 @@ async function serviceReported(
   id: ServiceId,
   status: ServiceStatus | undefined,
 ): Promise<void> {
-  const { store, ingest, clock } = deps
+  const { store, clock } = deps
   const subject = pruneSubject(clusterId, id)
   const held = await store.confirmationFor(subject)
   if (status?.refusal !== undefined) {
@@ -197,8 +203,5 @@ async function serviceReported(
     const message = `${what} in ${cluster} waits for confirmation: run \`skerry confirm ${opened.id}\``
     await store.appendEvents([fleetEvent(createdMs, 'Warning', 'ConfirmationNeeded', message, { service: id, cluster })])
   } else if (held !== null) await store.closeConfirmation(subject)
-  if (status?.removed === true) {
-    deps.log.info('removal reported', { cluster: clusterId, service: serviceKey(id) })
-    await ingest.serviceChanged(id)
-  }
+  if (status?.removed === true) deps.log.info('removal reported', { cluster: clusterId, service: serviceKey(id) })
 }
