@@ -30,10 +30,13 @@ export function parseStatus(body: unknown): KubeStatus | null {
   return parsed.success ? parsed.data : null
 }
 
-/** Seconds of a Retry-After header, in ms. API servers send no dates; a date counts as absent. */
+/** KA6: a page of a proxy that asks for a day is no reason to look away for a day. */
+const RETRY_AFTER_MAX_MS = 300_000
+
+/** Seconds of a Retry-After header, in ms, 300,000 at most. API servers send no dates; a date counts as absent. */
 export function retryAfterMsOf(header: string | null, status: KubeStatus | null): number | undefined {
   const seconds = header !== null && /^\d{1,6}$/.test(header) ? Number(header) : status?.details?.retryAfterSeconds
-  return seconds === undefined || seconds <= 0 ? undefined : seconds * 1000
+  return seconds === undefined || seconds <= 0 ? undefined : Math.min(seconds * 1000, RETRY_AFTER_MAX_MS)
 }
 
 /** Code 500 for an object that the server can never accept, because it cannot decode it as its kind. */

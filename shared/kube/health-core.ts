@@ -185,7 +185,8 @@ const budget: Rule = ({ status, conditions }) => {
   const failed = conditions.find(({ type, reason }) => type === 'DisruptionAllowed' && reason === 'SyncFailed')
   if (failed !== undefined) return degraded('SyncFailed', failed.message || 'its controller cannot count its Pods')
   const [now, wanted] = [count(status['currentHealthy']), count(status['desiredHealthy'])]
-  return now >= wanted ? HEALTHY : progressing('BudgetNotMet', `${now} of ${wanted} Pods are healthy`)
+  // Of a workload at zero replicas there is nothing to keep.
+  return now >= wanted || status['expectedPods'] === 0 ? HEALTHY : progressing('BudgetNotMet', `${now} of ${wanted} Pods are healthy`)
 }
 
 const definition: Rule = ({ condition }) => {

@@ -110,6 +110,9 @@ describe('what an answer means', () => {
   test('KA6 the time to wait comes from the header, or else from the body', () => {
     expect(failure(429, undefined, { retryAfter: '3' }).retryAfterMs).toBe(3000)
     expect(failure(429, status(429, '', { retryAfterSeconds: 2 })).retryAfterMs).toBe(2000)
+    expect(failure(503, undefined, { retryAfter: '300' }).retryAfterMs).toBe(300_000)
+    expect(failure(503, undefined, { retryAfter: '86400' }).retryAfterMs).toBe(300_000)
+    expect(failure(503, status(503, '', { retryAfterSeconds: 7_200 })).retryAfterMs).toBe(300_000)
     expect(failure(503, undefined, { retryAfter: 'Wed, 21 Oct 2026 07:28:00 GMT' }).retryAfterMs).toBeUndefined()
     expect(failure(503, undefined)).not.toHaveProperty('retryAfterMs')
   })

@@ -199,10 +199,16 @@ const ROWS: Row[] = [
   [
     'budget not met',
     'policy/v1/PodDisruptionBudget',
-    { status: { observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2 } },
+    { status: { observedGeneration: 1, expectedPods: 2, currentHealthy: 1, desiredHealthy: 2 } },
     'Current',
     'Progressing',
     'Pods are away',
+  ],
+  [
+    'budget of a workload at zero replicas',
+    'policy/v1/PodDisruptionBudget',
+    { status: { observedGeneration: 1, expectedPods: 0, currentHealthy: 0, desiredHealthy: 1 } },
+    'Current',
   ],
 
   ['job without a status', 'batch/v1/Job', {}, 'InProgress'],

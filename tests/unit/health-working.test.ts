@@ -86,6 +86,7 @@ describe('HE21 the deadline counts', () => {
     sinceMs: minute * MINUTE_MS,
   })
   const facts = {
+    before: null,
     previous: null,
     isKnown: false,
     worksToAnEnd: false,
@@ -97,6 +98,12 @@ describe('HE21 the deadline counts', () => {
   const rows: Array<[string, Partial<BeginsToProgress>, minute: number]> = [
     ['from now where nothing is known', {}, 100],
     ['from now when it was well a moment ago', { isKnown: true, previous: said('Healthy', 'Healthy', 3), movedMs: 0 }, 100],
+    [
+      'on from before when it was well for less than a minute',
+      { before: { sinceMs: 95 * MINUTE_MS, wellMs: 99.1 * MINUTE_MS, digest: 'a' } },
+      95,
+    ],
+    ['from now when it was well for a minute', { before: { sinceMs: 95 * MINUTE_MS, wellMs: 99 * MINUTE_MS, digest: 'a' } }, 100],
     ['on from where a former process was', { previous: said('Progressing', 'LessReplicas', 95) }, 95],
     [
       'from now when work that went on before a restart does so no more',

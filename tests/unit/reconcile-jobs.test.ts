@@ -224,3 +224,46 @@ test('HE23 a run of a CronJob that lasts is read once in a deadline, and not bef
   await clock.advance(21 * MINUTE_MS)
   expect([jobs(), status(CRON_KEY)?.health]).toEqual([3, 'Healthy'])
 })
+
+test('HE30 a Deployment whose container crashes again and again is Degraded after its deadline, though it is ready for moments', async () => {
+  const web: ObjectRef = { group: 'apps', kind: 'Deployment', namespace: 'default', name: 'web' }
+  const { begin, say, clock, kit, cluster } = site()
+  const deployment = (image: string) =>
+    ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: metadata('web'),
+      spec: { replicas: 1, selector: selector('web'), template: { spec: { containers: [{ name: 'app', image }] } } },
+    }) as unknown as K8sObject
+  const counts = (ready: number) => ({
+    observedGeneration: cluster.object(web)?.metadata.generation,
+    replicas: 1,
+    updatedReplicas: 1,
+    ...(ready === 0 ? { unavailableReplicas: 1 } : { readyReplicas: 1, availableReplicas: 1 }),
+    conditions: [{ type: 'Progressing', status: 'True', reason: 'NewReplicaSetAvailable' }],
+  })
+  await begin(deployment('x'))
+  const crashFor = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute += 5) {
+      await say(web, counts(1))
+      await clock.advance(5_000)
+      await say(web, counts(0))
+      await clock.advance(5 * MINUTE_MS)
+    }
+  }
+  await crashFor(15)
+  expect(kit.object('apps/Deployment/default/web')).toMatchObject({ health: 'Degraded', reason: 'DeadlineExceeded' })
+  // Another revision has the whole deadline.
+  kit.desire([deployment('y')])
+  await clock.advance(5_000)
+  await say(web, counts(1))
+  await say(web, counts(0))
+  await clock.advance(MINUTE_MS)
+  expect(kit.object('apps/Deployment/default/web')).toMatchObject({ health: 'Progressing' })
+  // Well for a minute: its time is over.
+  await say(web, counts(1))
+  await clock.advance(2 * MINUTE_MS)
+  await say(web, counts(0))
+  await clock.advance(9 * MINUTE_MS)
+  expect(kit.object('apps/Deployment/default/web')).toMatchObject({ health: 'Progressing' })
+})

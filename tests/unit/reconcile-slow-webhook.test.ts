@@ -102,6 +102,30 @@ test('RC27 when the webhook is quick again, everything behind it is applied with
   expect(SLOW.map((name) => kit.service(service(name))?.reason)).toEqual(SLOW.map(() => 'Synced'))
 })
 
+test('RC30 what a turn that was cut did not begin is said to be out of sync', async () => {
+  const site = setup()
+  const { kit, cluster, run, clock } = site
+  const objects = (index: number, value: string) => Array.from({ length: 30 }, (_, n) => configMap(`${SLOW[index]}-${n}`, { value }))
+  const desire = (value: string) => SLOW.forEach((name, index) => void kit.desire(objects(index, value), {}, service(name)))
+  desire('1')
+  await run()
+  await clock.advance(60_000)
+  delay(site, 10_000, ({ name }) => name.startsWith('slow'))
+  desire('2')
+  await clock.advance(45_000)
+  const isOld = (name: string) => (cluster.object(configMapRef(name)) as { data?: { value?: string } } | null)?.data?.value === '1'
+  let old = 0
+  for (const [index, name] of SLOW.entries()) {
+    for (const { metadata } of objects(index, '2')) {
+      if (!isOld(metadata.name ?? '')) continue
+      old += 1
+      expect(kit.object(configMapKey(metadata.name ?? ''), service(name))?.sync).toBe('OutOfSync')
+      expect(kit.service(service(name))?.sync).toBe('OutOfSync')
+    }
+  }
+  expect(old).toBeGreaterThan(0)
+})
+
 test('RC30 a service whose turn waits for a slow webhook heals its other objects when the requests on their way are answered', async () => {
   const site = setup()
   const { kit, run, clock } = site

@@ -62,7 +62,7 @@ export async function carryOut(
     },
   })
   recorder.flush()
-  for (const { key } of open) if (model.wanted.has(key)) model.agenda.plan(key)
+  for (const { key } of open) if (model.wanted.has(key)) model.agenda.putBack(key)
 }
 
 /** RM3: what others have in a Namespace goes by other hands, or not at all; services that are being removed with this one are gone in a moment. */

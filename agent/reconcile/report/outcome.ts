@@ -36,7 +36,11 @@ export interface ObjectFacts {
   kind?: string
   /** It is to go: nobody misses it. */
   leaves?: boolean
+  /** It is to be applied, and the turn was cut before (RC30). */
+  unbegun?: boolean
 }
+
+const PENDING = { reason: 'Pending', message: 'it is not applied yet; the agent goes on with it when other services had their turn' }
 
 const GONE: Health = {
   word: 'Progressing',
@@ -49,15 +53,18 @@ const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'it is t
 
 /** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
 export function objectStatus(
-  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false }: ObjectFacts,
+  { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false, unbegun = false }: ObjectFacts,
   previous: ObjectStatus | null,
   nowMs: number,
 ): ObjectStatus {
   const isAnothers = problem?.kind === 'owned' && problem.going === undefined
   const whenAbsent = leaves ? GONE : isAnothers ? ANOTHERS : null
   const health = view.kind === 'absent' && whenAbsent !== null ? whenAbsent : healthOfView(view, progressingSinceMs, deadlineMs, nowMs)
-  const said = stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem))
-  const sync: SyncWord = problem === null ? 'Synced' : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
+  const isPending = unbegun && problem === null
+  const said = isPending
+    ? PENDING
+    : (stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem)))
+  const sync: SyncWord = problem === null ? (isPending ? 'OutOfSync' : 'Synced') : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
   const message = (said?.message ?? [health.message, left].filter((text) => text !== '').join('; ')).slice(0, MESSAGE_CHARS_MAX)
   const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason

@@ -1,11 +1,17 @@
 // Since when an object counts as Progressing for its health deadline. Pure.
 import type { ObjectStatus } from '../../../shared/model/status.ts'
+import type { Progressed } from '../snapshot/objects.ts'
 
 /** Whatever the object says of its past, so much of the deadline is left when it is met for the first time. */
 const LEAST_MS = 60_000
+/** HE30: a container without a readiness probe is ready for the moment that it lives, before each of its crashes. */
+const WELL_MS = 60_000
 const LATE = 'DeadlineExceeded'
 
 export interface BeginsToProgress {
+  /** Its last time of being Progressing, in this process and of the same revision. */
+  before: Progressed | null
+
   /** What was said of the object last. */
   previous: ObjectStatus | null
   /** This process has judged the object before: only a restart goes on where a former process was. */
@@ -21,7 +27,8 @@ export interface BeginsToProgress {
 
 /** HE21 */
 export function progressingSince(facts: BeginsToProgress): number {
-  const { previous, isKnown, worksToAnEnd, reason, movedMs, deadlineMs, nowMs } = facts
+  const { before, previous, isKnown, worksToAnEnd, reason, movedMs, deadlineMs, nowMs } = facts
+  if (before !== null && !worksToAnEnd && before.wellMs <= nowMs && nowMs - before.wellMs < WELL_MS) return before.sinceMs
   if (isKnown) return nowMs
   if (previous?.health === 'Progressing' && (!worksToAnEnd || previous.reason === reason)) return previous.sinceMs
   if (previous?.reason === LATE) return previous.sinceMs - deadlineMs

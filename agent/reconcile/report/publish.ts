@@ -15,6 +15,7 @@ import type { Reports, Services, Site, StatusUpdate, Storage, Turns } from '../p
 import { leftText } from '../snapshot/fields/left-text.ts'
 import { othersIn } from '../snapshot/fields/shaping.ts'
 import { withEnd } from '../snapshot/finished-jobs.ts'
+import type { Progressed } from '../snapshot/objects.ts'
 import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel, ServiceSnapshot } from '../snapshot/service-model.ts'
 import { degradedFacts } from '../snapshot/service-state.ts'
@@ -86,12 +87,22 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
     return []
   }
   const deadlineMs = durationMs(model.sync().healthDeadline)
-  if (view.kind !== 'present' || view.live.health.word !== 'Progressing' || view.live.isWorking === true) settled(model, key)
+  if (view.kind !== 'present' || view.live.health.word !== 'Progressing' || view.live.isWorking === true) settled(model, key, view, nowMs)
   else if (beginsToGo(view, previous)) model.objects.progresses(key, nowMs)
   else if (!model.progressingSinceMs.has(key)) {
     const { health, movedMs = null } = view.live
     const isKnown = model.statuses.has(key)
-    const begins = { previous, isKnown, worksToAnEnd: worksToAnEnd(ref.group, ref.kind), reason: health.reason, movedMs, deadlineMs, nowMs }
+    const before = progressedBefore(model, key)
+    const begins = {
+      before,
+      previous,
+      isKnown,
+      worksToAnEnd: worksToAnEnd(ref.group, ref.kind),
+      reason: health.reason,
+      movedMs,
+      deadlineMs,
+      nowMs,
+    }
     model.objects.progresses(key, progressingSince(begins))
   }
   const progressingSinceMs = model.progressingSinceMs.get(key) ?? null
@@ -101,6 +112,7 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
     progressingSinceMs,
     kind: ref.kind,
     leaves: view.kind === 'absent' && leaves(model, key),
+    unbegun: model.agenda.unbegun.has(key),
     deadlineMs,
   }
   // HK4: from now on, not from the next look at it.
@@ -124,9 +136,20 @@ function followMissing({ inventory }: ServiceSnapshot, { kinds, watches }: Site,
   if (lookup.kind === 'served') watches.followMissing(lookup.resource, entry.ref)
 }
 
-function settled(model: ServiceModel, key: string): void {
+function settled(model: ServiceModel, key: string, view: LiveView, nowMs: number): void {
+  const sinceMs = model.progressingSinceMs.get(key)
+  const isWell = view.kind === 'present' && view.live.health.word === 'Healthy'
+  if (sinceMs !== undefined && isWell) model.objects.ceased(key, { sinceMs, wellMs: nowMs, digest: digestOf(model, key) })
   model.objects.progresses(key, null)
   model.deadlines.forget(key)
+}
+
+const digestOf = ({ inventory }: ServiceSnapshot, key: string): string | null => inventory.get(key)?.digest ?? null
+
+/** Null: what is in force now was not Progressing before. */
+function progressedBefore(model: ServiceModel, key: string): Progressed | null {
+  const progressed = model.progressed.get(key)
+  return progressed !== undefined && progressed.digest === digestOf(model, key) ? progressed : null
 }
 
 function leftOf(model: ServiceSnapshot, { autoscalers }: Site, key: string, view: LiveView): string {

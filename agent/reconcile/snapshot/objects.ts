@@ -30,11 +30,21 @@ export interface ObjectState {
   /** Warnings of the API server about writes, until they are in a status. */
   readonly warnings: readonly string[]
   readonly progressingSinceMs: number
+  /** HE30: since when it was Progressing before it became well. */
+  readonly progressed: Progressed
   /** Deleted to be made again, and not there yet. */
   readonly recreate: Recreate
   /** RC25: the document whose nulls the API server refused. */
   readonly refusedNulls: string
 }
+
+export interface Progressed {
+  sinceMs: number
+  wellMs: number
+  /** Of the revision that was in force. */
+  digest: string | null
+}
+
 type Field = keyof ObjectState
 type Change = { readonly [F in Field]?: ObjectState[F] | undefined }
 
@@ -50,6 +60,7 @@ class Known implements Record<Field, unknown> {
   status: ObjectStatus | undefined = undefined
   warnings: readonly string[] | undefined = undefined
   progressingSinceMs: number | undefined = undefined
+  progressed: Progressed | undefined = undefined
   recreate: Recreate | undefined = undefined
   refusedNulls: string | undefined = undefined
 }
@@ -131,6 +142,7 @@ export class ObjectStates {
     status: new Facet((known) => known.status),
     warnings: new Facet((known) => known.warnings),
     progressingSinceMs: new Facet((known) => known.progressingSinceMs),
+    progressed: new Facet((known) => known.progressed),
     recreate: new Facet((known) => known.recreate),
     refusedNulls: new Facet((known) => known.refusedNulls),
   } satisfies Record<Field, Facet<unknown>>
@@ -249,6 +261,11 @@ export class ObjectStates {
     this.#put(key, { progressingSinceMs: sinceMs ?? undefined })
   }
 
+  /** It is well, at `wellMs`. */
+  ceased(key: string, progressed: Progressed): void {
+    this.#put(key, { progressed })
+  }
+
   /** AO5; null: it is there, or nobody wants it any more. */
   setRecreate(key: string, recreate: Recreate | null): void {
     this.#put(key, { recreate: recreate ?? undefined })
@@ -266,7 +283,7 @@ export class ObjectStates {
 
   /** It is out of the inventory. What was said of it is taken back with the next report. */
   forget(key: string): void {
-    this.#put(key, { entry: undefined, warnings: undefined, progressingSinceMs: undefined })
+    this.#put(key, { entry: undefined, warnings: undefined, progressingSinceMs: undefined, progressed: undefined })
     this.left(key)
   }
 

@@ -76,6 +76,7 @@ export class ServiceModel {
   readonly statuses = this.objects.facet('status')
   readonly warnings = this.objects.facet('warnings')
   readonly progressingSinceMs = this.objects.facet('progressingSinceMs')
+  readonly progressed = this.objects.facet('progressed')
   readonly recreates = this.objects.facet('recreate')
   readonly refusedNulls = this.objects.facet('refusedNulls')
   readonly agenda = new Agenda()

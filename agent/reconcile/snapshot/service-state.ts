@@ -9,6 +9,7 @@ import type { Closed } from './situation.ts'
 export class Agenda {
   readonly #dirty = new Set<string>()
   readonly #touched = new Set<string>()
+  readonly #unbegun = new Set<string>()
   /** When the retries of this turn were looked through. */
   #turnBeganMs = 0
 
@@ -20,6 +21,11 @@ export class Agenda {
   /** Keys whose status is said again. */
   get touched(): ReadonlySet<string> {
     return this.#touched
+  }
+
+  /** Keys whose step was planned, and not begun when the turn was cut. */
+  get unbegun(): ReadonlySet<string> {
+    return this.#unbegun
   }
 
   get turnBeganMs(): number {
@@ -43,9 +49,16 @@ export class Agenda {
     this.#touched.add(key)
   }
 
+  /** RC30: its step was not begun. */
+  putBack(key: string): void {
+    this.mark(key)
+    this.#unbegun.add(key)
+  }
+
   takePlanned(): string[] {
     const keys = [...this.#dirty]
     this.#dirty.clear()
+    this.#unbegun.clear()
     return keys
   }
 
