@@ -4,6 +4,7 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type Gainer, type Handover, handoversTo } from '../fleet/handover.ts'
+import { type ObjectNames, objectNames } from '../fleet/named-objects.ts'
 import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../store/records.ts'
@@ -78,17 +79,23 @@ export async function findHandovers(
     const resource = await store.getResource({ kind: 'Service', project: other.project, name: other.service })
     if (resource === null || resource.deletingMs !== null) continue
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
-    const rows = new Map<ClusterId, { digest: string; names(object: string): boolean }>()
+    const rows = new Map<ClusterId, { digest: string; names: ObjectNames }>()
+    const namesOfSet = memoized((names: ReadonlySet<string>) => objectNames(names))
     const sameRows = new Map<ClusterId, string>()
     for (const { clusterId, doc, setSha } of await store.desiredOfService(other)) {
       if (doc === null) continue
       const published = doc.removal === undefined ? await namesOf(setSha, objectRowPrefix(other)) : NO_NAMES
-      rows.set(clusterId, { digest: doc.digest, names: (object) => published.has(object) })
+      rows.set(clusterId, { digest: doc.digest, names: namesOfSet(published) })
       sameRows.set(clusterId, `${doc.digest} ${setSha} ${doc.removal === undefined}`)
     }
     const targets = new Set(targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
     const ofOther = objectRowPrefix(other)
-    gainers.push({ id: other, names: (object, clusterId) => objectsIn(clusterId)?.has(ofOther + object) ?? false, targets, rows })
+    const namesOfRender = memoized((objects: HandoverRender['objects']) => objectNames(objects, ofOther))
+    const namesIn = (clusterId: ClusterId) => {
+      const objects = objectsIn(clusterId)
+      return objects === null ? null : namesOfRender(objects)
+    }
+    gainers.push({ id: other, namesIn, targets, rows })
     states.push((clusterId) =>
       targets.has(clusterId) ? `${numbered(objectsIn(clusterId))} ${sameRows.get(clusterId) ?? 'none'}` : 'elsewhere',
     )
@@ -106,6 +113,16 @@ export async function findHandovers(
     const answer = known.get(key) ?? handoversTo(lost(), gainers, row.clusterId)
     known.set(key, answer)
     return answer
+  }
+}
+
+/** One answer for each set: many clusters share it. */
+function memoized<K extends object, V>(make: (key: K) => V): (key: K) => V {
+  const made = new Map<K, V>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
   }
 }
 

@@ -97,6 +97,16 @@ export function refOf(object: K8sObject): ObjectRef {
 /** `group/kind/namespace/name`; the last four segments of an object's row id. No part can contain a slash in Kubernetes. */
 export const refKey = (ref: ObjectRef): string => `${ref.group}/${ref.kind}/${ref.namespace}/${ref.name}`
 
+/** The key of the same object if its kind lives outside namespaces. Who does not know the scope of a kind may have given it a namespace. */
+export function keyOutsideNamespaces(key: string): string {
+  const [group, kind, , name] = key.split('/')
+  return `${group}/${kind}//${name}`
+}
+
+/** Whether `named` is the key of the object `key`, perhaps given a namespace by somebody who does not know that its kind has none. */
+export const namesObject = (named: string, key: string): boolean =>
+  named === key || (keyOutsideNamespaces(key) === key && keyOutsideNamespaces(named) === key)
+
 export function parseRefKey(key: string): ObjectRef | null {
   const [group, kind, namespace, name, ...rest] = key.split('/')
   if (group === undefined || !kind || namespace === undefined || !name || rest.length > 0) return null

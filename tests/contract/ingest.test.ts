@@ -90,6 +90,15 @@ describe('commits', () => {
     expect((await kit.row(one))?.handover).toBeUndefined()
   }, 30_000)
 
+  test('PR8 so is an object of a custom kind, to which each service gives its own namespace', async () => {
+    const issuer = (size: number) => `apiVersion: x.io/v1\nkind: Issuer\nmetadata:\n  name: le\nspec:\n  size: ${size}\n`
+    await kit.push({ 'till/t.yaml': configMap('t', '1'), 'shop/i.yaml': issuer(1) })
+    await kit.service({ namespace: 'one' })
+    await kit.service({ namespace: 'two' }, 'till')
+    await kit.push({ 'shop/i.yaml': null, 'till/i.yaml': issuer(2) })
+    expect((await kit.row(one))?.handover).toMatchObject([{ object: 'x.io/Issuer//le', project: 'default', service: 'till' }])
+  }, 30_000)
+
   test('IN7 commits that change nothing of a service write nothing for it', async () => {
     await kit.pull(one)
     const ordinals = await kit.store.clusterOrdinals()

@@ -2,15 +2,16 @@
 import { describe, expect, test } from 'bun:test'
 import { judgeHandover, type Taker, waitsForTakers } from '../../agent/reconcile/plan/prune/handover.ts'
 import { type Gainer, handoversTo } from '../../server/fleet/handover.ts'
+import { objectNames } from '../../server/fleet/named-objects.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 
 const [X, Y] = ['/ConfigMap/web/x', '/ConfigMap/web/y']
 const id = (text: string) => text as ClusterId
 const gainer = (service: string, names: string[], rows: Array<[string, string, string[]]>, targets = ['c-1', 'c-2']): Gainer => ({
   id: { project: 'web', service },
-  names: (object) => names.includes(object),
+  namesIn: () => objectNames(new Set(names)),
   targets: new Set(targets.map(id)),
-  rows: new Map(rows.map(([cluster, digest, held]) => [id(cluster), { digest, names: (object) => held.includes(object) }])),
+  rows: new Map(rows.map(([cluster, digest, held]) => [id(cluster), { digest, names: objectNames(new Set(held)) }])),
 })
 
 describe('PR8 what the server writes', () => {
@@ -33,6 +34,26 @@ describe('PR8 what the server writes', () => {
     expect(handoversTo([Y, X], gainers, id('c-1'))).toEqual(expected as never)
     expect(handoversTo([X, Y], [...gainers].reverse(), id('c-1'))).toEqual(expected as never)
   })
+})
+
+describe('PR8 kinds of which the server does not know whether they have a namespace', () => {
+  const [GIVEN, TAKEN, OUTSIDE] = ['x.io/Issuer/certs/le', 'x.io/Issuer/platform/le', 'x.io/Issuer//le']
+  const named = (...services: string[]) => services.map((service) => gainer(service, [TAKEN], []))
+  const to = (object: string, service: string, after?: string) => ({
+    object,
+    project: 'web',
+    service,
+    ...(after === undefined ? {} : { after }),
+  })
+  test.each<[string, string[], Gainer[], unknown[]]>([
+    ['the taker gives it another namespace', [GIVEN], [gainer('z', [TAKEN], [['c-1', 'd', [X]]])], [to(OUTSIDE, 'z', 'd')]],
+    ['the taker’s row names it already', [GIVEN], [gainer('z', [TAKEN], [['c-1', 'd', [TAKEN]]])], [to(OUTSIDE, 'z')]],
+    ['the taker declares that it has none', [GIVEN], [gainer('z', [OUTSIDE], [])], [to(OUTSIDE, 'z')]],
+    ['it was handed over before', [GIVEN, OUTSIDE], named('z'), [to(OUTSIDE, 'z')]],
+    ['the same namespace', [GIVEN], [gainer('z', [GIVEN], [])], [to(GIVEN, 'z')]],
+    ['many have that name, each in its namespace', [GIVEN], named('a', 'b', 'c', 'd'), []],
+    ['a built-in kind with a namespace', [X], [gainer('z', ['/ConfigMap/web2/x'], [])], []],
+  ])('PR8 %s', (_, lost, gainers, expected) => expect(handoversTo(lost, gainers, id('c-1'))).toEqual(expected as never))
 })
 
 test.each([

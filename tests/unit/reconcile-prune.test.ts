@@ -214,6 +214,31 @@ describe('PR8 an object that is handed over', () => {
     expect(uidNow(parts)).toBe(parts.uid)
     expect([parts.kit.service()?.reason, parts.kit.service(OTHER)?.reason]).toEqual(['Synced', 'Synced'])
   })
+  test('PR8 is kept if it has no namespace and the server gave it that of each service', async () => {
+    const { cluster, kit, clock, run } = setup()
+    cluster.applyAs('somebody', crd)
+    const named = (place: string) => ({ object: `example.com/Thing/${place}/big`, project: 'web' })
+    kit.desire([configMap('own'), thing('big', { namespace: 'one' })])
+    const other = kit.desire([configMap('other')], {}, OTHER)
+    await run()
+    const ref = { group: 'example.com', kind: 'Thing', namespace: '', name: 'big' }
+    const uid = cluster.object(ref)?.metadata.uid
+    expect(uid).toBeDefined()
+    kit.desire([configMap('own')], { handover: [{ ...named('one'), ...OTHER, after: other }] })
+    await clock.advance(MINUTE)
+    // The taker hands it on; nobody can read it there yet.
+    kit.desire([configMap('other', { v: '2' })], { handover: [{ ...named('two'), service: 'third' }] }, OTHER)
+    await clock.advance(MINUTE)
+    expect(cluster.object(ref)?.metadata.uid).toBe(uid as string)
+    const unserved = { ...thing('big', { namespace: 'three' }), apiVersion: 'example.com/v9' }
+    kit.desire([configMap('third'), unserved], {}, { project: 'web', service: 'third' })
+    await clock.advance(MINUTE)
+    expect(cluster.object(ref)?.metadata.uid).toBe(uid as string)
+    kit.desire([configMap('third'), thing('big', { namespace: 'three' })], {}, { project: 'web', service: 'third' })
+    await clock.advance(MINUTE)
+    expect(cluster.object(ref)?.metadata.uid).toBe(uid as string)
+    expect(kit.service({ project: 'web', service: 'third' })?.reason).toBe('Synced')
+  })
   test('PR8 is kept while the taker has no row, and after a restart', async () => {
     const parts = await both()
     parts.kit.dropRow(OTHER)

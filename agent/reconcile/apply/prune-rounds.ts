@@ -6,7 +6,7 @@ import { confirmationOf, isConfirmedHere } from '../plan/gates/confirmation.ts'
 import { pruneHold } from '../plan/order/phases.ts'
 import { keptFacts, namespaceThatGoes } from '../plan/own-namespace.ts'
 import { type Contents, type Decision, type DeletionRequest, decideDeletions, holdingOf, isGivenUp } from '../plan/prune/deletion.ts'
-import { waitsForTakers } from '../plan/prune/handover.ts'
+import { handedOver, waitsForTakers } from '../plan/prune/handover.ts'
 import { nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
 import { planView } from '../plan/turn-view.ts'
@@ -28,7 +28,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
   const { row } = model
   model.pruning.begin()
   if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
-  const handovers = new Set((row.handover ?? []).map(({ object }) => object))
+  const handovers = handedOver(row.handover ?? [])
   const options: PruneOptions = {
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     uidsInForce: deps.uidsInForce,

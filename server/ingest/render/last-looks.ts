@@ -3,6 +3,7 @@ import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { PipelineSource } from '../../render/pipeline.ts'
 import type { Source } from '../../sources/source.ts'
@@ -88,6 +89,8 @@ export class LastLooks {
   rendersNaming(objects: ReadonlySet<string>): NamingService[] {
     if (objects.size === 0) return []
     const found: NamingService[] = []
+    const names = objectNames(objects)
+    const areDoubtful = [...objects].some(isOfUnknownScope)
     for (const [key, { look }] of this.lasts) {
       if (look === null) continue
       const { most, others } = look
@@ -96,8 +99,8 @@ export class LastLooks {
       const renders = [...new Set([most, ...others.values()])].map((one) => this.objectsOf(one))
       // Whichever is less to look at.
       const isNaming = (rows: ReadonlyMap<string, string>) =>
-        rows.size < objects.size
-          ? [...rows.keys()].some((rowId) => objects.has(rowId.slice(prefix.length)))
+        rows.size < objects.size || areDoubtful
+          ? [...rows.keys()].some((rowId) => names.hasAnywhere(rowId.slice(prefix.length)))
           : [...objects].some((object) => rows.has(prefix + object))
       if (!renders.some((rows) => rows !== null && isNaming(rows))) continue
       found.push({ id, objectsIn: (clusterId) => this.objectsOf(others.has(clusterId) ? (others.get(clusterId) ?? null) : most) })

@@ -1,5 +1,6 @@
 // An object that goes from one service to another with one commit: the server saw both revisions and wrote so into the giver's row. Until the taker's revision is read it
 // belongs to nobody else, and it must not be deleted in between. Pure.
+import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 
@@ -12,17 +13,22 @@ export type Taker =
   /** Its complete revision does not name the object, or it is being removed. */
   | { kind: 'read'; digest: string; handover: readonly Handover[] }
 
+/** The keys that the objects of handovers may have in this cluster (`namesObject`). */
+export const handedOver = (handovers: readonly Handover[]): ReadonlySet<string> =>
+  new Set(handovers.flatMap(({ object }) => [object, keyOutsideNamespaces(object)]))
+
 /** PR8: why an object is kept for those that are to have it, or null. A taker may have handed it on before it had it. */
 export function waitsForTakers(object: string, handovers: readonly Handover[], takerOf: (id: ServiceId) => Taker): string | null {
   const asked = new Set<string>()
-  const open = handovers.filter((handover) => handover.object === object)
+  const isOfIt = (handover: Handover) => namesObject(handover.object, object)
+  const open = handovers.filter(isOfIt)
   for (let handover = open.pop(); handover !== undefined; handover = open.pop()) {
     const taker = takerOf(handover)
     const waits = judgeHandover(handover, taker)
     if (waits !== null) return waits
     if (taker.kind !== 'read' || asked.has(serviceKey(handover))) continue
     asked.add(serviceKey(handover))
-    open.push(...taker.handover.filter((next) => next.object === object))
+    open.push(...taker.handover.filter(isOfIt))
   }
   return null
 }

@@ -1,6 +1,6 @@
 // The services of this cluster together: what is held of each, which of them owns which object, and what one has to know of the others. It reads the agent's state when a
 // service is met for the first time. It must not look at live objects and never sends anything.
-import { refKey } from '../../../../shared/kube/object.ts'
+import { namesObject, refKey } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Taker } from '../../plan/prune/handover.ts'
@@ -23,6 +23,9 @@ export class Owners extends Map<string, ServiceId> {
     return had
   }
 }
+
+const namesAny = (unread: ReadonlyMap<string, unknown>, key: string): boolean =>
+  unread.has(key) || [...unread.keys()].some((named) => namesObject(named, key))
 
 export interface ServiceRegistryDeps {
   /** As a former process left it. */
@@ -98,7 +101,7 @@ export class ServiceRegistry {
   /** What an incomplete revision leaves in force is wanted too, and what cannot be read of one may be. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[] {
     const wants = ({ reading, row, wanted, unread }: ServiceModel) =>
-      reading.kind !== 'absent' && row?.removal === undefined && (wanted.get(key)?.onlyIfAbsent === false || unread.has(key))
+      reading.kind !== 'absent' && row?.removal === undefined && (wanted.get(key)?.onlyIfAbsent === false || namesAny(unread, key))
     return [...this.#models.values()].filter((other) => other !== model && wants(other))
   }
 
