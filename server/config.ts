@@ -22,7 +22,7 @@ export const SERVER_OPTIONS = {
   adminTokenFile: {
     type: 'text',
     placeholder: 'FILE',
-    help: 'Writes the first admin token there (mode 0600) rather than to the terminal.',
+    help: 'File for the first admin token, mode 0600; default admin-token in the data folder.',
   },
   externalUrl: {
     type: 'text',

@@ -10,10 +10,10 @@ import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
-import { checkTokenFile, writeTokenFile } from './access/api-tokens.ts'
+import { checkTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
-import { libraryDirOf, startServer } from './server.ts'
+import { libraryDirOf, type RunningServer, startServer } from './server.ts'
 import { outboundProxy } from './sources/address/proxy.ts'
 import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
@@ -69,11 +69,12 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       trustedProxies: proxies.ranges,
       proxyFor: outboundProxy(io.env),
       ...(externalUrl === undefined ? {} : { externalUrl }),
+      ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),
     }
     const server = await startServer(options, { clock: systemClock, random: systemRandom, log, guard, freeMemory: () => Bun.gc(false) })
     const signal = new Promise<string>((resolve) => io.onStop(resolve)) // before anybody is told that it serves
     for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not on this machine: ${without}`, {})
-    await showToken(server.firstAdminToken, tokenFile, server.url, io)
+    showToken(server, io)
     const why = await Promise.race([signal, server.failed])
     log.info('stopping', typeof why === 'string' ? { signal: why } : { error: describeError(why) })
     await server.stop()
@@ -98,23 +99,19 @@ const DEATHS_MAX = 1
 
 const isPortInUse = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
 
-/** AP2: it is made once and shown once; the store holds its hash. */
-async function showToken(token: string | null, file: string | undefined, url: string, io: ServeIo): Promise<void> {
-  if (token === null) {
-    io.out(`skerry ${VERSION} serves ${url}\n`)
-    return
-  }
-  if (file !== undefined) {
-    await writeTokenFile(file, token)
-    io.out(`skerry ${VERSION} serves ${url}\nThe admin token is in ${file}.\n`)
-    return
-  }
-  io.out(`skerry ${VERSION} serves ${url}
+/** AP2: the path alone, because this text may end in a log. */
+function showToken({ firstAdminToken, adminTokenFile, url }: RunningServer, io: ServeIo): void {
+  io.out(`skerry ${VERSION} serves ${url}\n`)
+  if (firstAdminToken === null) return
+  const path = shellWord(adminTokenFile)
+  io.out(`
+The first admin token is in ${adminTokenFile} (readable by this user only). It expires in 24 hours; exchange it for one that does not:
 
-Admin token, shown only now: ${token}
-
-  export SKERRY_SERVER=${url} SKERRY_TOKEN=${token}
+  export SKERRY_SERVER=${url}
+  export SKERRY_TOKEN=$(skerry token exchange --token-file ${path}) && rm ${path}
   skerry join-token create            # then start an agent with it
   skerry apply -f FILE                # repositories and services
 `)
 }
+
+const shellWord = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

@@ -13,7 +13,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
-import { createApiTokens } from './access/api-tokens.ts'
+import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
 import { loadSecretBox } from './access/secret-box.ts'
@@ -61,6 +61,8 @@ export interface ServerOptions {
   dataDir: string
   /** Default: a SQLite file in the data folder. */
   store?: PostgresPlace | null
+  /** Default: `admin-token` in the data folder. */
+  adminTokenFile?: string
   /** Default: RETENTION. */
   retention?: Retention
   /** RU3: count anew what is counted. */
@@ -90,8 +92,10 @@ export interface ServerDeps {
 
 export interface RunningServer {
   url: string
-  /** Of the first start only: shown once, stored as a hash. */
+  /** Null unless this start made one; the store has its hash. */
   firstAdminToken: string | null
+  /** Where the first admin token is written. */
+  adminTokenFile: string
   /** Resolves when it can do nothing any more: another server has its database. */
   failed: Promise<AppError>
   stop(): Promise<void>
@@ -234,7 +238,8 @@ async function startOn(
     clock,
     log,
   })
-  const tokens = createApiTokens(store, clock)
+  const tokens = createApiTokens({ store, clock })
+  const { adminTokenFile = at('admin-token') } = options
 
   const app = createApp({
     store,
@@ -272,7 +277,7 @@ async function startOn(
   try {
     const { hostname, port, trustedProxies = [] } = options
     http = listen({ hostname, port, trustedProxies }, { agents: agentRoutes, others: app.fetch })
-    firstAdminToken = await tokens.createFirst() // last, AP2: a start that fails before would have made it and never shown it
+    firstAdminToken = await tokens.createFirst((token) => writeTokenFile(adminTokenFile, token)) // last: it expires, and a start that fails needs none
   } catch (error) {
     await http?.stop(true)
     shards.close() // else the next start would take them for those of a crash
@@ -310,6 +315,7 @@ async function startOn(
   return {
     url,
     firstAdminToken,
+    adminTokenFile,
     stop: async () => {
       stopping.abort()
       await drain.start(shards.wakeAll.bind(shards))

@@ -151,7 +151,7 @@ function whatNext({ fleet, sites, git }: World): string {
     '',
     'It stays up. In another terminal:',
     '',
-    `  export SKERRY_SERVER=${fleet.serverUrl} SKERRY_TOKEN=${fleet.token}`,
+    `  export SKERRY_SERVER=${fleet.serverUrl} SKERRY_TOKEN=$(cat ${fleet.tokenFile})`,
     `  ${kubeconfig}`,
     '  dist/skerry get clusters',
     '  dist/skerry get services -o wide',

@@ -1,6 +1,6 @@
 // A server and agents as processes of their own, against real clusters on this machine: what the demo shows and what the end-to-end tests prove.
 // Everything goes through the doors that a user has: the two programs, their flags, the HTTP API.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from './child-process.ts'
 import { type LocalPostgres, postgresIsWanted, startPostgres } from './postgres.ts'
@@ -69,6 +69,8 @@ export interface FleetDatabase {
 export interface LocalFleet {
   readonly serverUrl: string
   readonly token: string
+  /** Holds the token, for whoever types commands. */
+  readonly tokenFile: string
   readonly dataDir: string
   /** What the server's fleet store is in; null: SQLite in `dataDir`. */
   readonly database: FleetDatabase | null
@@ -137,7 +139,11 @@ export async function createLocalFleet(
     if (token !== '') return
     // It serves before it tells the token.
     await waitUntil('admin token', async () => existsSync(tokenFile) && readFileSync(tokenFile, 'utf8').endsWith('\n'), { child })
-    token = readFileSync(tokenFile, 'utf8').trim()
+    const first = readFileSync(tokenFile, 'utf8').trim() // it expires
+    const headers = { authorization: `Bearer ${first}` }
+    const answer = await fetch(`${serverUrl}/api/v1/token/exchange`, { method: 'POST', headers, keepalive: false })
+    token = ((await answer.json()) as { token: string }).token
+    writeFileSync(tokenFile, `${token}\n`)
   }
   const killServer = async () => {
     await server?.kill()
@@ -208,6 +214,7 @@ export async function createLocalFleet(
     get token() {
       return token
     },
+    tokenFile,
     dataDir,
     database,
     startServer,

@@ -25,6 +25,7 @@ import { render } from './render.ts'
 import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, rotateServerKey } from './server-key.ts'
 import { sync } from './sync.ts'
+import { exchangeToken } from './token.ts'
 import { type OwnVersion, version } from './version.ts'
 
 export interface CliDeps {
@@ -84,9 +85,10 @@ export async function runCli({ local, version: ownVersion, io }: CliDeps): Promi
     .exitOverride()
   const context: Context = {
     io,
-    client: () => {
+    client: (ownToken) => {
       const { server, token } = program.opts()
-      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: token ?? io.env['SKERRY_TOKEN'] })
+      const used = ownToken ?? token ?? io.env['SKERRY_TOKEN']
+      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: used })
     },
   }
   // commander would read the real environment.
@@ -342,6 +344,17 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
       ),
     )
     .action((options) => count(context, options))
+
+  const token = program
+    .command('token')
+    .description('the API token that this command line uses')
+    .addHelpText('before', examples('skerry token exchange --token-file data/admin-token'))
+  token
+    .command('exchange')
+    .description('exchange an API token for a new one that does not expire; the earlier one ends')
+    .option('--token-file <file>', 'file that holds the earlier token, such as the first admin token; default: SKERRY_TOKEN')
+    .addHelpText('before', examples('skerry token exchange --token-file data/admin-token', 'export SKERRY_TOKEN=$(skerry token exchange)'))
+    .action((options) => exchangeToken(context, options))
 
   const joinToken = program
     .command('join-token')

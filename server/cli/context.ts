@@ -10,8 +10,8 @@ export type Output = (typeof OUTPUTS)[number] | undefined
 
 export interface Context {
   io: CliIo
-  /** Made when first asked for: `--help` and `version` need no server. */
-  client(): Client
+  /** Made when first asked for: `--help` and `version` need no server. `token`: in place of the one that the options or the environment name. */
+  client(token?: string): Client
 }
 
 export interface PrintOptions {

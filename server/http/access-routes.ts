@@ -5,6 +5,7 @@ import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { durationMs, joinTokenSpecSchema } from '../../shared/model/resources.ts'
 import {
   createdJoinTokenSchema,
+  exchangedTokenSchema,
   type JoinTokenView,
   joinTokenViewSchema,
   listOf,
@@ -13,6 +14,7 @@ import {
 } from '../../shared/model/views.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { JoinTokenRecord } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
@@ -76,6 +78,21 @@ export function accessRoutes(deps: AdminDeps) {
         return { id, name }
       },
       { response: whoamiAnswerSchema, detail: { summary: 'Whose token this is' } },
+    )
+    .post(
+      '/token/exchange',
+      async ({ request, set }) => {
+        const principal = deps.principal(request)
+        const token = await deps.tokens.exchange(principal)
+        const message = `a new API token for ${principal.name}; the earlier one ends when it is first used`
+        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])
+        set.headers['cache-control'] = 'no-store'
+        return { token }
+      },
+      {
+        response: exchangedTokenSchema,
+        detail: { summary: 'Exchange the API token of this request for a new one; the earlier one ends when the new one is first used' },
+      },
     )
     .get('/version', () => deps.version(), {
       response: versionAnswerSchema,

@@ -1,6 +1,6 @@
 // What the admin routes work with.
 import type { Clock } from '../../shared/runtime/clock.ts'
-import type { Principal } from '../access/api-tokens.ts'
+import type { ApiTokens, Principal } from '../access/api-tokens.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { RemovalPlans } from '../fleet/removal-plans.ts'
@@ -18,6 +18,7 @@ export interface AdminDeps {
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
+  tokens: Pick<ApiTokens, 'exchange'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow

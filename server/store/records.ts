@@ -155,6 +155,15 @@ export interface DesiredService extends ServiceId {
   renderedFrom?: string
 }
 
+export interface ApiTokenRecord {
+  id: string
+  name: string
+  /** Null: it does not expire. */
+  expiresMs: number | null
+  /** Id of the token that ends with the first use of this one. */
+  replaces: string | null
+}
+
 export interface JoinTokenRecord {
   id: string
   tokenHash: string

@@ -8,6 +8,7 @@ import type { ChangeFeed } from './feed/change-feed.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import type {
   AgentRecord,
+  ApiTokenRecord,
   ClusterRecord,
   Confirmation,
   DependencyCycle,
@@ -168,9 +169,13 @@ export interface Store {
   closeConfirmation(subject: string): Promise<void>
 
   // People
-  createApiToken(record: { id: string; tokenHash: string; name: string; createdMs: number }): Promise<void>
-  apiTokenByHash(tokenHash: string): Promise<{ id: string; name: string } | null>
-  countApiTokens(): Promise<number>
+  /** Tokens that have expired by `createdMs` are deleted. */
+  createApiToken(record: ApiTokenRecord & { tokenHash: string; createdMs: number }): Promise<void>
+  apiTokenByHash(tokenHash: string): Promise<ApiTokenRecord | null>
+  /** The token is in use: the token that it replaces is deleted, with every other token that would replace it. */
+  retireReplaced(id: string): Promise<void>
+  /** Those that have not expired. */
+  countApiTokens(nowMs: number): Promise<number>
 
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries

@@ -226,7 +226,16 @@ export interface Tables {
     confirmed_ms: number | null
     confirmed_by: string | null
   }
-  api_tokens: { id: string; token_hash: string; name: string; created_ms: number }
+  api_tokens: {
+    id: string
+    token_hash: string
+    name: string
+    created_ms: number
+    /** 0: it does not expire. */
+    expires_ms: number
+    /** Id of the token that ends with the first use of this one. */
+    replaces: string | null
+  }
 }
 
 const labels = z.record(z.string(), z.string())

@@ -330,5 +330,6 @@ export const deleteAnswerSchema = z.object({
 export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
+export const exchangedTokenSchema = z.object({ token: z.string() })
 export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string() })
 export const versionAnswerSchema = z.looseObject({ version: z.string() })

@@ -54,6 +54,7 @@ const object = (name: string, rev: number, gone = false) => {
   return { kind: 'object' as const, key: `p/web//Pod/n/${name}`, rev, doc: gone ? null : doc }
 }
 const told = (rev: number) => ({ kind: 'event' as const, key: `${rev}`, rev, doc: { atMs: 1, type: 'Normal', reason: 'r', message: 'm' } })
+const apiToken = { name: 'n', createdMs: 1, expiresMs: null, replaces: null }
 const delta = { complete: false, nowMs: 1 }
 const question = (token = 't', names = ['a', 'b']) => ({
   kind: 'remove_service' as const,
@@ -216,7 +217,13 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['closed', 'changes', (store) => store.closeConfirmation(question().subject)],
     ['again', 'idle', (store) => store.closeConfirmation(question().subject)],
   ],
-  createApiToken: [['made', 'changes', (store) => store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1 })]],
+  createApiToken: [['made', 'changes', (store) => store.createApiToken({ ...apiToken, id: 't', tokenHash: 'h' })]],
+  retireReplaced: [
+    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 'u', tokenHash: 'i', replaces: 't' })],
+    ['used for the first time', 'changes', (store) => store.retireReplaced('u')],
+    ['used again', 'idle', (store) => store.retireReplaced('u')],
+    ['unknown', 'idle', (store) => store.retireReplaced('none')],
+  ],
 }
 
 const READS: ReadonlyArray<keyof Store> = [

@@ -9,8 +9,22 @@ setDefaultTimeout(60_000) // PostgreSQL is started in one of them
 
 /** One line a number, never changed once a version with it was released. */
 const HASHES: Record<StoreKind['name'], Record<number, string>> = {
-  SQLite: { 1: '22060553877822d3', 2: 'b0f8a7388262c002', 3: 'a764f539a2c9c084', 4: 'e62de461a654feaf', 5: '17a421ba1df01032' },
-  PostgreSQL: { 1: 'b031b6640bfd07f7', 2: 'a7fb656956ab82bb', 3: '0c23259c36fa9fab', 4: '959b7eeb40bab872', 5: '785c72f6a3c878cd' },
+  SQLite: {
+    1: '22060553877822d3',
+    2: 'b0f8a7388262c002',
+    3: 'a764f539a2c9c084',
+    4: 'e62de461a654feaf',
+    5: '17a421ba1df01032',
+    6: '2a65ff8bfc6462a2',
+  },
+  PostgreSQL: {
+    1: 'b031b6640bfd07f7',
+    2: 'a7fb656956ab82bb',
+    3: '0c23259c36fa9fab',
+    4: '959b7eeb40bab872',
+    5: '785c72f6a3c878cd',
+    6: 'bce910729f3f1343',
+  },
 }
 
 const WHAT_TO_DO = `What a migration of the fleet store makes is another than it was.

@@ -186,14 +186,13 @@ test('JN3 AP7 keys and data are for this user alone, and no secret is in a log l
   const lists = (await ask('GET', '/api/v1/join-tokens')).text + (await ask('GET', '/api/v1/repositories')).text
   await server.stop()
   const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-  const outside = files
-    .filter(({ parentPath }) => !parentPath.endsWith('keys'))
-    .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'latin1'))
+  const isSecret = ({ parentPath, name }: (typeof files)[number]) => parentPath.endsWith('keys') || name === 'admin-token'
+  const outside = files.filter((file) => !isSecret(file)).map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'latin1'))
   const everywhere = [...logged, events, lists, ...outside].join('\n')
   for (const secret of [admin, parseJoinToken(token)?.secret ?? '?', hook, readFileSync(join(dataDir, 'keys', 'mac.key'), 'utf8').trim()])
     expect(everywhere.includes(secret)).toBe(false)
   expect(everywhere).toContain(joined.agentId)
-  for (const { parentPath, name } of files.filter(({ parentPath }) => parentPath.endsWith('keys')))
+  for (const { parentPath, name } of files.filter(isSecret))
     expect([name, statSync(join(parentPath, name)).mode & 0o777]).toEqual([name, 0o600])
   await start()
 })
@@ -218,6 +217,30 @@ test('AP2 the first admin token is not lost when the first start finds its port 
     await next.stop()
   }
 })
+
+test('AP2 AP12 CL19 the first admin token is in a file for its user alone, nothing that is printed has it, and the command line exchanges it', async () => {
+  const dataDir = tempDir()
+  const skerry = (...args: string[]) =>
+    Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), ...args], { stdout: 'pipe', stderr: 'pipe', env: {} })
+  const serving = skerry('server', '--data', dataDir, '--listen', '127.0.0.1:0')
+  let printed = ''
+  for await (const chunk of serving.stdout) {
+    printed += Buffer.from(chunk).toString()
+    if (printed.includes('token exchange')) break
+  }
+  const tokenFile = join(dataDir, 'admin-token')
+  const first = readFileSync(tokenFile, 'utf8').trim()
+  expect([first.slice(0, 3), statSync(tokenFile).mode & 0o777]).toEqual(['sk_', 0o600])
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)?.[0] ?? ''
+  const exchange = skerry('token', 'exchange', '--server', url, '--token-file', tokenFile)
+  const [token, said] = await Promise.all([new Response(exchange.stdout).text(), new Response(exchange.stderr).text()])
+  expect([token, said.includes('sk_')]).toEqual([expect.stringMatching(/^sk_[A-Za-z0-9_-]{43}\n$/), false])
+  const status = async (bearer: string) => (await fetch(`${url}/api/v1/whoami`, { headers: { authorization: `Bearer ${bearer}` } })).status
+  expect([await status(token.trim()), await status(first)]).toEqual([200, 401])
+  serving.kill()
+  await serving.exited
+  expect([printed.includes(first), printed.includes(tokenFile)]).toEqual([false, true])
+}, 20_000)
 
 test('AP3 a request line or header that is too long, and one that makes no sense, are refused and nothing breaks', async () => {
   const status = async (init: RequestInit, path = '/api/v1/clusters') =>

@@ -42,6 +42,15 @@ describe.each(STORES)('migrations on $name', (kind) => {
     expect(await select(kind, place, "select value from meta where key = 'schema'")).toEqual([{ value: String(NEWEST) }])
   })
 
+  test('ST2 an API token of schema 5 does not expire', async () => {
+    const place = await makeOldStore(kind, 5, { rows: false })
+    await select(kind, place, "insert into api_tokens (id, token_hash, name, created_ms) values ('t', 'h', 'admin', 1)")
+    const store = await place.open()
+    expect(await store.apiTokenByHash('h')).toEqual({ id: 't', name: 'admin', expiresMs: null, replaces: null })
+    expect(await store.countApiTokens(Number.MAX_SAFE_INTEGER)).toBe(1)
+    await store.close()
+  })
+
   test.each([1, 2, 3])('ST2 an empty store of schema %d is an empty store', async (version) => {
     const place = await makeOldStore(kind, version, { rows: false })
     const held = (await readAll(place)) as Record<string, unknown[]>

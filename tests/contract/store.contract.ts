@@ -389,11 +389,33 @@ function peopleContract({ store }: StoreHarness): void {
     expect(await store().confirmationFor('prune/y')).toBeNull()
   })
 
+  const apiToken = (id: string, more: { expiresMs?: number; replaces?: string } = {}) =>
+    store().createApiToken({ id, tokenHash: `hash-${id}`, name: 'admin', createdMs: 1, expiresMs: null, replaces: null, ...more })
+  const isHeld = async (id: string) => (await store().apiTokenByHash(`hash-${id}`)) !== null
+
   test('AP1 API tokens are found by hash only', async () => {
-    expect(await store().countApiTokens()).toBe(0)
-    await store().createApiToken({ id: 't1', tokenHash: 'h1', name: 'admin', createdMs: 1 })
-    expect(await store().countApiTokens()).toBe(1)
-    expect(await store().apiTokenByHash('h1')).toEqual({ id: 't1', name: 'admin' })
+    expect(await store().countApiTokens(1)).toBe(0)
+    await apiToken('t1')
+    expect(await store().countApiTokens(1)).toBe(1)
+    expect(await store().apiTokenByHash('hash-t1')).toEqual({ id: 't1', name: 'admin', expiresMs: null, replaces: null })
     expect(await store().apiTokenByHash('h2')).toBeNull()
+  })
+
+  test('AP2 an expired API token does not count, and goes when another one is made', async () => {
+    await apiToken('t1', { expiresMs: 100 })
+    expect([await store().countApiTokens(99), await store().countApiTokens(100)]).toEqual([1, 0])
+    await store().createApiToken({ id: 't2', tokenHash: 'hash-t2', name: 'admin', createdMs: 100, expiresMs: null, replaces: null })
+    expect([await isHeld('t1'), await isHeld('t2')]).toEqual([false, true])
+  })
+
+  test('AP12 the first use of a token ends the token that it replaces, and the others that would replace it', async () => {
+    await apiToken('first')
+    await apiToken('lost', { replaces: 'first' })
+    await apiToken('new', { replaces: 'first' })
+    await apiToken('other')
+    await store().retireReplaced('new')
+    await store().retireReplaced('new')
+    expect(await Promise.all(['first', 'lost', 'new', 'other'].map(isHeld))).toEqual([false, false, true, true])
+    expect((await store().apiTokenByHash('hash-new'))?.replaces).toBeNull()
   })
 }

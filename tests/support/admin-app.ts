@@ -41,8 +41,8 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
   const time = { nowMs: 1_000_000 }
   const clock: Clock = { nowMs: () => time.nowMs, sleep: async () => {} }
-  const tokens = createApiTokens(store, clock)
-  const token = (await tokens.createFirst()) ?? ''
+  const tokens = createApiTokens({ store, clock })
+  const token = (await tokens.createFirst(async () => {})) ?? ''
   const asked: string[] = []
   const content: TestAdmin['content'] = new Map()
   const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }

@@ -16,7 +16,7 @@ export async function writeSome(db: StoreDb, name: string, random: Random): Prom
       for (let i = 0; i < count; i++) {
         const id = `${name}-${i}`
         changes.add({ topic: 'token', name: id })
-        await sql.insertInto('api_tokens').values({ id, token_hash: id, name, created_ms: 0 }).execute()
+        await sql.insertInto('api_tokens').values({ id, token_hash: id, name, created_ms: 0, expires_ms: 0, replaces: null }).execute()
         if (wait > 0) await systemClock.sleep(wait)
       }
       if (undone) throw new Undone()

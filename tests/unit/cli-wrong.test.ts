@@ -31,6 +31,8 @@ describe('what was typed wrong', () => {
     'server-key rotate',
     'version',
     'server',
+    'token',
+    'token exchange',
     'join-token',
     'join-token create',
     'join-token list',
