@@ -188,6 +188,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/claim/claim-keeper.ts': 'keeps the claim object through the port',
   'agent/reconcile/apply/recall.ts': 'waits for the search of marked objects',
   'agent/reconcile/apply/marked-search.ts': 'lists marked objects through the port, once for all services',
+  'agent/reconcile/apply/discovery-gaps.ts': 'reads through the port which kinds are defined',
   'agent/reconcile/apply/revision.ts': 'reads what is desired from the replica at the start of a turn',
   'agent/reconcile/apply/rounds.ts': 'plans and carries out until nothing is left to do',
   'agent/reconcile/apply/phase-rounds.ts': 'the rounds in the order of phases and waves',

@@ -44,6 +44,7 @@ const discoveryList = z.looseObject({
 export function parseDiscovery(documents: readonly unknown[]): Discovery | null {
   const resources: ApiResource[] = []
   const staleGroups = new Set<string>()
+  const versions: string[] = []
   for (const document of documents) {
     const parsed = discoveryList.safeParse(document)
     if (!parsed.success) return null
@@ -51,6 +52,7 @@ export function parseDiscovery(documents: readonly unknown[]): Discovery | null 
       const name = group.metadata?.name ?? ''
       for (const version of group.versions ?? []) {
         if (version.freshness === 'Stale') staleGroups.add(name)
+        versions.push(`${name}/${version.version}`)
         for (const entry of version.resources ?? []) {
           const kind = entry.responseKind?.kind
           if (!kind) continue
@@ -68,7 +70,7 @@ export function parseDiscovery(documents: readonly unknown[]): Discovery | null 
       }
     }
   }
-  return { resources, staleGroups: [...staleGroups].sort() }
+  return { resources, staleGroups: [...staleGroups].sort(), versions }
 }
 
 /** `/api/v1` or `/apis/GROUP/VERSION`, then namespace and plural. Names are encoded, because names of RBAC have

@@ -26,6 +26,7 @@ describe('aggregated discovery', () => {
       ['a.example', 'v1', 'mice', false],
     ])
     expect(discovery?.staleGroups).toEqual([])
+    expect(discovery?.versions).toEqual(['/v1', 'autoscaling/v2', 'autoscaling/v1', 'a.example/v1'])
   })
 
   test('KA11 a group with a stale version is stale once, whatever its other versions say', () => {

@@ -73,10 +73,10 @@ describe('a kind that no API serves', () => {
       leave(kit, how)
       await clock.advance(600_000)
       expect(names(kit.state)).toContain('skiff')
-      expect(kit.object(BOAT_KEY)).toMatchObject({
-        reason: 'UnknownKind',
-        message: expect.stringContaining('CustomResourceDefinition boats.sea.example'),
-      })
+      // IV6: a removal does not even begin.
+      expect(kit.object(BOAT_KEY)?.reason).toBe(how === 'prune' ? 'UnknownKind' : 'Removing')
+      const told = how === 'prune' ? kit.object(BOAT_KEY) : kit.service()
+      expect(told?.message).toContain('CustomResourceDefinition boats.sea.example')
       expect(kit.service()?.removed).toBeUndefined()
       cluster.serveAllBut([])
       await clock.advance(600_000)

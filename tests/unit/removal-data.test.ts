@@ -159,6 +159,27 @@ describe('a Namespace that would go with a service', () => {
     expect(kit.service()?.refusal?.names).toEqual(['Namespace shop'])
   })
 
+  test('RM3, IV10 a Namespace is kept while discovery leaves out a custom kind that may have objects in it', async () => {
+    const { cluster, kit, clock } = await applied([namespace('shop'), configMap('a', {}, 'shop')])
+    const spec = { ...(crd as unknown as { spec: object }).spec, scope: 'Namespaced' }
+    cluster.applyAs('somebody', { ...crd, spec } as unknown as K8sObject)
+    await clock.advance(1)
+    cluster.applyAs('somebody', { ...thing('theirs'), metadata: { name: 'theirs', namespace: 'shop' } })
+    // The API server restarts in the middle of the removal.
+    cluster.fail(({ verb, ref }) => {
+      if (verb === 'delete' && ref?.kind === 'ConfigMap') cluster.serveAllBut(['example.com'])
+      return null
+    })
+    kit.remove('prune')
+    await clock.advance(MINUTE)
+    expect(writes(cluster)).toEqual(['delete ConfigMap a'])
+    expect(kit.service()?.message).toContain('CustomResourceDefinition things.example.com')
+    cluster.serveAllBut([])
+    await clock.advance(15 * MINUTE)
+    expect(cluster.object(namespaceRef('shop'))?.metadata.deletionTimestamp).toBeUndefined()
+    expect(kit.service()?.message).toContain('Thing.example.com shop/theirs')
+  })
+
   test('RM3 confirmed by name it goes with everything in it', async () => {
     const { cluster, kit, clock } = await applied([namespace('shop')])
     cluster.applyAs('kubectl', configMap('theirs', {}, 'shop'))

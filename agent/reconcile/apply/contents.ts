@@ -13,11 +13,11 @@ import type { Asking } from '../requests/placed-cluster.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isOfThisCluster, ownerOf, type Registrations } from '../snapshot/watch/live-object.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
-import { storesObjects } from './marked-search.ts'
+import { findGap, storesObjects } from './discovery-gaps.ts'
 
 export interface ContentsDeps extends Registrations {
   asking(who: { service: string }): Pick<Asking, 'get' | 'list'>
-  kinds: Pick<ServedKinds, 'all' | 'find' | 'findAny' | 'unheard' | 'refresh'>
+  kinds: Pick<ServedKinds, 'all' | 'find' | 'findAny' | 'unheard' | 'refresh' | 'servesPlural' | 'answers'>
   signal: AbortSignal
   /** A service of this cluster with a removal order. */
   isLeaving(serviceKey: string): boolean
@@ -43,12 +43,14 @@ export class ContentsReader {
     // A kind that came a moment ago may have objects in it.
     const unasked = await this.#refresh()
     if (unasked !== null) return { kind: 'unread', why: unasked }
+    const asking = this.#deps.asking({ service: model.key })
+    const hidden = ref.kind === 'Namespace' ? await this.#gap(asking) : null
+    if (hidden !== null) return { kind: 'unread', why: hidden }
     const inside = ref.kind === 'Namespace' ? this.#namespaced() : this.#defined(ref.name)
     if (inside.kind === 'unread') return inside
     const items: Item[] = []
     let others = 0
     const isEnough = () => others >= OTHERS_MAX
-    const asking = this.#deps.asking({ service: model.key })
     const failure = await this.#list(asking, inside.resources, ref.kind === 'Namespace' ? ref.name : '', isEnough, (object) => {
       const item = itemOf(object, this.#ownerOf(model, object))
       if (item === null) return
@@ -107,6 +109,16 @@ export class ContentsReader {
     }
     await Promise.all(Array.from({ length: LISTS_MAX }, worker))
     return failed
+  }
+
+  /** Returns a kind that may have objects in the Namespace and that discovery does not show, or null. */
+  async #gap({ get, list }: Pick<Asking, 'get' | 'list'>): Promise<string | null> {
+    const { kinds, signal } = this.#deps
+    try {
+      return (await findGap({ kinds, get, list, signal }, { namespacedOnly: true }))?.message ?? null
+    } catch (error) {
+      return `what the API server serves is not known: ${describeError(error)}`
+    }
   }
 
   /** Asks which kinds are served now. Returns the reason if that failed, else null. */

@@ -12,10 +12,11 @@ import { isOurs } from '../plan/plan.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { type LiveObject, ownerOf, type Registrations } from '../snapshot/watch/live-object.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
+import { findGap, type GapsDeps, storesObjects } from './discovery-gaps.ts'
 
 export interface MarkedSearchDeps extends Registrations {
-  cluster: Pick<Cluster, 'watch'>
-  kinds: Pick<ServedKinds, 'all' | 'findAny' | 'unheard' | 'refresh'>
+  cluster: Pick<Cluster, 'get' | 'watch'>
+  kinds: Pick<ServedKinds, 'all' | 'findAny' | 'unheard' | 'refresh' | 'servesPlural' | 'answers'>
   /** The watch of the kind shows all its marked objects now. */
   isWatched(resource: ApiResource): boolean
   clock: Clock
@@ -40,10 +41,6 @@ const REFUSED_MS = 60_000
 const DISCOVERED_MS = 60_000
 /** An agent that may not list a kind cannot have applied objects of it, and could not delete them. */
 const NOT_OURS: ReadonlySet<ApiFailure['kind']> = new Set(['forbidden', 'not_found', 'invalid'])
-
-/** Groups whose servers store nothing. */
-const METRICS_GROUPS: ReadonlySet<string> = new Set(['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'])
-export const storesObjects = (group: string): boolean => !METRICS_GROUPS.has(group)
 
 const HALTED: ApiFailure = { kind: 'server_error', status: 0, reason: 'Halted', message: 'the search was interrupted' }
 
@@ -99,7 +96,7 @@ export class MarkedSearch {
     const nowMs = clock.nowMs()
     for (const [key, { atMs }] of this.#listed) if (Math.abs(nowMs - atMs) >= LISTED_MS) this.#listed.delete(key)
     if (Math.abs(nowMs - this.#discoveredMs) >= DISCOVERED_MS) {
-      const unasked = await this.#discover()
+      const unasked = (await this.#discover()) ?? (await this.#gap())
       if (unasked !== null) return unasked
       this.#discoveredMs = nowMs
     }
@@ -124,6 +121,21 @@ export class MarkedSearch {
   async #discover(): Promise<ApiFailure | null> {
     try {
       await this.#deps.kinds.refresh()
+      return null
+    } catch (error) {
+      return { kind: 'server_error', status: 0, reason: 'NoDiscovery', message: describeError(error) }
+    }
+  }
+
+  /** An agent that may not read CRDs or APIServices knows the kinds of discovery alone. */
+  async #gap(): Promise<ApiFailure | null> {
+    const { cluster, kinds, log, signal } = this.#deps
+    const get = (resource: ApiResource, ref: ObjectRef) => cluster.get(resource, ref)
+    const list: GapsDeps['list'] = (resource, options, onObject) => listOnce(cluster, resource, options, onObject)
+    try {
+      const failure = await findGap({ kinds, get, list, signal })
+      if (failure?.kind !== 'forbidden') return failure
+      log.info('discovery not compared with the definitions of kinds', { why: failure.message })
       return null
     } catch (error) {
       return { kind: 'server_error', status: 0, reason: 'NoDiscovery', message: describeError(error) }

@@ -18,6 +18,8 @@ export class ServedKinds {
   readonly #onDiscovery: (discovery: Discovery) => void
   #byKind = new Map<string, ApiResource[]>()
   #staleGroups: ReadonlySet<string> = new Set()
+  /** `group/version` of each that discovery lists, also of those without a kind. */
+  #versions: ReadonlySet<string> = new Set()
   #known = false
   #generation = 0
   #running: Promise<void> | null = null
@@ -60,6 +62,11 @@ export class ServedKinds {
     return false
   }
 
+  /** Discovery lists this version, or calls its group Stale, of which `unheard` and each list tell more. */
+  answers(group: string, version: string): boolean {
+    return this.#versions.has(`${group}/${version}`) || this.#staleGroups.has(group)
+  }
+
   /** Another one: what is served may be another. */
   generation(): number {
     return this.#generation
@@ -83,7 +90,8 @@ export class ServedKinds {
     return this.#running
   }
 
-  #take({ resources, staleGroups }: Discovery): void {
+  #take({ resources, staleGroups, versions }: Discovery): void {
+    this.#versions = new Set(versions ?? resources.map(({ group, version }) => `${group}/${version}`))
     const stale = new Set(staleGroups)
     const byKind = new Map<string, ApiResource[]>()
     // A stale group comes without resources: what it served before is still what it serves.
