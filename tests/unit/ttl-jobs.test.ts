@@ -55,14 +55,24 @@ describe('how a Job has ended', () => {
 
   test.each([
     ['Normal', 'Completed', 'Job completed', { outcome: 'succeeded', message: '' }],
-    ['Warning', 'BackoffLimitExceeded', 'too often', { outcome: 'failed', message: 'too often' }],
-    ['Warning', 'DeadlineExceeded', '', { outcome: 'failed', message: 'DeadlineExceeded' }],
+    ['Warning', 'DeadlineExceeded', '', { outcome: 'failed', message: 'Job was active longer than specified deadline' }],
     ['Normal', 'SuccessfulCreate', 'Created pod: x', null],
     ['Warning', 'FailedCreate', 'exceeded quota', null],
     ['Normal', 'Suspended', 'Job suspended', null],
   ] as const)('JB2 the Event %s %s', (type, reason, message, expected) =>
     expect(jobEndIn({ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, type, reason, message } as K8sObject)).toEqual(expected),
   )
+})
+
+test.each([
+  ['DB_PASSWORD=hunter', ''],
+  ['Container main for pod shop/hunter failed with exit code 42 matching FailJob rule at index 0', ' (exit code 42)'],
+])('JB2, KA31 of an Event that tells the end of a Job nothing but its reason and an exit code is repeated: %s', (message, told) => {
+  const event = (reason: string) =>
+    ({ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, type: 'Warning', reason, message }) as K8sObject
+  const end = jobEndIn(event('PodFailurePolicy'))
+  expect(end).toEqual({ outcome: 'failed', message: `a Pod failed in a way for which podFailurePolicy ends the Job${told}` })
+  expect(jobEndIn(event('BackoffLimitExceeded'))?.message).not.toContain('hunter')
 })
 
 test('JB1 a finished Job that its TTL removed is done, over restarts, until its manifest changes', async () => {
@@ -166,8 +176,8 @@ describe('JB2 a Job that went while the agent did not run', () => {
     expect([writes(site.cluster), site.kit.service()?.health]).toEqual([[], 'Healthy'])
   })
   test('JB2 has failed when an Event says so', async () => {
-    const site = await away((at) => event(at, 'Warning', 'BackoffLimitExceeded', 'it has no database'))
-    expect([writes(site.cluster), site.kit.object(jobKey('load'))?.message]).toEqual([[], expect.stringContaining('it has no database')])
+    const site = await away((at) => event(at, 'Warning', 'BackoffLimitExceeded', 'DB_PASSWORD=hunter'))
+    expect([writes(site.cluster), site.kit.object(jobKey('load'))?.message]).toEqual([[], expect.stringContaining('backoff limit')])
   })
   test('JB2 runs once more when nobody knows, and then no more', async () => {
     const site = await away(() => {})

@@ -61,21 +61,24 @@ const isTrue = (condition: unknown, type: string): boolean =>
   condition.type === type &&
   condition.status === 'True'
 
-/** Reasons of the Warning with which the Job controller ends a Job. */
-const FAILURES: ReadonlySet<unknown> = new Set([
-  'BackoffLimitExceeded',
-  'DeadlineExceeded',
-  'PodFailurePolicy',
-  'FailedIndexes',
-  'MaxFailedIndexesExceeded',
+/** By the reason of the Warning with which the Job controller ends a Job, in its words: anybody who may write Events may write anything into their message. */
+const FAILURES: ReadonlyMap<unknown, string> = new Map([
+  ['BackoffLimitExceeded', 'Job has reached the specified backoff limit'],
+  ['DeadlineExceeded', 'Job was active longer than specified deadline'],
+  ['PodFailurePolicy', 'a Pod failed in a way for which podFailurePolicy ends the Job'],
+  ['FailedIndexes', 'Job has failed indexes'],
+  ['MaxFailedIndexesExceeded', 'Job has exceeded the specified maximal number of failed indexes'],
 ])
+const EXIT_CODE = / failed with exit code (\d{1,3}) matching FailJob rule at index \d{1,3}$/
 
 /** Null: this Event does not tell the end of its Job. */
 export function jobEndIn(event: K8sObject): HookEnd | null {
   const { type, reason, message } = event
   if (type === 'Normal' && reason === 'Completed') return { outcome: 'succeeded', message: '' }
-  if (type !== 'Warning' || !FAILURES.has(reason)) return null
-  return { outcome: 'failed', message: typeof message === 'string' && message !== '' ? message : String(reason) }
+  const failure = type === 'Warning' ? FAILURES.get(reason) : undefined
+  if (failure === undefined) return null
+  const exitCode = EXIT_CODE.exec(typeof message === 'string' ? message : '')?.[1]
+  return { outcome: 'failed', message: exitCode === undefined ? failure : `${failure} (exit code ${exitCode})` }
 }
 
 export const isCronJob = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => group === 'batch' && kind === 'CronJob'
