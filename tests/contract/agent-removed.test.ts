@@ -3,13 +3,15 @@
 import { afterEach, expect, test } from 'bun:test'
 import { type Agent, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
+import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { joinTokenHash } from '../../server/access/join.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
-import { removalBytes } from '../../shared/protocol/removal.ts'
+import { isRemovalOf, removalBytes } from '../../shared/protocol/removal.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -92,7 +94,7 @@ async function site() {
   const answerWith = (next: typeof answer) => {
     answer = next
   }
-  return { clock, cluster, server, start, joined, heals, remove, newToken, answerWith }
+  return { clock, cluster, server, dataDir, start, joined, heals, remove, newToken, answerWith }
 }
 
 /** What somebody answers to everything. */
@@ -172,6 +174,30 @@ test('CM9 the server that knows the cluster again, out of a backup, has it enfor
   await clock.advance(LEARNT_MS)
   expect(agent.report().enforcement.state).toBe('removed')
   answerWith(() => null)
+  await clock.advance(LEARNT_MS)
+  expect([agent.report().enforcement.state, await heals()]).toEqual(['enforcing', true])
+})
+
+test('CM9 SE8 the statement about the former registration is no word about the next one, which has the same key', async () => {
+  const { clock, server, joined, remove, start, newToken, answerWith, heals, dataDir } = await site()
+  const before = await joined()
+  const former = before.agent.report()
+  await remove()
+  await before.stop()
+  const ask = { agentId: former.agentId, incarnation: former.incarnation }
+  const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(ask) }
+  const told = await server.handle(new Request(`http://skerry${ROUTES.session}`, json))
+  const { removal } = (await (told ?? Response.json({})).json()) as { removal: unknown }
+  const keys = loadAgentKeys(dataDir)
+  const { agent } = start(await newToken())
+  await clock.advance(5_000)
+  await server.publish(clusterIdSchema.parse(agent.report().clusterId), WEB, { a: '2' })
+  await clock.advance(LEARNT_MS)
+  const own = agent.report()
+  expect([own.clusterId === former.clusterId, own.agentId === former.agentId, loadAgentKeys(dataDir)]).toEqual([false, false, keys])
+  const registration = { agentId: former.agentId ?? '', clusterId: former.clusterId ?? '', serverKeys: server.keys.publicKeys }
+  expect(isRemovalOf(removal, registration)).toBe(true)
+  answerWith(refusal(removal))
   await clock.advance(LEARNT_MS)
   expect([agent.report().enforcement.state, await heals()]).toEqual(['enforcing', true])
 })
