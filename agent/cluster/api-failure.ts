@@ -134,10 +134,6 @@ export function namesMissingObject(body: unknown): boolean {
   return status?.reason === 'NotFound' && status.details?.name !== undefined && status.details.name !== ''
 }
 
-/** The server has not reached the resourceVersion that was asked for, and does not expect to. */
-export const isTooLargeVersion = (body: unknown): boolean =>
-  parseStatus(body)?.details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') ?? false
-
 const plainText = (text: string) =>
   text
     .replace(/<[^>]*>/g, ' ')

@@ -54,6 +54,9 @@ function readPage(body: unknown, resource: ApiResource): (ListPage & { token: st
   return { kind: 'page', objects, resourceVersion, last: token === '', token }
 }
 
+/** '' if the answer is no list. */
+export const listVersion = (body: unknown): string => listSchema.safeParse(body).data?.metadata.resourceVersion ?? ''
+
 const unreadable = (kind: string): { kind: 'failed'; failure: ApiFailure } => ({
   kind: 'failed',
   failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message: `the answer is not a list of ${kind}` },

@@ -8,13 +8,12 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { isTooLargeVersion } from './api-failure.ts'
 import type { ApiFailure, ApiResource, Extent, WatchEvent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
-import { listObjects } from './kube-list.ts'
+import { listObjects, listVersion } from './kube-list.ts'
 import { METADATA_ACCEPT } from './object-metadata.ts'
-import type { Positions } from './resource-version.ts'
+import { isBehind, type Positions } from './resource-version.ts'
 import { LineSplitter, parseWatchLine, type WatchLine } from './watch-stream.ts'
 
 /** API servers send a bookmark each minute. A longer silence means a frozen link. */
@@ -157,19 +156,16 @@ class Watch {
     return yield* this.#follow()
   }
 
-  /** KA40: asks for no object, at a resourceVersion not older than the position. Null: the server has reached it, or
-   *  does not say. */
+  /** KA40: a consistent read that asks for no object, so that an API server whose watch cache lags answers what etcd has reached. Null: etcd has reached the position, or the
+   *  server does not say. */
   async #checkPosition(position: string): Promise<StreamEnd | null> {
     const { http } = this.#deps
     const { namespaced, plural } = this.#resource
-    // One key of the watch cache is all that the server looks at.
-    const query = { fieldSelector: 'metadata.name=skerry-position', resourceVersion: position, resourceVersionMatch: 'NotOlderThan' }
     const namespace = this.#options.namespace ?? (namespaced ? 'default' : '')
-    const path = `${collectionPath(this.#resource, namespace)}?${new URLSearchParams(query)}`
+    const path = `${collectionPath(this.#resource, namespace)}?${new URLSearchParams({ fieldSelector: 'metadata.name=skerry-position' })}`
     const answer = await http.request({ method: 'GET', path, plural, signal: this.#options.signal })
-    if (answer.kind === 'answer') return null
-    if (isTooLargeVersion(answer.body)) return { kind: 'rolled_back' }
-    return UNCHECKED.has(answer.failure.kind) ? null : { kind: 'failed', failure: answer.failure }
+    if (answer.kind === 'failed') return UNCHECKED.has(answer.failure.kind) ? null : { kind: 'failed', failure: answer.failure }
+    return isBehind(listVersion(answer.body), position) ? { kind: 'rolled_back' } : null
   }
 
   /** KA21: all objects, then `synced`. */

@@ -10,6 +10,11 @@ export function isNewer(resourceVersion: string, than: string): boolean {
 
 const DECIMAL = /^\d+$/
 
+/** False also where one of both is no number: what is not known proves nothing. */
+export function isBehind(resourceVersion: string, position: string): boolean {
+  return DECIMAL.test(resourceVersion) && DECIMAL.test(position) && isNewer(position, resourceVersion)
+}
+
 interface Standing {
   /** Null if the watch has to start over anyway. */
   position(): string | null
@@ -31,9 +36,7 @@ export class Positions {
   beforeRead(): (resourceVersion: string) => void {
     const before = [...this.#watches].map((watch) => ({ watch, position: watch.position() }))
     return (resourceVersion) => {
-      if (!DECIMAL.test(resourceVersion)) return
-      for (const { watch, position } of before)
-        if (position !== null && DECIMAL.test(position) && isNewer(position, resourceVersion)) watch.doubt()
+      for (const { watch, position } of before) if (position !== null && isBehind(resourceVersion, position)) watch.doubt()
     }
   }
 }

@@ -14,6 +14,7 @@ import type {
   Extent,
   GetResult,
   WatchEvent,
+  WatchScope,
 } from '../../agent/cluster/cluster.ts'
 import { MARKS_MANAGER } from '../../agent/cluster/rest-cluster.ts'
 import { warningsOf } from '../../agent/cluster/warning-header.ts'
@@ -25,7 +26,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import { notServed, Refusal } from './fake-kube-kinds.ts'
 import { FakeObjects, type ObjectsSnapshot } from './fake-objects.ts'
 import { warningHeader, warningsAbout } from './fake-warnings.ts'
-import { FakeWatchLog, matcher, type Selectors, watchEventOf } from './fake-watch-log.ts'
+import { FakeWatchLog, matcher, watchEventOf } from './fake-watch-log.ts'
 
 export interface FakeRequest {
   verb: 'info' | 'discover' | 'apply' | 'get' | 'delete' | 'patch' | 'watch'
@@ -58,6 +59,8 @@ export class FakeCluster implements Cluster {
   #answerLagMs: (request: FakeRequest) => number = () => 0
   #hurry = new AbortController()
   #stale: ObjectsSnapshot | null = null
+  /** What lists from the watch cache show, while another API server that lags answers them. */
+  #lagging: K8sObject[] | null = null
   #lives = 0
 
   constructor({ clock, uid }: { clock: Clock; uid?: string }) {
@@ -130,8 +133,8 @@ export class FakeCluster implements Cluster {
     return this.#answer({ verb: 'patch', ref, ...acting(as) }, resource, work, body)
   }
 
-  async *watch(resource: ApiResource, options: Selectors & { signal: AbortSignal } & Extent): AsyncGenerator<WatchEvent> {
-    const { signal, fieldSelector, metadataOnly = false } = options
+  async *watch(resource: ApiResource, options: WatchScope & Extent): AsyncGenerator<WatchEvent> {
+    const { signal, fieldSelector, metadataOnly = false, fromCache = false } = options
     const shown = (object: K8sObject) => (metadataOnly ? metadataOf(versioned(object, resource)) : versioned(object, resource))
     const matches = matcher(resource, options)
     let position: number | null = null
@@ -152,7 +155,7 @@ export class FakeCluster implements Cluster {
       // KA40: a server that has not reached the position.
       if (position === null || !this.#log.remembers(position) || position > this.#cacheRevision()) {
         position = this.#cacheRevision()
-        const present = this.#cached().filter(matches)
+        const present = ((fromCache ? this.#lagging : null) ?? this.#cached()).filter(matches)
         yield { kind: 'reset' }
         for (const object of present) yield { kind: 'present', object: shown(object) }
         yield { kind: 'synced' }
@@ -206,6 +209,11 @@ export class FakeCluster implements Cluster {
   restartApiServer(): void {
     this.#stale = null
     this.cutWatches()
+  }
+
+  /** From now on lists that may come from a watch cache (`fromCache`) are answered by an API server that hears of no later change. */
+  lagCaches(): void {
+    this.#lagging = structuredClone(this.#cached())
   }
 
   /** Somebody's writes that no watch ever tells, as by a bug of the API server. */

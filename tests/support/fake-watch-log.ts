@@ -84,7 +84,7 @@ export function watchEventOf({ before, after, revision }: Change, matches: (obje
   return { kind: 'removed', object }
 }
 
-export interface Selectors {
+interface Selectors {
   labelSelector?: string
   fieldSelector?: string
   namespace?: string

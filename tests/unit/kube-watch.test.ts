@@ -27,8 +27,13 @@ const cut = (...lines: readonly unknown[]): Reply => ({ lines, end: 'eof' })
 const reset = (...lines: readonly unknown[]): Reply => ({ lines, end: 'reset' })
 const refuse = (failure: Partial<ApiFailure>): Reply => ({ failure })
 
-/** What a server answers that has not reached a position: 1.33 and 1.36 say it alike. */
-const tooLarge: Status = {
+/** A consistent read: what etcd has reached. */
+const reached = (resourceVersion: string): Status => ({
+  status: 200,
+  body: { kind: 'ConfigMapList', metadata: { resourceVersion }, items: [] },
+})
+/** An API server whose watch cache has not reached a position, or is not ready: 1.33 and 1.36 say it alike. */
+const lags: Status = {
   status: 504,
   body: { kind: 'Status', code: 504, reason: 'Timeout', details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } },
 }
@@ -44,7 +49,7 @@ const failureWith = (failure: Partial<ApiFailure>): ApiFailure => ({
 
 /** A server that answers with the given replies in turn, then never again. */
 class Script {
-  /** What each request asked for: "start", or the position it resumed from; "list" for a page; "check" and a position. */
+  /** What each request asked for: "start", or the position it resumed from; "list" for a page; "check" for a consistent read of no object. */
   readonly asked: string[] = []
   held = 0
   /** Answers to the next checks of a position; without one the server has reached it. */
@@ -66,12 +71,12 @@ class Script {
     },
     request: async ({ path }) => {
       const query = new URLSearchParams(path.slice(path.indexOf('?')))
-      if (query.has('resourceVersionMatch')) {
-        this.asked.push(`check ${query.get('resourceVersion')}`)
-        const refused = this.checks.shift()
-        if (refused === undefined) return { kind: 'answer', status: 200, body: {} }
-        const text = JSON.stringify(refused.body)
-        return { kind: 'failed', failure: failureOf({ ...refused, text, retryAfter: null, plural: RESOURCE.plural }), body: refused.body }
+      if (query.get('fieldSelector') === 'metadata.name=skerry-position') {
+        this.asked.push(query.has('resourceVersion') ? 'check of the cache' : 'check')
+        const answer = this.checks.shift() ?? reached('1000')
+        if (answer.status === 200) return { kind: 'answer', ...answer }
+        const text = JSON.stringify(answer.body)
+        return { kind: 'failed', failure: failureOf({ ...answer, text, retryAfter: null, plural: RESOURCE.plural }), body: answer.body }
       }
       this.asked.push('list')
       const reply = this.#replies.shift()
@@ -190,7 +195,7 @@ describe('one watch', () => {
     // The first two sleeps are the watchdog of the first stream, for its lines and for its end.
     expect(watch.clock.asked.slice(2, 9)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
     expect(watch.story()).toBe(`reset synced ${'failed:unreachable '.repeat(7)}synced changed:a`)
-    expect(watch.script.asked.slice(0, 9)).toEqual([START, '5', 'check 5', '5', 'check 5', '5', 'check 5', '5', 'check 5'])
+    expect(watch.script.asked.slice(0, 9)).toEqual([START, '5', 'check', '5', 'check', '5', 'check', '5', 'check'])
     await watch.stop()
   })
 
@@ -217,7 +222,7 @@ describe('one watch', () => {
   test('KA20 a line that is no event fails the stream, and nothing before it is lost', async () => {
     const watch = run([open(initialEnd('5'), modified('a', '6'), { type: 'NEWS' }), open(modified('b', '7'))])
     await watch.clock.advance(500)
-    expect(watch.script.asked).toEqual([START, 'check 6', '6'])
+    expect(watch.script.asked).toEqual([START, 'check', '6'])
     expect(watch.story()).toBe('reset synced changed:a failed:server_error synced changed:b')
     await watch.stop()
   })
@@ -255,9 +260,9 @@ describe('one watch', () => {
 
   test('KA40 a server that has not reached the position after an outage is listed again at once, without a failure', async () => {
     const watch = run([cut(initialEnd('50'), modified('a', '60')), refuse({ kind: 'unreachable' }), open(added('a', '7'), initialEnd('9'))])
-    watch.script.checks.push(tooLarge)
+    watch.script.checks.push(reached('59'))
     await watch.clock.advance(1_000)
-    expect(watch.script.asked).toEqual([START, '60', 'check 60', START])
+    expect(watch.script.asked).toEqual([START, '60', 'check', START])
     expect(watch.story()).toBe('reset synced changed:a failed:unreachable reset present:a synced')
     await watch.stop()
   })
@@ -269,8 +274,30 @@ describe('one watch', () => {
     const watch = run([cut(initialEnd('5')), refuse({ kind: 'unreachable' }), open(modified('a', '6'))])
     watch.script.checks.push({ status, body: { kind: 'Status', code: status } })
     await watch.clock.advance(1_000)
-    expect(watch.script.asked).toEqual([START, '5', 'check 5', '5'])
+    expect(watch.script.asked).toEqual([START, '5', 'check', '5'])
     expect(watch.story()).toBe('reset synced failed:unreachable synced changed:a')
+    await watch.stop()
+  })
+
+  test.each([
+    ['answers the position', reached('60')],
+    ['answers what cannot be compared', reached('')],
+  ])('KA40 an API server that %s is followed on, without a list', async (_, answer) => {
+    const watch = run([cut(initialEnd('50'), modified('a', '60')), refuse({ kind: 'unreachable' }), open(modified('a', '61'))])
+    watch.script.checks.push(answer)
+    await watch.clock.advance(1_000)
+    expect(watch.script.asked).toEqual([START, '60', 'check', '60'])
+    expect(watch.story()).toBe('reset synced changed:a failed:unreachable synced changed:a')
+    await watch.stop()
+  })
+
+  test('KA40 one whose watch cache lags for long is waited for, and is no restored etcd', async () => {
+    const watch = run([cut(initialEnd('50'), modified('a', '60')), refuse({ kind: 'unreachable' }), open(modified('a', '61'))])
+    watch.script.checks.push(lags, lags, reached('61'))
+    await watch.clock.advance(10_000)
+    expect(watch.script.asked).toEqual([START, '60', 'check', 'check', 'check', '60'])
+    expect(watch.story()).not.toContain('changed:a failed:unreachable reset')
+    expect(watch.story()).toEndWith('synced changed:a')
     await watch.stop()
   })
 
@@ -278,7 +305,7 @@ describe('one watch', () => {
     const watch = run([cut(initialEnd('5')), refuse({ kind: 'unreachable' }), open(modified('a', '6'))])
     watch.script.checks.push({ status: 503, body: { kind: 'Status', code: 503 } })
     await watch.clock.advance(2_000)
-    expect(watch.script.asked).toEqual([START, '5', 'check 5', 'check 5', '5'])
+    expect(watch.script.asked).toEqual([START, '5', 'check', 'check', '5'])
     expect(watch.story()).toBe('reset synced failed:unreachable failed:server_error synced changed:a')
     await watch.stop()
   })
@@ -292,12 +319,12 @@ describe('one watch', () => {
   })
 
   test.each([
-    ['reached', [], ['check 60', '60'], 'reset synced changed:b'],
-    ['not reached', [tooLarge], ['check 60', START], 'reset synced reset present:a synced'],
-  ])('KA40 a start at a lower resourceVersion has open watches check their position: %s', async (_, checks, asked, story) => {
+    ['reached', [reached('60')], ['check', '60'], 'reset synced changed:b'],
+    ['not reached', [reached('59')], ['check', START], 'reset synced reset present:a synced'],
+  ])('KA40 a start at a lower resourceVersion has open watches check their position: %s', async (what, checks, asked, story) => {
     const clock = createVirtualClock()
     const positions = new Positions()
-    const after = checks.length === 0 ? open(modified('b', '61')) : open(added('a', '7'), initialEnd('9'))
+    const after = what === 'reached' ? open(modified('b', '61')) : open(added('a', '7'), initialEnd('9'))
     const open60 = run([open(initialEnd('60')), after], { clock, positions })
     const open8 = run([open(initialEnd('8'))], { clock, positions })
     open60.script.checks.push(...checks)

@@ -73,6 +73,23 @@ describe('resync', () => {
     expect(kit.reconciler.resynced().differences).toBe(25)
   })
 
+  test.each([[5], [30]])('LS6 a list of an API server whose watch cache lags tells of no difference, of %i objects', async (count) => {
+    const { cluster, clock, kit, run, warnings } = resynced(DAY_MS)
+    const names = Array.from({ length: count }, (_, n) => `m${n}`)
+    kit.desire(names.map((name) => configMap(name)))
+    await run()
+    cluster.lagCaches()
+    kit.desire([...names.slice(1).map((name) => configMap(name, { v: '2' })), configMap('made')])
+    await clock.advance(HOUR_MS)
+    cluster.requests.splice(0)
+    await clock.advance(10 * DAY_MS)
+    expect(kit.reconciler.resynced()).toEqual({ compared: 10, differences: 0 })
+    expect(warnings.map(({ message }) => message)).not.toContain('objects changed without an event')
+    // A list of each interval, and of many differences one that does not come from a cache.
+    expect(lists(cluster)).toBe(count > 20 ? 20 : 10)
+    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
   test('LS6 each kind is listed once an interval, and nothing is asked in between', async () => {
     const { cluster, clock, kit, run } = resynced(DAY_MS)
     kit.desire([configMap('a')])

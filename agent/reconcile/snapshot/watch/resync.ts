@@ -13,7 +13,7 @@ import type { KindWatch } from './kind-watch.ts'
 const STEPS = 96
 /** An event of what the list shows may still be on its way. */
 const GRACE_MS = 10_000
-/** More are not read one by one: the kind is listed again. */
+/** More are not read one by one: the kind is listed again, at most once an interval. */
 const READS_MAX = 20
 const NAMES_MAX = 10
 
@@ -65,39 +65,43 @@ export class Resync {
   }
 
   async #compare(watch: KindWatch): Promise<void> {
-    const { clock, log, signal } = this.#deps
+    const { log, signal } = this.#deps
     const { kind, group } = watch.resource
-    const before = watch.versions()
-    if (before === null) return
-    const listed = new Map<string, Version>()
-    const failure = await this.#list(watch.resource, listed)
-    const after = watch.versions()
-    if (failure !== null || after === null) {
-      log.info('resync left out', { kind, group, why: failure?.message ?? 'the watch failed' })
-      return
-    }
-    this.count.compared += 1
-    for (const ref of watch
-      .unreported()
-      .filter((ref) => !listed.has(refKey(ref)))
-      .slice(0, READS_MAX))
-      await watch.reportGone(ref)
-    const suspects = differences(before, after, listed)
-    if (suspects.length === 0) return
-    await clock.sleep(GRACE_MS, signal)
-    const later = watch.versions()
-    const left = later === null ? [] : differences(after, later, listed).filter((key) => suspects.includes(key))
-    if (left.length === 0 || signal.aborted) return
-    const missed = left.length > READS_MAX ? left : await watch.readAgain(left)
+    let suspects = await this.#suspects(watch, { fromCache: true })
+    if (suspects !== null) this.count.compared += 1
+    // The watch cache of an API server may lag behind the one that the watch is of. A list that does not come from there is dear, and seldom needed.
+    if (suspects !== null && suspects.length > READS_MAX) suspects = await this.#suspects(watch, { fromCache: false })
+    if (suspects === null || suspects.length === 0 || signal.aborted) return
+    const missed = suspects.length > READS_MAX ? suspects : await watch.readAgain(suspects)
     if (missed.length === 0) return
     this.count.differences += missed.length
     log.warn('objects changed without an event', { kind, group, count: missed.length, objects: missed.slice(0, NAMES_MAX).join(', ') })
-    if (left.length > READS_MAX) watch.relist()
+    if (suspects.length > READS_MAX) watch.relist()
   }
 
-  #list(resource: ApiResource, listed: Map<string, Version>): Promise<ApiFailure | null> {
+  /** Keys of the objects that a list shows otherwise than the watch does, before it, after it and a while later. Null: there is no list, or the watch failed. */
+  async #suspects(watch: KindWatch, source: { fromCache: boolean }): Promise<string[] | null> {
+    const { clock, log, signal } = this.#deps
+    const { kind, group } = watch.resource
+    const before = watch.versions()
+    if (before === null) return null
+    const listed = new Map<string, Version>()
+    const failure = await this.#list(watch.resource, source, listed)
+    const after = watch.versions()
+    if (failure !== null || after === null) {
+      log.info('resync left out', { kind, group, why: failure?.message ?? 'the watch failed' })
+      return null
+    }
+    const suspects = differences(before, after, listed)
+    if (suspects.length === 0) return suspects
+    await clock.sleep(GRACE_MS, signal)
+    const later = watch.versions()
+    return later === null ? [] : differences(after, later, listed).filter((key) => suspects.includes(key))
+  }
+
+  #list(resource: ApiResource, { fromCache }: { fromCache: boolean }, listed: Map<string, Version>): Promise<ApiFailure | null> {
     const { list, signal } = this.#deps
-    const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, fromCache: true, signal }
+    const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, signal, ...(fromCache ? { fromCache } : {}) }
     const take = (object: K8sObject, isThere: boolean) => {
       const key = refKey(refOf(object))
       const { uid = '', resourceVersion = '' } = object.metadata
