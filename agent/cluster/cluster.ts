@@ -100,6 +100,8 @@ export interface WatchScope {
   namespace?: string
   /** A first list that is some moments old is good enough: a server that does not stream lists serves it from its watch cache. */
   fromCache?: boolean
+  /** It ends with the first list. */
+  isList?: boolean
   signal: AbortSignal
 }
 

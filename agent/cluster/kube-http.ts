@@ -13,6 +13,8 @@ import { parseJson } from './watch-stream.ts'
  *  that. */
 export const REQUESTS_IN_FLIGHT_MAX = 32
 export const WATCHES_MAX = 192
+/** Streams beside those, for lists, which end: an agent with as many watches as it may have still begins what is new. */
+export const LISTS_MAX = 16
 /** Above the limit of the API server, 60 s, whose answer tells what was slow. */
 const REQUEST_TIMEOUT_MS = 65_000
 /** Credentials are read again at this age. Kubelets rotate tokens hours before they expire. */
@@ -42,7 +44,7 @@ export type KubeStream = { kind: 'stream'; body: ReadableStream<Uint8Array>; rel
 export interface KubeHttp {
   request(request: KubeRequest): Promise<KubeAnswer>
   /** A request with an open answer. The caller detects silence, and calls `release` when the stream has ended. */
-  stream(request: KubeRequest & { signal: AbortSignal }): Promise<KubeStream>
+  stream(request: KubeRequest & { signal: AbortSignal; isList?: boolean }): Promise<KubeStream>
   close(): void
 }
 
@@ -116,8 +118,8 @@ export function createKubeHttp(
       }),
 
     async stream(request) {
-      if (watches >= WATCHES_MAX) {
-        const message = `the agent has ${WATCHES_MAX} open watches, which is the limit; reduce the kinds that its services use`
+      if (watches >= WATCHES_MAX + (request.isList === true ? LISTS_MAX : 0)) {
+        const message = `the agent has ${watches} open watches, which is the limit; reduce the kinds that its services use`
         return { kind: 'failed', failure: { kind: 'throttled', status: 0, reason: 'TooManyWatches', message } }
       }
       watches += 1

@@ -218,8 +218,9 @@ class Watch {
     const onAbort = () => abort.abort()
     this.#options.signal.addEventListener('abort', onAbort, { once: true })
     const accept = this.#options.metadataOnly ? { accept: METADATA_ACCEPT } : {}
+    const isList = this.#options.isList === true
     const path = this.#path(query)
-    const answer = await http.stream({ method: 'GET', path, plural: this.#resource.plural, signal: abort.signal, ...accept })
+    const answer = await http.stream({ method: 'GET', path, plural: this.#resource.plural, signal: abort.signal, isList, ...accept })
     const openedMs = clock.nowMs()
     try {
       if (answer.kind === 'failed') {

@@ -11,7 +11,11 @@ export async function listOnce(
 ): Promise<ApiFailure | null> {
   const stop = new AbortController()
   try {
-    for await (const event of cluster.watch(resource, { ...options, signal: AbortSignal.any([options.signal, stop.signal]) })) {
+    for await (const event of cluster.watch(resource, {
+      ...options,
+      isList: true,
+      signal: AbortSignal.any([options.signal, stop.signal]),
+    })) {
       if (event.kind === 'failed') return event.failure
       if (event.kind === 'synced') return null
       if (event.kind !== 'reset') onObject(event.object, event.kind !== 'removed')

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { KubeAccess } from '../../agent/cluster/kube-credentials.ts'
-import { createKubeHttp, REQUESTS_IN_FLIGHT_MAX, WATCHES_MAX } from '../../agent/cluster/kube-http.ts'
+import { createKubeHttp, LISTS_MAX, REQUESTS_IN_FLIGHT_MAX, WATCHES_MAX } from '../../agent/cluster/kube-http.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock, turnOfTheLoop, type VirtualClock } from '../support/virtual-clock.ts'
@@ -62,6 +62,11 @@ describe('requests', () => {
     const streams = await Promise.all(Array.from({ length: WATCHES_MAX }, open))
     expect(streams.every(({ kind }) => kind === 'stream')).toBe(true)
     expect(await open()).toMatchObject({ kind: 'failed', failure: { kind: 'throttled', reason: 'TooManyWatches' } })
+    const list = () => http.stream({ ...get('/watch'), signal: abort.signal, isList: true })
+    const lists = await Promise.all(Array.from({ length: LISTS_MAX }, list))
+    expect(lists.every(({ kind }) => kind === 'stream')).toBe(true)
+    expect(await list()).toMatchObject({ kind: 'failed', failure: { kind: 'throttled', reason: 'TooManyWatches' } })
+    for (const each of lists) if (each.kind === 'stream') each.release()
     const [first] = streams
     if (first?.kind === 'stream') first.release()
     expect((await open()).kind).toBe('stream')

@@ -163,3 +163,15 @@ test('RC23 writes into a namespace that is being deleted say what holds it, and 
   // Few of them are tried again within these moments, by chance.
   expect(reads.length).toBeLessThan(1 + refused.length - 20 + 1)
 })
+
+test('KA60 many services with kinds that are not served ask seldom what is', async () => {
+  const { kit, cluster, clock, run } = setup()
+  await run()
+  const monitor = (name: string) => ({ apiVersion: 'monitoring.example.com/v1', kind: 'Monitor', metadata: { name, namespace: 'default' } })
+  for (let n = 0; n < 100; n++) kit.desire([monitor(`m-${n}`)], {}, { project: 'web', service: `s${n}` })
+  await clock.advance(1_800_000)
+  const asked = () => cluster.requests.filter(({ verb }) => verb === 'discover').length
+  const before = asked()
+  await clock.advance(600_000)
+  expect(asked() - before).toBeLessThanOrEqual(60)
+})

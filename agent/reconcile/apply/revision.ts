@@ -13,6 +13,8 @@ import { dropOutdatedConfirmation, remember, takeIn, writeProgress } from './rem
 
 /** RC8: waits between attempts that may succeed by themselves. */
 export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
+/** KA60 */
+const [NEW_KIND_PAUSE_MS, RETRY_PAUSE_MS] = [500, 10_000]
 
 export async function readRevision(model: ServiceModel, deps: Site & Storage & Services & Turns): Promise<void> {
   const { replica, clusterId, kinds } = deps
@@ -47,7 +49,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       // What came while its health rules were compiled is read next.
       if (deps.revisionsSeen() === seen) markRead(model, deps)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
-        await refreshKinds(deps)
+        await refreshKinds(deps, NEW_KIND_PAUSE_MS)
         model.readAgain(context)
       }
       model.expectNewObjects()
@@ -134,7 +136,7 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services)
     }
   }
   if (!askKinds) return
-  await refreshKinds(deps)
+  await refreshKinds(deps, RETRY_PAUSE_MS)
   deps.followKinds(model) // what is served again is watched again
   if (model.readAgain({ clusterId, find: kinds.find.bind(kinds) })) model.expectNewObjects()
   for (const [key, unread] of model.unread) {
@@ -147,9 +149,9 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services)
 }
 
 /** Not knowing is no failure of the turn: what is unknown stays a problem of its object, with its time. */
-async function refreshKinds({ kinds, log }: Site): Promise<void> {
+async function refreshKinds({ kinds, log, clock }: Site, pauseMs: number): Promise<void> {
   try {
-    await kinds.refresh()
+    await kinds.refreshAfter(pauseMs, clock.nowMs())
   } catch (error) {
     log.warn('discovery failed', { error: describeError(error) })
   }

@@ -23,6 +23,7 @@ export class ServedKinds {
   #known = false
   #generation = 0
   #running: Promise<void> | null = null
+  #askedMs: number | null = null
 
   /** `onDiscovery`: of each answer. */
   constructor(cluster: Cluster, onDiscovery: (discovery: Discovery) => void = () => {}) {
@@ -88,6 +89,14 @@ export class ServedKinds {
         this.#running = null
       })
     return this.#running
+  }
+
+  /** KA60: as `refresh`, unless somebody asked by this less than `pauseMs` ago. */
+  async refreshAfter(pauseMs: number, nowMs: number): Promise<void> {
+    const sinceMs = nowMs - (this.#askedMs ?? Number.NEGATIVE_INFINITY)
+    if (sinceMs >= 0 && sinceMs < pauseMs) return
+    this.#askedMs = nowMs
+    await this.refresh()
   }
 
   #take({ resources, staleGroups, versions }: Discovery): void {
