@@ -2,7 +2,7 @@
 // code 500 and some passing ones with 403, so the code alone is never enough. The classes are read from the raw text,
 // which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts).
 import { z } from 'zod'
-import type { ApiFailure } from './cluster.ts'
+import type { ApiFailure, ApiResource } from './cluster.ts'
 import { MESSAGE_CHARS_MAX, safeStatus, safeText } from './redact/safe-text.ts'
 
 const statusSchema = z.looseObject({
@@ -13,6 +13,7 @@ const statusSchema = z.looseObject({
   details: z
     .looseObject({
       name: z.string().optional(),
+      group: z.string().optional(),
       kind: z.string().optional(),
       causes: z
         .array(z.looseObject({ reason: z.string().optional(), message: z.string().optional(), field: z.string().optional() }))
@@ -127,11 +128,29 @@ function kindOf(code: number, status: KubeStatus | null, message: string, plural
   return saysOneOf(message, UNREADABLE) ? 'invalid' : 'server_error'
 }
 
-/** KA7: a 404 that names an object means that the object is absent. A 404 without a name means that the server does not
- *  serve the kind; to confuse the two would make every object of a broken group look deleted. */
-export function namesMissingObject(body: unknown): boolean {
+/** Resources that OpenShift keeps as others, whose NotFound it passes on. */
+const KEPT_AS: Readonly<Record<string, string>> = {
+  'projects.project.openshift.io': 'namespaces',
+  'roles.authorization.openshift.io': 'roles.rbac.authorization.k8s.io',
+  'rolebindings.authorization.openshift.io': 'rolebindings.rbac.authorization.k8s.io',
+  'clusterroles.authorization.openshift.io': 'clusterroles.rbac.authorization.k8s.io',
+  'clusterrolebindings.authorization.openshift.io': 'clusterrolebindings.rbac.authorization.k8s.io',
+}
+const qualified = (resource: string, group: string): string => (group === '' ? resource : `${resource}.${group}`)
+
+/** KA7: a 404 that names the object that was asked for means that it is absent. One without a name means that the server does not serve the kind, and one that names
+ *  another object is about something that an aggregated API looked up on the way; to confuse them would make every object of a broken group look deleted. */
+export function namesMissingObject(
+  body: unknown,
+  { group, kind, plural }: Pick<ApiResource, 'group' | 'kind' | 'plural'>,
+  name: string,
+): boolean {
   const status = parseStatus(body)
-  return status?.reason === 'NotFound' && status.details?.name !== undefined && status.details.name !== ''
+  if (status?.reason !== 'NotFound' || name === '' || status.details?.name !== name) return false
+  const { kind: resource = '', group: named = '' } = status.details
+  if (qualified(resource, named) === KEPT_AS[qualified(plural, group)]) return true
+  // Events of both groups, and many aggregated APIs, answer without the group.
+  return (named === '' || named === group) && [plural, kind.toLowerCase()].includes(resource.toLowerCase())
 }
 
 const plainText = (text: string) =>

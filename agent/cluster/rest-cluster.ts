@@ -67,7 +67,7 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
       const path = objectPath(resource, ref.namespace, ref.name)
       const accept = metadataOnly ? { accept: METADATA_ACCEPT } : {}
       const answer = await http.request({ method: 'GET', path, plural: resource.plural, ...accept })
-      if (answer.kind === 'failed') return isAbsent(answer) ? { kind: 'absent' } : failed(answer.failure)
+      if (answer.kind === 'failed') return isAbsent(answer, resource, ref.name) ? { kind: 'absent' } : failed(answer.failure)
       const object = asObject(metadataOnly ? ofResource(answer.body, resource) : answer.body)
       return object === null ? failed(unreadable(answer)) : { kind: 'found', object }
     },
@@ -100,14 +100,14 @@ async function deleteObject(
   const path = objectPath(resource, ref.namespace, ref.name)
   const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json }, as })
   if (answer.kind === 'failed') {
-    if (isAbsent(answer)) return { kind: 'gone' }
+    if (isAbsent(answer, resource, ref.name)) return { kind: 'gone' }
     const unmet = answer.failure.kind === 'conflict' ? UNMET.exec(parseStatus(answer.body)?.message ?? '')?.[1] : undefined
     return unmet === undefined ? failed(answer.failure) : { kind: unmet === 'UID' ? 'replaced' : 'changed' }
   }
   const object = asObject(answer.body)
   if (object?.metadata.uid === uid) return isGone(object) ? { kind: 'gone' } : { kind: 'deleting', finalizers: finalizersOf(object) }
   const status = deletedStatus.safeParse(answer.body)
-  return status.success && status.data.details.uid === uid ? { kind: 'gone' } : readDeleted(http, { resource, path, uid })
+  return status.success && status.data.details.uid === uid ? { kind: 'gone' } : readDeleted(http, { resource, name: ref.name, path, uid })
 }
 
 const deletedStatus = z.looseObject({
@@ -119,10 +119,10 @@ const deletedStatus = z.looseObject({
 /** KA58: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without deleting. */
 async function readDeleted(
   http: KubeHttp,
-  { resource, path, uid }: { resource: ApiResource; path: string; uid: string },
+  { resource, name, path, uid }: { resource: ApiResource; name: string; path: string; uid: string },
 ): Promise<DeleteResult> {
   const answer = await http.request({ method: 'GET', path, plural: resource.plural, accept: METADATA_ACCEPT })
-  if (answer.kind === 'failed') return isAbsent(answer) ? { kind: 'gone' } : failed(answer.failure)
+  if (answer.kind === 'failed') return isAbsent(answer, resource, name) ? { kind: 'gone' } : failed(answer.failure)
   const left = asObject(ofResource(answer.body, resource))
   if (left === null) return failed(unreadable(answer))
   return left.metadata.uid === uid ? { kind: 'deleting', finalizers: left.metadata.finalizers ?? [] } : { kind: 'replaced' }
@@ -172,9 +172,9 @@ function bodyOf(answer: KubeAnswer, doing: string): unknown {
   throw new AppError(code, { doing, detail: message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 
-/** KA7: the answer names the missing object. */
-const isAbsent = (answer: Extract<KubeAnswer, { kind: 'failed' }>): boolean =>
-  answer.failure.status === 404 && namesMissingObject(answer.body)
+/** KA7: the answer names the object that was asked for. */
+const isAbsent = (answer: Extract<KubeAnswer, { kind: 'failed' }>, resource: ApiResource, name: string): boolean =>
+  answer.failure.status === 404 && namesMissingObject(answer.body, resource, name)
 
 const failed = (failure: ApiFailure): { kind: 'failed'; failure: ApiFailure } => ({ kind: 'failed', failure })
 

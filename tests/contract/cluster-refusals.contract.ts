@@ -216,6 +216,18 @@ export function refusalCases(kit: ContractKit): void {
       }
     })
 
+    test('KA7 of each kind that can be applied an object that is not there is absent', async () => {
+      const { cluster } = harness()
+      const { resources } = await cluster.discover()
+      const present: string[] = []
+      for (const resource of resources.filter(({ verbs }) => verbs.includes('get') && verbs.includes('patch'))) {
+        const { group, kind, namespaced } = resource
+        const { kind: answer } = await cluster.get(resource, { group, kind, namespace: namespaced ? 'default' : '', name: 'nobody' })
+        if (answer !== 'absent') present.push(`${kind} ${group}`)
+      }
+      expect(present).toEqual([])
+    })
+
     test('KA7 an object that is not there is absent, also in a namespace that is not there', async () => {
       expect((await get(configMap(await namespace(), 'a', {}))).kind).toBe('absent')
       expect((await get(configMap('nowhere', 'a', {}))).kind).toBe('absent')

@@ -126,10 +126,32 @@ describe('what an answer means', () => {
     expect(failure(422, status(422, 'why '.repeat(3000))).message.length).toBeLessThanOrEqual(2000)
   })
 
-  test('KA7 only a NotFound that names the object says that the object is missing', () => {
-    expect(namesMissingObject(status(404, 'configmaps "a" not found', { name: 'a', kind: 'configmaps' }, 'NotFound'))).toBe(true)
-    expect(namesMissingObject(status(404, 'the server could not find the requested resource', {}, 'NotFound'))).toBe(false)
-    expect(namesMissingObject(undefined)).toBe(false)
+  const resource = (group: string, kind: string, plural: string) => ({ group, kind, plural })
+  const maps = resource('', 'ConfigMap', 'configmaps')
+  const events = resource('events.k8s.io', 'Event', 'events')
+  const reports = resource('stats.io', 'Report', 'reports')
+  test.each([
+    ['the object', maps, { name: 'a', kind: 'configmaps' }, true],
+    ['the object, by group', reports, { name: 'a', group: 'stats.io', kind: 'reports' }, true],
+    ['the object, by its kind', reports, { name: 'a', group: 'stats.io', kind: 'Report' }, true],
+    ['the object without its group', events, { name: 'a', kind: 'events' }, true],
+    [
+      'an OpenShift Project, kept as a Namespace',
+      resource('project.openshift.io', 'Project', 'projects'),
+      { name: 'a', kind: 'namespaces' },
+      true,
+    ],
+    ['nothing', maps, {}, false],
+    ['nothing but a name', maps, { name: 'a' }, false],
+    ['another object', reports, { name: 'b', group: 'stats.io', kind: 'reports' }, false],
+    ['another kind', reports, { name: 'a', group: 'stats.io', kind: 'backends' }, false],
+    ['the object of another group', reports, { name: 'a', group: 'other.io', kind: 'reports' }, false],
+    ['the namespace', reports, { name: 'a', kind: 'namespaces' }, false],
+  ] as const)('KA7 a NotFound that names %s', (_, asked, details, isMissing) => {
+    expect(namesMissingObject(status(404, 'not found', details, 'NotFound'), asked, 'a')).toBe(isMissing)
+  })
+  test('KA7 an answer that is no NotFound says nothing', () => {
+    expect(namesMissingObject(undefined, maps, 'a')).toBe(false)
   })
 
   test('KA12 a refused certificate is told from a server that is away', () => {
