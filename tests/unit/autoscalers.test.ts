@@ -71,7 +71,7 @@ const present = (name: string, target: Record<string, unknown> = toWeb) => ({ ki
 
 test('DR10 who scales what is known by their targets, and told when that moves', async () => {
   const { autoscalers, say, told, names, end } = setup()
-  autoscalers.follow(new Set(['replicas', 'resources']))
+  autoscalers.follow(new Set(['replicas']))
   await say({ kind: 'reset' }, present('b'), present('a'), present('none', {}), present('other', { kind: 'Deployment', name: 'web' }))
   expect([names(), told]).toEqual([['HorizontalPodAutoscaler a, HorizontalPodAutoscaler b'], []])
   await say({ kind: 'synced' })

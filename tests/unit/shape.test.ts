@@ -228,7 +228,6 @@ describe('DR9 rules and annotations', () => {
     const scaled = leaveFacts({ ...web, spec: { replicas: 2 } }, ref, [])
     expect(leaveFacts(web, ref, [])).toBeNull()
     expect(leaveOf(scaled ?? undefined, [])).toBeNull()
-    expect(leaveOf(scaled ?? undefined, ['resources'])).toBeNull()
     expect(leaveOf(scaled ?? undefined, ['replicas'])?.paths).toEqual([['spec', 'replicas']])
     expect(heldLeaveFacts(canonicalJson({ ...web, spec: { replicas: 2 } }), ref)).toEqual(scaled)
     expect(heldLeaveFacts(canonicalJson(web), ref)).toBeNull()

@@ -14,28 +14,17 @@ export interface Leave {
 }
 
 /** What a manifest has that an autoscaler may want. */
-export type Scaled = 'replicas' | 'resources'
+export type Scaled = 'replicas'
 
 /** Found once, when a row is read; absent when there is nothing. */
 export interface LeaveFacts extends Leave {
   scaled: readonly Scaled[]
 }
 
-export const SCALED_PATHS: Record<Scaled, readonly string[][]> = {
-  replicas: [['spec', 'replicas']],
-  resources: [
-    ['spec', 'template', 'spec', 'containers', EACH, 'resources'],
-    ['spec', 'template', 'spec', 'initContainers', EACH, 'resources'],
-  ],
-}
+export const SCALED_PATHS: Record<Scaled, readonly string[][]> = { replicas: [['spec', 'replicas']] }
 
 /** One value for thousands of workloads. */
-const scaledOnly = (...scaled: Scaled[]): [string, LeaveFacts] => [scaled.join(), { paths: [], managers: [], scaled }]
-const SCALED_ONLY: Readonly<Record<string, LeaveFacts>> = Object.fromEntries([
-  scaledOnly('replicas'),
-  scaledOnly('resources'),
-  scaledOnly('replicas', 'resources'),
-])
+const SCALED_ONLY: LeaveFacts = { paths: [], managers: [], scaled: ['replicas'] }
 
 export function leaveFacts(object: K8sObject, ref: ObjectRef, rules: readonly IgnoreRule[]): LeaveFacts | null {
   const paths = ignoredPointers(object.metadata.annotations).map(pointerSegments)
@@ -47,13 +36,13 @@ export function leaveFacts(object: K8sObject, ref: ObjectRef, rules: readonly Ig
   }
   const scaled = scaledOf(object)
   if (paths.length + managers.size > 0) return { paths, managers: [...managers].sort(), scaled }
-  return scaled.length === 0 ? null : (SCALED_ONLY[scaled.join()] ?? null)
+  return scaled.length === 0 ? null : SCALED_ONLY
 }
 
 /** Of a document that was applied, by which it is held before any revision was read. */
 export function heldLeaveFacts(sent: string, ref: ObjectRef): LeaveFacts | null {
   // Parsed only if it can say anything: this runs over all that a cluster has.
-  return /"replicas"|"resources"|\/ignore"|\/ignore-fields"/.test(sent) ? leaveFacts(JSON.parse(sent) as K8sObject, ref, []) : null
+  return /"replicas"|\/ignore"|\/ignore-fields"/.test(sent) ? leaveFacts(JSON.parse(sent) as K8sObject, ref, []) : null
 }
 
 const isMeant = ({ group, kind, namespace, name }: IgnoreRule, ref: ObjectRef): boolean =>
@@ -62,14 +51,7 @@ const isMeant = ({ group, kind, namespace, name }: IgnoreRule, ref: ObjectRef): 
   (namespace ?? ref.namespace) === ref.namespace &&
   (name ?? ref.name) === ref.name
 
-function scaledOf(object: K8sObject): Scaled[] {
-  const spec = recordIn(object, 'spec')
-  const scaled: Scaled[] = typeof spec?.['replicas'] === 'number' ? ['replicas'] : []
-  const pods = recordIn(recordIn(spec, 'template'), 'spec')
-  const containers = [pods?.['containers'], pods?.['initContainers']].flatMap((list) => (Array.isArray(list) ? list : []))
-  if (containers.some((container) => recordIn(container, 'resources') !== null)) scaled.push('resources')
-  return scaled
-}
+const scaledOf = (object: K8sObject): Scaled[] => (typeof recordIn(object, 'spec')?.['replicas'] === 'number' ? ['replicas'] : [])
 
 function recordIn(value: unknown, name: string): Record<string, unknown> | null {
   if (value === null || typeof value !== 'object') return null

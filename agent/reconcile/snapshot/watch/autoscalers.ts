@@ -1,5 +1,5 @@
-// Which autoscaler has which workload: an HPA (also the one that KEDA makes) or a VPA may target a workload of ours without being ours, and carries no label of
-// ours. So their kinds are watched whole, by one stream each, and only while some manifest names replicas or resources; kept are names alone.
+// Which autoscaler has which workload: an HPA (also the one that KEDA makes) may target a workload of ours without being ours, and carries no label of
+// ours. So their kinds are watched whole, by one stream each, and only while some manifest names replicas; kept are names alone.
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
@@ -25,15 +25,9 @@ export interface Autoscaler {
   name: string
 }
 
+/** A VerticalPodAutoscaler never writes the workload: it changes Pods. */
 const KINDS: ReadonlyArray<{ part: Scaled; group: string; versions: readonly string[]; kind: string; target: string }> = [
   { part: 'replicas', group: 'autoscaling', versions: ['v2', 'v1'], kind: 'HorizontalPodAutoscaler', target: 'scaleTargetRef' },
-  {
-    part: 'resources',
-    group: 'autoscaling.k8s.io',
-    versions: ['v1', 'v1beta2'],
-    kind: 'VerticalPodAutoscaler',
-    target: 'targetRef',
-  },
 ]
 /** Whose writes of the `scale` subresource are an autoscaler's. A person's `kubectl scale` is drift. */
 const SCALERS: ReadonlySet<string> = new Set(['kube-controller-manager', 'horizontal-pod-autoscaler', 'keda-operator', 'keda'])
