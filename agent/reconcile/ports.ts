@@ -73,6 +73,8 @@ export interface Storage {
 export interface Services {
   /** Keyed by refKey. */
   owners: Map<string, ServiceId>
+  /** Whether a service other than `own` has an object in the namespace. */
+  hasOthersIn(namespace: string, own: string): boolean
   /** Null if nothing is known of that service here. */
   modelOf(serviceKey: string): ServiceModel | null
   /** Services other than `model` whose revision names the object. */
@@ -81,16 +83,16 @@ export interface Services {
   othersNeeding(model: ServiceModel, key: string): ServiceModel[]
   /** IV3: live objects that carry the service's mark and were in no inventory. */
   unrecorded(model: ServiceModel): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
-  /** PR10: UIDs of applied objects that revisions name, of all services. */
-  uidsInForce(): ReadonlySet<string>
+  /** PR10: an object that a revision of some service names was applied under this UID. */
+  isUidInForce(uid: string): boolean
   /** The state of the service that an object is handed over to. */
   taker(id: ServiceId): Taker
   /** Who depends on whom, and who waits for whom. */
   dependents: Dependents
   /** How often new rows came. When it moved, nobody knows any more that no other service wants what is to be deleted. */
   revisionsSeen(): number
-  /** A service has read its rows. */
-  revisionRead(): void
+  /** `model` has read its rows. */
+  revisionRead(model: ServiceModel): void
   /** True: another service has rows that it did not read yet. `model` is woken when all are read. */
   waitsForOthers(model: ServiceModel): boolean
   /** `model` is woken when rows of another service were read. */

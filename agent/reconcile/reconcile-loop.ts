@@ -381,15 +381,16 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   }
   const services: Services = {
     owners: registry.owners,
+    hasOthersIn: (namespace, own) => registry.owners.hasOthersIn(namespace, own),
     modelOf: (key) => registry.known(key),
     othersWanting: (model, key) => registry.othersWanting(model, key),
     othersNeeding: (model, key) => registry.othersNeeding(model, key),
     unrecorded: (model) => index.unrecorded.of(model.key),
-    uidsInForce: () => registry.uidsInForce(),
+    isUidInForce: (uid) => registry.isUidInForce(uid),
     taker: (id) => registry.taker(id),
     dependents: new Dependents(),
     revisionsSeen: () => registry.revisionsSeen(),
-    revisionRead: () => registry.revisionRead(),
+    revisionRead: (model) => registry.revisionRead(model),
     waitsForOthers: (model) => registry.waitsForOthers(model),
     wakeWhenRead: (model) => registry.wakeWhenRead(model),
     lacking: router.lacking,

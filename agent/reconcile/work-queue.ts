@@ -1,8 +1,11 @@
 // Which services need a turn. It says *which*, never *what happened*: a turn looks at everything that its service has become meanwhile.
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 
 /** RC30: how long a turn keeps its place while one that heals waits for it, or another one. */
 export const TURN_BUDGET_MS = { heal: 500, other: 2_000 } as const
+/** RC32: so many turns begin before others on this thread have theirs. */
+export const TURNS_IN_A_ROW = 8
 /** `heal`: something that was in force is not any more. */
 export type Urgency = keyof typeof TURN_BUDGET_MS
 
@@ -34,13 +37,16 @@ export class WorkQueue {
   /** In the order in which they began. */
   readonly #running = new Map<string, Turn>()
   readonly #deadlines = new Map<string, { atMs: number; cancel: AbortController }>()
+  readonly #pace: Pace
   #open = false
+  #begun = 0
   /** When budgets are looked at next. */
   #lookAtMs = Number.POSITIVE_INFINITY
   #endLook = new AbortController()
 
   constructor(options: WorkQueueOptions) {
     this.#options = options
+    this.#pace = createPace(options.clock)
     options.signal.addEventListener('abort', () => this.#stop(), { once: true })
   }
 
@@ -118,7 +124,10 @@ export class WorkQueue {
     const { clock, turn } = this.#options
     this.#ready[urgency].delete(key)
     // Begun a moment later: a turn that wakes its own service must find itself running.
+    this.#begun += 1
+    const isLastInARow = this.#begun % TURNS_IN_A_ROW === 0
     const done = Promise.resolve()
+      .then(() => this.#pace(isLastInARow))
       .then(() => turn(key))
       .finally(() => {
         const isCutShort = this.mustYield(key)

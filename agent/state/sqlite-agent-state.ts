@@ -251,8 +251,11 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
         if (rev === before) return false
         writeMeta('rev', String(rev))
         if (reserve?.problem() === null) eventsMax = OUTBOX_EVENTS_MAX
-        statements.boundEvents.run(eventsMax)
-        statements.boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
+        // It looks at all events that wait.
+        if (rows.some(({ kind }) => kind === 'event')) {
+          statements.boundEvents.run(eventsMax)
+          statements.boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
+        }
         return true
       })
       if (changed) for (const listener of listeners) listener()

@@ -86,7 +86,7 @@ export class FakeObjects {
   }
 
   find = (ref: ObjectRef): K8sObject | null => this.#byKey.get(refKey(ref)) ?? null
-  all = (): K8sObject[] => [...this.#byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
+  all = (wanted: (object: K8sObject) => boolean = () => true) => sorted([...this.#byKey].filter(([, object]) => wanted(object)))
   /** By another API server, behind an APIService: no CRD defines it. */
   serveAggregated = (resource: ApiResource): void => void this.#served.set(servedKey(resource), resource)
   /** Moves the revision without a change, as other objects' writes do. */
@@ -317,10 +317,10 @@ export class FakeObjects {
 
   /** The namespace controller: contents go first, then the namespace, unless finalizers hold either. */
   #finalizeNamespaces(): void {
-    for (const namespace of this.all().filter((object) => isNamespace(object) && object.metadata.deletionTimestamp !== undefined)) {
-      const inside = () => this.all().filter(({ metadata }) => metadata.namespace === namespace.metadata.name)
-      for (const object of inside()) this.delete(refOf(object))
-      if (inside().length > 0 || valueAt(namespace, ['spec', 'finalizers']) === undefined) continue
+    for (const namespace of this.all((object) => isNamespace(object) && object.metadata.deletionTimestamp !== undefined)) {
+      const inside = ({ metadata }: K8sObject) => metadata.namespace === namespace.metadata.name
+      for (const object of this.all(inside)) this.delete(refOf(object))
+      if (this.all(inside).length > 0 || valueAt(namespace, ['spec', 'finalizers']) === undefined) continue
       const after = structuredClone(namespace)
       delete after['spec']
       this.#store(namespace, after)
@@ -403,6 +403,8 @@ const apiVersionOf = ({ group, version }: ApiResource): string => (group === '' 
 const namespaceRef = (name: string): ObjectRef => ({ group: '', kind: 'Namespace', namespace: '', name })
 const namespaceNamed = (name: string): K8sObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
 const isNamespace = (object: K8sObject): boolean => object.kind === 'Namespace' && object.apiVersion === 'v1'
+const sorted = (entries: Array<[key: string, object: K8sObject]>) =>
+  entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
 const sameSet = (a: FieldSet, b: FieldSet): boolean => a.size === b.size && [...a].every((key) => b.has(key))
 const entryOf = (entry: ManagedFieldsEntry, time: string): ManagedFieldsEntry[] =>
   Object.keys(entry.fieldsV1 ?? {}).length === 0 ? [] : [{ ...entry, time, fieldsType: 'FieldsV1' }]

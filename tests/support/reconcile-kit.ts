@@ -55,6 +55,8 @@ export interface ReconcileKit {
   /** A complete revision of these objects; the digest comes back. */
   desire(objects: readonly K8sObject[], options?: RowOptions, id?: ServiceId): string
   remove(policy: RemovalOrder['policy'], id?: ServiceId, atMs?: number, options?: RowOptions): void
+  /** Their orders come in one page. */
+  removeAll(ids: readonly ServiceId[], atMs: number): void
   /** The row goes, as after a confirmed removal. */
   dropRow(id?: ServiceId): void
   /** A person at the site confirms the list that the service shows. */
@@ -87,6 +89,8 @@ export interface KitOptions {
   log?: Logger
   /** Of a simulated history: requests, answers, events and writes to the disk go there. */
   trace?: Trace
+  /** What the reconciler has for its state; the test keeps the state itself. */
+  watched?: (state: AgentState) => AgentState
   /** Whether it writes Kubernetes Events and reads logs. */
   told?: Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'>
 }
@@ -106,6 +110,7 @@ export function createReconcileKit({
   resyncMs,
   log = silentLogger,
   trace,
+  watched = (state) => state,
   told = {},
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
@@ -118,7 +123,7 @@ export function createReconcileKit({
   const create = () =>
     createReconciler({
       replica,
-      state,
+      state: watched(state),
       cluster: trace === undefined ? cluster : tracedCluster(cluster, trace),
       identity: { clusterId, agentId, incarnation, formerClusters },
       isCurrent,
@@ -132,6 +137,11 @@ export function createReconcileKit({
       onUnreachable: () => {},
       ...told,
     })
+  const order = (policy: RemovalOrder['policy'], id: ServiceId, atMs: number, { sync = {}, ...options }: RowOptions) => {
+    const removal = { policy, by: 'test', atMs, why: 'test' }
+    const row = serviceRowSchema.parse({ commit: 'c', digest: setDigest([]), count: 0, ...options, sync, removal })
+    replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: new Map() } })
+  }
   const kit: ReconcileKit = {
     replica,
     state,
@@ -149,11 +159,13 @@ export function createReconcileKit({
       kit.reconciler.revisionsChanged([id])
       return digest
     },
-    remove(policy, id = SHOP, atMs = 0, { sync = {}, ...options } = {}) {
-      const removal = { policy, by: 'test', atMs, why: 'test' }
-      const row = serviceRowSchema.parse({ commit: 'c', digest: setDigest([]), count: 0, ...options, sync, removal })
-      replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: new Map() } })
+    remove(policy, id = SHOP, atMs = 0, options = {}) {
+      order(policy, id, atMs, options)
       kit.reconciler.revisionsChanged([id])
+    },
+    removeAll(ids, atMs) {
+      for (const id of ids) order('delete', id, atMs, {})
+      kit.reconciler.revisionsChanged(ids)
     },
     dropRow(id = SHOP) {
       replica.reads.delete(serviceKey(id))

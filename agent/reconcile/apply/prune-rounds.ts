@@ -1,6 +1,7 @@
 // Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
+import { serviceKey } from '../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
 import { confirmationOf, isConfirmedHere } from '../plan/gates/confirmation.ts'
 import { pruneHold } from '../plan/order/phases.ts'
@@ -31,7 +32,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
   const handovers = handedOver(row.handover ?? [])
   const options: PruneOptions = {
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
-    uidsInForce: deps.uidsInForce,
+    isUidInForce: deps.isUidInForce,
     handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
     namespaceGoes: namespaceOf(model, row, deps),
     removal: row.removal !== undefined,
@@ -128,8 +129,9 @@ function requestOf(
   }
 }
 
-function namespaceOf({ id, inventory, removal }: ServiceModel, row: ServiceRow, { clusterId, owners }: Site & Services): string | null {
-  const key = namespaceThatGoes({ id, row, clusterId, inventory, owners })
+function namespaceOf({ id, inventory, removal }: ServiceModel, row: ServiceRow, deps: Site & Services): string | null {
+  const hasOthersIn = (namespace: string) => deps.hasOthersIn(namespace, serviceKey(id))
+  const key = namespaceThatGoes({ id, row, clusterId: deps.clusterId, inventory, hasOthersIn })
   return key !== null && removal.keepsNamespace ? null : key
 }
 

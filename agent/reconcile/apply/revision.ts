@@ -24,11 +24,11 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
     case 'absent':
       model.readNone()
       dependsOn(model, deps, [])
-      markRead(model, deps)
+      deps.revisionRead(model)
       return
     case 'incomplete':
       model.readInPart(read.why)
-      markRead(model, deps)
+      deps.revisionRead(model)
       return
     case 'complete': {
       const { row } = read.revision
@@ -46,8 +46,8 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       const seen = deps.revisionsSeen()
       await deps.healthChoices.follow(model, deps)
       dependsOn(model, deps, dependencyKeys(model.id.project, row.dependsOn))
-      // What came while its health rules were compiled is read next.
-      if (deps.revisionsSeen() === seen) markRead(model, deps)
+      // Not before it succeeded: while a revision is only half read, nobody prunes. Rows that came while its health rules were compiled are read next.
+      if (deps.revisionsSeen() === seen) deps.revisionRead(model)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps, NEW_KIND_PAUSE_MS)
         model.readAgain(context)
@@ -70,12 +70,6 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
 /** DE4 */
 function dependsOn({ key }: ServiceModel, { dependents, wake }: Services & Turns, dependencies: readonly string[]): void {
   for (const free of dependents.set(key, dependencies)) wake(free)
-}
-
-/** Not before it succeeded: while a revision is only half read, nobody prunes. */
-function markRead(model: ServiceModel, deps: Services): void {
-  model.rowsRead()
-  deps.revisionRead()
 }
 
 /** The last thing reported was that it is gone, in answer to the order that stands. */

@@ -1,7 +1,7 @@
 // The namespace that `sync.createNamespace` made, and whether it goes with its service.
-import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
+import type { ObjectRef } from '../../../shared/kube/object.ts'
 import { deletes, type ServiceRow } from '../../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { namespaceKey } from '../snapshot/situation.ts'
 import { namespaceContext, type WantedContext, wantedNamespace } from '../snapshot/wanted.ts'
@@ -11,8 +11,8 @@ interface Leaving {
   row: ServiceRow
   clusterId: string
   inventory: ReadonlyMap<string, InventoryEntry>
-  /** Keyed by refKey. */
-  owners: ReadonlyMap<string, ServiceId>
+  /** Whether another service has an object in the namespace. */
+  hasOthersIn(namespace: string): boolean
 }
 
 const FACT = 'namespace/stays'
@@ -28,13 +28,11 @@ export const recallKept = (facts: ReadonlyMap<string, unknown>): boolean => fact
 
 /** NS2: the key of the namespace that is deleted with its service, last of all. Only the very one that we made, by its document; and not while another service has
  *  anything in it, which would be deleted with it. */
-export function namespaceThatGoes({ id, row, clusterId, inventory, owners }: Leaving): string | null {
+export function namespaceThatGoes({ id, row, clusterId, inventory, hasOthersIn }: Leaving): string | null {
   const { namespace, sync, removal } = row
   if (removal === undefined || !deletes(removal) || sync.deleteNamespace !== true || namespace === undefined) return null
   const key = namespaceKey(namespace)
   const context: WantedContext = { ...namespaceContext(row), clusterId, service: id, find: () => ({ kind: 'stale' }) }
   if (inventory.get(key)?.appliedDoc !== wantedNamespace(namespace, context).sent) return null
-  const own = serviceKey(id)
-  for (const [owned, owner] of owners) if (parseRefKey(owned)?.namespace === namespace && serviceKey(owner) !== own) return null
-  return key
+  return hasOthersIn(namespace) ? null : key
 }

@@ -48,6 +48,16 @@ export interface Progressed {
 type Field = keyof ObjectState
 type Change = { readonly [F in Field]?: ObjectState[F] | undefined }
 
+/** What other services have to know of the objects of this one. */
+export interface ObjectListener {
+  /** The revision names the object now, or no more. */
+  named(key: string, isNamed: boolean): void
+  /** Its row cannot be read now, or can be. */
+  unread(key: string, isUnread: boolean): void
+  /** An object that the revision names is in the inventory under this UID now, or no more. */
+  inForce(uid: string, isInForce: boolean): void
+}
+
 /** All fields from the beginning: thousands of these are held. */
 class Known implements Record<Field, unknown> {
   wanted: Wanted | undefined = undefined
@@ -129,8 +139,21 @@ class Facet<T> implements ReadonlyMap<string, T> {
   }
 }
 
+/** What the listener is told. `uid`: null where nothing is in force. */
+interface Said {
+  named: boolean
+  unread: boolean
+  uid: string | null
+}
+const saidOf = ({ wanted, unread, entry }: Known): Said => ({
+  named: wanted !== undefined || unread !== undefined,
+  unread: unread !== undefined,
+  uid: wanted === undefined ? null : (entry?.uid ?? null),
+})
+
 export class ObjectStates {
   readonly #known = new Map<string, Known>()
+  #listener: ObjectListener | null = null
   readonly #facets = {
     wanted: new Facet((known) => known.wanted),
     unread: new Facet((known) => known.unread),
@@ -151,14 +174,35 @@ export class ObjectStates {
     return this.#facets[field] as unknown as ReadonlyMap<string, ObjectState[F]>
   }
 
+  /** From now on; nothing was named before. */
+  listen(listener: ObjectListener): void {
+    this.#listener = listener
+  }
+
+  /** What the revision named last counts no more. */
+  unname(): void {
+    this.name(new Map(), new Map())
+  }
+
   #put(key: string, change: Change): void {
     const known = this.#known.get(key) ?? new Known()
+    const isTold = 'wanted' in change || 'unread' in change || 'entry' in change
+    const before = isTold ? saidOf(known) : null
     Object.assign(known, change)
+    if (before !== null) this.#tell(key, before, saidOf(known))
     let isEmpty = true
     for (const field in known) if (known[field as Field] !== undefined) isEmpty = false
     if (isEmpty) this.#known.delete(key)
     else this.#known.set(key, known)
     for (const field in change) this.#facets[field as Field].note(key, known)
+  }
+
+  #tell(key: string, before: Said, now: Said): void {
+    if (now.named !== before.named) this.#listener?.named(key, now.named)
+    if (now.unread !== before.unread) this.#listener?.unread(key, now.unread)
+    if (now.uid === before.uid) return
+    if (before.uid !== null) this.#listener?.inForce(before.uid, false)
+    if (now.uid !== null) this.#listener?.inForce(now.uid, true)
   }
 
   /** A revision was read: it names these, in this order, and no others. */

@@ -16,8 +16,8 @@ import type { Decision } from './deletion.ts'
 export interface PruneOptions {
   /** Another service has it in its revision, or in force. */
   wantedElsewhere(key: string): boolean
-  /** UIDs of what is applied under the names that revisions give: an API server may serve one object in two groups. */
-  uidsInForce(): ReadonlySet<string>
+  /** An object of this UID is applied under a name that a revision gives: an API server may serve one object in two groups. */
+  isUidInForce(uid: string): boolean
   /** Why it waits for the service that is to take it over, or null. */
   handover(key: string): string | null
   /** IV9: what became of a kind that no API serves. */
@@ -62,14 +62,13 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
   const pending: Pending[] = []
   const unreachable: ObjectRef[] = []
   const handedOver: ObjectRef[] = []
-  const uids = lazily(() => options.uidsInForce())
   /** A failure whose time has come stays known until its next attempt is answered: else no wait would ever grow. */
   const settle = (key: string) => view.problems.get(key)?.kind !== 'failed' && problems.set(key, null)
   for (const key of leaving) {
     const entry = view.inventory.get(key)
     if (entry === undefined) continue
     const waits = options.wantedElsewhere(key) ? null : options.handover(key)
-    const verdict = judgeLeaving(view, key, entry, options, uids)
+    const verdict = judgeLeaving(view, key, entry, options)
     if (waits !== null && verdict.kind !== 'forget') {
       // What is not there or not ours any more is waited for by nobody, and a removal comes to its end.
       problems.set(key, { kind: 'waiting', on: key, message: waits })
@@ -133,14 +132,6 @@ function lastWave(view: PlanView, open: readonly ObjectRef[]): (ref: ObjectRef) 
   return (ref) => waveOf(ref) === last
 }
 
-function lazily<T>(make: () => T): () => T {
-  let made: { value: T } | null = null
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
-}
-
 /** Deletes go stage by stage; custom resources must be gone before the next stage begins, and CRDs and Namespaces begin when all else is gone. */
 function nextToGo<T extends { ref: ObjectRef }>(permitted: readonly T[], pending: readonly ObjectRef[]): T[] {
   const stage = Math.min(...permitted.map(({ ref }) => pruneStage(ref)))
@@ -157,8 +148,7 @@ function judgeLeaving(
   view: PlanView,
   key: string,
   entry: InventoryEntry,
-  { wantedElsewhere, orphan, removal, namespaceGoes, endOf, isGivenUp }: PruneOptions,
-  uidsInForce: () => ReadonlySet<string>,
+  { wantedElsewhere, isUidInForce, orphan, removal, namespaceGoes, endOf, isGivenUp }: PruneOptions,
 ): Leaving {
   const { ref, apiVersion, uid, appliedDoc } = entry
   const forget: Leaving = { kind: 'forget', key, ref }
@@ -180,7 +170,7 @@ function judgeLeaving(
   if (found.kind === 'absent') return forget
   const { live } = found
   // PR10: the very object that a revision names in another group or version of its kind.
-  if (live.uid !== '' && uidsInForce().has(live.uid)) return forget
+  if (live.uid !== '' && isUidInForce(live.uid)) return forget
   const appliedByUs = appliedDoc !== null && uid === live.uid
   if (live.owner.kind === 'service' ? !isOurs(view, live) : !appliedByUs || wasLetGo(live)) return forget
   if (live.deleting !== null) return problem({ kind: 'waiting', on: key, message: live.deleting })

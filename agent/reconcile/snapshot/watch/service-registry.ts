@@ -5,24 +5,7 @@ import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Taker } from '../../plan/prune/handover.ts'
 import type { ServiceModel } from '../service-model.ts'
-
-/** The service that owns an object, by refKey; counts the objects that lost their owner. */
-export class Owners extends Map<string, ServiceId> {
-  left = 0
-  readonly #onLeft: (key: string) => void
-
-  constructor(onLeft: (key: string) => void) {
-    super()
-    this.#onLeft = onLeft
-  }
-
-  override delete(key: string): boolean {
-    this.left += 1
-    const had = super.delete(key)
-    this.#onLeft(key)
-    return had
-  }
-}
+import { ObjectIndex, Owners } from './object-index.ts'
 
 const namesAny = (unread: ReadonlyMap<string, unknown>, key: string): boolean =>
   unread.has(key) || [...unread.keys()].some((named) => namesObject(named, key))
@@ -41,6 +24,9 @@ export class ServiceRegistry {
   readonly owners: Owners
   readonly #deps: ServiceRegistryDeps
   readonly #models = new Map<string, ServiceModel>()
+  readonly #index = new ObjectIndex()
+  /** Services with rows that are not read yet. */
+  readonly #unread = new Set<ServiceModel>()
   /** Services whose prune waits for rows of others to be read. */
   readonly #waiting = new Set<string>()
   #revisionsSeen = 0
@@ -65,7 +51,9 @@ export class ServiceRegistry {
     if (known !== undefined) return known
     const model = this.#deps.recall(id)
     for (const objectKey of model.inventory.keys()) this.owners.set(objectKey, id)
+    this.#index.follow(model)
     this.#models.set(key, model)
+    if (model.revisionPending) this.#unread.add(model)
     return model
   }
 
@@ -75,10 +63,12 @@ export class ServiceRegistry {
   }
 
   /** No row, no object: a cluster in which services come and go for years holds none of those that went. */
-  drop({ key, deadlines }: ServiceModel): void {
-    deadlines.clear()
-    this.#models.delete(key)
-    this.#waiting.delete(key)
+  drop(model: ServiceModel): void {
+    model.deadlines.clear()
+    this.#index.drop(model)
+    this.#models.delete(model.key)
+    this.#unread.delete(model)
+    this.#waiting.delete(model.key)
   }
 
   revisionsChanged(services: readonly ServiceId[]): void {
@@ -86,6 +76,7 @@ export class ServiceRegistry {
     for (const id of services) {
       const model = this.model(id)
       model.rowsCame()
+      this.#unread.add(model)
       this.#deps.wake(model.key)
     }
   }
@@ -102,11 +93,11 @@ export class ServiceRegistry {
   othersWanting(model: ServiceModel, key: string): ServiceModel[] {
     const wants = ({ reading, row, wanted, unread }: ServiceModel) =>
       reading.kind !== 'absent' && row?.removal === undefined && (wanted.get(key)?.onlyIfAbsent === false || namesAny(unread, key))
-    return [...this.#models.values()].filter((other) => other !== model && wants(other))
+    return [...this.#index.naming(key)].filter((other) => other !== model && wants(other))
   }
 
   othersNeeding(model: ServiceModel, key: string): ServiceModel[] {
-    return [...this.#models.values()].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
+    return [...this.#index.naming(key)].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
   }
 
   revisionsSeen(): number {
@@ -114,12 +105,9 @@ export class ServiceRegistry {
   }
 
   waitsForOthers(model: ServiceModel): boolean {
-    for (const other of this.#models.values()) {
-      if (other === model || !other.revisionPending) continue
-      this.#waiting.add(model.key)
-      return true
-    }
-    return false
+    if (this.#unread.size === (this.#unread.has(model) ? 1 : 0)) return false
+    this.#waiting.add(model.key)
+    return true
   }
 
   wakeWhenRead(model: ServiceModel): void {
@@ -133,20 +121,14 @@ export class ServiceRegistry {
     return { kind: 'read', digest, handover }
   }
 
-  uidsInForce(): ReadonlySet<string> {
-    const uids = new Set<string>()
-    for (const { wanted, inventory } of this.#models.values()) {
-      for (const key of wanted.keys()) {
-        const uid = inventory.get(key)?.uid
-        if (uid) uids.add(uid)
-      }
-    }
-    return uids
+  isUidInForce(uid: string): boolean {
+    return this.#index.isUidInForce(uid)
   }
 
-  revisionRead(): void {
-    if (this.#waiting.size === 0) return
-    for (const { revisionPending } of this.#models.values()) if (revisionPending) return
+  revisionRead(model: ServiceModel): void {
+    model.rowsRead()
+    this.#unread.delete(model)
+    if (this.#unread.size > 0) return
     for (const key of this.#waiting) this.#deps.wake(key)
     this.#waiting.clear()
   }

@@ -2,7 +2,7 @@
 // One search finds those of all services; it runs again only when there may be new ones.
 import { serviceKey } from '../../../../shared/model/ids.ts'
 import { isOfThisCluster, type LiveObject, type Registrations } from './live-object.ts'
-import type { Owners } from './service-registry.ts'
+import type { Owners } from './object-index.ts'
 
 interface Unrecorded {
   key: string
