@@ -12,6 +12,8 @@ const LOSSES: ReadonlyMap<string, readonly [kind: LossKind, text: string]> = new
   ['/PersistentVolumeClaim', ['data', 'its data will be lost']],
   ['/PersistentVolume', ['data', 'its data will be lost']],
   ['/Namespace', ['contents', 'everything in it is deleted with it']],
+  ['project.openshift.io/Project', ['contents', 'its Namespace is deleted with everything in it']],
+  ['hnc.x-k8s.io/SubnamespaceAnchor', ['contents', 'its Namespace is deleted with everything in it']],
   ['apiextensions.k8s.io/CustomResourceDefinition', ['contents', 'all its custom resources are deleted with it']],
   ['storage.k8s.io/StorageClass', ['class', 'volumes of this class can no longer be provisioned']],
 ])
@@ -29,14 +31,20 @@ export const lossText = (kind: Kind): string | null => lossOf(kind)?.[1] ?? null
 /** The exact name by which a person confirms a deletion: `PersistentVolumeClaim shop/data`, `Boat.sea.example harbour/skiff`. The group is left out where the kind is built in. */
 export function deletionName({ group, kind, namespace, name }: ObjectRef): string {
   const place = namespace === '' ? name : `${namespace}/${name}`
-  return `${isBuiltInGroup(group) ? kind : `${kind}.${group}`} ${place}`
+  return `${kindName(group, kind)} ${place}`
 }
 
-const BUILT_IN_LOSSES = new Map([...LOSSES].map(([key, [, text]]) => [key.slice(key.indexOf('/') + 1), text]))
+const kindName = (group: string, kind: string): string => (isBuiltInGroup(group) ? kind : `${kind}.${group}`)
+const LOSS_OF_NAME = new Map(
+  [...LOSSES].map(([key, [, text]]) => {
+    const [group = '', kind = ''] = key.split('/')
+    return [kindName(group, kind), text]
+  }),
+)
 
 /** The name with what is lost: `PersistentVolumeClaim shop/data (its data will be lost)`. */
 export function nameWithLoss(name: string): string {
-  const text = BUILT_IN_LOSSES.get(name.slice(0, name.indexOf(' ')))
+  const text = LOSS_OF_NAME.get(name.slice(0, name.indexOf(' ')))
   return text === undefined ? name : `${name} (${text})`
 }
 

@@ -2,7 +2,17 @@
 import type { ObjectRef } from './object.ts'
 
 /** Apply stages, first to last. Only `namespace` and `definition` are waited for; the others just go first. */
-export const STAGES = ['namespace', 'definition', 'configuration', 'service', 'workload', 'scaling', 'extension', 'custom'] as const
+export const STAGES = [
+  'namespace',
+  'definition',
+  'tenancy',
+  'configuration',
+  'service',
+  'workload',
+  'scaling',
+  'extension',
+  'custom',
+] as const
 export type Stage = (typeof STAGES)[number]
 
 /** Groups that the API server itself serves: whatever is in another group comes from a CRD or an aggregated API. `*.k8s.io` alone tells nothing:
@@ -34,6 +44,15 @@ const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
 ])
 export const isBuiltInGroup = (group: string): boolean => BUILT_IN_GROUPS.has(group)
 
+/** Custom kinds that each stand for the Namespace of their name: it comes with them and is deleted with them. */
+const NAMESPACE_KINDS: ReadonlySet<string> = new Set(['project.openshift.io/Project', 'hnc.x-k8s.io/SubnamespaceAnchor'])
+
+/** The Namespace that a deletion takes along; null: none. */
+export function namespaceOfObject({ group, kind, name }: Pick<ObjectRef, 'group' | 'kind' | 'name'>): string | null {
+  const key = `${group}/${kind}`
+  return key === '/Namespace' || NAMESPACE_KINDS.has(key) ? name : null
+}
+
 /** Built-in kinds that are not plain configuration (RBAC, ServiceAccount, ConfigMap, Secret, StorageClass, PVC, quotas, classes, policies). */
 const STAGE_OF: Readonly<Record<string, Stage>> = {
   '/Namespace': 'namespace',
@@ -62,6 +81,7 @@ const STAGE_OF: Readonly<Record<string, Stage>> = {
 }
 
 export function stageNameOf({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): Stage {
+  if (NAMESPACE_KINDS.has(`${group}/${kind}`)) return 'tenancy'
   if (!isBuiltInGroup(group)) return 'custom'
   return STAGE_OF[`${group}/${kind}`] ?? 'configuration'
 }
@@ -69,7 +89,7 @@ export function stageNameOf({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>):
 /** OR1: 0 goes first. */
 export const applyStage = (ref: Pick<ObjectRef, 'group' | 'kind'>): number => STAGES.indexOf(stageNameOf(ref))
 
-/** OR2: 0 goes first: custom resources while their operator and webhooks still run, then everything else backwards, then CRDs, then Namespaces.
+/** OR2: 0 goes first: custom resources while their operator and webhooks still run, then everything else backwards, then what stands for a Namespace, then CRDs, then Namespaces.
  *  Plain reversal gives just that, because custom resources are applied last and Namespaces first. */
 export const pruneStage = (ref: Pick<ObjectRef, 'group' | 'kind'>): number => STAGES.length - 1 - applyStage(ref)
 

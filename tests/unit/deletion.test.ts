@@ -233,6 +233,11 @@ describe('the name of a deletion', () => {
     [SPACE, 'Namespace shop', 'Namespace shop (everything in it is deleted with it)'],
     [MAP, 'ConfigMap shop/settings', 'ConfigMap shop/settings'],
     [
+      ref('Project', 'shop', '', 'project.openshift.io'),
+      'Project.project.openshift.io shop',
+      'Project.project.openshift.io shop (its Namespace is deleted with everything in it)',
+    ],
+    [
       ref('PersistentVolumeClaim', 'x', 'shop', 'example.com'),
       'PersistentVolumeClaim.example.com shop/x',
       'PersistentVolumeClaim.example.com shop/x',

@@ -20,6 +20,9 @@ test.each([
   ['networking.k8s.io', 'Ingress', 'scaling'],
   ['apiregistration.k8s.io', 'APIService', 'extension'],
   ['admissionregistration.k8s.io', 'ValidatingWebhookConfiguration', 'extension'],
+  ['project.openshift.io', 'Project', 'tenancy'],
+  ['hnc.x-k8s.io', 'SubnamespaceAnchor', 'tenancy'],
+  ['example.com', 'Project', 'custom'],
   ['example.com', 'Thing', 'custom'],
   ['snapshot.storage.k8s.io', 'VolumeSnapshotClass', 'custom'], // ends with k8s.io and is a CRD all the same
   ['serving.knative.dev', 'Service', 'custom'], // the kind alone says nothing
@@ -33,15 +36,16 @@ const MIXED = [
   ref('', 'ConfigMap', 'a'),
   ref('', 'Namespace'),
   ref('', 'Service'),
+  ref('project.openshift.io', 'Project'),
 ]
 
 test('OR1 the same set has one order, whatever order it came in', () => {
-  const expected = ['Namespace', 'CustomResourceDefinition', 'ConfigMap', 'ConfigMap', 'Service', 'Deployment', 'Thing']
+  const expected = ['Namespace', 'CustomResourceDefinition', 'Project', 'ConfigMap', 'ConfigMap', 'Service', 'Deployment', 'Thing']
   expect([...MIXED].sort(compareApply).map(({ kind }) => kind)).toEqual(expected)
   expect([...MIXED].reverse().sort(compareApply)).toEqual([...MIXED].sort(compareApply))
 })
 
 test('OR2 custom resources go first, CRDs and Namespaces last', () => {
   const kinds = [...MIXED].sort(comparePrune).map(({ kind }) => kind)
-  expect(kinds).toEqual(['Thing', 'Deployment', 'Service', 'ConfigMap', 'ConfigMap', 'CustomResourceDefinition', 'Namespace'])
+  expect(kinds).toEqual(['Thing', 'Deployment', 'Service', 'ConfigMap', 'ConfigMap', 'Project', 'CustomResourceDefinition', 'Namespace'])
 })

@@ -147,6 +147,36 @@ describe('a Namespace that would go with a service', () => {
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
+  test.each([
+    ['project.openshift.io/v1', 'Project', 'projects', ''],
+    ['hnc.x-k8s.io/v1alpha2', 'SubnamespaceAnchor', 'subnamespaceanchors', 'parent'],
+  ])('PR3, RM3, OR2 so does what stands for a Namespace: %s %s', async (apiVersion, kind, plural, parent) => {
+    const { cluster, kit, clock } = setup()
+    const [group = '', version = ''] = apiVersion.split('/')
+    const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch']
+    cluster.serveAggregated({ group, version, kind, plural, namespaced: parent !== '', verbs })
+    for (const name of ['shop', 'parent']) cluster.applyAs('kubectl', namespace(name))
+    cluster.applyAs('kubectl', configMap('theirs', {}, 'shop'))
+    const object = { apiVersion, kind, metadata: { name: 'shop', ...(parent === '' ? {} : { namespace: parent }) } }
+    kit.desire([object, configMap('a', {}, 'shop')])
+    kit.start()
+    await clock.advance(MINUTE)
+    expect(kit.service()?.sync).toBe('Synced')
+    const name = `${kind}.${group} ${parent === '' ? '' : 'parent/'}shop`
+    kit.desire([configMap('a', {}, 'shop')])
+    await clock.advance(MINUTE)
+    expect(kit.service()?.refusal?.names).toEqual([name])
+    kit.remove('prune')
+    await clock.advance(MINUTE)
+    const ref = { group, kind, namespace: parent, name: 'shop' }
+    expect(cluster.object(ref)).not.toBeNull()
+    expect(kit.service()).toMatchObject({ reason: 'ConfirmationPending', refusal: { names: [name] } })
+    expect(kit.service()?.message).toContain('ConfigMap shop/theirs')
+    cluster.deleteAs('kubectl', configMapRef('theirs', 'shop'))
+    await clock.advance(15 * MINUTE)
+    expect(cluster.object(ref)).toBeNull()
+  })
+
   test('RM3 objects of a kind that was installed after the agent had asked what is served count', async () => {
     const { cluster, kit, clock } = await applied([namespace('shop'), configMap('a', {}, 'shop')])
     const spec = { ...(crd as unknown as { spec: object }).spec, scope: 'Namespaced' }

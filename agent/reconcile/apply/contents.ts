@@ -2,7 +2,7 @@
 // be read counts as somebody's.
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
-import { compareRefs } from '../../../shared/kube/order.ts'
+import { compareRefs, namespaceOfObject } from '../../../shared/kube/order.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
@@ -38,20 +38,21 @@ export class ContentsReader {
     this.#deps = deps
   }
 
-  /** RM3: of a Namespace or a CRD. */
+  /** RM3: of a Namespace, of what stands for one, or of a CRD. */
   async look(model: ServiceModel, ref: ObjectRef): Promise<Contents> {
     // A kind that came a moment ago may have objects in it.
     const unasked = await this.#refresh()
     if (unasked !== null) return { kind: 'unread', why: unasked }
     const asking = this.#deps.asking({ service: model.key })
-    const hidden = ref.kind === 'Namespace' ? await this.#gap(asking) : null
+    const namespace = namespaceOfObject(ref)
+    const hidden = namespace !== null ? await this.#gap(asking) : null
     if (hidden !== null) return { kind: 'unread', why: hidden }
-    const inside = ref.kind === 'Namespace' ? this.#namespaced() : this.#defined(ref.name)
+    const inside = namespace !== null ? this.#namespaced() : this.#defined(ref.name)
     if (inside.kind === 'unread') return inside
     const items: Item[] = []
     let others = 0
     const isEnough = () => others >= OTHERS_MAX
-    const failure = await this.#list(asking, inside.resources, ref.kind === 'Namespace' ? ref.name : '', isEnough, (object) => {
+    const failure = await this.#list(asking, inside.resources, namespace ?? '', isEnough, (object) => {
       const item = itemOf(object, this.#ownerOf(model, object))
       if (item === null) return
       items.push(item)

@@ -2,7 +2,7 @@
 import { otherOwner } from '../../../../shared/kube/foreign-owners.ts'
 import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'
-import { comparePrune, PRUNE_STAGE_WAITED, pruneStage } from '../../../../shared/kube/order.ts'
+import { comparePrune, namespaceOfObject, PRUNE_STAGE_WAITED, pruneStage, STAGES } from '../../../../shared/kube/order.ts'
 import { waveOfDocument } from '../../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import { isRefusedStill, type Problem } from '../../snapshot/situation.ts'
@@ -117,10 +117,9 @@ export function nextSteps(view: PlanView, plan: PrunePlan, { permits, kept, unse
 }
 
 /** RM2: an object that is kept would go with its namespace. */
-const isInside = ({ namespace }: ObjectRef, { group, kind, name }: ObjectRef): boolean =>
-  group === '' && kind === 'Namespace' && namespace === name
+const isInside = ({ namespace }: ObjectRef, ref: ObjectRef): boolean => namespace !== '' && namespace === namespaceOfObject(ref)
 
-const PRUNE_STAGE_LAST = pruneStage({ group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition' })
+const PRUNE_STAGE_LAST = STAGES.length - 1 - STAGES.indexOf('tenancy')
 
 /** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave; what takes others along (a CRD, a Namespace) goes after all of them, whatever
  *  its wave (OR2). */
