@@ -198,6 +198,7 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
     const shut = deps.times.shut(model.id, deps.clock.nowMs())
     model.noteShut(shut !== null)
     model.markGated(shut ?? revisionGate(model, deps))
+    model.planHeldAgain()
     await retryWhatIsDue(model, deps)
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists

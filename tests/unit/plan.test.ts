@@ -113,6 +113,8 @@ function planView(objects: Record<string, Facts>, sync: Record<string, unknown> 
     view,
     find: lookup,
     findAny: lookup,
+    deletionHold: null,
+    confirmed: new Set(),
     takenBy: (key) => (objects[key]?.takenBy === undefined ? null : { project: 'web', service: objects[key].takenBy }),
     gate: OPEN,
     leave: () => null,

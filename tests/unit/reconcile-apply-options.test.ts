@@ -418,18 +418,28 @@ describe('AO5 what may be made again', () => {
   test.each<[string, Partial<RecreateCase>, string | null]>([
     ['AO4 our own word', {}, null],
     ['AO4 another tool’s', { recreate: 'foreign' }, null],
-    ['AO4 nobody’s', { recreate: 'never' }, ''],
+    ['AO4 nobody’s', { recreate: 'never' }, 'unasked'],
     ['AO5 a claim by another tool’s word', { recreate: 'foreign', ref: claim }, 'annotate it with skerry.dev/sync-options: Force'],
     ['AO5 a StatefulSet by another tool’s word', { recreate: 'foreign', ref: set }, 'annotate it with skerry.dev/sync-options: Force'],
-    ['AO5 a claim by ours', { ref: claim }, null],
+    ['AO5 a claim by ours', { ref: claim }, '(`skerry confirm`): its data will be lost'],
+    ['AO5 a claim by ours, confirmed by name', { ref: claim, confirmed: new Set(['PersistentVolumeClaim n/x']) }, null],
+    ['AO5 a claim by ours, in a confirmation without names', { ref: claim, confirmed: 'all' }, '(`skerry confirm`)'],
+    ['AO5 a claim by ours, allowed by the new manifest', { ref: claim, sent: allowing }, null],
+    [
+      'AO5 a volume that is kept when its object goes',
+      { ref: { ...space, kind: 'PersistentVolume' }, live: { ...there, takes: 'nothing' } },
+      null,
+    ],
+    ['PR14 an older disk', { hold: { why: 'older', asks: false } }, 'older'],
+    ['PR14 a restored server', { ref: claim, sent: allowing, hold: { why: 'restored', asks: true } }, 'restored'],
     ['AO5 a StatefulSet by ours', { ref: set }, null],
     [
       'AO5 a StatefulSet that takes its claims along',
       { ref: set, live: { ...there, takes: 'claims' } },
-      'annotate it with skerry.dev/prune: allowed',
+      '(`skerry confirm`): its PersistentVolumeClaims are deleted',
     ],
     ['AO5 the same, allowed by the new manifest', { ref: set, live: { ...there, takes: 'claims' }, sent: allowing }, null],
-    ['AO5 a Namespace by ours', { ref: space }, 'annotate it with skerry.dev/prune: allowed'],
+    ['AO5 a Namespace by ours', { ref: space }, '(`skerry confirm`): everything in it'],
     ['AO5 a Namespace by ours, allowed on the live object', { ref: space, live: { ...there, pruneAllowed: true } }, null],
     ['AO5 not there, or not watched', { live: null, isOurs: false }, 'it is not ours yet'],
     ['AO5 not ours', { isOurs: false }, 'it is not ours yet'],
@@ -449,11 +459,13 @@ describe('AO5 what may be made again', () => {
       live: there,
       isOurs: true,
       protect: false,
+      hold: null,
+      confirmed: new Set(),
       before: undefined,
       ...change,
     })
     if (expected === null) expect(permit).toEqual({ cause: 'recreate' } as Permit)
-    else if (expected === '') expect(permit).toBe('')
-    else expect(permit).toContain(expected)
+    else if (expected === 'unasked') expect(permit).toBeNull()
+    else expect(permit !== null && 'why' in permit ? permit.why : '').toContain(expected)
   })
 })

@@ -90,7 +90,10 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   for (const at of looks) if (at.step.kind === 'end' || at.step.kind === 'meet') changed = settle(work, at) || changed
   // HO1, WI1: nothing is begun; what runs is seen to its end.
   const isShut = isTimeShut(work)
+  const held = isShut ? [] : looks.filter(({ step }) => step.kind === 'clear' && view.deletionHold !== null)
+  for (const at of held) changed = holdBack(work, view, at) || changed
   const begin = looks
+    .filter((at) => !held.includes(at))
     .filter(({ step }) => !isShut && (step.kind === 'begin' || step.kind === 'clear'))
     .filter((at) => isDue(work, view, at))
   for (const at of begin) if (at.step.kind === 'begin') begun(work, at)
@@ -104,6 +107,20 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   )
   await carryOut(work, [...begin.flatMap((at) => clearing(view, at)), ...first.flatMap((at) => application(work, view, at))])
   return true
+}
+
+/** PR14: the object of a former run is in the way, and may not be deleted yet. True: that is news. */
+function holdBack({ model }: HookWork, { deletionHold }: PlanView, { ref, step }: Look): boolean {
+  if (step.kind !== 'clear' || deletionHold === null) return false
+  const { why, asks } = deletionHold
+  const { heldBack } = model.hooks
+  if (asks && !heldBack.some((held) => refKey(held.ref) === refKey(step.ref)))
+    model.hooks.heldBack = [...heldBack, { ref: step.ref, what: why }]
+  const key = refKey(ref)
+  const before = model.problems.get(key)
+  const message = `${refText(step.ref)} of the run before: ${why}`
+  model.objects.setProblem(key, { kind: 'waiting', on: key, message })
+  return before?.kind !== 'waiting' || before.message !== message
 }
 
 const isTimeShut = ({ model, deps }: HookWork): boolean => deps.times.shut(model.id, deps.clock.nowMs()) !== null
@@ -309,6 +326,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     if (live.kind === 'absent') forgetObject(work, objectKey)
     if (live.kind !== 'present' || live.live.uid !== run.uid || live.live.deleting !== null || live.live.keep !== null) continue
     const resource = resourceOf(view, spec, run.ref)
+    if (view.deletionHold !== null) continue
     if (resource === null || run.outcome === 'running' || !isOver(phase) || !goesAfter(spec, run.outcome) || !isOurs(view, live.live))
       continue
     if (view.takenBy(objectKey) !== null) continue

@@ -34,6 +34,7 @@ import { applyRounds, isInterrupted } from './rounds.ts'
 export async function phaseRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
   const { hooks, row } = model
   save({ model, deps })
+  hooks.heldBack = []
   if (row === null || row.removal !== undefined || !hooks.isOrdered() || beginRevision(model, deps) !== null) {
     move(model, null)
     await applyRounds(model, deps)

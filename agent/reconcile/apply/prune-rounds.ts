@@ -3,10 +3,19 @@ import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
-import { confirmationOf, isConfirmedHere } from '../plan/gates/confirmation.ts'
+import { confirmationOf } from '../plan/gates/confirmation.ts'
 import { pruneHold } from '../plan/order/phases.ts'
 import { keptFacts, namespaceThatGoes } from '../plan/own-namespace.ts'
-import { type Contents, type Decision, type DeletionRequest, decideDeletions, holdingOf, isGivenUp } from '../plan/prune/deletion.ts'
+import {
+  type Contents,
+  type Decision,
+  type DeletionRequest,
+  decideDeletions,
+  holdingOf,
+  isGivenUp,
+  withHeld,
+} from '../plan/prune/deletion.ts'
+import { olderHold } from '../plan/prune/deletion-hold.ts'
 import { handedOver, waitsForTakers } from '../plan/prune/handover.ts'
 import { nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
@@ -18,10 +27,6 @@ import { beginRevision, removalWait, revisionGate } from './begin.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
 import { keepNamespace } from './remember.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
-
-/** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
-const MAYBE_OLDER =
-  'to be pruned at the first contact with the server since this agent started: until then an older disk could have come back'
 
 /** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
  *  already, but one out of a backup may be of a service that was made again since (RP2). */
@@ -61,11 +66,14 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     if (plan.handedOver.length > 0) deps.wakeWhenRead(model)
     const decision = decideDeletions(requestOf(model, row, deps, plan, contents))
     absorb(model, deps, new Map([...plan.problems, ...decision.kept]))
+    const askedBefore = model.pruning.refusal
     const held = whyHeld(model, deps, plan, decision)
     model.pruning.waits(waits?.message ?? held ?? whyLeaving(model, leaving))
     const next = nextSteps(view, plan, decision)
     const steps = held === null ? next.steps : next.steps.filter(({ kind }) => kind === 'forget')
     if (held === null && steps.length === 0 && next.looks.length > 0) {
+      // The question stays as it was until it is judged again.
+      if (askedBefore?.digest === confirmationToken(row)) model.pruning.refused(askedBefore)
       // One at a time: it is deleted at once if nothing of others is in it.
       for (const { ref, key } of next.looks.slice(0, 1)) contents.set(key, await deps.evidence.contents.look(model, ref))
       continue
@@ -84,7 +92,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
   }
   if (model.leaving().length === 0) {
     model.pruning.waits(model.hooks.farewellWhy)
-    model.pruning.refused(null)
+    ask(model, deps, row, null, [])
   }
 }
 
@@ -97,9 +105,7 @@ function requestOf(
 ): DeletionRequest {
   const { sync, count, protect, restored = false, factsOnly = false } = row
   const cause = row.removal === undefined ? 'prune' : 'removal'
-  // A hook that is left says nothing of what was meant by the rest.
-  const hooks = model.hooks.held()
-  const ownedCount = [...model.inventory].filter(([key, { uid }]) => uid !== null && !hooks.has(key)).length
+  const ownedCount = ownedCountOf(model)
   const desiredCount = count - model.hooks.count()
   const guard = { desiredCount, ownedCount, protect, maxPrunePercent: sync.maxPrunePercent, restored, factsOnly }
   const { isConfirmed, names } = confirmationOf(model, row)
@@ -162,7 +168,8 @@ function whyHeld(
   const held = row === null || doomed.length === 0 ? null : holdPrune(model, row, deps, doomed, decision)
   if (held !== null) return held
   // A person who confirmed it here has seen the list of objects that this agent holds now.
-  return deps.isCurrent() || doomed.length === 0 || isConfirmedHere(model) ? null : MAYBE_OLDER
+  const older = doomed.length === 0 ? null : olderHold(model, deps)
+  return older === null ? null : `to be pruned ${older}`
 }
 
 function holdPrune(
@@ -174,25 +181,19 @@ function holdPrune(
 ): string | null {
   const { sync } = row
   const isPrune = row.removal === undefined
-  const names = doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
+  const names = namesOf(doomed)
   if (!sync.prune && isPrune) {
-    model.pruning.refused(null)
+    ask(model, deps, row, null, [])
     return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
   }
   // A revision that has not begun prunes nothing.
   const shut = beginRevision(model, deps)
   if (shut !== null) {
-    model.pruning.refused(null)
+    ask(model, deps, row, null, [])
     return shut.message
   }
   const { refusal } = decision
-  if (refusal !== null && !isSaid(refusal, model.pruning.refusal ?? model.told.last?.refusal ?? null)) {
-    const [first] = doomed
-    const object = first === undefined ? {} : { object: refKey(first) }
-    const [reason, message] = refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneRefused', `${refusal.why}: ${names}`]
-    deps.emit({ type: 'Warning', reason, message, service: model.key, ...object })
-  }
-  model.pruning.refused(refusal)
+  ask(model, deps, row, refusal, doomed)
   if (decision.isShut) return refusal?.why ?? ''
   if (!isPrune) return null
   const waitsFor = firstNotReady(model, deps, doomed)
@@ -201,6 +202,45 @@ function holdPrune(
   model.pruning.overdue(overdueMs === null)
   if (overdueMs !== null) deps.wakeAt(model.key, overdueMs)
   return waitText(waitsFor, names, sync.pruneWhen, overdueMs === null ? sync.healthDeadline : null)
+}
+
+const namesOf = (doomed: readonly ObjectRef[]): string =>
+  doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
+
+/** One question for all deletions of the service that wait for a person: those of its prune, of objects that are made again, and of former runs of hooks. */
+function ask(
+  model: ServiceModel,
+  deps: Site & Storage & Services & Turns & Reports,
+  row: ServiceRow,
+  ofPrune: PruneRefusal | null,
+  doomed: readonly ObjectRef[],
+): void {
+  const held = heldDeletions(model)
+  const refusal = withHeld(ofPrune, held, { token: confirmationToken(row), ownedCount: ownedCountOf(model) })
+  if (refusal !== null && !isSaid(refusal, model.pruning.refusal ?? model.told.last?.refusal ?? null)) {
+    const [first] = [...doomed, ...held.map(({ ref }) => ref)]
+    const object = first === undefined ? {} : { object: refKey(first) }
+    const [reason, message] =
+      refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneRefused', `${refusal.why}: ${namesOf(doomed)}`]
+    deps.emit({ type: 'Warning', reason, message, service: model.key, ...object })
+  }
+  model.pruning.refused(refusal)
+}
+
+/** PR14 */
+function heldDeletions({ problems, wanted, hooks }: ServiceModel): Array<{ ref: ObjectRef; what: string }> {
+  const held = [...hooks.heldBack]
+  for (const [key, problem] of problems) {
+    const ref = wanted.get(key)?.ref
+    if (problem.kind === 'failed' && problem.again?.asks !== undefined && ref !== undefined) held.push({ ref, what: problem.again.asks })
+  }
+  return held
+}
+
+/** A hook that is left says nothing of what was meant by the rest. */
+function ownedCountOf({ inventory, hooks }: ServiceModel): number {
+  const held = hooks.held()
+  return [...inventory].filter(([key, { uid }]) => uid !== null && !held.has(key)).length
 }
 
 const isSaid = (refusal: PruneRefusal, said: PruneRefusal | null): boolean =>

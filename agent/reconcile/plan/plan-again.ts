@@ -1,12 +1,12 @@
 // The part of a plan that is about an object which cannot be changed, only made again. Pure.
 import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
-import type { Problem } from '../snapshot/situation.ts'
+import type { NotAgain, Problem } from '../snapshot/situation.ts'
 import type { Wanted } from '../snapshot/wanted.ts'
 import type { LiveObject, LiveView } from '../snapshot/watch/live-object.ts'
 import { type PlanView, type Verdict, viewIn } from './plan-view.ts'
 import type { Permit } from './prune/deletion.ts'
-import { permitAgain } from './recreate.ts'
+import { isPermit, permitAgain } from './recreate.ts'
 
 type Failed = Extract<Problem, { kind: 'failed' }>
 type IsOurs = (view: PlanView, live: LiveObject) => boolean
@@ -14,7 +14,7 @@ type IsOurs = (view: PlanView, live: LiveObject) => boolean
 const isImmutable = (problem: Problem | undefined, sent: string): problem is Failed =>
   problem?.kind === 'failed' && problem.failure.kind === 'immutable' && problem.sent === sent
 
-function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs): Permit | string {
+function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs): Permit | NotAgain | null {
   const { key, ref, sent, options = APPLY_PLAINLY } = wanted
   const there = live.kind === 'present' ? live.live : null
   const before = view.recreates?.get(key)
@@ -25,6 +25,8 @@ function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs
     live: there,
     isOurs: there !== null && isOurs(view, there),
     protect: view.protect === true,
+    hold: view.deletionHold,
+    confirmed: view.confirmed,
     before,
   })
 }
@@ -34,7 +36,7 @@ export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resou
   const { key, ref, sent } = wanted
   if (!isImmutable(view.problems.get(key), sent) || live.kind !== 'present') return null
   const permit = permitOf(view, wanted, live, isOurs)
-  if (typeof permit === 'string') return null
+  if (!isPermit(permit)) return null
   const shut = view.gate(wanted, 'change')
   if (shut !== null) return { kind: 'problem', problem: shut }
   return { kind: 'step', step: { kind: 'recreate', key, ref, resource, uid: live.live.uid, permit } }
@@ -45,7 +47,9 @@ export function refusedAgain(view: PlanView, wanted: Wanted, refused: Problem, i
   const { sent, options = APPLY_PLAINLY } = wanted
   if (options.recreate === 'never' || !isImmutable(refused, sent)) return refused
   const live = viewIn(view, wanted)
-  const why = live.kind === 'unknown' ? '' : permitOf(view, wanted, live, isOurs)
-  if (typeof why !== 'string' || why === '' || refused.failure.message.endsWith(why)) return refused
-  return { ...refused, failure: { ...refused.failure, message: `${refused.failure.message}; ${why}` } }
+  // What is not known now is what it was.
+  if (live.kind === 'unknown') return refused
+  const { again: _, ...bare } = refused
+  const verdict = permitOf(view, wanted, live, isOurs)
+  return verdict === null || isPermit(verdict) ? bare : { ...bare, again: verdict }
 }

@@ -13,6 +13,8 @@ import type { Wanted } from '../snapshot/wanted.ts'
 import type { LiveView, Registrations } from '../snapshot/watch/live-object.ts'
 import type { KindLookup } from '../snapshot/watch/served-kinds.ts'
 import type { Gate } from './gates/gates.ts'
+import type { ConfirmedNames } from './prune/deletion.ts'
+import type { DeletionHold } from './prune/deletion-hold.ts'
 import type { Recreate } from './recreate.ts'
 import type { Step } from './step.ts'
 
@@ -39,6 +41,10 @@ export interface PlanView extends Registrations {
   recreates?: ReadonlyMap<string, Recreate>
   /** Nothing of the service is deleted without a person. */
   protect?: boolean
+  /** PR14: null: objects may be deleted. */
+  deletionHold: DeletionHold | null
+  /** What a person confirmed of this revision. */
+  confirmed: ConfirmedNames
   /** Another service of this cluster that owns the object, or null. */
   takenBy(key: string): ServiceId | null
   nowMs: number

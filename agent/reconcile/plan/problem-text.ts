@@ -53,7 +53,8 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'failed': {
       const { reason, next } =
         problem.sent === null && problem.failure.reason === CHANGED_BEFORE_DELETE ? DELETE_CONFLICT : NEXT[problem.failure.kind]
-      return { reason, message: `${problem.failure.message}; ${next}` }
+      const again = problem.again === undefined ? '' : `${problem.again.why}; `
+      return { reason, message: `${problem.failure.message}; ${again}${next}` }
     }
     case 'kept':
       return problem.asks

@@ -5,8 +5,10 @@ import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { allowsPrune } from '../../../shared/kube/keep-marks.ts'
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import type { NotAgain } from '../snapshot/situation.ts'
 import type { LiveObject } from '../snapshot/watch/live-object.ts'
-import { type Permit, permitRecreate } from './prune/deletion.ts'
+import { type ConfirmedNames, type Permit, permitRecreate } from './prune/deletion.ts'
+import type { DeletionHold } from './prune/deletion-hold.ts'
 
 const recreateSchema = z.object({
   /** Which document it is deleted for. */
@@ -35,23 +37,30 @@ export interface RecreateCase {
   live: LiveObject | null
   isOurs: boolean
   protect: boolean
+  hold: DeletionHold | null
+  /** What a person confirmed of this revision. */
+  confirmed: ConfirmedNames
   before: Recreate | undefined
 }
 
-/** AO4, AO5: a permit: delete it. Else why not, for people; '' when nobody asked for it. */
-export function permitAgain({ ref, recreate, sent, live, isOurs, protect, before }: RecreateCase): Permit | string {
-  if (recreate === 'never') return ''
-  if (live === null || !isOurs) return 'it is not made again, because it is not ours yet: delete it by hand if that is meant'
-  if (protect) return 'it is not made again, because the service is protected: delete it by hand if that is meant'
-  if (live.keep !== null) return `it is not made again, because it carries ${live.keep}: delete it by hand if that is meant`
+/** AO4, AO5, PR14: a permit: delete it. Else why not; null when nobody asked for it. */
+export function permitAgain(request: RecreateCase): Permit | NotAgain | null {
+  const { ref, recreate, sent, live, isOurs, protect, hold, confirmed, before } = request
+  if (recreate === 'never') return null
+  const no = (why: string): NotAgain => ({ why })
+  if (live === null || !isOurs) return no('it is not made again, because it is not ours yet: delete it by hand if that is meant')
+  if (protect) return no('it is not made again, because the service is protected: delete it by hand if that is meant')
+  if (live.keep !== null) return no(`it is not made again, because it carries ${live.keep}: delete it by hand if that is meant`)
+  if (before?.sent === documentId(sent)) {
+    if (before.refused !== undefined) return no(`it was made again once for this document, and the new one was refused: ${before.refused}`)
+    if (before.count >= RECREATES_MAX && before.uid !== live.uid)
+      return no(`it was deleted ${before.count} times to be made again, and each time somebody else made it first: stop them`)
+  }
   const allowed = live.pruneAllowed === true || allowsPrune((JSON.parse(sent) as K8sObject).metadata.annotations)
-  const permit = permitRecreate(ref, live, recreate === 'own', allowed)
-  if (before?.sent !== documentId(sent)) return permit
-  if (before.refused !== undefined) return `it was made again once for this document, and the new one was refused: ${before.refused}`
-  if (before.count >= RECREATES_MAX && before.uid !== live.uid)
-    return `it was deleted ${before.count} times to be made again, and each time somebody else made it first: stop them`
-  return permit
+  return permitRecreate({ ref, live, ownWord: recreate === 'own', allowed, hold, confirmed })
 }
+
+export const isPermit = (verdict: Permit | NotAgain | null): verdict is Permit => verdict !== null && 'cause' in verdict
 
 /** The note of one more delete. */
 export function nextRecreate(before: Recreate | undefined, sent: string, uid: string): Recreate {

@@ -10,11 +10,15 @@ import { withEnd } from '../snapshot/finished-jobs.ts'
 import type { ServiceSnapshot } from '../snapshot/service-model.ts'
 import type { Wanted } from '../snapshot/wanted.ts'
 import type { LiveView } from '../snapshot/watch/live-object.ts'
+import { confirmationOf } from './gates/confirmation.ts'
 import { allOf, type Gate } from './gates/gates.ts'
 import { changeGate } from './gates/revision-gate.ts'
 import { isApart, isKeptAsMade } from './left-alone.ts'
 import { orderGate } from './order/phases.ts'
 import { type PlanView, viewIn } from './plan-view.ts'
+import { deletionHold } from './prune/deletion-hold.ts'
+
+const NOTHING_CONFIRMED: ReadonlySet<string> = new Set()
 
 /** As the watches have it. */
 export const liveIn = (
@@ -45,6 +49,8 @@ export function planView(model: ServiceSnapshot, deps: Site & Services & Turns, 
   return {
     recreates: model.recreates,
     protect: model.row?.protect === true,
+    deletionHold: deletionHold(model, deps),
+    confirmed: model.row === null ? NOTHING_CONFIRMED : confirmationOf(model, model.row).names,
     id: model.id,
     clusterId: deps.clusterId,
     former: deps.former,

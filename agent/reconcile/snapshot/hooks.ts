@@ -1,6 +1,6 @@
 // What is known of a service's hooks: those that its revision names, those that its removal will need, and what came of each run. A run is in the agent's state before its
 // object is sent and stays there when its object is gone, so that nothing that is finished ever runs twice.
-import { refKey } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import type { RemovalOrder } from '../../../shared/model/desired.ts'
 import type { Position } from '../plan/order/phases.ts'
@@ -24,6 +24,8 @@ export class HookBook {
   position: Position | null = null
   /** More than one wave. */
   hasWaves = false
+  /** PR14: objects of former runs whose deletion a person is asked to confirm. */
+  heldBack: ReadonlyArray<{ ref: ObjectRef; what: string }> = []
   /** Why a removal waits; null: it does not. */
   farewellWhy: string | null = null
   /** Digest of the revision that came to its end: from then on it is only healed. */
@@ -86,6 +88,7 @@ export class HookBook {
   take(specs: ReadonlyMap<string, HookSpec>, unread: readonly HookSpec[] = []): void {
     this.specs = new Map(specs)
     this.unread = unread
+    this.heldBack = []
     this.farewellWhy = null
     this.farewellOverMs = null
     for (const { phase, key, run } of [...this.runs()]) {
@@ -110,6 +113,7 @@ export class HookBook {
     this.specs = new Map()
     this.unread = []
     this.skipped = new Set()
+    this.heldBack = []
     this.hasWaves = false
     for (const { phase, key } of [...this.runs()]) if (phase !== 'pre-delete' && phase !== 'post-delete') this.setRun(phase, key, null)
   }

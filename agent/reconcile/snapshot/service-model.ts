@@ -220,6 +220,11 @@ export class ServiceModel {
     }
   }
 
+  /** PR14: what an object waits for to be made again is no event of the object. */
+  planHeldAgain(): void {
+    for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.agenda.plan(key)
+  }
+
   /** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
   noteShut(isShut: boolean): void {
     if (this.gating.opens(isShut)) for (const key of this.wanted.keys()) this.agenda.plan(key)
@@ -468,7 +473,7 @@ export type ServiceSnapshot = Readonly<
     removal: Pick<Removal, 'isCarriedOut' | 'isRecalled' | 'attempts' | 'keepsNamespace'>
     pruning: Pick<PruneState, 'refusal' | 'why' | 'isOverdue' | 'confirmedHere' | 'confirmation'>
     told: Pick<Told, 'status' | 'last' | 'progress' | 'degraded'>
-    hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'farewell' | 'run' | 'held' | 'count' | 'isOrdered'>>
+    hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'farewell' | 'run' | 'held' | 'heldBack' | 'count' | 'isOrdered'>>
     finishedJobs: Pick<FinishedJobs, 'endOf'>
   }
 >

@@ -32,6 +32,8 @@ export type Problem =
       retryAtMs: number | null
       sent: string | null /** It was to put back what is in force. */
       heals?: true
+      /** AO5: why it is not made again, although its sync-options ask for that. */
+      again?: NotAgain
     }
   /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
   | { kind: 'gated'; reason: string; message: string }
@@ -41,6 +43,12 @@ export type Problem =
   | { kind: 'contested'; drift: string; untilMs: number }
   /** Changed or deleted, and the service's drift policy does not correct it. */
   | { kind: 'drifted'; drift: string; deleted?: true }
+
+export interface NotAgain {
+  why: string
+  /** What is lost with the object, which a person is asked to confirm. Only set where a confirmation is all that it waits for. */
+  asks?: string
+}
 
 export type Closed = Extract<Problem, { kind: 'gated' }>
 export const closed = (reason: string, message: string): Closed => ({ kind: 'gated', reason, message })

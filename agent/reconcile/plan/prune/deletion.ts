@@ -5,8 +5,9 @@ import { CLAIMS_LOST, deletionName, lossKind, lossText } from '../../../../share
 import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
 import { comparePrune } from '../../../../shared/kube/order.ts'
 import type { PruneRefusal } from '../../../../shared/model/status.ts'
-import { isStillToCome, type Problem } from '../../snapshot/situation.ts'
+import { isStillToCome, type NotAgain, type Problem } from '../../snapshot/situation.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
+import type { DeletionHold } from './deletion-hold.ts'
 import { type GuardCounts, whyGuarded } from './prune-guard.ts'
 
 declare const permit: unique symbol
@@ -193,7 +194,12 @@ function askedText(asked: ReadonlyArray<{ ref: ObjectRef; what: string }>): stri
   return shown.join(', ') + (asked.length > SHOWN_MAX ? ` and ${asked.length - SHOWN_MAX} more` : '')
 }
 
-function refusalOf({ token, ownedCount }: DeletionRequest, refs: readonly ObjectRef[], why: string, only: boolean): PruneRefusal {
+function refusalOf(
+  { token, ownedCount }: Pick<DeletionRequest, 'token' | 'ownedCount'>,
+  refs: readonly ObjectRef[],
+  why: string,
+  only: boolean,
+): PruneRefusal {
   const names = [...refs].sort(compareAsked).map(deletionName).slice(0, NAMES_MAX)
   return { digest: token, names, count: refs.length, ownedCount, why, list: listDigest(token, names), ...(only ? { only } : {}) }
 }
@@ -201,14 +207,51 @@ function refusalOf({ token, ownedCount }: DeletionRequest, refs: readonly Object
 /** EC1: names exactly the list that was shown. */
 export const listDigest = (token: string, names: readonly string[]): string => sha256Hex([token, ...names].join('\n')).slice(0, 16)
 
-/** AO5: null: it may be deleted to be made again. `ownWord`: our own annotation on its manifest asks for that. */
-export function permitRecreate(ref: ObjectRef, live: Pick<LiveObject, 'takes'>, ownWord: boolean, allowed: boolean): Permit | string {
+/** Adds objects that wait to be made again, or to make way for a hook, to the question of a prune, if there is one. */
+export function withHeld(
+  refusal: PruneRefusal | null,
+  held: ReadonlyArray<{ ref: ObjectRef; what: string }>,
+  request: Pick<DeletionRequest, 'token' | 'ownedCount'>,
+): PruneRefusal | null {
+  if (held.length === 0) return refusal
+  const refs = held.map(({ ref }) => ref)
+  const asked = refusalOf(request, refs, askedText(held), true)
+  if (refusal === null) return asked
+  const names = [...new Set([...asked.names, ...refusal.names])].slice(0, NAMES_MAX)
+  const { count, why } = refusal
+  return { ...refusal, names, count: count + refs.length, why: `${why}; ${asked.why}`, list: listDigest(request.token, names) }
+}
+
+export interface RecreateRequest {
+  ref: ObjectRef
+  live: Pick<LiveObject, 'takes'>
+  /** Our own annotation on its manifest asks for it. */
+  ownWord: boolean
+  /** PR3: `skerry.dev/prune: allowed`. */
+  allowed: boolean
+  hold: DeletionHold | null
+  confirmed: ConfirmedNames
+}
+
+/** AO5, PR14: a permit: it may be deleted to be made again. */
+export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }: RecreateRequest): Permit | NotAgain {
   const isStateful = ref.group === 'apps' && ref.kind === 'StatefulSet'
   if (!ownWord && (lossKind(ref) !== null || isStateful))
-    return `a ${ref.kind} is not made again by another tool's option, because data or other objects go with it: annotate it with skerry.dev/sync-options: Force if that is meant`
-  if (!allowed && (live.takes === 'claims' || lossKind(ref) === 'contents'))
-    return `it is not made again, because ${live.takes === 'claims' ? 'its PersistentVolumeClaims are' : 'everything in it is'} deleted with it: annotate it with skerry.dev/prune: allowed if that is meant`
+    return {
+      why: `a ${ref.kind} is not made again by another tool's option, because data or other objects go with it: annotate it with skerry.dev/sync-options: Force if that is meant`,
+    }
+  const lost = lostWith(ref, live)
+  if (hold !== null) return hold.asks ? { why: hold.why, asks: lost ?? hold.why } : { why: hold.why }
+  if (lost !== null && !allowed && !isGivenUp(ref, confirmed))
+    return { why: `deleted and made again when that is confirmed (\`skerry confirm\`): ${lost}`, asks: lost }
   return permitFor('recreate')
+}
+
+/** Null: nothing goes with the object that Git could not bring back. */
+function lostWith(ref: ObjectRef, live: Pick<LiveObject, 'takes'>): string | null {
+  if (live.takes === 'claims') return CLAIMS_LOST
+  const kind = lossKind(ref)
+  return live.takes === 'nothing' || (kind !== 'data' && kind !== 'contents') ? null : lossText(ref)
 }
 
 /** HK6: null: the object of a hook holds data or other objects, and is never deleted by a policy. */

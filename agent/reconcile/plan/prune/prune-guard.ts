@@ -23,6 +23,15 @@ export interface GuardCounts {
   factsOnly: boolean
 }
 
+/** RP2, RL5: null, or why nothing is deleted for this revision until a person confirms that. */
+export function doubtOf({ restored, factsOnly }: Pick<GuardCounts, 'restored' | 'factsOnly'>): string | null {
+  if (restored)
+    return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm these deletions'
+  if (factsOnly)
+    return 'the version or the API kinds that this cluster serves changed, which may be the only reason for these deletions: make the service independent of it, or confirm them'
+  return null
+}
+
 /** PR1–PR3, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
 export function whyGuarded({
   prune,
@@ -35,10 +44,8 @@ export function whyGuarded({
   factsOnly,
 }: GuardCounts): string | null {
   if (prune.length === 0) return null
-  if (restored)
-    return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm this prune'
-  if (factsOnly)
-    return 'the version or the API kinds that this cluster serves changed, which may be all that takes these away: make them independent of it, or confirm this prune'
+  const doubt = doubtOf({ restored, factsOnly })
+  if (doubt !== null) return doubt
   if (protect) return 'the service is protected: nothing of it is pruned without a person'
   if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
   if (precious.length > 0) {
